@@ -87,9 +87,9 @@ class Unpacker:
             try:
                 if is_packed:
                     with gzip.open(file) as unpacked:
-                        self._add_all(_Reader(unpacked))
+                        self._add_all(_BoundedReader(unpacked))
                 else:
-                    self._add_all(_Reader(file))
+                    self._add_all(_BoundedReader(file))
             except BadArchive:
                 raise
             except (
@@ -98,7 +98,7 @@ class Unpacker:
             ) as error:
                 raise BadArchive(f"it is damaged or not an archive ({type(error).__name__})") from None
 
-    def _add_all(self, reader: _Reader) -> None:
+    def _add_all(self, reader: _BoundedReader) -> None:
         reader.allow(MAX_HEADER_BYTES)
         with tarfile.open(fileobj=cast(IO[bytes], reader), mode="r:") as archive:
             while (member := archive.next()) is not None:
@@ -179,7 +179,7 @@ class Unpacker:
             ) from None
 
 
-class _Reader:
+class _BoundedReader:
     """File object for tarfile that limits how many bytes it may read, so that no header can be endless."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:

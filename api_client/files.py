@@ -129,7 +129,7 @@ class AtomicFile:
             os.fsync(self.file.fileno())
         self.file.close()
         if self._temporary is not None:
-            _give_name(self._temporary, self._path, replace=self._replace)
+            _rename_into_place(self._temporary, self._path, replace=self._replace)
             self._keeps_partial = False
 
     def discard(self) -> None:
@@ -197,7 +197,7 @@ def _is_stream(path: Path) -> bool:
     return stat.S_ISCHR(found.st_mode) or (stat.S_ISFIFO(found.st_mode) and found.st_uid == os.geteuid())
 
 
-def _give_name(temporary: Path, path: Path, *, replace: bool) -> None:
+def _rename_into_place(temporary: Path, path: Path, *, replace: bool) -> None:
     """Rename a complete file. Unless ``replace``, raises FileExistsError if the name is taken by now."""
     if replace:
         temporary.replace(path)

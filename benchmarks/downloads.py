@@ -35,9 +35,9 @@ from api_client.clock import SystemClock
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.file_names import ServerName
 from api_client.transfers.objects import Objects
-from api_client.transfers.planning import ListedFile, UrlBook, as_planned
+from api_client.transfers.planning import ListedFile, UrlCache, as_planned
 from api_client.transfers.records import DownloadPlan, Existing
-from api_client.transfers.running import Run
+from api_client.transfers.running import DownloadRun
 
 MIB = 1024 * 1024
 SIZE_BYTES = int(os.environ.get("SIZE_MIB", "256")) * MIB
@@ -106,10 +106,10 @@ def by_us(url: str, target: Path) -> None:
             raise AssertionError("the URL does not expire")
 
         objects = Objects(destinations=Destinations(["127.0.0.1"]))
-        report = await Run(
+        report = await DownloadRun(
             plan,
             objects,
-            UrlBook([listed], never),
+            UrlCache([listed], never),
             clock=SystemClock(),
             retry=RetryPolicy(),
             on_progress=lambda _progress: None,
@@ -137,16 +137,16 @@ def main() -> None:
         server = multiprocessing.Process(target=serve, args=(str(source), encoded, ready), daemon=True)
         server.start()
         base = f"http://127.0.0.1:{ready.get()}"
-        ways: dict[str, Callable[[], None]] = {
+        display_options: dict[str, Callable[[], None]] = {
             "curl": lambda: by_curl(f"{base}/plain", folder / "curl"),
             "urllib": lambda: by_urllib(f"{base}/plain", folder / "urllib"),
             "bt-tui": lambda: by_us(f"{base}/plain", folder / "ours"),
             "bt-tui, sha256 verified": lambda: by_us(f"{base}/digest", folder / "ours"),
         }
-        speeds: dict[str, list[float]] = {way: [] for way in ways}
+        speeds: dict[str, list[float]] = {way: [] for way in display_options}
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for _ in range(ROUNDS):
-            for way, fetch in ways.items():
+            for way, fetch in display_options.items():
                 began = time.perf_counter()
                 fetch()
                 speeds[way].append(SIZE_BYTES / MIB / (time.perf_counter() - began))

@@ -207,14 +207,14 @@ def cpu_ms(work: Callable[[], object]) -> float:
 
 
 def in_turn(
-    ways: Mapping[str, Callable[[], object]],
+    display_options: Mapping[str, Callable[[], object]],
     *,
     rounds: int,
     measure: Callable[[Callable[[], object]], float] = wall_ms,
 ) -> dict[str, list[float]]:
     """Measure the ways one after the other, round by round, so that a slow minute falls on all of them."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    taken: dict[str, list[float]] = {name: [] for name in display_options}
     for _ in range(rounds):
-        for name, work in ways.items():
+        for name, work in display_options.items():
             taken[name].append(measure(work))
     return taken

@@ -41,9 +41,9 @@ def main() -> None:
     report = Report("heavy_screens")
     with EmulatorChild(world="demo", size=SIZE) as emulator:
         environ = os.environ | emulator.remote_environ()
-        talkative = f"titan-{LINES_PER_S}-lines"
-        with dashboard(environ, "watch", job_id(emulator, talkative)) as terminal:
-            terminal.wait_for(talkative)
+        high_volume_run = f"titan-{LINES_PER_S}-lines"
+        with dashboard(environ, "watch", job_id(emulator, high_volume_run)) as terminal:
+            terminal.wait_for(high_volume_run)
             time.sleep(FILLING_S)
             terminal.press("2")
             terminal.rest()

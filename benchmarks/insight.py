@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 from harness import Report
 
-from api_client.emulator.fleet import FleetBackend, Tempo
+from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.store.database import Database
 from api_client.emulator.world_size import WorldSize
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, TrainingJob
@@ -30,10 +30,10 @@ from api_client.models.logs import LogLine
 from tui.analysis.health.checks import health
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.finding import Finding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.feeds.run import MOST_POINTS_OF_MANY, POINTS_KEPT, SHORTEST_STEP_S
-from tui.readers.run import FINE_POINTS, history_points, vitals_fold
+from tui.feeds.run import MAX_METRIC_POINTS_MANY_NODES, MIN_METRIC_STEP_S, POINTS_KEPT
+from tui.readers.run import FINE_POINTS, health_metrics_fold, history_points
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 NODES = 64
@@ -56,7 +56,7 @@ class Fleet:
         self.now = EPOCH
         self.backend = FleetBackend(
             Database(folder / "state.db"),
-            tempo=Tempo(EPOCH),
+            sim_clock=SimClock(EPOCH),
             now=lambda: self.now,
             size=WorldSize(many_nodes=NODES),
         )
@@ -85,10 +85,10 @@ def judge(report: Report, fleet: Fleet) -> None:
         earlier = fleet.backend.metrics(
             job.id, start_s=end_s - 8 * 3600, end_s=end_s - 3900, step_s=7 * 3600 // history_points(job)
         )
-        fold = vitals_fold(job)
+        fold = health_metrics_fold(job)
         fold.fold(earlier)
         fold.fold(answer)
-        run = RunSnapshot(job, fleet.now, fleet.now, vitals=fold.snapshot)
+        run = RunSnapshot(job, fleet.now, fleet.now, health_metrics=fold.snapshot)
         newest = fleet.backend.metrics(job.id, start_s=end_s - 180, end_s=end_s, step_s=STEP_S)
         took[nodes] = median_ms(partial(health, run))
         more = median_ms(partial(fold.fold, newest))
@@ -106,7 +106,7 @@ def watch(report: Report, fleet: Fleet, hours: int) -> None:
     """Memory after a quarter of the time and at the end, of the folds of one run that is watched on."""
     job = fleet.job("llama-70b-sft-v3")
     metrics, progress = MetricsFold(max_points=FINE_POINTS), ProgressFold()
-    found: tuple[Finding, ...] = ()
+    found: tuple[HealthFinding, ...] = ()
     tracemalloc.start()
     sizes = []
     looks = hours * 60 // LOOK_MIN
@@ -130,7 +130,7 @@ def watch(report: Report, fleet: Fleet, hours: int) -> None:
             )
             for n in range(LOOK_MIN * 12)
         )
-        run = RunSnapshot(job, now, now, progress=progress.snapshot(), vitals=metrics.snapshot)
+        run = RunSnapshot(job, now, now, progress=progress.snapshot(), health_metrics=metrics.snapshot)
         found = health(run, previous=found)
         if look in (looks // 2, looks - 1):
             gc.collect()
@@ -151,7 +151,9 @@ def flood(report: Report, hours: int) -> None:
 
     Of each hour the first ``FLOOD_MINUTES`` are folded: after seventeen every buffer has turned over.
     """
-    metrics = MetricsFold(max_points=int(MOST_POINTS_OF_MANY * POINTS_KEPT), step_s=SHORTEST_STEP_S)
+    metrics = MetricsFold(
+        max_points=int(MAX_METRIC_POINTS_MANY_NODES * POINTS_KEPT), step_s=MIN_METRIC_STEP_S
+    )
     progress, process = ProgressFold(), psutil.Process()
     sizes: dict[int, float] = {}
     start = time.perf_counter()

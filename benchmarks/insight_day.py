@@ -20,16 +20,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.fleet import FleetBackend, Tempo
+from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.store.database import Database
 from api_client.models import JobStatus, QueueContext
 from api_client.models.logs import LogLine
 from tui.analysis.health.checks import health
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import VITALS_STEP_S, vitals_fold
+from tui.readers.run import HEALTH_METRICS_STEP_S, health_metrics_fold
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 DEFAULT_HOURS, DEFAULT_LOOK_S = 6.0, 120.0
@@ -45,9 +45,9 @@ class Watcher:
     progress: ProgressFold = field(default_factory=ProgressFold)
     metrics: MetricsFold | None = None
     read_until: datetime | None = None
-    found: tuple[Finding, ...] = ()
+    found: tuple[HealthFinding, ...] = ()
 
-    def look(self, now: datetime) -> tuple[Finding, ...]:
+    def look(self, now: datetime) -> tuple[HealthFinding, ...]:
         """What is found now; the first look reads from the job's beginning."""
         job = self.backend.job(self.job_id)
         since = self.read_until or (job.created_at or now) - timedelta(minutes=5)
@@ -62,10 +62,13 @@ class Watcher:
         self.progress.add(
             LogLine(int(line["timestamp"]), line["message"], line["replica"], line["level"]) for line in lines
         )
-        self.metrics = self.metrics or vitals_fold(job)
+        self.metrics = self.metrics or health_metrics_fold(job)
         self.metrics.fold(
             self.backend.metrics(
-                job.id, start_s=since.timestamp() - LATE_S, end_s=now.timestamp(), step_s=VITALS_STEP_S
+                job.id,
+                start_s=since.timestamp() - LATE_S,
+                end_s=now.timestamp(),
+                step_s=HEALTH_METRICS_STEP_S,
             )
         )
         self.read_until = now
@@ -74,7 +77,7 @@ class Watcher:
             now,
             now,
             progress=self.progress.snapshot(),
-            vitals=self.metrics.snapshot,
+            health_metrics=self.metrics.snapshot,
             checkpoints=tuple(self.backend.checkpoints(job.id)),
             queue=QueueContext(target_job_id=job.id, events=self.backend.events(job.id)),
             history_known=True,
@@ -96,7 +99,7 @@ def watch(backend: FleetBackend, clock: Clock, job_id: str, hours: float, look_s
     clock.now = EPOCH
     job = backend.job(job_id)
     watcher, looks = Watcher(backend, job_id), 0
-    first_told: dict[str, tuple[datetime, Finding]] = {}
+    first_told: dict[str, tuple[datetime, HealthFinding]] = {}
     gone: dict[str, datetime] = {}
     clock.now = begin = job.created_at or EPOCH
     end = clock.now + timedelta(hours=hours)
@@ -127,7 +130,9 @@ def main() -> None:
     named = set(sys.argv[3:])
     with tempfile.TemporaryDirectory() as folder:
         clock = Clock()
-        backend = FleetBackend(Database(Path(folder) / "state.db"), tempo=Tempo(EPOCH), now=lambda: clock.now)
+        backend = FleetBackend(
+            Database(Path(folder) / "state.db"), sim_clock=SimClock(EPOCH), now=lambda: clock.now
+        )
         for job in [job for job in backend.jobs() if not job.is_finished]:
             if named and job.name not in named:
                 continue

@@ -47,22 +47,22 @@ def answer_s(environ: dict[str, str]) -> float:
 
 def headless(report: Report, emulator: EmulatorChild, environ: dict[str, str]) -> None:
     """The list as JSON."""
-    ways = {
+    display_options = {
         "ours": ([sys.executable, "-m", "tui", "jobs", "-o", "json"], environ),
         "bare Python": ([sys.executable, "-c", BARE], environ),
     }
     if truss := official_command():
         proxied = official_environ(emulator, environ)
-        ways["truss train view"] = ([truss, "train", "view", "--non-interactive"], proxied)
-    taken: dict[str, list[Cost]] = {name: [] for name in ways}
+        display_options["truss train view"] = ([truss, "train", "view", "--non-interactive"], proxied)
+    taken: dict[str, list[Cost]] = {name: [] for name in display_options}
     for number in range(ROUNDS):
-        for name, (command, own) in ways.items():
+        for name, (command, own) in display_options.items():
             if name.startswith("truss") and number:
                 continue  # it takes longer than all the rest together
             taken[name].append(cost_of(command, own))
     seconds = {name: statistics.median(one.seconds for one in rounds) for name, rounds in taken.items()}
     mib = {name: statistics.median(one.mib for one in rounds) for name, rounds in taken.items()}
-    for name in ways:
+    for name in display_options:
         if name != "ours":
             most = 0.1 if name.startswith("truss") else None
             report.compare(

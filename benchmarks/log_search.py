@@ -26,8 +26,8 @@ from one_widget import OneWidget, Stalls, painted
 
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.line_filter import LineFilter
-from tui.widgets.log_view.rows import VisibleRows
-from tui.widgets.log_view.search_results import Hits
+from tui.widgets.log_view.rows import LogRows
+from tui.widgets.log_view.search_results import SearchResults
 from tui.widgets.log_view.view import LogView
 
 LINES = 1_000_000
@@ -55,10 +55,10 @@ def time_of(work: Callable[[], object]) -> float:
 
 def searches(view: LogView, texts: list[str]) -> None:
     """All matches of some patterns against the same by loop."""
-    visible = VisibleRows(view.store)  # everything passes
+    visible = LogRows(view.store)  # everything passes
 
     def ours(pattern: LogPattern) -> float:
-        return time_of(lambda: Hits(view.store, visible, pattern).count(lambda: True))
+        return time_of(lambda: SearchResults(view.store, visible, pattern).count(lambda: True))
 
     for text in (ABSENT, NEARLY, "step 999999", RARE):
         loop = time_of(lambda text=text: [one for one in texts if text in one])

@@ -48,7 +48,7 @@ AWAY_S = 8.0
 AWAY_EVERY_S = 60.0
 PUSH_EVERY_S = 45.0
 SAMPLE_EVERY_S = 2.0
-LOOK_EVERY_S = 0.05
+POLL_EVERY_S = 0.05
 ENDING_S = 100.0
 """Of the minutes, what is left for stragglers and the streams' ends."""
 
@@ -170,7 +170,7 @@ class Soak:
             for name in [name for name, is_fresh in signs.items() if is_fresh()]:
                 self.waits_s.setdefault(name, []).append(time.monotonic() - returned_s)
                 del signs[name]
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
         for name in signs:
             self.waits_s.setdefault(name, []).append(float("inf"))
 
@@ -311,7 +311,7 @@ async def _until(condition: Callable[[], bool], at_most_s: float = 60.0) -> None
     """Wait for it, at most so long; what is judged afterwards tells whether it came."""
     began_s = time.monotonic()
     while not condition() and time.monotonic() - began_s < at_most_s:
-        await asyncio.sleep(LOOK_EVERY_S * 10)
+        await asyncio.sleep(POLL_EVERY_S * 10)
 
 
 async def soak(minutes: float, seed: int) -> list[Row]:

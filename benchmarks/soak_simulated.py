@@ -82,7 +82,7 @@ async def simulated(hours: int) -> list[Row]:
         if isinstance(item, LogBatch):
             found.add(multiset(item.entries).elements())
         hour = int(api.clock.passed_s // 3600)
-        samples[hour] = Sample(own.memory_info().rss, len(asyncio.all_tasks()), follower.remembered_lines)
+        samples[hour] = Sample(own.memory_info().rss, len(asyncio.all_tasks()), follower.tracked_line_count)
     half = list(samples.values())[: len(samples) // 2]
     rest = list(samples.values())[len(samples) // 2 :]
     ratio = max(one.held_bytes for one in rest) / max(one.held_bytes for one in half)

@@ -3,13 +3,13 @@
 from typing import NoReturn
 
 from tui.cli import main
-from tui.system.process import leave, start_lightly
+from tui.system.process import collect_rarely, exit_fast
 
 
 def run() -> NoReturn:
     """Run the process's command line and exit with the command's exit code."""
-    start_lightly()
-    leave(main())
+    collect_rarely()
+    exit_fast(main())
 
 
 if __name__ == "__main__":

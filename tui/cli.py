@@ -13,9 +13,9 @@ from io import StringIO
 
 import click
 
-from tui.commands.support.catalogue import SHELL_ASKS, Catalogue
+from tui.commands.support.catalogue import COMPLETION_VARIABLE, CommandRegistry
 from tui.commands.support.exit_codes import MEANINGS, ExitCode
-from tui.commands.support.options import Settings, examples, readonly_option, remote_option
+from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import Output, OutputClosed
 
 PROGRAM = "bt-tui"
@@ -39,7 +39,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 
 
 @click.group(
-    commands=Catalogue(),
+    commands=CommandRegistry(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
@@ -67,15 +67,15 @@ def cli(context: click.Context) -> ExitCode | None:
     if context.invoked_subcommand is None:
         from tui.commands.app.dashboard import open_dashboard
 
-        return open_dashboard(context.find_object(Settings) or Settings())
+        return open_dashboard(context.find_object(CommandSettings) or CommandSettings())
     return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: ``sys.argv``) and return its exit code; errors are printed as messages."""
     _open_closed_streams()
-    _never_fail_on_letters()
-    if arguments is None and os.environ.get(SHELL_ASKS):
+    _replace_unencodable()
+    if arguments is None and os.environ.get(COMPLETION_VARIABLE):
         from tui.commands.support.completing import answer
 
         answer(cli, PROGRAM)
@@ -136,7 +136,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
-def _never_fail_on_letters() -> None:
+def _replace_unencodable() -> None:
     """Escape characters that the terminal's encoding cannot represent, instead of failing.
 
     Data from a pipe is still decoded strictly.

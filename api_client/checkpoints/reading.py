@@ -29,8 +29,8 @@ PREVIEW_BYTES = 1024 * 1024
 """Maximum number of bytes fetched for a preview."""
 
 _CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
-_LOOKED_AT_BYTES = 8192
-_FOREIGN_SHARE = 0.1
+_SNIFFED_BYTES = 8192
+_MAX_CONTROL_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ def preview(content: bytes, size_bytes: int) -> Preview:
 
 
 def _is_binary(content: bytes) -> bool:
-    head = content[:_LOOKED_AT_BYTES]
+    head = content[:_SNIFFED_BYTES]
     if b"\0" in head:
         return True
     controls = sum(byte < 0x20 and byte not in _CONTROLS_OF_TEXT for byte in head)
-    return controls > _FOREIGN_SHARE * len(head)
+    return controls > _MAX_CONTROL_SHARE * len(head)
 
 
 def _decoded(content: bytes, is_whole: bool) -> str:
@@ -76,7 +76,7 @@ FIRST_READ_BYTES = 32 * 1024
 """Holds the whole header of most adapters, and the beginning of larger headers."""
 JSON_LIMIT_BYTES = 16 * 1024 * 1024
 """The index of a model with 100,000 tensors takes about 10 MB."""
-MOST_KEPT_URLS = 100_000
+MAX_CACHED_URLS = 100_000
 
 Parsed = TypeVar("Parsed")
 FileKey = tuple[str, int, str]
@@ -235,7 +235,7 @@ class CheckpointContents:
             if known is not None and known != stale:
                 return known
             job_id = key[0]
-            if len(self._renewed) > MOST_KEPT_URLS:
+            if len(self._renewed) > MAX_CACHED_URLS:
                 self._renewed.clear()
             async for file in self._checkpoints.files(project_id, job_id):
                 self._renewed[(job_id, file.node_rank, file.relative_file_name)] = file.url

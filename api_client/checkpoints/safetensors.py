@@ -127,7 +127,7 @@ def parse_header(header: bytes, file_bytes: int | None = None) -> SafetensorsHea
 
 def _entries(header: bytes) -> dict[str, Any]:
     try:
-        entries = json.loads(header.decode("utf-8"), object_pairs_hook=_without_twins)
+        entries = json.loads(header.decode("utf-8"), object_pairs_hook=_reject_duplicate_keys)
     except UnreadableFile:
         raise
     except RecursionError:
@@ -139,7 +139,7 @@ def _entries(header: bytes) -> dict[str, Any]:
     return entries
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twin = Counter(name for name, _value in pairs).most_common(1)[0][0]

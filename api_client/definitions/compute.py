@@ -61,7 +61,7 @@ class AcceleratorSpec(OpenDefinition):
 
     @field_validator("accelerator", mode="before")
     @classmethod
-    def _name_the_choices(cls, value: Any) -> Any:
+    def _explain_choices(cls, value: Any) -> Any:
         return _known_type(value) if isinstance(value, str) and not isinstance(value, Accelerator) else value
 
     @model_serializer(mode="plain")

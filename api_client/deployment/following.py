@@ -13,11 +13,11 @@ from api_client.models import Deployment, LogRecord
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine
 from api_client.resources.logs import CLOCK_SKEW, epoch_ms
 from api_client.resources.models import Models
-from api_client.streams.deduplicator import Ledger
+from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.logs import read_logs
-from api_client.streams.retry import patiently
+from api_client.streams.retry import retry_transient
 
-ON_ITS_WAY = frozenset({"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP"})
+STARTING_STATUSES = frozenset({"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP"})
 """Statuses that change without intervention (API facts, 2.3); any other is final."""
 
 SERVING = frozenset({"ACTIVE", "SCALED_TO_ZERO"})
@@ -48,7 +48,7 @@ class DeploymentUpdate:
     @property
     def is_finished(self) -> bool:
         """True if this is the last update: the deployment serves, or never will without intervention."""
-        return self.status not in ON_ITS_WAY
+        return self.status not in STARTING_STATUSES
 
     @property
     def is_serving(self) -> bool:
@@ -83,10 +83,10 @@ async def follow(
     async def fetch() -> Deployment:
         return await client.models.deployment(model_id, deployment_id)
 
-    log: _Log | None = None
+    log: _DeploymentLog | None = None
     while True:
-        deployment = await patiently(fetch, clock=clock)
-        log = log or _Log(client.models, model_id, deployment, clock)
+        deployment = await retry_transient(fetch, clock=clock)
+        log = log or _DeploymentLog(client.models, model_id, deployment, clock)
         # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await log.fresh())
         yield update
@@ -95,7 +95,7 @@ async def follow(
         await clock.sleep(interval_s)
 
 
-class _Log:
+class _DeploymentLog:
     """Incremental reader of a deployment's log that returns each line once."""
 
     def __init__(self, models: Models, model_id: str, deployment: Deployment, clock: Clock) -> None:
@@ -105,7 +105,7 @@ class _Log:
         self._clock = clock
         start = deployment.created_at - CLOCK_SKEW if deployment.created_at else clock.now() - _UNKNOWN_START
         self._settled_ms = epoch_ms(start)
-        self._ledger = Ledger()
+        self._deduplicator = LineDeduplicator()
         self._gaps: set[LogGap] = set()
 
     async def fresh(self) -> tuple[LogEntry, ...]:
@@ -120,13 +120,13 @@ class _Log:
                 lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
                 gaps = {entry for entry in batch.entries if isinstance(entry, LogGap)} - self._gaps
                 self._gaps |= gaps
-                entries += [*self._ledger.admit(lines, self._settled_ms), *gaps]
+                entries += [*self._deduplicator.new_lines(lines, self._settled_ms), *gaps]
                 if lines:
                     newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
         except (NotFound, BadRequest):
             return tuple(entries)
         self._settled_ms = max(self._settled_ms, newest_ms - _LATENESS_MS)
-        self._ledger.forget_before(self._settled_ms)
+        self._deduplicator.forget_before(self._settled_ms)
         return tuple(entries)
 
     async def _page(

@@ -193,7 +193,7 @@ def _shown(text: str | None) -> str:
 
 
 BYTES_PER_GB = 1_000_000_000
-LEAST_GB = 0.1
+MIN_GPU_GB = 0.1
 """Smaller estimates are shown as this value."""
 BYTES_PER_WEIGHT = 2
 """Weights are served in 16 bits."""
@@ -242,6 +242,6 @@ def _named_bytes(checkpoint: Checkpoint) -> int | None:
 
 def _gigabytes(size_bytes: int) -> str:
     gigabytes = size_bytes / BYTES_PER_GB
-    if gigabytes < LEAST_GB:
-        return f"less than {LEAST_GB} GB"
+    if gigabytes < MIN_GPU_GB:
+        return f"less than {MIN_GPU_GB} GB"
     return f"{gigabytes:,.0f} GB" if gigabytes >= 10 else f"{gigabytes:.1f} GB"

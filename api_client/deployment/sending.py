@@ -242,8 +242,8 @@ def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-LOOKS_AFTER_A_LOST_ANSWER = 3
-LOOK_INTERVAL_S = 2.0
+POLLS_AFTER_LOST_RESPONSE = 3
+POLL_INTERVAL_S = 2.0
 
 
 class DeploymentClient(InstanceDirectory, Protocol):
@@ -312,7 +312,9 @@ async def deploy(
         if dry_run:
             raise
         failure = error
-    return await _found_again(client, config.model_name or "", known, failure, clock or SystemClock())
+    return await _find_created_deployment(
+        client, config.model_name or "", known, failure, clock or SystemClock()
+    )
 
 
 def deployment_link(remote: Remote, model_id: str, deployment_id: str) -> str:
@@ -360,7 +362,7 @@ async def _deployments_named(client: DeploymentClient, name: str) -> list[tuple[
     return found
 
 
-async def _found_again(
+async def _find_created_deployment(
     client: DeploymentClient,
     name: str,
     known: frozenset[str] | None,
@@ -369,9 +371,9 @@ async def _found_again(
 ) -> DeploymentResult:
     """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
     fresh: list[tuple[str, Deployment]] = []
-    for look in range(LOOKS_AFTER_A_LOST_ANSWER if known is not None else 0):
+    for look in range(POLLS_AFTER_LOST_RESPONSE if known is not None else 0):
         if look:
-            await clock.sleep(LOOK_INTERVAL_S)
+            await clock.sleep(POLL_INTERVAL_S)
         try:
             deployments = await _deployments_named(client, name)
         except RequestError:

@@ -22,7 +22,7 @@ from api_client.definitions import Checkpoint as CheckpointToDeploy
 from api_client.deployment.instances import smallest_instance
 from api_client.deployment.selection import ROOT, check_selection, kind_of, missing_parts
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
-from api_client.submission.findings import Finding, gravest_first
+from api_client.submission.findings import Finding, most_severe_first
 
 VALID_LORA_RANKS = LORA_RANKS
 """Ranks that can be served, ascending."""
@@ -147,7 +147,7 @@ def validate(
     given. Sends nothing.
     """
     known_files = None if files is None else tuple(files)
-    return gravest_first(_all(config, checkpoints, known_files, instances, secret_names))
+    return most_severe_first(_all(config, checkpoints, known_files, instances, secret_names))
 
 
 def _all(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from api_client.emulator.data_folder import EmulatorRefused
+from api_client.emulator.data_folder import EmulatorStartError
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.server import EmulatorOptions, serve
 from api_client.emulator.world import WORLDS
@@ -45,7 +45,7 @@ def main() -> int:
                 faults_seed=arguments.faults_seed,
             )
         )
-    except EmulatorRefused as refusal:
+    except EmulatorStartError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1
     return 0

@@ -56,7 +56,7 @@ class AbsoluteTargets:
         await self._app(scope, receive, send)
 
 
-class LocalOnly:
+class RequireLocalHost:
     """Refuses requests for another host name and requests from another site's page."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -87,7 +87,7 @@ def _host_name(host: str) -> str | None:
         return None
 
 
-class KeyRequired:
+class RequireKey:
     """Answers 401 unless the request carries the emulator's key as Bearer or Api-Key."""
 
     def __init__(self, app: ASGIApp, key: str) -> None:
@@ -116,7 +116,7 @@ class KeyRequired:
 logger = logging.getLogger(__name__)
 
 
-class NoSecondCredentials:
+class RejectSecondCredentials:
     """Refuses requests that carry both a key and a signed URL, with the error that S3 returns.
 
     This catches clients that send their key to every URL.
@@ -137,7 +137,11 @@ class NoSecondCredentials:
 def build_objects_app(platform: Platform) -> Starlette:
     app = Starlette(
         routes=[*files.FILES_ROUTES, *objects.READING_ROUTES],
-        middleware=[Middleware(AbsoluteTargets), Middleware(LocalOnly), Middleware(NoSecondCredentials)],
+        middleware=[
+            Middleware(AbsoluteTargets),
+            Middleware(RequireLocalHost),
+            Middleware(RejectSecondCredentials),
+        ],
         exception_handlers={HTTPException: _answer_object_exception, Exception: _answer_unexpected_object},
     )
     app.router.redirect_slashes = False
@@ -182,8 +186,8 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
         ],
         middleware=[
             Middleware(AbsoluteTargets),
-            Middleware(LocalOnly),
-            Middleware(KeyRequired, key),
+            Middleware(RequireLocalHost),
+            Middleware(RequireKey, key),
         ],
         exception_handlers={
             ApiFault: _answer_fault,

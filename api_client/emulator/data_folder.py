@@ -42,26 +42,26 @@ KEY_BYTES = 24
 SIGNING_KEY_BYTES = 32
 
 
-class EmulatorRefused(Exception):
+class EmulatorStartError(Exception):
     """The emulator cannot start here; the message says why and what to do."""
 
 
 class DataFolder:
-    """An open data folder. Opening raises ``EmulatorRefused`` if it is in use or holds foreign files."""
+    """An open data folder. Opening raises ``EmulatorStartError`` if it is in use or holds foreign files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self._refuse_foreign()
+        self._reject_foreign_folder()
         try:
             make_private_folder(self.path)
         except OSError as error:
-            raise EmulatorRefused(f"cannot use the data folder {self.path}: {error.strerror}") from error
+            raise EmulatorStartError(f"cannot use the data folder {self.path}: {error.strerror}") from error
         self._lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE_MODE)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock)
-            raise EmulatorRefused(
+            raise EmulatorStartError(
                 f"another emulator is running on {self.path}; use it, stop it, or choose another data folder"
             ) from error
         self._address_path.unlink(missing_ok=True)
@@ -110,15 +110,15 @@ class DataFolder:
     def _address_path(self) -> Path:
         return self.path / ADDRESS_NAME
 
-    def _refuse_foreign(self) -> None:
+    def _reject_foreign_folder(self) -> None:
         """Raise if the folder is used for something else, so that it stays untouched."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
-            raise EmulatorRefused(f"{self.path} is not a folder")
+            raise EmulatorStartError(f"{self.path} is not a folder")
         is_ours = (self.path / LOCK_NAME).exists()
         if not is_ours and any(self.path.iterdir()):
-            raise EmulatorRefused(
+            raise EmulatorStartError(
                 f"{self.path} holds other files; choose an empty or a new folder for the emulator"
             )
 

@@ -19,20 +19,20 @@ MAXIMUM_NODES = 64
 MILLICPU = 1000
 
 
-class _Part(BaseModel):
+class _SpecPart(BaseModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
 
 
-class _Image(_Part):
+class _Image(_SpecPart):
     base_image: str
 
 
-class _Accelerator(_Part):
+class _Accelerator(_SpecPart):
     accelerator: str
     count: int = Field(ge=0)
 
 
-class _Compute(_Part):
+class _Compute(_SpecPart):
     node_count: int = Field(default=1, ge=1, le=MAXIMUM_NODES)
     cpu_count: int = Field(default=1, ge=0)
     memory: str = "2Gi"
@@ -40,16 +40,16 @@ class _Compute(_Part):
     availability_model: str = "dedicated"
 
 
-class _SecretReference(_Part):
+class _SecretReference(_SpecPart):
     name: str
 
 
-class _Artifact(_Part):
+class _Artifact(_SpecPart):
     s3_bucket: str
     s3_key: str
 
 
-class _Runtime(_Part):
+class _Runtime(_SpecPart):
     start_commands: list[str] = []
     environment_variables: dict[str, str | _SecretReference] = {}
     artifacts: list[_Artifact] = []
@@ -58,14 +58,14 @@ class _Runtime(_Part):
     load_checkpoint_config: dict[str, Any] | None = None
 
 
-class _InteractiveSession(_Part):
+class _InteractiveSession(_SpecPart):
     trigger: Literal["on_startup", "on_failure", "on_demand"] = "on_demand"
     timeout_minutes: int = 480
     session_provider: Literal["vs_code", "cursor", "ssh"] = "vs_code"
     auth_provider: Literal["github", "microsoft"] = "github"
 
 
-class JobSpec(_Part):
+class CheckedJobSpec(_SpecPart):
     """A validated job spec with the schema's defaults."""
 
     image: _Image
@@ -76,10 +76,10 @@ class JobSpec(_Part):
     interactive_session: _InteractiveSession | None = None
 
 
-def check_job_spec(fields: Mapping[str, Any]) -> JobSpec:
+def check_job_spec(fields: Mapping[str, Any]) -> CheckedJobSpec:
     """Validate a job spec and fill in defaults; raise a 400 that names the first invalid field."""
     try:
-        return JobSpec.model_validate(fields)
+        return CheckedJobSpec.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(step) for step in ("training_job", *first["loc"]))

@@ -21,8 +21,8 @@ from api_client.emulator.data_folder import remove_tree, running_address
 from api_client.emulator.world_size import WorldSize
 
 READY_TIMEOUT_S = 30.0
-POLITE_STOP_S = 6.0
-FIRM_STOP_S = 2.0
+TERM_TIMEOUT_S = 6.0
+KILL_TIMEOUT_S = 2.0
 OWN_VARIABLES_PREFIX = "BASETEN_"
 LARGEST_REASON = 2000
 
@@ -62,7 +62,7 @@ class EmulatorChild:
         self._port = port
         self._temporary: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._complaints: IO[bytes] | None = None
+        self._error_output: IO[bytes] | None = None
         self._reading = threading.Lock()
         self._ready: dict[str, Any] = {}
 
@@ -114,12 +114,12 @@ class EmulatorChild:
             command += ["--url-lifetime", str(self._url_lifetime_s)]
         if self._temporary is not None:
             command.append("--ephemeral")
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 – closed when the child has ended
+        self._error_output = tempfile.TemporaryFile()  # noqa: SIM115 – closed when the child has ended
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
+            stderr=self._error_output,
             env=child_environment(),
             start_new_session=True,
         )
@@ -141,11 +141,11 @@ class EmulatorChild:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            process.wait(POLITE_STOP_S)
+            process.wait(TERM_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.terminate()
             try:
-                process.wait(FIRM_STOP_S)
+                process.wait(KILL_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -153,8 +153,8 @@ class EmulatorChild:
             assert process.stdout is not None
             process.stdout.close()
         self._process = None
-        if self._complaints is not None:
-            self._complaints.close()
+        if self._error_output is not None:
+            self._error_output.close()
         if self._temporary is not None:
             remove_tree(self._temporary)
 
@@ -204,9 +204,9 @@ class EmulatorChild:
 
     def _reason(self) -> str:
         assert self._process is not None
-        assert self._complaints is not None
-        self._complaints.seek(0)
-        words = self._complaints.read().decode(errors="replace").strip()
+        assert self._error_output is not None
+        self._error_output.seek(0)
+        words = self._error_output.read().decode(errors="replace").strip()
         if words:
             return f"the emulator did not start: {words[-LARGEST_REASON:]}"
         if self._process.poll() is None:
@@ -230,7 +230,7 @@ def child_environment() -> dict[str, str]:
 
 
 STOP_TIMEOUT_S = 15.0
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 CHUNK_BYTES = 4096
 
 
@@ -302,7 +302,7 @@ def _wait(process: psutil.Process) -> bool:
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while process.status() != psutil.STATUS_ZOMBIE:
         try:
-            process.wait(LOOK_EVERY_S)
+            process.wait(POLL_EVERY_S)
         except psutil.TimeoutExpired:
             if time.monotonic() > deadline:
                 return False

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from api_client.clock import SystemClock
 from api_client.emulator.app import build_app, build_objects_app
-from api_client.emulator.data_folder import DataFolder, EmulatorRefused
+from api_client.emulator.data_folder import DataFolder, EmulatorStartError
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world
@@ -77,7 +77,7 @@ class EmulatorAddress:
 def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], None] | None = None) -> None:
     """Serve in this process until SIGINT, SIGTERM, SIGHUP or the end of the lifeline.
 
-    Raises ``EmulatorRefused`` if the folder or the port is in use.
+    Raises ``EmulatorStartError`` if the folder or the port is in use.
     """
     folder = DataFolder(options.data_dir)
     try:
@@ -91,7 +91,7 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
 
 
 def listen(port: int) -> socket.socket:
-    """Return a listening socket on loopback; raise ``EmulatorRefused`` if the port is in use.
+    """Return a listening socket on loopback; raise ``EmulatorStartError`` if the port is in use.
 
     The protocol is explicitly TCP, because asyncio disables Nagle's algorithm only then. With Nagle's
     algorithm every answer on a kept-alive connection waits 40 ms for the client's delayed
@@ -105,7 +105,7 @@ def listen(port: int) -> socket.socket:
         return listener
     except OSError as error:
         listener.close()
-        raise EmulatorRefused(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
+        raise EmulatorStartError(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
 
 
 async def _serve(

@@ -51,7 +51,7 @@ WORLDS = ("demo", "empty")
 """``demo``: scripted jobs of a whole team and one real job. ``empty``: only submitted jobs."""
 
 DEFAULT_TEAM = "Research"
-NO_MORE = WorldSize()
+DEFAULT_WORLD_SIZE = WorldSize()
 WORKSPACE_NAMES = {"demo": "Demo (emulator)", "empty": "Emulator"}
 REAL_JOB_PROJECT = "digits"
 """The demo's project whose job really runs on this machine."""
@@ -85,7 +85,7 @@ def create_world(
     clock: Clock,
     speed: float,
     url_lifetime_s: int = PRESIGNED_LIFETIME_S,
-    size: WorldSize = NO_MORE,
+    size: WorldSize = DEFAULT_WORLD_SIZE,
 ) -> World:
     """Create the world of that kind from the data folder. ``speed`` applies to the scripted jobs.
 
@@ -135,12 +135,12 @@ def _fleet(
 ) -> tuple[tuple[Backend, ...], ReadSynthetic]:
     """Return the scripted jobs and the reader of their checkpoint files; also add their projects."""
     from api_client.emulator.fleet.backend import FleetBackend
-    from api_client.emulator.fleet.clock import open_tempo
+    from api_client.emulator.fleet.clock import open_sim_clock
     from api_client.emulator.fleet.file_bytes import synthetic_bytes
     from api_client.emulator.fleet.world import TEAM_NAME
 
-    tempo = open_tempo(database, now=clock.now(), speed=speed)
-    fleet = FleetBackend(database, tempo=tempo, now=clock.now, size=size)
+    sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
+    fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, size=size)
     team = stores.teams.ensure(TEAM_NAME, clock.now())
     stores.projects.add_many(
         StoredProject(project.id, project.name, team.id, created_at=born, updated_at=born)

@@ -61,7 +61,7 @@ class KeyAuth(httpx.Auth):
         if self._has_ended(login):
             async with login.renewing:
                 if self._has_ended(login) and login.tokens.refresh is not None:
-                    await login.adopt_kept()
+                    await login.adopt_saved_tokens()
                     if self._has_ended(login):
                         answer = yield self._renewal(request, login)
                         await self._take(answer, login)
@@ -71,7 +71,7 @@ class KeyAuth(httpx.Auth):
         if response.status_code != HTTPStatus.UNAUTHORIZED:
             return
         async with login.renewing:
-            if login.tokens.access == used and not await login.adopt_kept():
+            if login.tokens.access == used and not await login.adopt_saved_tokens():
                 if login.tokens.refresh is None:
                     return
                 answer = yield self._renewal(request, login)
@@ -125,7 +125,7 @@ class KeyAuth(httpx.Auth):
             raise error
         # Another process may have renewed the login: then our refresh token is used up, and the new one is
         # stored.
-        if not await login.adopt_kept():
+        if not await login.adopt_saved_tokens():
             raise self._ended(error.server_message or error.code, answer.status_code)
 
     def _tokens_in(self, content: bytes, login: OAuthLogin) -> OAuthTokens:
@@ -184,7 +184,7 @@ async def connect(
     """
     needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
     # Loading the trusted certificates takes a tenth of a second, so don't do it on the event loop.
-    context = await asyncio.to_thread(_trusting_context) if needs_tls else _trusting_nobody()
+    context = await asyncio.to_thread(_trusting_context) if needs_tls else _untrusting_context()
     limits = httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
     try:
         # Don't let httpx read the environment: other code must also know if there is a proxy.
@@ -228,6 +228,6 @@ def _trusting_context() -> ssl.SSLContext:
     raise ConfigurationError(f"the certificates to trust cannot be read (SSL_CERT_FILE?): {reason}")
 
 
-def _trusting_nobody() -> ssl.SSLContext:
+def _untrusting_context() -> ssl.SSLContext:
     """Return a verifying context without certificates; it is fast to create, for clients without TLS."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

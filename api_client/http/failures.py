@@ -30,11 +30,11 @@ from api_client.errors import (
     Unreachable,
 )
 from api_client.http.decoding import NotDecodable, read_json
-from api_client.http.readonly import words_for
+from api_client.http.readonly import request_description
 from api_client.http.retry import parse_retry_after
 from api_client.remotes import Remote
 
-MAX_SERVER_WORDS = 500
+MAX_SERVER_MESSAGE_CHARACTERS = 500
 """Maximum length of a server's own text in a message, in characters."""
 
 _MAX_PARSED_BYTES = 65_536
@@ -69,11 +69,11 @@ class RequestLine(NamedTuple):
     @property
     def words(self) -> str:
         """Description of the request's purpose."""
-        return words_for(self.method, self.path)
+        return request_description(self.method, self.path)
 
 
 def clean(text: object, remote: Remote) -> str:
-    """Clean a server's text: one printable line without the key, at most ``MAX_SERVER_WORDS`` characters."""
+    """Clean a server's text: one printable line without the key, of limited length."""
     words = "".join(
         " " if character.isspace() else "" if unicodedata.category(character)[0] == "C" else character
         for character in str(text)[:_MAX_PARSED_BYTES]
@@ -83,7 +83,11 @@ def clean(text: object, remote: Remote) -> str:
     for key in filter(None, secrets + (remote.login.secrets() if remote.login else [])):
         words = words.replace(key, "[key]")
     words = " ".join(words.split())
-    return words if len(words) <= MAX_SERVER_WORDS else words[: MAX_SERVER_WORDS - 1] + "…"
+    return (
+        words
+        if len(words) <= MAX_SERVER_MESSAGE_CHARACTERS
+        else words[: MAX_SERVER_MESSAGE_CHARACTERS - 1] + "…"
+    )
 
 
 def from_answer(
@@ -91,7 +95,7 @@ def from_answer(
 ) -> ErrorAnswer:
     """Build the error for an answer with status 4xx or 5xx."""
     status = response.status_code
-    code, words = _server_words(content, response.headers.get("content-type", ""), remote)
+    code, words = _server_message(content, response.headers.get("content-type", ""), remote)
     phrase = words or _phrase(status)
     kind: type[ErrorAnswer] = BadRequest
     said = f"{host} says: {words.rstrip('.')} ({status})" if words else f"{host} answered {status} {phrase}"
@@ -191,7 +195,7 @@ def _phrase(status: int) -> str:
         return "no reason given"
 
 
-def _server_words(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
+def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
     """Return the server's code and message, from any of the known structures (API facts, 2)."""
     head = content[:_MAX_PARSED_BYTES]
     if not head.strip():

@@ -25,7 +25,7 @@ LARGE_BYTES = 128 * 1024
 _SPACE = re.compile(r"\s*")
 
 
-class KnownItems(Generic[Answer]):
+class ItemCache(Generic[Answer]):
     """Parses ``{field: [items]}`` as ``whole`` does, reusing items as long as anyone holds them.
 
     It implements the part of TypeAdapter's interface that decoding an answer needs.
@@ -91,7 +91,7 @@ class KnownItems(Generic[Answer]):
             return items, place + 1
         while True:
             _, end = decoder.raw_decode(text, place)
-            items.append(self._known_or_read(text[place:end]))
+            items.append(self._cached_or_parsed(text[place:end]))
             place = end if text[end : end + 1] in ",]" else _after_space(text, end)
             mark = text[place : place + 1]
             if mark == "]":
@@ -100,7 +100,7 @@ class KnownItems(Generic[Answer]):
                 raise ValueError("an item is followed by neither a comma nor the list's end")
             place = _after_space(text, place + 1)
 
-    def _known_or_read(self, text: str) -> Any:
+    def _cached_or_parsed(self, text: str) -> Any:
         key = hash(text)  # 64 bits with a random seed per process, so collisions cannot be forced
         known = self._known.get(key)
         if known is None:

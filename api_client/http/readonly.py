@@ -55,7 +55,7 @@ _OTHERS = {
 }
 
 
-def words_for(method: str, path: str) -> str:
+def request_description(method: str, path: str) -> str:
     """Return a description of the request that can follow "can't"."""
     segments = [_shown(unquote(segment)) for segment in path.strip("/").split("/")][1:]
     match segments:
@@ -122,7 +122,7 @@ def only_reads(method: str, path: str, body: Any = None) -> bool:
 
 def refusal(read_only_by: str, method: str, path: str, what: str = "") -> ReadOnlyError:
     """Build the error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
-    named = what or words_for(method, path)
+    named = what or request_description(method, path)
     return ReadOnlyError(
         f"not done, as nothing may be changed (read-only by {read_only_by}): {named}",
         method=method,

@@ -234,11 +234,11 @@ class Transport:
     def _redirect_refused(
         self, call: _Call, site: BaseUrl, target: httpx.URL | None, line: RequestLine
     ) -> RedirectRefused:
-        whither = (
+        redirect_target = (
             "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self._remote)
         )
         return RedirectRefused(
-            f"can't {line.words}: {site.netloc} redirected it to {whither}; not followed, as the key"
+            f"can't {line.words}: {site.netloc} redirected it to {redirect_target}; not followed, as the key"
             f" belongs to {site.netloc} alone",
             **_details(line),
         )

@@ -23,7 +23,7 @@ TOLERANT = ConfigDict(extra="ignore", defer_build=True)
 T = TypeVar("T")
 
 STAMPS_REMEMBERED = 4096
-LONGEST_REMEMBERED_STAMP = 64
+MAX_CACHED_STAMP_LENGTH = 64
 
 
 class LargeApiModel(BaseModel):
@@ -74,7 +74,7 @@ def _remembered_moment(text: str) -> datetime:
 
 
 def _moment(value: Any) -> datetime:
-    if type(value) is str and len(value) <= LONGEST_REMEMBERED_STAMP:
+    if type(value) is str and len(value) <= MAX_CACHED_STAMP_LENGTH:
         return _remembered_moment(value)
     return _utc_datetimes().validate_python(value)
 

@@ -31,7 +31,7 @@ class CacheSummary(ApiModel):
 
 
 WINDOW_BYTES = 1024 * 1024
-_MOST_BYTES = 2**63
+_MAX_LISTING_BYTES = 2**63
 _LIST_NAME = "file_summaries"
 _LIST_KEY = b'"file_summaries"'
 _LIST = re.compile(rb'"file_summaries"\s{0,9}:\s{0,9}\[\s{0,99}')
@@ -171,7 +171,7 @@ def _record(entry: dict[str, Any]) -> Any:
     if (
         type(size) is int
         and type(path) is type(modified) is type(kind) is type(permissions) is str
-        and -_MOST_BYTES < size < _MOST_BYTES
+        and -_MAX_LISTING_BYTES < size < _MAX_LISTING_BYTES
     ):
         return ListedPath(path, size, modified, kind, permissions)
     return _lenient_record(entry)
@@ -184,7 +184,7 @@ def _lenient_record(entry: dict[str, Any]) -> Any:
     size = entry.get("size_bytes")
     return ListedPath(
         path,
-        int(size) if isinstance(size, int | float) and abs(size) < _MOST_BYTES else 0,
+        int(size) if isinstance(size, int | float) and abs(size) < _MAX_LISTING_BYTES else 0,
         _text(entry.get("modified")),
         _text(entry.get("file_type")),
         _text(entry.get("permissions")),

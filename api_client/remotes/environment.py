@@ -87,7 +87,7 @@ class Environment:
             return str(parse_base_url(self.api_url, source=API_URL_VARIABLE)), API_URL_VARIABLE
         return rest_url(app_url, source=source), DERIVED_ORIGIN
 
-    def refuse_foreign_addresses(self, where: str, app_url: str) -> None:
+    def reject_foreign_addresses(self, where: str, app_url: str) -> None:
         """Raise ConfigurationError if the environment would send a key of ``where`` to another host."""
         if self.address_variables and self.api_key is None:
             raise ConfigurationError(

@@ -163,7 +163,7 @@ class Profiles:
             found = secret(text.strip(), origin)
             assert found is not None
             key = found
-        environment.refuse_foreign_addresses(where, app_url)
+        environment.reject_foreign_addresses(where, app_url)
         return Remote(
             name=name,
             app_url=str(parse_base_url(app_url, source=source)),

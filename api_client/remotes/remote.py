@@ -64,7 +64,7 @@ class OAuthLogin:
         refresh = [self.tokens.refresh.get_secret_value()] if self.tokens.refresh else []
         return [self.tokens.access.get_secret_value(), *refresh, *self._spent]
 
-    async def adopt_kept(self) -> bool:
+    async def adopt_saved_tokens(self) -> bool:
         """Use tokens that another program has stored since; return True if there were any."""
         kept = await asyncio.to_thread(self._store.load) if self._store else None
         if kept is None or kept.access == self.tokens.access:

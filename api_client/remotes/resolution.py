@@ -56,7 +56,7 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
     source = f"remote_url of {where}"
     key, key_origin, login, why_not = _own_key(name, section, where, path, environment.variables)
     if key is not None:
-        environment.refuse_foreign_addresses(where, app_url)
+        environment.reject_foreign_addresses(where, app_url)
         api_url, api_url_origin = rest_url(app_url, source=source), DERIVED_ORIGIN
     else:
         key, key_origin = environment.api_key, API_KEY_VARIABLE

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from api_client.addresses import route
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, NotFound
-from api_client.http.known_items import KnownItems
+from api_client.http.known_items import ItemCache
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone
@@ -74,7 +74,7 @@ class Jobs:
         self._transport = transport
         self._projects = projects
         self._clock = clock
-        self._lists = cast("TypeAdapter[JobsAnswer]", KnownItems(JOBS, "training_jobs", _JOB))
+        self._lists = cast("TypeAdapter[JobsAnswer]", ItemCache(JOBS, "training_jobs", _JOB))
 
     async def list(self, project_id: str) -> JobList:
         """Return all jobs of a project, in the server's order (the API has no paging here)."""

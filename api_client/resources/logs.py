@@ -17,7 +17,7 @@ from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap
 from api_client.resources.jobs import Jobs, job_route
 from api_client.streams.follow import FollowOptions
 from api_client.streams.logs import fill_gap, follow_logs, read_logs
-from api_client.streams.retry import readable
+from api_client.streams.retry import retry_unreadable
 
 LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000
@@ -119,7 +119,7 @@ class Logs:
             return await self._jobs.get(project_id, job_id, retry=policy)
 
         if start is None:
-            start = start_of(await readable(fetch_job, clock=self._clock), self._clock)
+            start = start_of(await retry_unreadable(fetch_job, clock=self._clock), self._clock)
         fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
         options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
         stream = follow_logs(

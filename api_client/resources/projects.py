@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from api_client.addresses import route
-from api_client.http.known_items import KnownItems
+from api_client.http.known_items import ItemCache
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import ProjectTombstone
@@ -46,7 +46,7 @@ class Projects:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        lists = KnownItems(PROJECTS, "training_projects", _PROJECT)
+        lists = ItemCache(PROJECTS, "training_projects", _PROJECT)
         self._lists = cast("TypeAdapter[ProjectsAnswer]", lists)
 
     async def list(self, *, retry: RetryPolicy | None = None) -> ProjectList:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, LogLine
 
-_Prints: TypeAlias = "array[int]"
+_Hashes: TypeAlias = "array[int]"
 
 _by_stamp = attrgetter("timestamp_ns")
 
@@ -19,7 +19,7 @@ LONG_LINE_CHARACTERS = 4096
 """From this length on, the cost of reading a line again is its text."""
 
 
-class Ledger:
+class LineDeduplicator:
     """Finds the lines of repeated reads that were not delivered before.
 
     Lines may be identical, so each millisecond is a multiset of the lines' 64-bit hashes: 8 bytes per
@@ -34,30 +34,30 @@ class Ledger:
         self.line_count = 0
         self.long_characters = 0
         self._long: dict[int, int] = {}
-        self._seconds: dict[int, dict[int, _Prints]] = {}
+        self._seconds: dict[int, dict[int, _Hashes]] = {}
         self._passed: dict[int, int] = {}
 
-    def admit(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
+    def new_lines(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
         """Return the new lines among ``lines`` (ascending, whole milliseconds) and track the recent ones.
 
         Lines before ``remember_from_ms`` are not tracked.
         """
         fresh: list[LogLine] = []
-        prints = array("q", map(hash, lines))
+        line_hashes = array("q", map(hash, lines))
         start = 0
         while start < len(lines):
             second = lines[start].timestamp_ns // NS_PER_S
             stop = bisect_left(lines, (second + 1) * NS_PER_S, start, key=_by_stamp)
-            sequence = hash(prints[start:stop].tobytes())
+            sequence = hash(line_hashes[start:stop].tobytes())
             if self._passed.get(second) != sequence:
-                new = self._admitted(lines[start:stop], remember_from_ms)
+                new = self._select_new(lines[start:stop], remember_from_ms)
                 if not new or second * MS_PER_S >= remember_from_ms:
                     self._passed[second] = sequence  # all of its lines are tracked now
                 fresh += new
             start = stop
         return fresh
 
-    def _admitted(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
+    def _select_new(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
         fresh: list[LogLine] = []
         for ms, group in groupby(lines, key=_millisecond):
             known = self._seconds.get(ms // MS_PER_S, {}).get(ms)
@@ -65,15 +65,15 @@ class Ledger:
                 fresh += group
                 continue
             same = list(group)
-            prints = array("q", map(hash, same))
+            line_hashes = array("q", map(hash, same))
             if known is None:
                 fresh += same
-                self._keep(ms, prints)
+                self._keep(ms, line_hashes)
                 self._weigh(ms, same)
-            elif prints != known:
-                missing = Counter(prints)
+            elif line_hashes != known:
+                missing = Counter(line_hashes)
                 missing.subtract(known)
-                new = _take(same, prints, missing)
+                new = _take(same, line_hashes, missing)
                 fresh += new
                 if new:
                     self._keep(ms, known + array("q", map(hash, new)))
@@ -93,10 +93,10 @@ class Ledger:
         for old in [each for each in self._long if each < ms]:
             self.long_characters -= self._long.pop(old)
 
-    def _keep(self, ms: int, prints: _Prints) -> None:
+    def _keep(self, ms: int, line_hashes: _Hashes) -> None:
         bucket = self._seconds.setdefault(ms // MS_PER_S, {})
-        self.line_count += len(prints) - len(bucket.get(ms, ()))
-        bucket[ms] = prints
+        self.line_count += len(line_hashes) - len(bucket.get(ms, ()))
+        bucket[ms] = line_hashes
 
     def _weigh(self, ms: int, lines: list[LogLine]) -> None:
         characters = sum([len(line.message) for line in lines if len(line.message) >= LONG_LINE_CHARACTERS])
@@ -109,9 +109,9 @@ def _millisecond(line: LogLine) -> int:
     return line.timestamp_ns // NS_PER_MS
 
 
-def _take(lines: list[LogLine], prints: _Prints, missing: Counter[int]) -> list[LogLine]:
+def _take(lines: list[LogLine], line_hashes: _Hashes, missing: Counter[int]) -> list[LogLine]:
     taken = []
-    for line, fingerprint in zip(lines, prints, strict=True):
+    for line, fingerprint in zip(lines, line_hashes, strict=True):
         if missing[fingerprint] > 0:
             missing[fingerprint] -= 1
             taken.append(line)

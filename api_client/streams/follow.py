@@ -22,8 +22,8 @@ from api_client.models.logs import (
     LogLine,
     stamp_ns,
 )
-from api_client.streams.deduplicator import Ledger
-from api_client.streams.job_poller import JobLook, ServerTime
+from api_client.streams.deduplicator import LineDeduplicator
+from api_client.streams.job_poller import JobPoller, ServerTime
 from api_client.streams.pages import MAX_PAGE_LINES, PageSource
 from api_client.streams.parallel import ParallelReader
 from api_client.streams.reader import RangeReader, Window, windows
@@ -43,7 +43,7 @@ class FollowOptions:
       of our own clock are not used as the server's time: their node's clock may be wrong.
     - ``cheap_lines``: at most this many unsettled lines are all read again at every poll, because they
       fit a small page; ``cheap_characters``: unless the long ones among them have more text than this.
-    - ``ledger_lines``: maximum number of tracked lines; beyond it, lines are settled without having
+    - ``deduplicated_lines``: maximum number of tracked lines; beyond it, lines are settled without having
       been read again, so late lines among them are not found.
     - ``edge_overlap_s``: how much a poll of a busy log reads again.
     - ``deep_pages_per_s``: maximum average cost of reading everything unsettled of a busy log again,
@@ -68,7 +68,7 @@ class FollowOptions:
     generous_lines: int = 100_000
     cheap_lines: int = 240
     cheap_characters: int = 512 * 1024
-    ledger_lines: int = 1_000_000
+    deduplicated_lines: int = 1_000_000
     edge_overlap_s: float = 2.0
     deep_pages_per_s: float = 2.0
     calm_after_s: float = 300.0
@@ -82,15 +82,15 @@ class FollowOptions:
     page_limit: int = MAX_PAGE_LINES
 
 
-CALM_FACTOR = 2.0
+QUIET_FACTOR = 2.0
 """Reads that have found nothing for a long time cost this many times less."""
 
 
-class Rhythm:
+class PollPacer:
     """Paces one kind of read: the more pages it took last time, the longer the interval to the next one.
 
     Its average cost is at most ``pages_per_s``, unless the interval would exceed ``limit_s``; it is never
-    due again within ``interval_s``. All times are in seconds. In a calm period it costs ``CALM_FACTOR``
+    due again within ``interval_s``. All times are in seconds. In a calm period it costs ``QUIET_FACTOR``
     times less.
     """
 
@@ -106,8 +106,8 @@ class Rhythm:
         """Return True if the next read is due, at most ``within_s`` after the last one began."""
         if self._began_s is None:
             return True
-        wished_s = self._cost_s * CALM_FACTOR if calm else self._cost_s
-        interval_s = min(max(wished_s, self._shortest_s), self._longest_s)
+        wanted_wait_s = self._cost_s * QUIET_FACTOR if calm else self._cost_s
+        interval_s = min(max(wanted_wait_s, self._shortest_s), self._longest_s)
         if within_s is not None:
             interval_s = min(interval_s, within_s)
         return self._clock.monotonic() - self._began_s >= interval_s
@@ -128,16 +128,16 @@ LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
 DRAIN_SLACK_S = 5.0
 """The last full read may begin this long before the end of the wait."""
 
-SELDOM_S = 4.0
+SLOW_INTERVAL_S = 4.0
 """After this long without a line, the next one is unlikely to be followed by others soon."""
 
-SHORTEST_PAUSE = 0.3
+MIN_PAUSE_SHARE = 0.3
 """Minimum pause between polls, as a fraction of the interval, if the polls themselves take long."""
 
-LONGEST_READ_S = 5.0
+MAX_READ_S = 5.0
 """Limit for one read of new lines, even if more keep arriving; the next poll continues."""
 
-WINDOWS_SEARCHED_FOR_THE_NEWEST = 8
+NEWEST_LINE_SEARCH_WINDOWS = 8
 
 
 class Follower:
@@ -155,10 +155,10 @@ class Follower:
     ) -> None:
         self._options = options
         self._clock = clock
-        self._look = JobLook(fetch_job, clock=clock, interval_s=options.job_interval_s)
+        self._job_poller = JobPoller(fetch_job, clock=clock, interval_s=options.job_interval_s)
         self._pages = PageSource(fetch, clock=clock, limit=options.page_limit)
         self._server_time = ServerTime(clock)
-        self._ledger = Ledger()
+        self._deduplicator = LineDeduplicator()
         self._gaps: list[Window] = []
         self._settled_ms = start_ms
         self._delivered_ns = start_ms * NS_PER_MS
@@ -166,26 +166,26 @@ class Follower:
         self._delivered_s = clock.monotonic()
         self._interval_s = options.busy_interval_s
         self._is_quiet = False
-        self._edge = Rhythm(clock, pages_per_s=inf, interval_s=options.busy_interval_s, limit_s=inf)
-        self._recent = self._rhythm()
-        self._deep = self._rhythm()
+        self._edge = PollPacer(clock, pages_per_s=inf, interval_s=options.busy_interval_s, limit_s=inf)
+        self._recent = self._make_pacer()
+        self._deep = self._make_pacer()
         self._found_late_s = -inf
         self._deep_server_ns: int | None = None
         self._longest_delay_ns = 0
         self._is_complete = is_complete
         self._has_read_it_complete = False
-        self._told_finished = False
+        self._reported_finished = False
         self._quiet_read_began_s = -inf
 
     @property
-    def remembered_lines(self) -> int:
+    def tracked_line_count(self) -> int:
         """Number of lines tracked for deduplication."""
-        return self._ledger.line_count
+        return self._deduplicator.line_count
 
     async def stream(self) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Yield batches, and finally the end with the finished job. Raises permanent RequestErrors."""
-        await self._look.look()
-        await self._find_the_newest_line()
+        await self._job_poller.poll()
+        await self._locate_newest_line()
         async with aclosing(self._read_settled_history()) as batches:
             async for batch in batches:
                 yield batch
@@ -194,30 +194,32 @@ class Follower:
             async for batch in batches:
                 yield batch
         yield LogBatch((), caught_up=True)
-        is_over = self._look.is_long_over(self._server_time.newest_ns) or self._is_known_complete()
+        is_over = self._job_poller.is_long_finished(self._server_time.newest_ns) or self._is_known_complete()
         poll_s = 0.0
         while not is_over:
-            await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * SHORTEST_PAUSE))
+            await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * MIN_PAUSE_SHARE))
             began_s = self._clock.monotonic()
-            await self._look.look_when_due(at_once=self._is_complete())
+            await self._job_poller.poll_when_due(at_once=self._is_complete())
             async with aclosing(self._poll()) as batches:
                 async for batch in batches:
                     yield batch
-            if self._is_end_to_tell():
-                yield LogBatch((), caught_up=True, finished_job=self._look.finished_job)
+            if self._must_report_end():
+                yield LogBatch((), caught_up=True, finished_job=self._job_poller.finished_job)
             if self._is_known_complete() or self._is_drained():
-                await self._look.look()
-                is_over = self._look.finished_job is not None
+                await self._job_poller.poll()
+                is_over = self._job_poller.finished_job is not None
             poll_s = self._clock.monotonic() - began_s
-        if self._look.finished_job is not None:
-            yield LogEnd(self._look.finished_job)
+        if self._job_poller.finished_job is not None:
+            yield LogEnd(self._job_poller.finished_job)
 
     def _is_known_complete(self) -> bool:
         """Return True if the server said that the log is complete, and all of it was read after that."""
-        return self._look.finished_job is not None and self._has_read_it_complete and self._is_complete()
+        return (
+            self._job_poller.finished_job is not None and self._has_read_it_complete and self._is_complete()
+        )
 
     def _is_drained(self) -> bool:
-        finished_s = self._look.finished_s
+        finished_s = self._job_poller.finished_s
         if finished_s is None:
             return False
         now_s = self._clock.monotonic()
@@ -236,11 +238,11 @@ class Follower:
         known_s = self._longest_delay_ns / NS_PER_S + DRAIN_BEYOND_DELAYS_S
         return min(max(options.shortest_drain_s, known_s), options.generous_lateness_s)
 
-    def _is_end_to_tell(self) -> bool:
+    def _must_report_end(self) -> bool:
         """Return True if the job's end is new and more lines may still arrive."""
-        is_finished = self._look.finished_job is not None and not self._is_complete()
-        is_news = is_finished and not self._told_finished
-        self._told_finished = is_finished
+        is_finished = self._job_poller.finished_job is not None and not self._is_complete()
+        is_news = is_finished and not self._reported_finished
+        self._reported_finished = is_finished
         return is_news
 
     async def _read_settled_history(self) -> AsyncGenerator[LogBatch, None]:
@@ -251,13 +253,13 @@ class Follower:
                 fresh = self._fresh(entries, remember_from_ms=final_ms)
                 part = (stamp_ns(entries[-1]) // NS_PER_MS - start_ms) / (final_ms - start_ms)
                 yield LogBatch(fresh, caught_up=False, read_part=min(max(part, 0.0), 1.0))
-                await self._look.look_when_due()
+                await self._job_poller.poll_when_due()
         self._settle(final_ms)
 
     def _end_ms(self) -> int:
         """Return an end well after the server's current time, regardless of our clock."""
-        if self._look.job is not None:
-            self._server_time.saw_job(self._look.job)
+        if self._job_poller.job is not None:
+            self._server_time.observe_job(self._job_poller.job)
         return max(self._server_time.upper_ms(self._options.clock_margin_s), self._settled_ms + 1)
 
     def _reader(self, start_ms: int, end_ms: int | None = None, *, confirm: bool = False) -> RangeReader:
@@ -270,17 +272,17 @@ class Follower:
             self._pages, start_ms, self._end_ms(), confirm=False, may_miss=True, skip=self._gaps
         )
 
-    async def _find_the_newest_line(self) -> None:
+    async def _locate_newest_line(self) -> None:
         """Find the newest line: it shows the server's time, and thus which part of the history is settled."""
         ranges = windows(self._settled_ms, self._end_ms())
-        for start_ms, end_ms in ranges[: -WINDOWS_SEARCHED_FOR_THE_NEWEST - 1 : -1]:
+        for start_ms, end_ms in ranges[: -NEWEST_LINE_SEARCH_WINDOWS - 1 : -1]:
             newest_ns = await self._pages.newest_stamp_ns(start_ms, end_ms)
             if newest_ns is not None:
-                self._server_time.saw_line(newest_ns)
+                self._server_time.observe_line(newest_ns)
                 return
 
-    def _rhythm(self) -> Rhythm:
-        return Rhythm(
+    def _make_pacer(self) -> PollPacer:
+        return PollPacer(
             self._clock,
             pages_per_s=self._options.deep_pages_per_s,
             interval_s=self._options.deep_interval_s,
@@ -292,28 +294,28 @@ class Follower:
         count = self._delivered_count
         began_s, before_s = self._clock.monotonic(), self._delivered_s
         reads = self._due_reads()
-        for reader, rhythm in reads:
-            async with aclosing(self._read(reader, rhythm, is_caught_up=True)) as batches:
+        for reader, pacer in reads:
+            async with aclosing(self._read(reader, pacer, is_caught_up=True)) as batches:
                 async for batch in batches:
                     yield batch
-        has_news = self._delivered_count != count
-        if has_news or self._look.finished_s is None:
+        has_new_lines = self._delivered_count != count
+        if has_new_lines or self._job_poller.finished_s is None:
             self._quiet_read_began_s = -inf
-        elif any(rhythm is self._deep for _, rhythm in reads):
+        elif any(pacer is self._deep for _, pacer in reads):
             self._quiet_read_began_s = began_s
-        self._is_quiet = not has_news
+        self._is_quiet = not has_new_lines
         longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
         # Occasional lines are shown soon enough without frequent polling.
-        is_busy = has_news and began_s - before_s <= SELDOM_S
+        is_busy = has_new_lines and began_s - before_s <= SLOW_INTERVAL_S
         self._interval_s = self._options.busy_interval_s if is_busy else longer_s
 
-    def _due_reads(self) -> list[tuple[RangeReader, Rhythm]]:
-        is_short = self._ledger.long_characters <= self._options.cheap_characters
-        if self._is_complete() or (is_short and self._ledger.line_count <= self._options.cheap_lines):
+    def _due_reads(self) -> list[tuple[RangeReader, PollPacer]]:
+        is_short = self._deduplicator.long_characters <= self._options.cheap_characters
+        if self._is_complete() or (is_short and self._deduplicator.line_count <= self._options.cheap_lines):
             return [(self._reader(self._settled_ms), self._deep)]
         edge_ms = self._edge_start_ms(0 if self._is_quiet else self._options.edge_overlap_s)
         reads = [(self._edge_reader(edge_ms), self._edge)]
-        within_s = LONGEST_DRAIN_DEEP_INTERVAL_S if self._look.finished_s is not None else None
+        within_s = LONGEST_DRAIN_DEEP_INTERVAL_S if self._job_poller.finished_s is not None else None
         is_calm = self._clock.monotonic() - self._found_late_s > self._options.calm_after_s
         if self._deep.is_due(within_s, calm=is_calm):
             self._recent.begin()  # the deep read includes the last minute
@@ -326,14 +328,14 @@ class Follower:
         return reads
 
     async def _read(
-        self, reader: RangeReader, rhythm: Rhythm, *, is_caught_up: bool
+        self, reader: RangeReader, pacer: PollPacer, *, is_caught_up: bool
     ) -> AsyncGenerator[LogBatch, None]:
         """Read to the end; a deep read starts at the settled position and settles what is final."""
-        rhythm.begin()
+        pacer.begin()
         began_s = self._clock.monotonic()
         server_ns = self._server_time.lower_ns()
         was_complete = self._is_complete()
-        may_settle = rhythm is self._deep
+        may_settle = pacer is self._deep
         while not reader.is_done:
             # Computed before the request: lines that arrive while it is answered may be missing from it.
             final_before_ms = self._final_before_ms()
@@ -343,16 +345,16 @@ class Follower:
                 settled_ms = max(settled_ms, min(final_before_ms, reader.position_ms))
                 may_settle = final_before_ms >= reader.position_ms
             fresh = self._fresh(entries, remember_from_ms=settled_ms)
-            if self._ledger.line_count > self._options.ledger_lines:
+            if self._deduplicator.line_count > self._options.deduplicated_lines:
                 settled_ms = max(settled_ms, self._final_before_ms())
             self._settle(settled_ms)
             if fresh:
-                if rhythm is not self._edge and any(isinstance(one, LogLine) and one.late for one in fresh):
+                if pacer is not self._edge and any(isinstance(one, LogLine) and one.late for one in fresh):
                     self._found_late_s = self._clock.monotonic()
                 yield LogBatch(fresh, caught_up=is_caught_up)
-            await self._look.look_when_due()
+            await self._job_poller.poll_when_due()
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
-            is_long = is_caught_up and self._clock.monotonic() - began_s > LONGEST_READ_S
+            is_long = is_caught_up and self._clock.monotonic() - began_s > MAX_READ_S
             if is_long and fresh and not is_behind_the_edge:
                 break  # many new lines: check for late lines before reading on
             # A long read of older lines must not delay new ones.
@@ -361,8 +363,8 @@ class Follower:
                 async with aclosing(self._read(edge_reader, self._edge, is_caught_up=True)) as batches:
                     async for batch in batches:
                         yield batch
-        rhythm.end(reader.page_count)
-        if rhythm is self._deep:
+        pacer.end(reader.page_count)
+        if pacer is self._deep:
             self._deep_server_ns = server_ns
             self._has_read_it_complete = was_complete and reader.is_done
 
@@ -374,7 +376,7 @@ class Follower:
 
         The result is never after the newest line.
         """
-        if self._ledger.line_count <= self._options.generous_lines:
+        if self._deduplicator.line_count <= self._options.generous_lines:
             lower_ns, lateness_s = self._server_time.cautious_ns(), self._options.generous_lateness_s
         else:
             lower_ns, lateness_s = self._server_time.lower_ns(), self._options.lateness_s
@@ -387,14 +389,14 @@ class Follower:
     def _settle(self, before_ms: int) -> None:
         if before_ms > self._settled_ms:
             self._settled_ms = before_ms
-            self._ledger.forget_before(before_ms)
+            self._deduplicator.forget_before(before_ms)
             self._gaps = [gap for gap in self._gaps if gap[1] > before_ms]
 
     def _fresh(self, entries: list[LogEntry], *, remember_from_ms: int) -> tuple[LogEntry, ...]:
         """Return the entries not delivered before, in time order, with late lines marked."""
         gaps = [entry for entry in entries if isinstance(entry, LogGap)]
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
-        fresh = self._ledger.admit(lines, remember_from_ms)
+        fresh = self._deduplicator.new_lines(lines, remember_from_ms)
         delivered_ns = self._delivered_ns
         found: list[LogEntry] = [_late(line) if line.timestamp_ns < delivered_ns else line for line in fresh]
         if gaps:
@@ -408,7 +410,7 @@ class Follower:
         oldest_ns, newest_ns = fresh[0].timestamp_ns, fresh[-1].timestamp_ns
         if self._deep_server_ns is not None:
             self._longest_delay_ns = max(self._longest_delay_ns, self._deep_server_ns - oldest_ns)
-        self._server_time.saw_line(newest_ns)
+        self._server_time.observe_line(newest_ns)
         self._delivered_ns = max(self._delivered_ns, newest_ns)
         self._delivered_count += len(fresh)
         self._delivered_s = self._clock.monotonic()

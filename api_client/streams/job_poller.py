@@ -9,7 +9,12 @@ from api_client.clock import Clock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
-from api_client.streams.retry import INVALID_ANSWERS_IN_A_ROW, is_no_answer, may_pass, patiently
+from api_client.streams.retry import (
+    INVALID_ANSWERS_IN_A_ROW,
+    is_not_api_answer,
+    is_transient,
+    retry_transient,
+)
 
 DRIFT = 0.999
 """Our clock may run a little faster than the server's, so discount the time measured with it."""
@@ -25,7 +30,7 @@ class ServerTime:
         self._lower_at_s = 0.0
         self._job_ms = 0
 
-    def saw_line(self, stamp_ns: int) -> None:
+    def observe_line(self, stamp_ns: int) -> None:
         """Record that a line with this timestamp exists now."""
         if self.newest_ns is not None and stamp_ns <= self.newest_ns:
             return
@@ -34,7 +39,7 @@ class ServerTime:
             self._lower_at_s = self._clock.monotonic()
         self.newest_ns = stamp_ns
 
-    def saw_job(self, job: TrainingJob) -> None:
+    def observe_job(self, job: TrainingJob) -> None:
         """Use the job's dates, which raise the upper bound but prove nothing about log timestamps."""
         dates = [date for date in (job.created_at, job.updated_at) if date is not None]
         self._job_ms = max([self._job_ms, *map(_epoch_ms, dates)])
@@ -61,15 +66,15 @@ def _epoch_ms(moment: datetime) -> int:
     return int(moment.timestamp() * MS_PER_S)
 
 
-LONG_OVER_S = 240.0
+LONG_FINISHED_S = 240.0
 """No late lines are expected if the job's last activity is this old by our clock (off by 2 min at most)."""
 
 
-LONGEST_UNREADABLE_S = 600.0
+MAX_UNREADABLE_S = 600.0
 """Minimum time before giving up on a job that was readable before: a maintenance page is HTML, too."""
 
 
-class JobLook:
+class JobPoller:
     """The job as last seen, and the time when it was first seen to have ended.
 
     ``job`` is None before the first answer. ``finished_s`` is monotonic, and None while the job runs.
@@ -81,7 +86,7 @@ class JobLook:
         self._fetch_job = fetch_job
         self._clock = clock
         self._interval_s = interval_s
-        self._looked_s: float | None = None
+        self._polled_s: float | None = None
         self._unreadable = 0
         self._readable_s = clock.monotonic()
 
@@ -90,21 +95,21 @@ class JobLook:
         """The job if it has ended."""
         return self.job if self.finished_s is not None else None
 
-    async def look_when_due(self, *, at_once: bool = False) -> None:
+    async def poll_when_due(self, *, at_once: bool = False) -> None:
         """Poll the job if the last poll is old enough (or ``at_once``) and the job was still running."""
         now_s = self._clock.monotonic()
-        is_due = self._looked_s is None or now_s - self._looked_s >= self._interval_s
+        is_due = self._polled_s is None or now_s - self._polled_s >= self._interval_s
         if (is_due or at_once) and self.finished_s is None:
-            await self.look()
+            await self.poll()
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Poll the job now. Transient errors change nothing; raises all others."""
-        self._looked_s = self._clock.monotonic()
+        self._polled_s = self._clock.monotonic()
         try:
             self.job = await self._fetch_job()
         except RequestError as error:
-            self._unreadable = self._unreadable + 1 if is_no_answer(error) else 0
-            if not may_pass(error) or self._is_given_up():
+            self._unreadable = self._unreadable + 1 if is_not_api_answer(error) else 0
+            if not is_transient(error) or self._has_given_up():
                 raise
             return
         self._unreadable = 0
@@ -114,18 +119,18 @@ class JobLook:
         elif self.finished_s is None:
             self.finished_s = self._clock.monotonic()
 
-    def _is_given_up(self) -> bool:
+    def _has_given_up(self) -> bool:
         if self._unreadable < INVALID_ANSWERS_IN_A_ROW:
             return False
-        return self.job is None or self._clock.monotonic() - self._readable_s > LONGEST_UNREADABLE_S
+        return self.job is None or self._clock.monotonic() - self._readable_s > MAX_UNREADABLE_S
 
-    def is_long_over(self, newest_line_ns: int | None) -> bool:
+    def is_long_finished(self, newest_line_ns: int | None) -> bool:
         """Return True if the job and its log ended so long ago that no more lines can arrive."""
         job = self.finished_job
         if job is None or job.updated_at is None:
             return False
         last_sign_s = max(job.updated_at.timestamp(), (newest_line_ns or 0) / NS_PER_S)
-        return self._clock.now().timestamp() - last_sign_s > LONG_OVER_S
+        return self._clock.now().timestamp() - last_sign_s > LONG_FINISHED_S
 
 
 async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> AsyncIterator[TrainingJob]:
@@ -135,7 +140,7 @@ async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> 
     permanent.
     """
     while True:
-        job = await patiently(fetch_job, clock=clock)
+        job = await retry_transient(fetch_job, clock=clock)
         yield job
         if job.is_finished:
             return

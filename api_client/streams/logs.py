@@ -23,7 +23,7 @@ from api_client.models.logs import (
     LogEntry,
     LogGap,
     LogLine,
-    gap_holding,
+    gap_with_lines,
     stamp_ns,
 )
 from api_client.streams.follow import Follower, FollowOptions
@@ -108,7 +108,7 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
                 new.append(entry)
     held = [*gap.held, *new]
     left = [
-        gap_holding(max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, held)
+        gap_with_lines(max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, held)
         for entry in found
         if isinstance(entry, LogGap) and entry.start_ns < gap.end_ns and entry.end_ns > gap.start_ns
     ]

@@ -22,7 +22,7 @@ from api_client.errors import (
     TimedOut,
 )
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchPage, LogLine, LogRecord
-from api_client.streams.retry import INVALID_ANSWERS_IN_A_ROW, may_pass, wait_s
+from api_client.streams.retry import INVALID_ANSWERS_IN_A_ROW, is_transient, wait_s
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -57,8 +57,8 @@ Direction = Literal["asc", "desc"]
 MAX_PAGE_LINES = 1000
 """Maximum number of lines that the API returns at once (API facts, 2.2)."""
 
-TRIES = 4
-TRIES_IN_TROUBLE = 2
+MAX_TRIES = 4
+TRIES_AFTER_FAILURES = 2
 """A time range that was just refused is retried less often the next time."""
 
 UNDATED_REMEMBERED = 4096
@@ -108,7 +108,7 @@ class PageSource:
         self.limit = limit
         self._fetch = fetch
         self._clock = clock
-        self._tries = TRIES
+        self._tries = MAX_TRIES
         self._undated: OrderedDict[tuple[object, ...], None] = OrderedDict()
         self.longest_page = 0
         self._has_answered = False
@@ -166,16 +166,16 @@ class PageSource:
                 records = await call()
             except RequestError as error:
                 redirects = redirects + 1 if isinstance(error, RedirectRefused) else 0
-                if not may_pass(error) or redirects >= INVALID_ANSWERS_IN_A_ROW:
+                if not is_transient(error) or redirects >= INVALID_ANSWERS_IN_A_ROW:
                     raise
                 failures += 1
-                refusals += _blames_the_page(error)
+                refusals += _is_page_specific(error)
                 await self._clock.sleep(wait_s(failures, error))
                 if refusals >= self._tries:
-                    self._tries = TRIES_IN_TROUBLE
+                    self._tries = TRIES_AFTER_FAILURES
                     raise PageRefused(str(error)) from error
             else:
-                self._tries = TRIES
+                self._tries = MAX_TRIES
                 return records
 
     async def _answer(self, start_ms: int, end_ms: int, direction: Direction, limit: int) -> list[LogRecord]:
@@ -236,6 +236,6 @@ class PageSource:
         return False
 
 
-def _blames_the_page(error: RequestError) -> bool:
+def _is_page_specific(error: RequestError) -> bool:
     """Return True for errors that a page's content may cause: server faults, unreadable answers, timeouts."""
     return isinstance(error, ServerFault | InvalidAnswer | TimedOut)

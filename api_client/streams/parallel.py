@@ -20,11 +20,11 @@ SERIAL_PAGES = 3
 """A log that needs at most this many pages is not worth splitting."""
 
 PART_PAGES = 8
-LONGEST_PART_PAGES = 3 * PART_PAGES
-BUFFERED_BATCHES = LONGEST_PART_PAGES + 2
+MAX_PART_PAGES = 3 * PART_PAGES
+BUFFERED_BATCHES = MAX_PART_PAGES + 2
 """Maximum number of batches that a part may buffer."""
 
-SMALLEST_PART_MS = 10
+MIN_PART_MS = 10
 WIDER_AT_MOST = 8.0
 """A part is at most this many times as wide as the one before it."""
 
@@ -44,8 +44,8 @@ class ParallelReader:
         self._pages = pages
         self._newest_first = newest_first
         self._in_flight = in_flight
-        self._plan: list[Window | _Part] = [(start_ms, end_ms)] if start_ms < end_ms else []
-        self._width_ms = float(SMALLEST_PART_MS)
+        self._plan: list[Window | _PartReader] = [(start_ms, end_ms)] if start_ms < end_ms else []
+        self._width_ms = float(MIN_PART_MS)
 
     async def batches(self) -> AsyncGenerator[list[LogEntry], None]:
         """Yield nonempty batches of entries. Raises permanent RequestErrors. Use it once."""
@@ -66,14 +66,14 @@ class ParallelReader:
             while self._plan:
                 self._start_parts()
                 part = self._plan[0]
-                assert isinstance(part, _Part)
+                assert isinstance(part, _PartReader)
                 while (batch := await part.next_batch()) is not None:
                     yield batch
                 self._learn(part.window, part.reader)
                 rest = self._rest(part.window, part.reader)
                 self._plan[:1] = [rest] if rest[0] < rest[1] else []
         finally:
-            tasks = [part.task for part in self._plan if isinstance(part, _Part)]
+            tasks = [part.task for part in self._plan if isinstance(part, _PartReader)]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -87,7 +87,7 @@ class ParallelReader:
                 cut = self._cut(item)
                 self._plan[position : position + 1] = cut
                 window = cut[0]
-                item = _Part(RangeReader(self._pages, *window, newest_first=self._newest_first), window)
+                item = _PartReader(RangeReader(self._pages, *window, newest_first=self._newest_first), window)
                 self._plan[position] = item
             busy += not item.task.done()
             position += 1
@@ -108,12 +108,12 @@ class ParallelReader:
         """Estimate the width of a part with ``PART_PAGES`` pages from what was just read."""
         rest_start_ms, rest_end_ms = self._rest(window, reader)
         read_ms = (window[1] - window[0]) - (rest_end_ms - rest_start_ms)
-        wished_ms = read_ms / max(reader.page_count, 1) * PART_PAGES
+        wanted_width_ms = read_ms / max(reader.page_count, 1) * PART_PAGES
         widest_ms = max(self._width_ms, read_ms) * WIDER_AT_MOST
-        self._width_ms = max(min(wished_ms, widest_ms), float(SMALLEST_PART_MS))
+        self._width_ms = max(min(wanted_width_ms, widest_ms), float(MIN_PART_MS))
 
 
-class _Part:
+class _PartReader:
     def __init__(self, reader: RangeReader, window: Window) -> None:
         self.reader = reader
         self.window = window
@@ -129,7 +129,7 @@ class _Part:
 
     async def _read(self) -> None:
         try:
-            while not self.reader.is_done and self.reader.page_count < LONGEST_PART_PAGES:
+            while not self.reader.is_done and self.reader.page_count < MAX_PART_PAGES:
                 entries = await self.reader.next_batch()
                 if entries:
                     await self._batches.put(entries)

@@ -19,19 +19,19 @@ from operator import attrgetter
 from typing import TypeAlias
 
 from api_client.errors import BadRequest
-from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_holding
+from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_with_lines
 from api_client.streams.pages import Page, PageRefused, PageSource
 
 TOO_MANY = "the API cannot answer more lines of one millisecond"
 TOO_MANY_ALIKE = "the API cannot answer more lines of one timestamp"
 
-SHORTEST_PROOF = 2
+MIN_OVERLAP_LINES = 2
 """Minimum overlap of the pages in lines; a shorter one may be a coincidence."""
 
 _Key: TypeAlias = tuple[str, str | None, str | None, str | None]
 
 
-def meet(
+def merge_pages(
     oldest: list[LogLine], newest: list[LogLine], end_ns: int, *, are_in_order: bool = True
 ) -> list[LogEntry]:
     """Combine the oldest and the newest full page of a millisecond (which ends at ``end_ns``).
@@ -39,7 +39,7 @@ def meet(
     Both are ascending; with ``are_in_order``, lines with equal timestamps are in the server's order.
     """
     if not newest:
-        return [*oldest, gap_holding(oldest[-1].timestamp_ns, end_ns, TOO_MANY, oldest)]
+        return [*oldest, gap_with_lines(oldest[-1].timestamp_ns, end_ns, TOO_MANY, oldest)]
     last = oldest[-1].timestamp_ns
     first = newest[0].timestamp_ns
     if first < last:
@@ -47,11 +47,11 @@ def meet(
         before = [line for line in oldest if line.timestamp_ns < last]
         return [*before, *(line for line in newest if line.timestamp_ns >= last)]
     if first > last:
-        return [*oldest, gap_holding(last, first, TOO_MANY, oldest), *newest]
-    return _meet_inside_one_stamp(oldest, newest, first, are_in_order)
+        return [*oldest, gap_with_lines(last, first, TOO_MANY, oldest), *newest]
+    return _merge_inside_one_timestamp(oldest, newest, first, are_in_order)
 
 
-def _meet_inside_one_stamp(
+def _merge_inside_one_timestamp(
     oldest: list[LogLine], newest: list[LogLine], stamp: int, are_in_order: bool
 ) -> list[LogEntry]:
     tail = [_key(line) for line in oldest if line.timestamp_ns == stamp]
@@ -66,7 +66,7 @@ def _meet_inside_one_stamp(
             known[key] -= 1
         else:
             entries.append(line)
-    hidden = gap_holding(stamp, stamp + 1, TOO_MANY_ALIKE, entries)
+    hidden = gap_with_lines(stamp, stamp + 1, TOO_MANY_ALIKE, entries)
     return [*entries, hidden, *newest[len(head) :]]
 
 
@@ -74,7 +74,7 @@ def _shared_run(tail: list[_Key], head: list[_Key]) -> int:
     """Return how many lines end one list and begin the other; 0 if that is uncertain.
 
     A line that is unique in both lists shows where they would overlap; then the whole overlap must match,
-    and no other line may be in both. An overlap of at least ``SHORTEST_PROOF`` lines is not a
+    and no other line may be in both. An overlap of at least ``MIN_OVERLAP_LINES`` lines is not a
     coincidence: a server that does not reverse the order of equal timestamps, or has none, would have to
     return them like that by accident.
     """
@@ -84,7 +84,10 @@ def _shared_run(tail: list[_Key], head: list[_Key]) -> int:
     for index, key in enumerate(head):
         if in_head[key] == 1 and key in positions:
             length = len(tail) - positions[key] + index
-            if not SHORTEST_PROOF <= length <= min(len(tail), len(head)) or tail[-length:] != head[:length]:
+            if (
+                not MIN_OVERLAP_LINES <= length <= min(len(tail), len(head))
+                or tail[-length:] != head[:length]
+            ):
                 return 0
             return length if set(tail[:-length]).isdisjoint(head[length:]) else 0
     return 0
@@ -107,14 +110,14 @@ SMALL_PAGE_DIVISOR = 4
 CUT_PAGE_DIVISOR = 10
 """Few servers truncate pages to less than a tenth of the limit, unless by their size in bytes."""
 
-SMALLEST_CUT_PAGE = 10
+MIN_CUT_PAGE_LINES = 10
 """If a server truncates to less than a tenth, then to a round number of lines that is not below this."""
 
 BIG_TEXT_CHARACTERS = 256 * 1024
 """A page with this much text may have been truncated because of its size."""
 
 PIECES = 8
-REFUSALS_OF_THE_SMALLEST = 3
+MAX_SMALLEST_REFUSALS = 3
 LONGEST_REASON = 200
 
 Window = tuple[int, int]
@@ -270,15 +273,15 @@ class RangeReader:
         self.page_count += 1
         newest = await self._pages.page(ms, ms + 1, "desc", limit)
         if newest.has_next_ms and self._is_long(newest):
-            newest = await self._without_the_next_millisecond(ms, newest)
+            newest = await self._exclude_end_millisecond(ms, newest)
         if not newest.is_full and Counter(oldest.lines) <= Counter(newest.lines):
             return list(newest.lines)
         if not oldest.lines:
             return list(newest.lines)
         are_in_order = oldest.is_in_order and newest.is_in_order
-        return meet(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS, are_in_order=are_in_order)
+        return merge_pages(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS, are_in_order=are_in_order)
 
-    async def _without_the_next_millisecond(self, ms: int, newest: Page) -> Page:
+    async def _exclude_end_millisecond(self, ms: int, newest: Page) -> Page:
         """Read the newest page of ``ms`` again, for a server whose inclusive end bound added later lines."""
         self.page_count += 1
         try:
@@ -301,15 +304,15 @@ class RangeReader:
             self._todo += pieces if self._newest_first else reversed(pieces)
             return
         self._refusals_of_the_smallest += 1
-        if self._refusals_of_the_smallest < REFUSALS_OF_THE_SMALLEST and self._gap is None:
+        if self._refusals_of_the_smallest < MAX_SMALLEST_REFUSALS and self._gap is None:
             return
         self._todo.pop()
-        self._lose(start_ms, end_ms, reason)
+        self._record_gap(start_ms, end_ms, reason)
         # A long range of refusals must not cost one request per millisecond: give up exponentially larger
         # parts until lines are read again.
         self._smallest_ms *= PIECES
 
-    def _lose(self, start_ms: int, end_ms: int, reason: str) -> None:
+    def _record_gap(self, start_ms: int, end_ms: int, reason: str) -> None:
         start_ns, end_ns = start_ms * NS_PER_MS, end_ms * NS_PER_MS
         if self._gap is not None:
             start_ns, end_ns = min(start_ns, self._gap.start_ns), max(end_ns, self._gap.end_ns)
@@ -337,7 +340,7 @@ def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Win
 def _is_a_servers_limit(count: int) -> bool:
     """Return True if this number is likely to be a configured page limit."""
     is_power_of_two = not count & (count - 1)
-    return count >= SMALLEST_CUT_PAGE and (count % 10 == 0 or count % 25 == 0 or is_power_of_two)
+    return count >= MIN_CUT_PAGE_LINES and (count % 10 == 0 or count % 25 == 0 or is_power_of_two)
 
 
 def _pieces(start_ms: int, end_ms: int) -> list[Window]:

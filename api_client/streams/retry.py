@@ -18,7 +18,7 @@ FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 3.0
 """Users expect to see a run within seconds of the server's recovery, and 1 request in 3 s is no load."""
 
-LONGEST_WISHED_WAIT_S = 60.0
+MAX_RETRY_AFTER_S = 60.0
 """Upper limit for a server's Retry-After."""
 
 INVALID_ANSWERS_IN_A_ROW = 6
@@ -30,21 +30,21 @@ def wait_s(failures: int, error: RequestError) -> float:
     doubled = FIRST_WAIT_S * 2.0 ** min(max(failures - 1, 0), 16)
     wait = min(doubled, LONGEST_WAIT_S)
     if isinstance(error, RateLimited) and error.retry_after_s is not None:
-        wait = max(wait, min(error.retry_after_s, LONGEST_WISHED_WAIT_S))
+        wait = max(wait, min(error.retry_after_s, MAX_RETRY_AFTER_S))
     return wait
 
 
-def may_pass(error: RequestError) -> bool:
+def is_transient(error: RequestError) -> bool:
     """Return True if a retry may succeed: after a retryable error, or an answer that is not the API's."""
-    return error.retryable or is_no_answer(error)
+    return error.retryable or is_not_api_answer(error)
 
 
-def is_no_answer(error: RequestError) -> bool:
+def is_not_api_answer(error: RequestError) -> bool:
     """Return True if the answer is not the API's: a maintenance page, or a redirect to one."""
     return isinstance(error, InvalidAnswer | RedirectRefused)
 
 
-async def patiently(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
+async def retry_transient(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
     """Await ``call``, retrying transient errors with backoff.
 
     Raises permanent RequestErrors, and an InvalidAnswer or RedirectRefused that keeps coming.
@@ -55,14 +55,14 @@ async def patiently(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
         try:
             return await call()
         except RequestError as error:
-            invalid_answers = invalid_answers + 1 if is_no_answer(error) else 0
-            if not may_pass(error) or invalid_answers >= INVALID_ANSWERS_IN_A_ROW:
+            invalid_answers = invalid_answers + 1 if is_not_api_answer(error) else 0
+            if not is_transient(error) or invalid_answers >= INVALID_ANSWERS_IN_A_ROW:
                 raise
             failures += 1
             await clock.sleep(wait_s(failures, error))
 
 
-async def readable(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
+async def retry_unreadable(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
     """Await ``call``, retrying only unreadable answers. Raises its other RequestErrors."""
     for failures in range(1, INVALID_ANSWERS_IN_A_ROW):
         try:

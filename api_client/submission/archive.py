@@ -34,7 +34,7 @@ LARGE_BYTES = 1_000_000_000
 MAXIMUM_BYTES = 5 * 1024**3
 """Limit of the platform (API facts, 3.5)."""
 
-_TELL_EVERY_BYTES = 1024 * 1024
+_REPORT_EVERY_BYTES = 1024 * 1024
 _PLAIN_NAME_BYTES = 100
 _PERMISSIONS = 0o777
 _NAMES_IN_A_WARNING = 5
@@ -61,7 +61,7 @@ def plan_archive(config_dir: Path, workspace: WorkspaceSettings | None = None) -
     survey = Survey(rules, layout)
     survey.walk(layout.root, "")
     for external in layout.externals:
-        if survey.is_kept(external.name, is_folder=True):
+        if survey.is_included(external.name, is_folder=True):
             survey.walk(external, external.name + "/")
     files = tuple(sorted(survey.files, key=lambda each: each.name))
     size_bytes = _archive_size_bytes(files)
@@ -71,7 +71,7 @@ def plan_archive(config_dir: Path, workspace: WorkspaceSettings | None = None) -
         files,
         tuple(sorted(survey.dropped)),
         size_bytes,
-        (*layout.warnings, *survey.warnings, *_about_rules(survey.surprising), *_about_size(size_bytes)),
+        (*layout.warnings, *survey.warnings, *_rules_warning(survey.surprising), *_size_warning(size_bytes)),
     )
 
 
@@ -85,7 +85,7 @@ def write_archive(
     cannot be read, or if the disk is full.
     """
     total_bytes = sum(each.size_bytes for each in plan.files)
-    meter = _Meter(total_bytes, on_progress)
+    meter = _ArchiveMeter(total_bytes, on_progress)
     try:
         descriptor = new_file(to, PRIVATE_FILE_MODE)
         with (
@@ -105,16 +105,16 @@ def write_archive(
     return to
 
 
-class _Meter:
+class _ArchiveMeter:
     def __init__(self, total_bytes: int, on_progress: Callable[[int, int], object] | None) -> None:
         self._total_bytes = total_bytes
         self._on_progress = on_progress
         self._done_bytes = 0
-        self._told_bytes = 0
+        self._reported_bytes = 0
 
     def add(self, size_bytes: int) -> None:
         self._done_bytes = min(self._done_bytes + size_bytes, self._total_bytes)
-        if self._done_bytes - self._told_bytes >= _TELL_EVERY_BYTES:
+        if self._done_bytes - self._reported_bytes >= _REPORT_EVERY_BYTES:
             self._tell()
 
     def finish(self) -> None:
@@ -122,13 +122,13 @@ class _Meter:
         self._tell()
 
     def _tell(self) -> None:
-        self._told_bytes = self._done_bytes
+        self._reported_bytes = self._done_bytes
         if self._on_progress is not None:
             self._on_progress(self._done_bytes, self._total_bytes)
 
 
 class _MeteredFile:
-    def __init__(self, file: IO[bytes], meter: _Meter) -> None:
+    def __init__(self, file: IO[bytes], meter: _ArchiveMeter) -> None:
         self._file = file
         self._meter = meter
 
@@ -138,7 +138,7 @@ class _MeteredFile:
         return content
 
 
-def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _Meter) -> None:
+def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> None:
     try:
         if each.path.is_symlink():
             found = each.path.lstat()
@@ -187,7 +187,7 @@ def _header_bytes(each: ArchivedFile) -> int:
     return len(member.tobuf(tarfile.PAX_FORMAT))
 
 
-def _about_rules(surprising: list[str]) -> Iterator[str]:
+def _rules_warning(surprising: list[str]) -> Iterator[str]:
     if surprising:
         names = ", ".join(sorted(surprising)[:_NAMES_IN_A_WARNING])
         more = len(surprising) - _NAMES_IN_A_WARNING
@@ -197,7 +197,7 @@ def _about_rules(surprising: list[str]) -> Iterator[str]:
         )
 
 
-def _about_size(size_bytes: int) -> Iterator[str]:
+def _size_warning(size_bytes: int) -> Iterator[str]:
     if size_bytes > LARGE_BYTES:
         yield (
             f"the archive has {_gigabytes(size_bytes)}: over 1 GB, weights and data are better kept in object"

@@ -25,6 +25,6 @@ class Finding:
     remedy: str = ""
 
 
-def gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def most_severe_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort errors, then warnings, then infos, each in the given order, without duplicates."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda finding: _ORDER[finding.severity]))

@@ -57,13 +57,13 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
     if overrides.job_name is not None:
         if job.name:
             yield _replaced("name", job.name, overrides.job_name)
-        with _blaming("the job name", overrides.job_name):
+        with _naming_override("the job name", overrides.job_name):
             job.name = overrides.job_name
     yield from _apply_session(job, overrides)
     if overrides.accelerator is not None:
         if job.compute.accelerator is not None:
             yield _replaced("accelerator", job.compute.accelerator, overrides.accelerator)
-        with _blaming("the accelerator", overrides.accelerator):
+        with _naming_override("the accelerator", overrides.accelerator):
             job.compute.accelerator = AcceleratorSpec.model_validate(overrides.accelerator)
     if overrides.node_count is not None:
         if job.compute.node_count != 1:
@@ -72,17 +72,17 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
             raise ConfigurationError(
                 f"the node count {overrides.node_count} cannot be used: it is at least 1"
             )
-        with _blaming("the node count", overrides.node_count):
+        with _naming_override("the node count", overrides.node_count):
             job.compute.node_count = overrides.node_count
     if overrides.entrypoint is not None:
         if job.runtime.start_commands:
             yield _replaced("start_commands", job.runtime.start_commands, [overrides.entrypoint])
-        with _blaming("the entrypoint", overrides.entrypoint):
+        with _naming_override("the entrypoint", overrides.entrypoint):
             job.runtime.start_commands = [overrides.entrypoint]
     if overrides.priority is not None:
         if job.priority is not None:
             yield _replaced("priority", job.priority, overrides.priority)
-        with _blaming("the priority", overrides.priority):
+        with _naming_override("the priority", overrides.priority):
             job.priority = overrides.priority
     if overrides.spot:
         # The official client prints no warning here: dedicated is also the default.
@@ -107,7 +107,7 @@ def _apply_session(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
     if minutes is not None:
         if own is not None and own.timeout_minutes != usual.timeout_minutes:
             yield _replaced("interactive timeout", own.timeout_minutes, minutes)
-        with _blaming("the interactive timeout", minutes):
+        with _naming_override("the interactive timeout", minutes):
             session.timeout_minutes = minutes
     job.interactive_session = session
 
@@ -117,7 +117,7 @@ def _replaced(name: str, old: object, new: object) -> str:
 
 
 @contextmanager
-def _blaming(name: str, value: object) -> Iterator[None]:
+def _naming_override(name: str, value: object) -> Iterator[None]:
     """Raise ConfigurationError with this name if a definition rejects the value."""
     reason = ""
     try:

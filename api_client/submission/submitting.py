@@ -278,7 +278,7 @@ async def submit(
     RequestError.
     """
     overrides = overrides or Overrides()
-    tell = on_progress or _tell_nobody
+    tell = on_progress or _ignore_progress
     project, warnings = apply_overrides(project, overrides)
     tell(SubmissionProgress("archiving"))
     wanted = team or overrides.team or project.team_name or client.remote.team
@@ -344,5 +344,5 @@ async def _upload(
     await blobs.upload(archive, credentials, on_progress=on_bytes, on_note=on_note)
 
 
-def _tell_nobody(_progress: SubmissionProgress) -> None:
+def _ignore_progress(_progress: SubmissionProgress) -> None:
     """Ignore progress, if the caller does not want it."""

@@ -221,14 +221,14 @@ class Survey:
                 elif entry.is_symlink():
                     self._take_link(entry, name, here, waiting)
                 elif entry.is_dir():
-                    if self.is_kept(name, is_folder=True):
+                    if self.is_included(name, is_folder=True):
                         # Only links can lead back up.
                         real = {os.path.realpath(entry.path)} if self._layout.follows_links else set()
                         waiting.append(_Folder(entry.path, name + "/", here.above | real))
-                elif self.is_kept(name, is_folder=False):
+                elif self.is_included(name, is_folder=False):
                     self._take_file(Path(entry.path), name, entry.stat())
 
-    def is_kept(self, name: str, *, is_folder: bool) -> bool:
+    def is_included(self, name: str, *, is_folder: bool) -> bool:
         """Return True if no rule drops the name; otherwise record it."""
         rule = self._rules.rule_against(name, is_folder=is_folder)
         if rule is None:
@@ -261,11 +261,11 @@ class Survey:
         try:
             is_folder, found = entry.is_dir(), entry.stat()
         except OSError:
-            if self.is_kept(name, is_folder=False):
+            if self.is_included(name, is_folder=False):
                 self._drop(name, "a link that leads to nothing")
             return
         # If links are kept, the rules see a link to a folder as a file, as in git.
-        if not self.is_kept(name, is_folder=is_folder):
+        if not self.is_included(name, is_folder=is_folder):
             return
         real = os.path.realpath(entry.path)
         if self._layout.follows_links:

@@ -21,19 +21,19 @@ from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.jobs import Jobs
 from api_client.transfers.file_names import safe_component
 from api_client.transfers.objects import Objects
-from api_client.transfers.part_file import translated
+from api_client.transfers.part_file import translate_os_errors
 from api_client.transfers.planning import (
     ARCHIVE,
     ListedFile,
-    UrlBook,
-    as_listed,
-    as_listed_again,
+    UrlCache,
     as_planned,
     chosen,
-    list_again,
-    looked_at,
+    find_listed_again,
+    from_api_file,
     make_plan,
     plain_checkpoint,
+    refreshed_plan,
+    to_listed_file,
 )
 from api_client.transfers.records import (
     DestinationExists,
@@ -44,9 +44,9 @@ from api_client.transfers.records import (
     NoArchive,
     OnProgress,
 )
-from api_client.transfers.running import Run
+from api_client.transfers.running import DownloadRun
 
-ROOM_LEFT_BYTES = 64 * 1024**2
+RESERVED_DISK_BYTES = 64 * 1024**2
 """Disk space that unpacking leaves free."""
 
 
@@ -58,12 +58,12 @@ def unpack(archive: Path, folder: Path) -> Path:
     """
     if folder.exists() or folder.is_symlink():
         raise DestinationExists(folder)
-    with translated(folder):
+    with translate_os_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         draft.mkdir()
         try:
-            max_bytes = min(MAX_BYTES, shutil.disk_usage(draft).free - ROOM_LEFT_BYTES)
+            max_bytes = min(MAX_BYTES, shutil.disk_usage(draft).free - RESERVED_DISK_BYTES)
             with Unpacker(draft, max_bytes=max_bytes) as unpacker:
                 unpacker.add(archive)
             draft.rename(folder)
@@ -133,7 +133,7 @@ class Downloads:
         ``by_rank`` says if other nodes of the job have files too (None: if one of these is not node 0's),
         so that a selection gets the same paths as the whole.
         """
-        listed = [as_listed(file) for file in files]
+        listed = [from_api_file(file) for file in files]
         by_rank = any(file.node_rank for file in files) if by_rank is None else by_rank
         return await asyncio.to_thread(make_plan, project_id, job_id, folder, listed, by_rank=by_rank)
 
@@ -159,7 +159,7 @@ class Downloads:
         # No listing has the size; the first answer does.
         file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
         return await asyncio.to_thread(
-            looked_at,
+            refreshed_plan,
             DownloadPlan(
                 project_id, job_id, folder, (file,), is_archive=True, unpack_to=target if unpack else None
             ),
@@ -174,8 +174,8 @@ class Downloads:
         ``Existing.ASK``) and NoRoom, before or during the run.
         """
         renew = self._renewed_archive if plan.is_archive else self._renewed_files
-        urls = UrlBook([as_listed_again(file) for file in plan.files], partial(renew, plan))
-        run = Run(
+        urls = UrlCache([to_listed_file(file) for file in plan.files], partial(renew, plan))
+        run = DownloadRun(
             plan,
             self._objects,
             urls,
@@ -207,11 +207,11 @@ class Downloads:
     async def _listing(self, project_id: str, job_id: str) -> list[ListedFile]:
         listed: list[ListedFile] = []
         async for file in self._checkpoints.files(project_id, job_id):
-            listed.append(as_listed(file, len(listed)))
+            listed.append(from_api_file(file, len(listed)))
         return listed
 
     async def _renewed_files(self, plan: DownloadPlan, stale: ListedFile) -> list[ListedFile]:
-        return await list_again(self._checkpoints, plan.project_id, plan.job_id, stale)
+        return await find_listed_again(self._checkpoints, plan.project_id, plan.job_id, stale)
 
     async def _renewed_archive(self, plan: DownloadPlan, _stale: ListedFile) -> list[ListedFile]:
         urls = await self._jobs.download_urls(plan.project_id, plan.job_id)

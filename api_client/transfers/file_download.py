@@ -13,15 +13,15 @@ from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpir
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.object_connection import ObjectHead
 from api_client.transfers.objects import Objects
-from api_client.transfers.part_file import Identity, PartFile, Promises, Span, read_promise
-from api_client.transfers.planning import ListedFile, UrlBook, modified
+from api_client.transfers.part_file import ExpectedDigests, FileIdentity, PartFile, Span, parse_digest
+from api_client.transfers.planning import ListedFile, UrlCache, modified
 from api_client.transfers.records import DownloadError
 
-STRETCH_BYTES = 32 * 1024 * 1024
+RANGE_BYTES = 32 * 1024 * 1024
 """Size of one request for a larger file; the overhead of a request is small compared to this."""
 
 
-class Stretches:
+class RangeQueue:
     """Assigns missing chunks and tracks which are being fetched."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Stretches:
         for start, end in part.gaps(size_bytes):
             cursor = start
             while cursor < end:
-                span = (cursor, min(end, cursor + STRETCH_BYTES))
+                span = (cursor, min(end, cursor + RANGE_BYTES))
                 blocking = next((each for each in taken if each[0] < span[1] and cursor < each[1]), None)
                 if blocking is None:
                     self._claimed.add(span)
@@ -54,50 +54,50 @@ class Stretches:
         self._claimed.discard(span)
 
 
-STRETCHES_AT_ONCE = 4
+RANGES_IN_FLIGHT = 4
 """Concurrent requests for one file. On loopback one is as fast; distant stores need several."""
 
 SWIFT_RETRY_BYTES = 64 * 1024
 """A connection that delivered this much before it broke is replaced at once."""
 
-MAX_RENEWALS_IN_VAIN = 2
+MAX_FAILED_RENEWALS = 2
 """Fresh URLs that may fail without data before the store's refusal counts as final."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class DownloadCallbacks:
     """Callbacks for the progress of one file.
 
     ``on_arrival`` gets the number of new bytes and of all bytes, on worker threads. On the event loop,
-    ``on_word`` gets messages about waits and renewals, and ``on_size`` gets the size once it is known.
+    ``on_note_changed`` gets messages about waits and renewals; ``on_size`` gets the size once it is known.
     """
 
     on_arrival: Callable[[int, int], object]
-    on_word: Callable[[str], object]
+    on_note_changed: Callable[[str], object]
     on_size: Callable[[int], object]
 
 
-class Changed(Exception):
+class ObjectChanged(Exception):
     """The object differs from the one whose bytes were already downloaded."""
 
 
-class _WholeOnly(Exception):
+class _RangesIgnored(Exception):
     """The server ignores ranges."""
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class DownloadContext:
     """Resources shared by all files of a run. ``requests`` bounds the concurrent requests."""
 
     objects: Objects
-    urls: UrlBook
+    urls: UrlCache
     requests: asyncio.Semaphore
     clock: Clock
     retry: RetryPolicy
     random: Random
 
 
-class Filling:
+class RangeFetcher:
     """Single attempt to fill a part file: first one chunk, to probe the server, then several.
 
     ``promises`` collects the digests in the answers; ``listed`` is the file as it was last listed.
@@ -105,21 +105,21 @@ class Filling:
 
     def __init__(
         self,
-        means: Means,
+        means: DownloadContext,
         part: PartFile,
         listed: ListedFile,
         job_id: str,
-        promises: Promises,
-        hooks: Hooks,
+        promises: ExpectedDigests,
+        hooks: DownloadCallbacks,
     ) -> None:
-        self._means = means
+        self._download_context = means
         self._part = part
         self.listed = listed
         self._job_id = job_id
-        self._promises = promises
-        self._hooks = hooks
-        self._stretches = Stretches()
-        self._is_whole_only = False
+        self._expected_digests = promises
+        self._callbacks = hooks
+        self._stretches = RangeQueue()
+        self._ignores_ranges = False
         self._may_spread = asyncio.Event()
 
     async def fill(self) -> None:
@@ -137,16 +137,16 @@ class Filling:
 
         async def help_out() -> None:
             await self._may_spread.wait()
-            if not leader_done and not self._is_whole_only:
+            if not leader_done and not self._ignores_ranges:
                 await self._work()
 
-        is_large = part.size_bytes is None or part.size_bytes - part.done_bytes > STRETCH_BYTES
+        is_large = part.size_bytes is None or part.size_bytes - part.done_bytes > RANGE_BYTES
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(lead())
-                for _ in range(STRETCHES_AT_ONCE - 1 if is_large else 0):
+                for _ in range(RANGES_IN_FLIGHT - 1 if is_large else 0):
                     group.create_task(help_out())
-        except* (Changed, DownloadError, RequestError) as failures:
+        except* (ObjectChanged, DownloadError, RequestError) as failures:
             first = failures
         else:
             return
@@ -171,7 +171,7 @@ class Filling:
         failures = renewals = 0
         while end < 0 or start < end:
             position = start
-            listed = self.listed = self._means.urls[self.listed.key]
+            listed = self.listed = self._download_context.urls[self.listed.key]
 
             def take(offset: int, chunk: bytes) -> None:
                 nonlocal position
@@ -180,16 +180,16 @@ class Filling:
                     raise InvalidAnswer("the store sends more of the file than there is of it")
                 part.write(offset, chunk)
                 position = offset + len(chunk)
-                self._hooks.on_arrival(len(chunk), part.done_bytes)
+                self._callbacks.on_arrival(len(chunk), part.done_bytes)
 
             try:
                 await self._request(listed, start, end, take)
-                if end < 0 or self._is_whole_only:
+                if end < 0 or self._ignores_ranges:
                     return
                 start = position
                 failures = 0
                 continue
-            except _WholeOnly:
+            except _RangesIgnored:
                 continue
             except UrlExpired as error:
                 problem: RequestError = error
@@ -201,27 +201,27 @@ class Filling:
                 failures = renewals = 0
             if isinstance(problem, UrlExpired):
                 renewals += 1
-                if renewals > MAX_RENEWALS_IN_VAIN:
+                if renewals > MAX_FAILED_RENEWALS:
                     raise problem
-                self._hooks.on_word("its URL has expired; asking for a fresh one")
-                await self._means.urls.renewed(listed)
+                self._callbacks.on_note_changed("its URL has expired; asking for a fresh one")
+                await self._download_context.urls.renewed(listed)
                 continue
             if arrived_bytes >= SWIFT_RETRY_BYTES and problem.retryable:
-                self._hooks.on_word(f"{problem}; going on from there")
+                self._callbacks.on_note_changed(f"{problem}; going on from there")
                 continue
             failures += 1
             await self._wait(problem, failures)
 
     async def _wait(self, problem: RequestError, failures: int) -> None:
         """Wait before the next attempt, or raise the problem if there is none."""
-        delay_s = self._means.retry.delay_s(
-            problem, attempt=failures, idempotent=True, arrived=True, random=self._means.random
+        delay_s = self._download_context.retry.delay_s(
+            problem, attempt=failures, idempotent=True, arrived=True, random=self._download_context.random
         )
         if delay_s is None:
             problem.attempts = failures
             raise problem
-        self._hooks.on_word(f"{problem}; trying again in {delay_s:.1f} s")
-        await self._means.clock.sleep(delay_s)
+        self._callbacks.on_note_changed(f"{problem}; trying again in {delay_s:.1f} s")
+        await self._download_context.clock.sleep(delay_s)
 
     async def _request(
         self, listed: ListedFile, start: int, end: int, take: Callable[[int, bytes], None]
@@ -230,16 +230,16 @@ class Filling:
 
         part = self._part
         is_whole = start == 0 and (end < 0 or end == part.size_bytes)
-        asks_range = not is_whole and not self._is_whole_only
+        asks_range = not is_whole and not self._ignores_ranges
         loop = asyncio.get_running_loop()
 
         def meet(head: ObjectHead) -> None:
             self._meet(head, asks_range=asks_range)
             loop.call_soon_threadsafe(self._met, part.size_bytes)
 
-        async with self._means.requests:
+        async with self._download_context.requests:
             try:
-                head = await self._means.objects.fetch(
+                head = await self._download_context.objects.fetch(
                     listed.url,
                     # A server that ignores ranges sends the whole file; existing bytes are overwritten.
                     start=start if asks_range or start else 0,
@@ -251,23 +251,25 @@ class Filling:
                 if error.total_bytes == start == 0 or (end < 0 and error.total_bytes == start):
                     self._settle(start)
                     return
-                raise Changed("the file is shorter than it was") from None
+                raise ObjectChanged("the file is shorter than it was") from None
         if head.total_bytes is None:
             self._settle_unknown(end)
 
     def _meet(self, head: ObjectHead, *, asks_range: bool) -> None:
         """Check an answer's headers before its body is read. Runs in a thread."""
         if asks_range and not head.is_partial:
-            self._is_whole_only = True
-            raise _WholeOnly
+            self._ignores_ranges = True
+            raise _RangesIgnored
         part = self._part
         size_bytes = part.size_bytes
         if not head.is_partial and "html" in head.content_type and head.total_bytes != size_bytes:
             raise InvalidAnswer("a web page came in the place of the file")
         if head.total_bytes is not None and size_bytes is not None and head.total_bytes != size_bytes:
-            raise Changed(f"it has {head.total_bytes:,} bytes and not the {size_bytes:,} that were listed")
-        self._promises.hear(head)
-        promise = self._promises.strongest()
+            raise ObjectChanged(
+                f"it has {head.total_bytes:,} bytes and not the {size_bytes:,} that were listed"
+            )
+        self._expected_digests.add_response(head)
+        promise = self._expected_digests.strongest()
         seen = replace(
             identity_of_listed(self.listed, self._job_id),
             size_bytes=head.total_bytes,
@@ -276,11 +278,11 @@ class Filling:
             digest=":".join(promise) if promise else "",
         )
         if not part.identify(seen):
-            raise Changed("the file was replaced by another")
+            raise ObjectChanged("the file was replaced by another")
 
     def _met(self, size_bytes: int | None) -> None:
         if size_bytes is not None:
-            self._hooks.on_size(size_bytes)
+            self._callbacks.on_size(size_bytes)
         self._may_spread.set()
 
     def _settle(self, size_bytes: int) -> None:
@@ -288,8 +290,8 @@ class Filling:
         if not self._part.identify(
             replace(identity_of_listed(self.listed, self._job_id), size_bytes=size_bytes)
         ):
-            raise Changed(f"it has {size_bytes:,} bytes and not those that were listed")
-        self._hooks.on_size(size_bytes)
+            raise ObjectChanged(f"it has {size_bytes:,} bytes and not those that were listed")
+        self._callbacks.on_size(size_bytes)
 
     def _settle_unknown(self, end: int) -> None:
         """Take the end of a body without an announced length as the end of the file."""
@@ -297,14 +299,16 @@ class Filling:
         if part.size_bytes is None:
             self._settle(part.done_bytes)
             return
-        is_last = end < 0 or self._is_whole_only or end == part.size_bytes
+        is_last = end < 0 or self._ignores_ranges or end == part.size_bytes
         if is_last and part.gaps(part.size_bytes if end < 0 else end):
             raise Unreachable("the store broke off the file in the middle", method="GET")
 
 
-def identity_of_listed(listed: ListedFile, job_id: str) -> Identity:
+def identity_of_listed(listed: ListedFile, job_id: str) -> FileIdentity:
     """Build a file's identity from its listing."""
-    return Identity(job_id, listed.key.name, listed.key.node_rank, listed.last_modified, listed.size_bytes)
+    return FileIdentity(
+        job_id, listed.key.name, listed.key.node_rank, listed.last_modified, listed.size_bytes
+    )
 
 
 MAX_FRESH_STARTS = 2
@@ -317,12 +321,14 @@ class FileDownload:
     ``verified_by`` says how a complete file was verified: ``size``, or a digest algorithm.
     """
 
-    def __init__(self, means: Means, listed: ListedFile, job_id: str, hooks: Hooks) -> None:
-        self._means = means
+    def __init__(
+        self, means: DownloadContext, listed: ListedFile, job_id: str, hooks: DownloadCallbacks
+    ) -> None:
+        self._download_context = means
         self._listed = listed
         self._job_id = job_id
-        self._hooks = hooks
-        self._promises = Promises()
+        self._callbacks = hooks
+        self._expected_digests = ExpectedDigests()
         self.verified_by = "size"
 
     async def fetch(self, path: Path, root: Path, *, on_open: Callable[[int], object]) -> PartFile:
@@ -334,7 +340,7 @@ class FileDownload:
         part = await self._opened(path, root)
         try:
             on_open(part.done_bytes)
-            await self._fetch_sound(part)
+            await self._fetch_verified(part)
         except BaseException:
             # The thread finishes even if this task is cancelled.
             await asyncio.shield(asyncio.to_thread(part.close))
@@ -344,7 +350,7 @@ class FileDownload:
     async def _opened(self, path: Path, root: Path) -> PartFile:
         identity = identity_of_listed(self._listed, self._job_id)
         opening = asyncio.ensure_future(
-            asyncio.to_thread(PartFile, path, root, identity, self._means.clock.monotonic)
+            asyncio.to_thread(PartFile, path, root, identity, self._download_context.clock.monotonic)
         )
         try:
             return await asyncio.shield(opening)
@@ -352,16 +358,16 @@ class FileDownload:
             opening.add_done_callback(_close_unwanted)
             raise
 
-    async def _fetch_sound(self, part: PartFile) -> None:
+    async def _fetch_verified(self, part: PartFile) -> None:
         fresh_starts = 0
         while True:
             reason = ""
             try:
                 await self._fill(part)
-            except Changed as error:
+            except ObjectChanged as error:
                 reason = str(error)
             else:
-                promise = self._promises.strongest() or read_promise(part.identity.digest)
+                promise = self._expected_digests.strongest() or parse_digest(part.identity.digest)
                 if promise is None:
                     return
                 # The disk flushes the last bytes while the digest is computed.
@@ -377,12 +383,12 @@ class FileDownload:
                 # Nothing in the part file is worth resuming.
                 await asyncio.to_thread(part.start_over, identity_of_listed(self._listed, self._job_id))
                 raise DownloadError(reason)
-            self._hooks.on_word(f"{reason}; starting over")
+            self._callbacks.on_note_changed(f"{reason}; starting over")
             # The listing may be as old as the bytes.
-            self._listed = await self._means.urls.renewed(self._listed)
-            self._promises = Promises()
+            self._listed = await self._download_context.urls.renewed(self._listed)
+            self._expected_digests = ExpectedDigests()
             await asyncio.to_thread(part.start_over, identity_of_listed(self._listed, self._job_id))
-            self._hooks.on_arrival(0, 0)
+            self._callbacks.on_arrival(0, 0)
 
     @property
     def modified_s(self) -> float | None:
@@ -390,7 +396,9 @@ class FileDownload:
         return modified(self._listed.last_modified)
 
     async def _fill(self, part: PartFile) -> None:
-        filling = Filling(self._means, part, self._listed, self._job_id, self._promises, self._hooks)
+        filling = RangeFetcher(
+            self._download_context, part, self._listed, self._job_id, self._expected_digests, self._callbacks
+        )
         try:
             await filling.fill()
         finally:

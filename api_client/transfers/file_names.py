@@ -22,7 +22,7 @@ MAX_COMPONENT_BYTES = 240
 
 MAX_PATH_BYTES = 2000
 MAX_DEPTH = 64
-OWN_PREFIX = ".bt-tui-"
+TEMPORARY_NAME_PREFIX = ".bt-tui-"
 """Prefix of our own temporary files; no server's file may start with it."""
 
 _WINDOWS_LETTERS = frozenset('<>:"|?*')
@@ -38,20 +38,24 @@ class ServerName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetPath:
     """Path of a file: ``parts`` below the folder. Without parts, the file is rejected for ``reason``."""
 
     parts: tuple[str, ...] = ()
     reason: str = ""
 
 
-def lay_out(names: Sequence[ServerName], *, by_rank: bool, windows: bool = os.name == "nt") -> list[Place]:
+def lay_out(
+    names: Sequence[ServerName], *, by_rank: bool, windows: bool = os.name == "nt"
+) -> list[TargetPath]:
     """Return the place of every name, in the given order.
 
     ``by_rank`` puts the files of each node below ``rank-<n>``. The same names give the same places,
     regardless of their order. Duplicate names get the same place.
     """
-    places: dict[ServerName, Place] = {name: _place(name, by_rank, windows) for name in dict.fromkeys(names)}
+    places: dict[ServerName, TargetPath] = {
+        name: _place(name, by_rank, windows) for name in dict.fromkeys(names)
+    }
     folders = {_key(place.parts[:depth]) for place in places.values() for depth in range(1, len(place.parts))}
     taken: set[tuple[str, ...]] = set()
     # Names that need no change go first, so that they stay as they are.
@@ -64,14 +68,14 @@ def lay_out(names: Sequence[ServerName], *, by_rank: bool, windows: bool = os.na
             parts = (*place.parts[:-1], _with_suffix(place.parts[-1], name, tries))
             tries += 1
         taken.add(_key(parts))
-        places[name] = Place(parts)
+        places[name] = TargetPath(parts)
     return [places[name] for name in names]
 
 
 def safe_component(text: str, *, windows: bool = os.name == "nt") -> str:
     """Convert ``text`` to a valid file name: no separators or control characters, not too long or empty."""
     name = "".join(_letter(letter, windows) for letter in text) or "_"
-    if name.lower().startswith(OWN_PREFIX):
+    if name.lower().startswith(TEMPORARY_NAME_PREFIX):
         name = "_" + name
     if name in (".", ".."):
         name = name.replace(".", "%2E")
@@ -85,20 +89,20 @@ def safe_component(text: str, *, windows: bool = os.name == "nt") -> str:
     return name
 
 
-def _place(name: ServerName, by_rank: bool, windows: bool) -> Place:
+def _place(name: ServerName, by_rank: bool, windows: bool) -> TargetPath:
     pieces = [piece for piece in name.name.split("/") if piece not in ("", ".")]
     if not pieces:
-        return Place(reason="it has no name")
+        return TargetPath(reason="it has no name")
     if any(piece in ("..", "..\\") or ".." in piece.split("\\") for piece in pieces):
-        return Place(reason="its name leads out of the folder")
+        return TargetPath(reason="its name leads out of the folder")
     if len(pieces) > MAX_DEPTH:
-        return Place(reason="it lies too deep")
+        return TargetPath(reason="it lies too deep")
     parts = [safe_component(piece, windows=windows) for piece in pieces]
     if by_rank:
         parts.insert(0, f"rank-{name.node_rank}")
     if sum(len(os.fsencode(part)) + 1 for part in parts) > MAX_PATH_BYTES:
-        return Place(reason="its path is too long")
-    return Place(tuple(parts))
+        return TargetPath(reason="its path is too long")
+    return TargetPath(tuple(parts))
 
 
 def _letter(letter: str, windows: bool) -> str:
@@ -120,7 +124,7 @@ def _is_encodable(letter: str) -> bool:
     return True
 
 
-def _is_changed(name: ServerName, place: Place, by_rank: bool) -> bool:
+def _is_changed(name: ServerName, place: TargetPath, by_rank: bool) -> bool:
     return "/".join(place.parts[1:] if by_rank else place.parts) != name.name
 
 

@@ -203,7 +203,7 @@ def from_answer(
     status: int, headers: Mapping[str, str], content: bytes, url: ObjectUrl, now: datetime
 ) -> ErrorAnswer:
     """Build the error for an answer with status 4xx or 5xx; ``content`` is the beginning of its body."""
-    code, words = _server_words(content, url)
+    code, words = _server_message(content, url)
     kind: type[ErrorAnswer] = BadRequest
     if code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         kind = ServerFault
@@ -243,22 +243,23 @@ def from_break(error: Exception, url: ObjectUrl) -> RequestError:
     if alike is not error:
         alike.__cause__ = error
     line = RequestLine("GET", url.target.partition("?")[0])
-    return from_exception(alike, _nobody(url), url.netloc, line).error
+    return from_exception(alike, _keyless_remote(url), url.netloc, line).error
 
 
-def _nobody(url: ObjectUrl) -> Remote:
+def _keyless_remote(url: ObjectUrl) -> Remote:
     """Return the store as a remote without a key."""
     return Remote("object store", url.netloc, url.netloc, key=None, key_origin="")
 
 
-def _server_words(content: bytes, url: ObjectUrl) -> tuple[str | None, str | None]:
+def _server_message(content: bytes, url: ObjectUrl) -> tuple[str | None, str | None]:
     """Return the store's code and message; other XML elements may quote the signature."""
     text = content.decode("utf-8", errors="replace")
     code, words = _element(text, "Code"), _element(text, "Message")
     if code is None and words is None:
         words = "it answered HTML" if "<" in text else text
     found = tuple(
-        clean(url.without_secrets(part), _nobody(url)) or None if part else None for part in (code, words)
+        clean(url.without_secrets(part), _keyless_remote(url)) or None if part else None
+        for part in (code, words)
     )
     return found[0], found[1]
 
@@ -268,7 +269,7 @@ def _element(text: str, name: str) -> str | None:
     return unescape(found[1]).strip() or None if found else None
 
 
-_SHORTEST_SECRET = 6
+_MIN_SECRET_LENGTH = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,7 @@ class ObjectUrl:
     def without_secrets(self, text: str) -> str:
         """Return ``text`` without the values of the URL's query, which grant access to the object."""
         for _name, value in parse_qsl(urlsplit(self.text).query):
-            if len(value) >= _SHORTEST_SECRET:
+            if len(value) >= _MIN_SECRET_LENGTH:
                 text = text.replace(value, "[secret]")
         return text
 
@@ -403,7 +404,7 @@ class _CheckedTls(_Checked, HTTPSConnection):
     pass
 
 
-class Connections:
+class ConnectionPools:
     """Connection pools, created on demand. Safe to use from several threads."""
 
     def __init__(self, destinations: Destinations, read_timeout_s: float = READ_TIMEOUT_S) -> None:

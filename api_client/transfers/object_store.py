@@ -252,11 +252,11 @@ class ObjectStore:
         self._random = random or Random()
         self._clock_is_off_by = timedelta()
         self._answered_at: float | None = None
-        self._owed: set[asyncio.Task[Any]] = set()
+        self._awaiting_response: set[asyncio.Task[Any]] = set()
 
-    def owes_answer(self, task: asyncio.Task[Any]) -> bool:
+    def is_awaiting_response(self, task: asyncio.Task[Any]) -> bool:
         """Return True if that task has sent a request's whole body and waits for its answer."""
-        return task in self._owed
+        return task in self._awaiting_response
 
     async def send(
         self,
@@ -290,7 +290,7 @@ class ObjectStore:
             if self._corrects(outcome, corrected):
                 continue
             faults += outcome.status is not None
-            if not self._is_worth_repeating(outcome, faults, began_at) or attempt == attempts:
+            if not self._should_retry(outcome, faults, began_at) or attempt == attempts:
                 raise self._failure(method, what, outcome, attempt)
             delay_s = self._delay_s(outcome, attempt)
             if self._on_note is not None:
@@ -314,7 +314,7 @@ class ObjectStore:
             line = RequestLine(method, self._path)
             return _Refusal(str(from_exception(error, remote, self._endpoint.netloc, line).error))
         finally:
-            self._owed -= {asyncio.current_task()}
+            self._awaiting_response -= {asyncio.current_task()}
         self._answered_at = self._clock.monotonic()
         # S3 may answer 200 and send an error in the body later.
         code = _element(text, "Code") if "<Error" in text else None
@@ -390,7 +390,7 @@ class ObjectStore:
             left_bytes -= len(chunk)
             task = asyncio.current_task()
             if left_bytes <= 0 and task is not None:
-                self._owed.add(task)
+                self._awaiting_response.add(task)
             yield chunk
 
     def _corrects(self, refusal: _Refusal, corrected: set[str]) -> bool:
@@ -416,7 +416,7 @@ class ObjectStore:
             return True
         return False
 
-    def _is_worth_repeating(self, refusal: _Refusal, faults: int, began_at: float) -> bool:
+    def _should_retry(self, refusal: _Refusal, faults: int, began_at: float) -> bool:
         if refusal.status is None:
             answered_at = self._answered_at
             now = self._clock.monotonic()
@@ -433,9 +433,9 @@ class ObjectStore:
         return is_temporary and faults < FAULT_ATTEMPTS
 
     def _delay_s(self, refusal: _Refusal, attempt: int) -> float:
-        wished_s = parse_retry_after(refusal.headers.get("retry-after"), now=self._clock.now())
-        if wished_s is not None:
-            return min(wished_s, _BACKOFF.retry_after_cap_s)
+        wanted_wait_s = parse_retry_after(refusal.headers.get("retry-after"), now=self._clock.now())
+        if wanted_wait_s is not None:
+            return min(wanted_wait_s, _BACKOFF.retry_after_cap_s)
         ceiling_s = min(_BACKOFF.cap_s, _BACKOFF.base_s * 2.0 ** min(attempt - 1, 16))
         # Never immediately: a connection that was interrupted is often interrupted again.
         return self._random.uniform(ceiling_s / 2, ceiling_s)

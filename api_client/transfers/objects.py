@@ -17,7 +17,7 @@ from api_client.errors import InvalidAnswer, RedirectRefused, RequestError, Unre
 from api_client.http.connection import user_agent
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.object_connection import (
-    Connections,
+    ConnectionPools,
     ObjectHead,
     RangeOutside,
     content_length,
@@ -41,22 +41,22 @@ OnHead = Callable[[ObjectHead], object]
 OnChunk = Callable[[int, bytes], object]
 
 
-class CalledOff(Exception):
+class RequestCancelled(Exception):
     """The exchange was cancelled."""
 
 
-class Exchange:
+class RangeRequest:
     """Reads the bytes ``start`` … ``end`` (exclusive; None: to the object's end) of the object at ``url``.
 
     ``on_head`` is called once with the headers, ``on_chunk`` with every piece and its offset in the
     object, in order, and only with requested bytes. If a server ignores ranges, the object is read from
     its beginning and bytes before ``start`` are dropped; ``on_head`` may raise to prevent that. Both are
-    called in the thread of ``run``, and never after ``call_off`` has returned.
+    called in the thread of ``run``, and never after ``cancel_request`` has returned.
     """
 
     def __init__(
         self,
-        connections: Connections,
+        connections: ConnectionPools,
         url: str,
         start: int,
         end: int | None,
@@ -74,17 +74,17 @@ class Exchange:
         self._on_chunk = on_chunk
         self._lock = threading.Lock()
         self._response: BaseHTTPResponse | None = None
-        self._is_called_off = False
+        self._is_cancel_requested = False
 
-    def call_off(self) -> None:
+    def cancel_request(self) -> None:
         """Cancel the exchange, from any thread."""
         with self._lock:
-            self._is_called_off = True
+            self._is_cancel_requested = True
             if self._response is not None:
-                _hang_up(self._response)
+                _shutdown_socket(self._response)
 
     def run(self) -> ObjectHead:
-        """Run the exchange. Raises RequestError and its subclasses, CalledOff, and the callbacks' errors."""
+        """Run the exchange. Raises RequestError, RequestCancelled, and the callbacks' errors."""
         problem: Exception
         response: BaseHTTPResponse | None = None
         is_finished = False
@@ -107,8 +107,8 @@ class Exchange:
                     response.release_conn()
                 else:
                     response.close()
-        if self._is_called_off:
-            raise CalledOff
+        if self._is_cancel_requested:
+            raise RequestCancelled
         raise from_break(problem, self._url)
 
     def _answer(self) -> BaseHTTPResponse:
@@ -141,9 +141,9 @@ class Exchange:
         )
         with self._lock:
             self._response = response
-            if self._is_called_off:
+            if self._is_cancel_requested:
                 response.close()
-                raise CalledOff
+                raise RequestCancelled
         return response
 
     def _headers(self) -> Mapping[str, str]:
@@ -226,8 +226,8 @@ class Exchange:
         return True
 
     def _check(self) -> None:
-        if self._is_called_off:
-            raise CalledOff
+        if self._is_cancel_requested:
+            raise RequestCancelled
 
 
 def _next(response: BaseHTTPResponse) -> bytes:
@@ -235,7 +235,7 @@ def _next(response: BaseHTTPResponse) -> bytes:
     return response.read1(CHUNK_BYTES, decode_content=False)
 
 
-def _hang_up(response: BaseHTTPResponse) -> None:
+def _shutdown_socket(response: BaseHTTPResponse) -> None:
     try:
         response.shutdown()
     except (OSError, ValueError, RuntimeError, AttributeError):
@@ -265,7 +265,7 @@ class Objects:
         self._clock = clock or SystemClock()
         self._retry = retry or RetryPolicy()
         self._random = Random()
-        self._connections: Connections | None = None
+        self._connections: ConnectionPools | None = None
         self._is_closed = False
 
     async def read(self, url: str, *, start: int = 0, length: int) -> bytes:
@@ -321,7 +321,7 @@ class Objects:
         """
         if self._is_closed:
             raise RequestError("the client is closed", method="GET")
-        exchange = Exchange(
+        exchange = RangeRequest(
             self._opened(), url, start, end, clock=self._clock, on_head=on_head or _ignore, on_chunk=on_chunk
         )
         loop = asyncio.get_running_loop()
@@ -340,7 +340,7 @@ class Objects:
             problem: BaseException | None = None
             try:
                 head = exchange.run()
-            except CalledOff:
+            except RequestCancelled:
                 problem = RequestError("the reading was called off", method="GET")
             except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits
                 problem = error
@@ -354,7 +354,7 @@ class Objects:
         try:
             return await done
         except asyncio.CancelledError:
-            exchange.call_off()
+            exchange.cancel_request()
             raise
 
     async def aclose(self) -> None:
@@ -364,12 +364,12 @@ class Objects:
         if connections is not None:
             connections.close()
 
-    def _opened(self) -> Connections:
+    def _opened(self) -> ConnectionPools:
         if self._connections is None:
             # urllib3 takes a tenth of a second to import, so only readers import it.
-            from api_client.transfers.object_connection import Connections
+            from api_client.transfers.object_connection import ConnectionPools
 
-            self._connections = Connections(self._destinations)
+            self._connections = ConnectionPools(self._destinations)
         return self._connections
 
 

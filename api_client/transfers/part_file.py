@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from api_client.files import FULL_DISK, USUAL_FILE_MODE, new_file, open_folder, why_not_written
-from api_client.transfers.file_names import OWN_PREFIX
+from api_client.transfers.file_names import TEMPORARY_NAME_PREFIX
 from api_client.transfers.object_connection import ObjectHead
 from api_client.transfers.records import DownloadError, NoRoom
 
@@ -82,7 +82,7 @@ CHUNK_BYTES = 1024 * 1024
 _STRONGEST_FIRST = ("sha512", "sha256", "sha1", "md5", "crc32")
 
 
-class Promises:
+class ExpectedDigests:
     """Collects the digests that answers report for one object.
 
     Stores differ: a digest sent with a range may be the range's or the object's. It counts for the object
@@ -93,7 +93,7 @@ class Promises:
         self._certain: dict[str, str] = {}
         self._starts: dict[tuple[str, str], set[int]] = defaultdict(set)
 
-    def hear(self, head: ObjectHead) -> None:
+    def add_response(self, head: ObjectHead) -> None:
         """Record the digests in an answer."""
         for digest in head.digests:
             self._starts[digest.algorithm, digest.hexadecimal].add(head.start)
@@ -108,7 +108,7 @@ class Promises:
         return None
 
 
-def read_promise(text: str) -> tuple[str, str] | None:
+def parse_digest(text: str) -> tuple[str, str] | None:
     """Parse a digest from a journal, ``sha256:…``; None if it is malformed."""
     algorithm, _, value = text.partition(":") if isinstance(text, str) else ("", "", "")
     return (algorithm, value) if algorithm in _STRONGEST_FIRST and value else None
@@ -130,7 +130,7 @@ def digest_of(descriptor: int, algorithm: str, is_off: Callable[[], bool]) -> st
 
 
 JOURNAL_EVERY_S = 0.5
-JOURNAL_ROOM_BYTES = 64 * 1024
+JOURNAL_RESERVE_BYTES = 64 * 1024
 """Bytes given up at the end of the file to make room for the journal when the disk is full."""
 _VERSION = 1
 _MAX_JOURNAL_BYTES = 1024 * 1024
@@ -138,7 +138,7 @@ _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class FileIdentity:
     """Attributes that must match for bytes of an earlier run to be bytes of this file.
 
     The first fields come from the plan; from ``etag`` on they come from the object's own answer (empty or
@@ -154,7 +154,7 @@ class Identity:
     last_modified: str = ""
     digest: str = ""
 
-    def may_be(self, other: Identity) -> bool:
+    def may_be(self, other: FileIdentity) -> bool:
         """Return True if no attribute known to both differs."""
         return all(
             mine == theirs
@@ -163,18 +163,18 @@ class Identity:
         )
 
 
-def _values(identity: Identity) -> tuple[Any, ...]:
+def _values(identity: FileIdentity) -> tuple[Any, ...]:
     # Ignore the digest: answers may carry different kinds of digest.
     return tuple(value for name, value in asdict(identity).items() if name != "digest")
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:
     """Return the paths of the partial bytes and the journal of the file at ``path``."""
-    stem = OWN_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
+    stem = TEMPORARY_NAME_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
     return path.with_name(stem + ".part"), path.with_name(stem + ".json")
 
 
-def resumable_bytes(path: Path, identity: Identity) -> int:
+def resumable_bytes(path: Path, identity: FileIdentity) -> int:
     """Return the number of bytes that an earlier run left."""
     part, journal = part_paths(path)
     try:
@@ -199,7 +199,9 @@ class PartFile:
     by others are not used.
     """
 
-    def __init__(self, path: Path, root: Path, identity: Identity, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, path: Path, root: Path, identity: FileIdentity, monotonic: Callable[[], float]
+    ) -> None:
         self.path = path
         self.identity = identity
         self.spans = Spans()
@@ -211,17 +213,17 @@ class PartFile:
         self._saved_at_s = monotonic()
         self._using = threading.Lock()
         self._is_finished = self._is_closing = self._needs_etag = False
-        with translated(path):
+        with translate_os_errors(path):
             self._folder = _opened_folder(root, path.relative_to(root).parts[:-1])
         try:
-            with translated(path):
+            with translate_os_errors(path):
                 self._descriptor = _opened_part(self._part, self._folder)
         except BaseException:
             os.close(self._folder)
             raise
         try:
             _lock_for_us(self._descriptor, path)
-            with translated(path):
+            with translate_os_errors(path):
                 size_bytes = os.fstat(self._descriptor).st_size
                 found = _read_journal(self._journal, self._folder, identity, size_bytes)
                 if found:
@@ -246,7 +248,7 @@ class PartFile:
         """Number of bytes present."""
         return self.spans.size_bytes
 
-    def identify(self, seen: Identity) -> bool:
+    def identify(self, seen: FileIdentity) -> bool:
         """Update the identity from an answer. Returns False if these bytes belong to another object."""
         with self._lock:
             if not self.identity.may_be(seen) or (self._needs_etag and seen.etag != self.identity.etag):
@@ -257,9 +259,9 @@ class PartFile:
             self.identity = replace(self.identity, **news)
             return True
 
-    def start_over(self, identity: Identity) -> None:
+    def start_over(self, identity: FileIdentity) -> None:
         """Discard all bytes."""
-        with self._lock, translated(self.path):
+        with self._lock, translate_os_errors(self.path):
             self.identity = identity
             self._needs_etag = False
             self.spans = Spans()
@@ -268,7 +270,7 @@ class PartFile:
 
     def write(self, offset: int, chunk: bytes) -> int:
         """Write bytes at ``offset``; return how many of them were missing before."""
-        with translated(self.path):
+        with translate_os_errors(self.path):
             rest = memoryview(chunk)
             while rest:
                 rest = rest[os.pwrite(self._descriptor, rest, offset + len(chunk) - len(rest)) :]
@@ -290,7 +292,7 @@ class PartFile:
         try:
             with self._lock:
                 content = {"version": _VERSION, **asdict(self.identity), "spans": list(self.spans)}
-            with translated(self.path):
+            with translate_os_errors(self.path):
                 _sync(self._descriptor)
                 draft = f"{self._journal}.new"
                 _unlink(draft, self._folder)  # left by a killed run
@@ -306,12 +308,12 @@ class PartFile:
 
     def digest(self, algorithm: str) -> str:
         """Compute the hex digest of all bytes: an algorithm of hashlib, or ``crc32``."""
-        with translated(self.path), self._using:
+        with translate_os_errors(self.path), self._using:
             return digest_of(self._descriptor, algorithm, lambda: self._is_closing)
 
     def finish(self, modified_s: float | None) -> None:
         """Rename the complete file once it is on disk; ``modified_s`` sets its modification time."""
-        with translated(self.path), self._using:
+        with translate_os_errors(self.path), self._using:
             if self._is_closing:
                 return
             os.ftruncate(self._descriptor, self.done_bytes)
@@ -346,13 +348,13 @@ class PartFile:
         try:
             self.save()
         except NoRoom:
-            with self._lock, translated(self.path):
-                self.spans.cut(max(0, self.spans.end - JOURNAL_ROOM_BYTES))
+            with self._lock, translate_os_errors(self.path):
+                self.spans.cut(max(0, self.spans.end - JOURNAL_RESERVE_BYTES))
                 os.ftruncate(self._descriptor, self.spans.end)
             self.save()
 
 
-class translated:
+class translate_os_errors:
     """Context manager that translates file system errors to DownloadError with the file's name.
 
     A full disk becomes NoRoom.
@@ -447,8 +449,8 @@ def _unlink(name: str, folder: int) -> None:
 
 
 def _read_journal(
-    name: str, folder: int, identity: Identity, part_size_bytes: int
-) -> tuple[Identity, Spans] | None:
+    name: str, folder: int, identity: FileIdentity, part_size_bytes: int
+) -> tuple[FileIdentity, Spans] | None:
     """Read the journal; None if it is invalid, belongs to another file, or claims bytes that are missing."""
     try:
         with os.fdopen(_opened_own(name, folder, os.O_RDONLY), "rb") as file:
@@ -459,7 +461,7 @@ def _read_journal(
         if content.pop("version") != _VERSION:
             return None
         spans = Spans((_whole(start), _whole(end)) for start, end in content.pop("spans"))
-        found = Identity(**content)
+        found = FileIdentity(**content)
         size_bytes = found.size_bytes
         if size_bytes is not None:
             _whole(size_bytes)
@@ -476,7 +478,7 @@ def _read_journal(
     return found, spans
 
 
-def _may_go_on(listed: Identity, found: Identity, spans: Spans) -> bool:
+def _may_go_on(listed: FileIdentity, found: FileIdentity, spans: Spans) -> bool:
     """Return True if the bytes may belong to the listed file.
 
     A store may give the same object a new timestamp. Then its strong ETag must match, which only the next

@@ -16,7 +16,7 @@ from api_client.models import CheckpointFile
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from api_client.resources.checkpoints import FILES_PAGE_SIZE, Checkpoints
 from api_client.transfers.file_names import ServerName, lay_out
-from api_client.transfers.part_file import Identity, resumable_bytes
+from api_client.transfers.part_file import FileIdentity, resumable_bytes
 from api_client.transfers.records import DownloadError, DownloadPlan, PlannedFile, RefusedName
 
 ARCHIVE = ServerName(0, "")
@@ -34,7 +34,7 @@ class ListedFile:
     index: int = 0
 
 
-def as_listed(file: CheckpointFile, index: int = 0) -> ListedFile:
+def from_api_file(file: CheckpointFile, index: int = 0) -> ListedFile:
     """Convert a file of the API, distinguishing a null or missing size from zero."""
     says_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
     return ListedFile(
@@ -84,7 +84,7 @@ def _matches(name: str, glob: str) -> bool:
     return any(fnmatchcase(text, glob) for text in (plain, below, plain.rpartition("/")[2]) if text)
 
 
-class UrlBook:
+class UrlCache:
     """Current URL of every file of a run; one renewal updates all files that it finds."""
 
     def __init__(
@@ -118,7 +118,9 @@ class UrlBook:
 Renewed = list[ListedFile]
 
 
-async def list_again(checkpoints: Checkpoints, project_id: str, job_id: str, wanted: ListedFile) -> Renewed:
+async def find_listed_again(
+    checkpoints: Checkpoints, project_id: str, job_id: str, wanted: ListedFile
+) -> Renewed:
     """List pages up to the one with the wanted file, starting where it was before.
 
     Returns only the files on these pages; other files need another call.
@@ -131,7 +133,7 @@ async def list_again(checkpoints: Checkpoints, project_id: str, job_id: str, wan
         token = following
         asked.add(token)
         page = await checkpoints.files_page(project_id, job_id, page_token=token)
-        files = [as_listed(file, token + place) for place, file in enumerate(page.presigned_urls)]
+        files = [from_api_file(file, token + place) for place, file in enumerate(page.presigned_urls)]
         seen += files
         if any(file.key == wanted.key for file in files):
             break
@@ -159,7 +161,7 @@ def make_plan(
         else:
             refused.append(RefusedName(file.key.name, place.reason, file.key.node_rank))
     plan = DownloadPlan(project_id, job_id, folder, tuple(planned), refused=tuple(refused))
-    return looked_at(plan)
+    return refreshed_plan(plan)
 
 
 def as_planned(file: ListedFile, path: Path) -> PlannedFile:
@@ -175,18 +177,18 @@ def as_planned(file: ListedFile, path: Path) -> PlannedFile:
     )
 
 
-def as_listed_again(file: PlannedFile) -> ListedFile:
+def to_listed_file(file: PlannedFile) -> ListedFile:
     """Convert a planned file back to its listing."""
     key = ServerName(file.node_rank, file.name)
     return ListedFile(key, file.url, file.size_bytes, file.last_modified, file.listing_index)
 
 
-def identity_of(file: PlannedFile, job_id: str) -> Identity:
+def identity_of(file: PlannedFile, job_id: str) -> FileIdentity:
     """Build the identity that parts of an earlier run must match."""
-    return Identity(job_id, file.name, file.node_rank, file.last_modified, file.size_bytes)
+    return FileIdentity(job_id, file.name, file.node_rank, file.last_modified, file.size_bytes)
 
 
-def looked_at(plan: DownloadPlan) -> DownloadPlan:
+def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
     """Return the plan updated with the disk's state: parts, conflicts, free space."""
     files = tuple(
         replace(file, part_bytes=resumable_bytes(file.path, identity_of(file, plan.job_id)))

@@ -15,9 +15,9 @@ from typing import Any
 from api_client.clock import Clock
 from api_client.errors import RequestError
 from api_client.http.retry import RetryPolicy
-from api_client.transfers.file_download import FileDownload, Hooks, Means
+from api_client.transfers.file_download import DownloadCallbacks, DownloadContext, FileDownload
 from api_client.transfers.objects import Objects
-from api_client.transfers.planning import UrlBook, as_listed_again, is_taken, is_there, looked_at
+from api_client.transfers.planning import UrlCache, is_taken, is_there, refreshed_plan, to_listed_file
 from api_client.transfers.records import (
     DownloadError,
     DownloadPlan,
@@ -32,7 +32,7 @@ from api_client.transfers.records import (
     PlannedFile,
 )
 
-TELL_EVERY_S = 0.2
+REPORT_EVERY_S = 0.2
 SPEED_OVER_S = 5.0
 STALLED_AFTER_S = 3.0
 """Report a stall after this many seconds without a byte."""
@@ -40,7 +40,7 @@ NOTED_FOR_S = 3.0
 """Show the note about a wait or a renewal for this long after data resumes."""
 
 
-class Meter:
+class ProgressMeter:
     """Counts bytes from any thread and reports on the event loop. ``monotonic`` returns seconds."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Meter:
         self._note = ""
         self._noted_at_s = self._arrived_at_s = monotonic()
         self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
-        self._told_at_s = float("-inf")
+        self._reported_at_s = float("-inf")
 
     @property
     def files(self) -> tuple[FileProgress, ...]:
@@ -102,7 +102,7 @@ class Meter:
 
     def is_due(self) -> bool:
         """Return True if the next report is due."""
-        return self._on_progress is not None and self._monotonic() - self._told_at_s >= TELL_EVERY_S
+        return self._on_progress is not None and self._monotonic() - self._reported_at_s >= REPORT_EVERY_S
 
     def tell(self, *, urgent: bool = False) -> None:
         """Notify the listener, unless it was just notified. Call only on the event loop.
@@ -112,9 +112,9 @@ class Meter:
         """
         if self._on_progress is None:
             return
-        since_s = self._monotonic() - self._told_at_s
-        if since_s >= (TELL_EVERY_S / 2 if urgent else TELL_EVERY_S):
-            self._told_at_s = self._monotonic()
+        since_s = self._monotonic() - self._reported_at_s
+        if since_s >= (REPORT_EVERY_S / 2 if urgent else REPORT_EVERY_S):
+            self._reported_at_s = self._monotonic()
             self._on_progress(self.progress())
 
     def finish(self) -> None:
@@ -189,7 +189,7 @@ REQUESTS_AT_ONCE = 4
 FAILURES_IN_A_ROW = 8
 """After this many consecutive failures the rest is skipped: nobody waits for 5,000 timeouts."""
 
-BEAT_S = 1.0
+PROGRESS_EVERY_S = 1.0
 """Interval of progress reports even if no data arrives."""
 
 MIB = 1024 * 1024
@@ -206,14 +206,14 @@ class _Task:
     is_needed: bool = True
 
 
-class Run:
+class DownloadRun:
     """Executes one plan, once."""
 
     def __init__(
         self,
         plan: DownloadPlan,
         objects: Objects,
-        urls: UrlBook,
+        urls: UrlCache,
         *,
         clock: Clock,
         retry: RetryPolicy,
@@ -224,8 +224,8 @@ class Run:
         self._clock = clock
         self._existing = existing
         requests = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._means = Means(objects, urls, requests, clock, retry, Random())
-        self._meter = Meter(
+        self._download_context = DownloadContext(objects, urls, requests, clock, retry, Random())
+        self._meter = ProgressMeter(
             [FileProgress(file.name, file.path, size_bytes=file.size_bytes) for file in plan.files],
             on_progress,
             clock.monotonic,
@@ -236,15 +236,15 @@ class Run:
     async def run(self) -> DownloadReport:
         """Run the plan. Raises FilesExist and NoRoom; any other error fails only its own file."""
         began_s = self._clock.monotonic()
-        plan = await asyncio.to_thread(looked_at, self._plan)
+        plan = await asyncio.to_thread(refreshed_plan, self._plan)
         tasks = await asyncio.to_thread(self._tasks, plan)
         self._settle_skipped(tasks)
         todo = [task for task in tasks if task.is_needed]
-        self._check_room(plan, todo)
+        self._check_disk_space(plan, todo)
         waiting = iter(todo)
         workers = range(min(FILES_AT_ONCE, len(todo)))
         failure: NoRoom | None = None
-        telling = asyncio.create_task(self._keep_telling())
+        telling = asyncio.create_task(self._report_progress())
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in workers:
@@ -265,10 +265,10 @@ class Run:
             finished_at=self._clock.now(),
         )
 
-    async def _keep_telling(self) -> None:
+    async def _report_progress(self) -> None:
         """Report regularly while no data arrives, so that the listener sees the speed fall."""
         while True:
-            await self._clock.sleep(BEAT_S)
+            await self._clock.sleep(PROGRESS_EVERY_S)
             self._meter.tell()
 
     def _tasks(self, plan: DownloadPlan) -> list[_Task]:
@@ -296,7 +296,7 @@ class Run:
                 news["state"] = FileState.SKIPPED
             self._meter.settle(task.place, **news)
 
-    def _check_room(self, plan: DownloadPlan, todo: list[_Task]) -> None:
+    def _check_disk_space(self, plan: DownloadPlan, todo: list[_Task]) -> None:
         needed_bytes = sum(max(0, (task.file.size_bytes or 0) - task.file.part_bytes) for task in todo)
         if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
             raise NoRoom(
@@ -335,12 +335,12 @@ class Run:
 
         meter.change(place, state=FileState.ACTIVE)
         download = FileDownload(
-            self._means,
-            self._means.urls[as_listed_again(task.file).key],
+            self._download_context,
+            self._download_context.urls[to_listed_file(task.file).key],
             self._plan.job_id,
-            Hooks(
+            DownloadCallbacks(
                 on_arrival=arrived,
-                on_word=lambda word: meter.change(place, note=word),
+                on_note_changed=lambda word: meter.change(place, note=word),
                 on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
             ),
         )

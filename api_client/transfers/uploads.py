@@ -40,7 +40,7 @@ COMPLETION_TIMEOUT_S = 300.0
 
 ABORT_TIMEOUT_S = 5.0
 """Time limit for asking the store to discard a failed upload."""
-FAREWELL_S = 5.0
+ABORT_DRAIN_S = 5.0
 """Before an abort, wait this long for the answers to completely sent parts, which may outlive the abort."""
 
 OnBytes = Callable[[int, int], object]
@@ -71,7 +71,7 @@ async def upload_file(
         store = ObjectStore(http, credentials, allowed, clock=clock or SystemClock(), on_note=on_note)
         with path.open("rb") as file:
             source = _Source(file, os.fstat(file.fileno()).st_size)
-            meter = _Meter(source.size_bytes, on_progress)
+            meter = _UploadMeter(source.size_bytes, on_progress)
             if source.size_bytes <= PART_BYTES:
                 body = await source.body(0, source.size_bytes, partial(meter.sent, 1))
                 await store.send("PUT", {}, what="uploading the archive", body=body)
@@ -84,7 +84,7 @@ async def upload_file(
             await http.aclose()
 
 
-async def _upload_parts(store: ObjectStore, source: _Source, meter: _Meter) -> None:
+async def _upload_parts(store: ObjectStore, source: _Source, meter: _UploadMeter) -> None:
     answer = await store.send("POST", {"uploads": ""}, what="starting the upload")
     upload_id = element(answer, "UploadId")
     if upload_id is None:
@@ -97,7 +97,7 @@ async def _upload_parts(store: ObjectStore, source: _Source, meter: _Meter) -> N
         raise
 
 
-async def _send_parts(store: ObjectStore, source: _Source, meter: _Meter, upload_id: str) -> list[str]:
+async def _send_parts(store: ObjectStore, source: _Source, meter: _UploadMeter, upload_id: str) -> list[str]:
     """Send all parts; return their entity tags in order. Raises the first UploadFailed of any.
 
     No part is in progress when this returns or raises.
@@ -115,7 +115,7 @@ async def _send_parts(store: ObjectStore, source: _Source, meter: _Meter, upload
 
 
 class _Parts:
-    def __init__(self, store: ObjectStore, source: _Source, meter: _Meter, upload_id: str) -> None:
+    def __init__(self, store: ObjectStore, source: _Source, meter: _UploadMeter, upload_id: str) -> None:
         self._store = store
         self._source = source
         self._meter = meter
@@ -149,9 +149,9 @@ class _Parts:
         self._ending = True
         try:
             for worker in workers:
-                if not self._store.owes_answer(worker):
+                if not self._store.is_awaiting_response(worker):
                     worker.cancel()
-            await asyncio.wait(workers, timeout=FAREWELL_S)
+            await asyncio.wait(workers, timeout=ABORT_DRAIN_S)
         finally:
             for worker in workers:
                 worker.cancel()
@@ -237,7 +237,7 @@ class _Source:
         return self._file.read(size_bytes)
 
 
-class _Meter:
+class _UploadMeter:
     """Adds up the bytes sent of each part; reports only new maxima, as an interrupted part starts over."""
 
     def __init__(self, total_bytes: int, on_progress: OnBytes | None) -> None:
@@ -245,7 +245,7 @@ class _Meter:
         self._on_progress = on_progress
         self._by_part: dict[int, int] = {}
         self._sum_bytes = 0
-        self._told_bytes = -1
+        self._reported_bytes = -1
 
     def sent(self, number: int, size_bytes: int) -> None:
         self._sum_bytes += size_bytes - self._by_part.get(number, 0)
@@ -257,6 +257,6 @@ class _Meter:
         self._tell(self._total_bytes)
 
     def _tell(self, done_bytes: int) -> None:
-        if done_bytes > self._told_bytes and self._on_progress is not None:
-            self._told_bytes = done_bytes
+        if done_bytes > self._reported_bytes and self._on_progress is not None:
+            self._reported_bytes = done_bytes
             self._on_progress(done_bytes, self._total_bytes)

@@ -14,16 +14,16 @@ from textual.pilot import Pilot
 from support.dashboard import settle, text_of
 from support.waiting import until
 from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
-from tui.alerts.delivery import NotDelivered, post, run_command
+from tui.alerts.delivery import AlertNotDelivered, post, run_command
 from tui.analysis.fleet.snapshot import fold_fleet
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
 SIZE = (100, 24)
-STALL = Finding(FindingKind.STALLED, "critical", "no step for 9m, though \x1b[31mGPUs are busy")
-QUEUE = Finding(FindingKind.QUEUED, "info", "waiting for capacity")
+STALL = HealthFinding(FindingKind.STALLED, "critical", "no step for 9m, though \x1b[31mGPUs are busy")
+QUEUE = HealthFinding(FindingKind.QUEUED, "info", "waiting for capacity")
 STALLED = replace(HEALTHY, findings=(STALL,))
 FAILED = replace(
     HEALTHY,
@@ -182,8 +182,8 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
         await settle(pilot)
         assert app.titles[-1] == "▲ 1 needs a look – bt-tui"
         assert len(app._notifications) == 0
-        leak = Finding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
-        glances = GLANCES | {"llama70": replace(GLANCES["llama70"], findings=(leak,))}
+        leak = HealthFinding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
+        job_previews = GLANCES | {"llama70": replace(GLANCES["llama70"], findings=(leak,))}
         ended = tuple(
             one.model_copy(update={"current_status": "TRAINING_JOB_COMPLETED"})
             if one.id == "whisper"
@@ -192,7 +192,7 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
         )
         screen = app.screen
         assert isinstance(screen, HomeScreen)
-        screen.snapshot = fold_fleet(PROJECTS, ended, glances, ONE_O_CLOCK)
+        screen.snapshot = fold_fleet(PROJECTS, ended, job_previews, ONE_O_CLOCK)
         await settle(pilot)
         told = sorted(f"{notice.title}: {notice.message}" for notice in app._notifications)
         assert told == ["▲ llama-70b-sft-v3: memory leaks", "✓ whisper-ft: completed"]
@@ -277,14 +277,14 @@ async def test_a_way_that_fails_is_told_once_without_its_address(
 
 async def test_a_webhook_that_leads_elsewhere_is_not_followed_nor_tried_again() -> None:
     with webhook(307) as hook:
-        with pytest.raises(NotDelivered, match="HTTP 307"):
+        with pytest.raises(AlertNotDelivered, match="HTTP 307"):
             await post(hook.url, b"{}", pause_s=0.0)
         assert len(hook.heard) == 1
 
 
 async def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
     started = tmp_path / "started"
-    with pytest.raises(NotDelivered, match="had not ended"):
+    with pytest.raises(AlertNotDelivered, match="had not ended"):
         await run_command(
             ["sh", "-c", f"sleep 600 & touch {started}; wait"], b"{}", {"PATH": "/usr/bin:/bin"}, 0.5
         )

@@ -25,7 +25,7 @@ from support.waiting import until, until_quiet
 from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
 from tui.screens.confirm import ConfirmScreen
-from tui.screens.downloads import ExistingScreen, WhereScreen
+from tui.screens.downloads import DownloadFolderScreen, FileConflictScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.job.screen import JobScreen
 from tui.widgets.file_tree import FileTreeView
@@ -99,7 +99,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         await to_file(pilot, "adapter_model.safetensors")
         await sees(pilot, "33,619,968 parameters", "456 tensors", "BF16")
         await pilot.press("D")
-        await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
         usage = shutil.disk_usage(here)
         with monkeypatch.context() as small:
             small.setattr("shutil.disk_usage", lambda _folder: usage._replace(free=1000))
@@ -115,9 +115,9 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         # The same again, of other content now: it asks.
         arrived.write_bytes(b"mine")
         await pilot.press("escape", "D")
-        await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, ExistingScreen))
+        await until(pilot, lambda: isinstance(app.screen, FileConflictScreen))
         await pilot.press("b")
         await until(pilot, lambda: len(list(here.rglob("adapter_model*.safetensors"))) == 2)
         assert arrived.read_bytes() == b"mine"
@@ -170,7 +170,7 @@ async def test_a_real_job_from_its_checkpoint_to_a_directory_on_disk(here: Path)
             await to_file(pilot, "empty")
             await sees(pilot, "The file is empty.")
             await pilot.press("escape", "D")
-            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+            await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
             await pilot.press("enter", "T")
             await sees(pilot, "3 files", "100 %", "1 done")
         written = {path.name: path.stat().st_size for path in here.rglob("checkpoint-7/*")}
@@ -192,7 +192,7 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
         await pilot.press("slash", *"optim*rank_0.pt", "enter")
         await to_file(pilot, ".pt")  # some gigabytes: it takes longer than what follows
         await pilot.press("D")
-        await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
         await pilot.press("enter")
         await until(pilot, lambda: "↓ 1 file" in text_of(app).splitlines()[-1])
         await until(pilot, lambda: bool(list(here.rglob("*.part"))))

@@ -9,7 +9,7 @@ import pytest
 
 from api_client.remotes import resolve_remote
 from support.dashboard import settle, text_of
-from support.stranger import Answer, Stranger, job
+from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import CAPACITY, serve_capacity
 from support.waiting import until
 from tui.app import BtTuiApp
@@ -18,8 +18,8 @@ from tui.screens.job.screen import JobScreen
 
 
 @pytest.fixture
-def stranger() -> Iterator[Stranger]:
-    with Stranger() as server:
+def stranger() -> Iterator[FakeBaseten]:
+    with FakeBaseten() as server:
         a10g = {
             "id": "a",
             "name": "a",
@@ -38,7 +38,7 @@ def stranger() -> Iterator[Stranger]:
         yield server
 
 
-def app_on(stranger: Stranger) -> BtTuiApp:
+def app_on(stranger: FakeBaseten) -> BtTuiApp:
     return BtTuiApp(resolve_remote(environ=stranger.environ(), trussrc_path=Path("no-such-file")))
 
 
@@ -48,7 +48,7 @@ async def opened(app: BtTuiApp, pilot: object) -> None:
     await until(pilot, lambda: isinstance(app.screen, CapacityScreen))  # type: ignore[arg-type]
 
 
-async def test_limits_use_and_the_queue_at_a_glance(stranger: Stranger) -> None:
+async def test_limits_use_and_the_queue_at_a_glance(stranger: FakeBaseten) -> None:
     app = app_on(stranger)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
@@ -67,7 +67,7 @@ async def test_limits_use_and_the_queue_at_a_glance(stranger: Stranger) -> None:
         await until(pilot, lambda: "big-one" in text_of(app))
 
 
-async def test_enter_opens_the_job(stranger: Stranger) -> None:
+async def test_enter_opens_the_job(stranger: FakeBaseten) -> None:
     app = app_on(stranger)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
@@ -78,7 +78,7 @@ async def test_enter_opens_the_job(stranger: Stranger) -> None:
 
 
 async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue_stays(
-    stranger: Stranger,
+    stranger: FakeBaseten,
 ) -> None:
     route = ("GET", "/v1/training/capacity")
     sights = (
@@ -98,7 +98,7 @@ async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue
             await until(pilot, lambda: "first-one" in text_of(app))
 
 
-async def test_what_was_known_stays_and_is_called_old(stranger: Stranger) -> None:
+async def test_what_was_known_stays_and_is_called_old(stranger: FakeBaseten) -> None:
     app = app_on(stranger)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
@@ -112,7 +112,7 @@ async def test_what_was_known_stays_and_is_called_old(stranger: Stranger) -> Non
         await until(pilot, lambda: "Not read anew" not in text_of(app))
 
 
-async def test_export(stranger: Stranger, tmp_path: Path) -> None:
+async def test_export(stranger: FakeBaseten, tmp_path: Path) -> None:
     app = app_on(stranger)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)

@@ -13,7 +13,7 @@ from support.dashboard import Dashboard, job_view, settle, text_of
 from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import Fault, saved_key
+from tui.analysis.run.saved import CheckpointFault, saved_key
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
 
@@ -68,7 +68,9 @@ async def test_newest_best_and_uploading_are_said_in_words(size: tuple[int, int]
 
 
 async def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best() -> None:
-    fault = Fault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN", ONE_O_CLOCK - timedelta(minutes=25))
+    fault = CheckpointFault(
+        FindingKind.LOSS_NOT_FINITE, "the loss became NaN", ONE_O_CLOCK - timedelta(minutes=25)
+    )
     faults = {saved_key(one): fault if one is THREE[1] else None for one in THREE}
     app = job_view(run(checkpoints=THREE, progress=LOSSES, faults=faults), tab="checkpoints")
     async with app.run_test(size=(80, 24)) as pilot:

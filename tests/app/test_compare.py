@@ -15,16 +15,16 @@ from textual.screen import Screen
 
 from api_client.remotes import resolve_remote
 from support.dashboard import LIVE, Dashboard, home, settle, text_of
-from support.stranger import Answer, Stranger, line
+from support.stranger import Answer, FakeBaseten, line
 from support.stranger_runs import finished_run
 from support.waiting import until
 from support.worlds import JOBS, run
 from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
-from tui.feeds.comparison import RunMemory
+from tui.feeds.comparison import RunCache
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.messages import CompareJobsRequested
 from tui.widgets.row_table import RowTable
 
@@ -63,8 +63,8 @@ def compare_view(runs: tuple[ComparedRun, ...] = READ) -> Dashboard:
 
 
 @pytest.fixture
-def stranger() -> Iterator[Stranger]:
-    with Stranger() as server:
+def stranger() -> Iterator[FakeBaseten]:
+    with FakeBaseten() as server:
         server.jobs = []
         finished_run(server, "one", name="first", losses=[3.0 - n / 40 for n in range(60)])
         finished_run(server, "two", name="second", losses=[3.0 - n / 30 for n in range(60)], status="FAILED")
@@ -72,7 +72,7 @@ def stranger() -> Iterator[Stranger]:
         yield server
 
 
-def app_on(stranger: Stranger) -> BtTuiApp:
+def app_on(stranger: FakeBaseten) -> BtTuiApp:
     return BtTuiApp(resolve_remote(environ=stranger.environ(), trussrc_path=Path("no-such-file")))
 
 
@@ -112,7 +112,7 @@ async def test_one_mark_is_compared_with_the_job_under_the_cursor_and_none_with_
     assert asked == [["whisper", "grpo7"]]
 
 
-async def test_marked_jobs_are_read_and_compared(stranger: Stranger) -> None:
+async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
     app = app_on(stranger)
     async with app.run_test(size=(100, 40)) as pilot:
         await until(pilot, lambda: "3 jobs" in text_of(app))
@@ -130,7 +130,7 @@ async def test_marked_jobs_are_read_and_compared(stranger: Stranger) -> None:
         assert sum(asked.path.endswith("/logs") for asked in stranger.asked) == lines_asked
 
 
-async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: Stranger) -> None:
+async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: FakeBaseten) -> None:
     app = app_on(stranger)
     stranger.on("GET", r".*/jobs/two", Answer(404, {"code": "NOT_FOUND", "message": "gone"}))
     stranger.on("GET", r".*/jobs/quiet", Answer(400, {"code": "ODD", "message": "[bold]no[/]"}))
@@ -142,7 +142,7 @@ async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: St
         await until(pilot, lambda: "loss of first" in text_of(app))
 
 
-async def test_a_running_job_is_followed(stranger: Stranger) -> None:
+async def test_a_running_job_is_followed(stranger: FakeBaseten) -> None:
     import time
 
     now_ms = int(time.time() * 1000)
@@ -167,7 +167,7 @@ async def test_axes_smoothing_layout_base_and_differing_by_keyboard() -> None:
     app = compare_view()
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        deck = app.screen.query_one(ChartDeck)
+        deck = app.screen.query_one(ChartGrid)
         assert "Compare 3 jobs · by step" in text_of(app)
         await pilot.press("x")
         await settle(pilot)
@@ -195,7 +195,7 @@ async def test_zoom_and_pan_by_key_and_wheel() -> None:
     app = compare_view()
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
-        deck = app.screen.query_one(ChartDeck)
+        deck = app.screen.query_one(ChartGrid)
         whole = deck.shown[0].spec
         await pilot.press("minus")
         await settle(pilot)
@@ -230,7 +230,7 @@ async def test_hostile_names_are_text() -> None:
 
 
 def test_memory_is_bounded_and_keeps_only_what_cannot_change() -> None:
-    memory = RunMemory(most=2)
+    memory = RunCache(most=2)
     memory.keep(READ[0])  # it runs
     assert memory.recall(READ[0].job.id) is None
     finished = [
@@ -259,7 +259,7 @@ async def test_export_writes_what_is_drawn_and_never_over_another_file(
         )
         await until(pilot, lambda: table.exists() and curves.exists() and not app.screen.query("#box"))
         rows = rows_of(curves)
-        drawn = app.screen.query_one(ChartDeck).shown[0]
+        drawn = app.screen.query_one(ChartGrid).shown[0]
         for series in drawn.series:
             written = [
                 float(row["value"]) for row in rows if row["chart"] == "loss" and row["series"] == series.name

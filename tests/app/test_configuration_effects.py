@@ -16,7 +16,7 @@ from api_client.clock import SystemClock
 from api_client.models.logs import LogLine
 from support.dashboard import Dashboard, home, settle, text_of
 from support.remotes import remote_of
-from support.stranger import Answer, Stranger
+from support.stranger import Answer, FakeBaseten
 from support.stranger import job as stranger_job
 from support.stranger_runs import metrics_of, node, serve_metrics
 from support.waiting import until
@@ -242,7 +242,7 @@ async def test_how_the_log_begins(
         await pilot.press("2")
         await settle(pilot)
         text = text_of(app)
-        assert pane.ways().max_lines == (5_000 if is_changed else 200_000)
+        assert pane.display_options().max_lines == (5_000 if is_changed else 200_000)
     shown_if_changed = {
         "0:19:00 n0": True,  # the job was made 24 minutes before one o'clock, the lines are of 12:55
         "12:55:00 n0": False,
@@ -273,7 +273,7 @@ async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("tui.readers.session.SystemClock", PatientClock)
     PatientClock.waits_s.clear()
     rates = {"fleet_s": 1111.0, "status_s": 1222.0, "metrics_s": 1333.0, "checkpoints_s": 1444.0}
-    with Stranger() as server:
+    with FakeBaseten() as server:
         server.jobs = [stranger_job("job1", "RUNNING")]
         serve_metrics(server, metrics_of(node("node-0", [0.9] * 5, end_s=time.time())))
         of_job = "/v1/training_projects/[^/]+/jobs/job1/checkpoints"
@@ -332,10 +332,10 @@ async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[
         assert screen.memory_in_matrix
         assert screen.view.window.span == 6 * 3600
         assert feeds[-1]["span"] == timedelta(hours=6)
-        ways = screen.query_one(LogPane).ways()
-        assert ways.time == "utc"
-        assert not ways.wrap  # the file says so
-        assert ways.min_level is None  # lines that are silently missing would mislead
+        display_options = screen.query_one(LogPane).display_options()
+        assert display_options.time == "utc"
+        assert not display_options.wrap  # the file says so
+        assert display_options.min_level is None  # lines that are silently missing would mislead
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.confirm import ConfirmScreen
-from tui.screens.deploy.answers import AnswerPane, MarkList
+from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -52,7 +52,7 @@ def step_of(app: BtTuiApp) -> str:
     assert isinstance(screen, DeployScreen)
     walk = screen.snapshot.walk
     ready = screen.snapshot.stage == "asking" and walk is not None
-    panes = list(screen.query(AnswerPane))
+    panes = list(screen.query(QuestionPane))
     return walk.step.id if ready and walk and panes and panes[-1].step.id == walk.step.id else ""
 
 
@@ -173,15 +173,17 @@ async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:
             while step_of(app) != REVIEW:
                 before = step_of(app)
                 if before == "checkpoints":
-                    await until(pilot, lambda: bool(app.screen.query(MarkList)))  # the question comes first
-                    if not app.screen.query_one(MarkList).marked:
-                        await pilot.click(MarkList, offset=(3, 0))
-                        await until(pilot, lambda: bool(app.screen.query_one(MarkList).marked))
+                    await until(
+                        pilot, lambda: bool(app.screen.query(CheckboxList))
+                    )  # the question comes first
+                    if not app.screen.query_one(CheckboxList).marked:
+                        await pilot.click(CheckboxList, offset=(3, 0))
+                        await until(pilot, lambda: bool(app.screen.query_one(CheckboxList).marked))
                 await press_footer(app, pilot, "ctrl+s")
                 await until(pilot, partial(_is_elsewhere, app, before))
             # The list of the step before is there until this one's is drawn.
             await until(pilot, lambda: "asks once more" in text_of(app))
-            await pilot.click("AnswerPane OptionList", offset=(3, 0))
+            await pilot.click("QuestionPane OptionList", offset=(3, 0))
             await until(
                 pilot, lambda: isinstance(app.screen, ConfirmScreen) and bool(app.screen.query("#yes"))
             )

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from api_client.transfers import FileProgress, FileState
 from support.dashboard import Dashboard, home, settle, text_of
 from support.worlds import JOBS
-from tui.analysis.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
+from tui.analysis.transfers import DownloadRequest, Transfer, Transfers, TransferState, outcome_text
 from tui.screens.messages import CancelDownloadRequested, RetryDownloadRequested
 
 MIB = 2**20
@@ -178,13 +178,13 @@ def test_the_looks_of_the_list(
 
 
 def test_what_became_of_a_download_is_a_sentence_that_says_what_to_do() -> None:
-    assert "T) goes on" in outcome_words(FAILED)
+    assert "T) goes on" in outcome_text(FAILED)
     done = Transfer("3", "x", "/there", TransferState.DONE, size_bytes=MIB, files=GOING.files[:1])
-    assert outcome_words(done) == "x is in /there: 1.00 MiB, 1 file."
+    assert outcome_text(done) == "x is in /there: 1.00 MiB, 1 file."
 
 
 def test_a_download_is_called_by_what_it_holds() -> None:
     run = JOBS[0]
-    assert Wanted(run, archive=True).title == "source of llama-70b-sft-v3"
-    assert Wanted(run, ("checkpoint-1",)).title == "checkpoint-1 of llama-70b-sft-v3"
-    assert Wanted(run, ("a", "b")).title == "2 checkpoints of llama-70b-sft-v3"
+    assert DownloadRequest(run, archive=True).title == "source of llama-70b-sft-v3"
+    assert DownloadRequest(run, ("checkpoint-1",)).title == "checkpoint-1 of llama-70b-sft-v3"
+    assert DownloadRequest(run, ("a", "b")).title == "2 checkpoints of llama-70b-sft-v3"

@@ -6,14 +6,14 @@ from pathlib import Path
 from support.dashboard import job_view, settle
 from support.sick_runs import sick_run
 from support.waiting import until
-from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.job.chart_grid import ChartGrid
 
 
 async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None:
     app = job_view(sick_run("nan"), tab="metrics", lines=())
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
-        tables = app.screen.query_one(ChartDeck).current_data()
+        tables = app.screen.query_one(ChartGrid).current_data()
         await pilot.press("E")
         await settle(pilot)
         app.screen.query_one("#file").value = str(tmp_path / "charts.csv")  # type: ignore[attr-defined]

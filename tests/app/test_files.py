@@ -19,7 +19,7 @@ from support.waiting import at_rest, until
 from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
-from tui.feeds.checkpoint_files import FileLook, FilesSnapshot
+from tui.feeds.checkpoint_files import FilePreview, FilesSnapshot
 from tui.screens.files.compare import CompareScreen
 from tui.screens.files.preview import directory_lines, text_lines, weights_lines
 from tui.screens.files.screen import FilesScreen
@@ -70,12 +70,12 @@ class StubFilesFeed:
         if self.said:
             self.publish(self.said.pop(0))
 
-    async def look(self, file: CheckpointFile) -> FileLook:
+    async def look(self, file: CheckpointFile) -> FilePreview:
         if file.relative_file_name.endswith(".json"):
-            return FileLook(file, len(CONFIG), text=CONFIG)
-        return FileLook(file, error="HTTP 403: the link has \x1b[31mexpired")
+            return FilePreview(file, len(CONFIG), text=CONFIG)
+        return FilePreview(file, error="HTTP 403: the link has \x1b[31mexpired")
 
-    async def weigh(self, files: Sequence[CheckpointFile]) -> Weights | str:
+    async def read_weights(self, files: Sequence[CheckpointFile]) -> Weights | str:
         return Weights(tuple(ReadShard(file, header(1_500_000_000)) for file in files), ("[b]model-3",))
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from support.dashboard import text_of
 from support.remotes import remote_of
-from support.stranger import Answer, Stranger, job
+from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from support.waiting import until
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, verdict
 from tui.app import BtTuiApp
 from tui.feeds.run import RunFeed
@@ -26,9 +26,9 @@ PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def stranger() -> Iterator[Stranger]:
+def stranger() -> Iterator[FakeBaseten]:
     """A server with a run of four nodes, the third of which is slow."""
-    with Stranger() as server:
+    with FakeBaseten() as server:
         now_s = time.time()
         begin_s = now_s - 10 * len(STEADY)
         server.jobs = [
@@ -49,7 +49,7 @@ def stranger() -> Iterator[Stranger]:
 
 
 async def snapshots_until(
-    stranger: Stranger, last: FindingKind | str, known: tuple[Finding, ...] = ()
+    stranger: FakeBaseten, last: FindingKind | str, known: tuple[HealthFinding, ...] = ()
 ) -> list[RunSnapshot]:
     """What the feed publishes, up to the first snapshot with that finding, or of that state."""
     seen: list[RunSnapshot] = []
@@ -83,29 +83,31 @@ async def snapshots_until(
     return seen
 
 
-async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(stranger: Stranger) -> None:
+async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
+    stranger: FakeBaseten,
+) -> None:
     seen = await snapshots_until(stranger, FindingKind.STRAGGLER)
     assert {verdict(run).state for run in seen} == {"checking", "findings"}
 
 
-async def test_metrics_that_cannot_be_read_end_the_checking_without_a_tick(stranger: Stranger) -> None:
+async def test_metrics_that_cannot_be_read_end_the_checking_without_a_tick(stranger: FakeBaseten) -> None:
     stranger.on("GET", r".*/jobs/\w+/metrics", Answer(403, {"code": "NO", "message": "not for you"}))
     seen = await snapshots_until(stranger, "unknown")
     assert {verdict(run).state for run in seen} == {"checking", "unknown"}
     assert verdict(seen[-1]).words == "no problems in the log, the metrics cannot be read"
 
 
-async def test_what_is_known_of_a_job_stays_until_it_is_judged_anew(stranger: Stranger) -> None:
+async def test_what_is_known_of_a_job_stays_until_it_is_judged_anew(stranger: FakeBaseten) -> None:
     known = (
-        Finding(FindingKind.STRAGGLER, "warning", "node-2 is slow", "node-2"),
-        Finding(FindingKind.GPU_IDLE, "warning", "GPUs idle"),
+        HealthFinding(FindingKind.STRAGGLER, "warning", "node-2 is slow", "node-2"),
+        HealthFinding(FindingKind.GPU_IDLE, "warning", "GPUs idle"),
     )
     seen = await snapshots_until(stranger, FindingKind.STRAGGLER, known)
     assert seen[0].findings and {verdict(run).state for run in seen} == {"findings"}
     assert {one.key for one in seen[0].findings} == {one.key for one in known}
 
 
-async def test_what_home_found_is_on_the_job_s_screen_at_once(stranger: Stranger) -> None:
+async def test_what_home_found_is_on_the_job_s_screen_at_once(stranger: FakeBaseten) -> None:
     shown: list[str] = []
     app = BtTuiApp(remote_of(stranger))
     async with app.run_test(size=(80, 24)) as pilot:

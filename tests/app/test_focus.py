@@ -21,11 +21,13 @@ from tui.screens.messages import DeployRequested, OpenCheckpointRequested
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)
-NOTHING_YET = replace(run(), metrics=None, metrics_at=None, vitals=None, checkpoints=None, progress=None)
+NOTHING_YET = replace(
+    run(), metrics=None, metrics_at=None, health_metrics=None, checkpoints=None, progress=None
+)
 FOCUS = {
     "live": "LogView",
     "logs": "LogView",
-    "metrics": "ChartDeck",
+    "metrics": "ChartGrid",
     "checkpoints": "RowTable",
     "details": "Details",
 }

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from api_client.remotes import resolve_remote
 from support.dashboard import text_of
-from support.stranger import Stranger, job, project
+from support.stranger import FakeBaseten, job, project
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
@@ -22,8 +22,8 @@ SIZE = (100, 30)
 
 
 @pytest.fixture
-def server() -> Iterator[Stranger]:
-    with Stranger() as stranger:
+def server() -> Iterator[FakeBaseten]:
+    with FakeBaseten() as stranger:
         stranger.projects = [
             project("p1", "alpha", team_name="Vision"),
             project("p2", "beta", team_name="Speech"),
@@ -41,7 +41,7 @@ def server() -> Iterator[Stranger]:
         yield stranger
 
 
-def dashboard(server: Stranger, memory: Memory | None = None) -> BtTuiApp:
+def dashboard(server: FakeBaseten, memory: Memory | None = None) -> BtTuiApp:
     return BtTuiApp(resolve_remote(environ=server.environ()), memory=memory)
 
 
@@ -49,7 +49,7 @@ async def is_shown(pilot: Pilot[Any], kind: type, words: str = "") -> None:
     await until(pilot, lambda: isinstance(pilot.app.screen, kind) and words in text_of(pilot.app))  # type: ignore[arg-type]
 
 
-async def test_back_and_forward_are_those_of_a_browser(server: Stranger) -> None:
+async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> None:
     app = dashboard(server)
     async with app.run_test(size=SIZE) as pilot:
         await is_shown(pilot, HomeScreen, "run-one")
@@ -75,7 +75,7 @@ async def test_back_and_forward_are_those_of_a_browser(server: Stranger) -> None
         await is_shown(pilot, CacheScreen)
 
 
-async def test_at_the_ends_it_says_so_and_in_a_field_the_keys_are_the_field_s(server: Stranger) -> None:
+async def test_at_the_ends_it_says_so_and_in_a_field_the_keys_are_the_field_s(server: FakeBaseten) -> None:
     app = dashboard(server)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await is_shown(pilot, HomeScreen, "run-one")
@@ -96,7 +96,7 @@ async def choose(pilot: Pilot[Any], letters: str, words: str) -> None:
         await pilot.pause()
 
 
-async def test_a_team_s_jobs_alone_are_shown_also_the_next_time(server: Stranger) -> None:
+async def test_a_team_s_jobs_alone_are_shown_also_the_next_time(server: FakeBaseten) -> None:
     memory = Memory()
     for start in range(2):
         app = dashboard(server, memory)
@@ -114,7 +114,7 @@ async def test_a_team_s_jobs_alone_are_shown_also_the_next_time(server: Stranger
         assert "Speech" not in text_of(app).splitlines()[0]
 
 
-async def test_a_project_of_another_team_is_found_from_a_job(server: Stranger) -> None:
+async def test_a_project_of_another_team_is_found_from_a_job(server: FakeBaseten) -> None:
     app = dashboard(server)
     async with app.run_test(size=SIZE) as pilot:
         await is_shown(pilot, HomeScreen, "run-one")

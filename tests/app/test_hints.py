@@ -8,7 +8,7 @@ from support.dashboard import home, text_of
 from support.waiting import until
 from support.worlds import fleet
 from tui.actions import ACTIONS
-from tui.app.hints import HINT_MEMORY, HINTS, MOST_TIMES_SHOWN
+from tui.app.hints import HINT_MEMORY, HINTS, MAX_TIMES_SHOWN
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
@@ -42,7 +42,7 @@ async def test_what_was_done_is_not_hinted_at_again(tmp_path: Path) -> None:
 
 async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
     memory = Memory()
-    memory.put(HINT_MEMORY, {HINTS[0].name: MOST_TIMES_SHOWN - 1})
+    memory.put(HINT_MEMORY, {HINTS[0].name: MAX_TIMES_SHOWN - 1})
     for words in (OPEN, FILTER):
         app = home(hints=True, memory=memory)
         async with app.run_test(size=(60, 20)) as pilot:

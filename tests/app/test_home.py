@@ -8,7 +8,7 @@ from textual.widgets import Input
 
 from support.dashboard import home, loading_home, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
-from tui.analysis.connection import Connection, Link
+from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.help import HelpScreen
@@ -144,7 +144,7 @@ async def test_the_cursor_works_though_the_connection_came_before_the_first_list
     app = loading_home(Connection())
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        app.screen.connection = Connection(Link.LIVE, answered_at=ONE_O_CLOCK)  # type: ignore[attr-defined]
+        app.screen.connection = Connection(ConnectionState.LIVE, answered_at=ONE_O_CLOCK)  # type: ignore[attr-defined]
         await settle(pilot)
         app.screen.snapshot = fleet()  # type: ignore[attr-defined]
         await settle(pilot)
@@ -235,15 +235,19 @@ async def test_help_lists_the_keys_of_this_screen_and_goes_away() -> None:
     ("connection", "expected"),
     [
         (
-            Connection(Link.LOST, failing_since=ONE_O_CLOCK, reason="connection refused by 127.0.0.1:9"),
+            Connection(
+                ConnectionState.LOST, failing_since=ONE_O_CLOCK, reason="connection refused by 127.0.0.1:9"
+            ),
             "refused by",
         ),
         (
-            Connection(Link.UNAUTHORISED, reason="acme refused the key (from BASETEN_API_KEY)"),
+            Connection(ConnectionState.UNAUTHORISED, reason="acme refused the key (from BASETEN_API_KEY)"),
             "BASETEN_API_KEY",
         ),
         (
-            Connection(Link.RETRYING, failing_since=ONE_O_CLOCK, retry_at=ONE_O_CLOCK + timedelta(hours=1)),
+            Connection(
+                ConnectionState.RETRYING, failing_since=ONE_O_CLOCK, retry_at=ONE_O_CLOCK + timedelta(hours=1)
+            ),
             "↻ retrying",
         ),
     ],

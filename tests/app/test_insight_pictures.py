@@ -14,7 +14,7 @@ from support.dashboard import LIVE, Dashboard, home, settle
 from support.sick_runs import sick_run
 from support.worlds import JOBS, ONE_O_CLOCK, run
 from tui.analysis.comparison import ComparedRun
-from tui.analysis.fleet.capacity import CapacityView, fold_capacity, holders
+from tui.analysis.fleet.capacity import CapacityView, fold_capacity, gpu_allocations
 from tui.screens.capacity import CapacityScreen
 from tui.screens.compare import CompareRunsScreen
 
@@ -67,7 +67,7 @@ def compare_view() -> Dashboard:
 
 
 def capacity_view() -> Dashboard:
-    waiting, holding = holders(JOBS, ONE_O_CLOCK + timedelta(minutes=1))
+    waiting, holding = gpu_allocations(JOBS, ONE_O_CLOCK + timedelta(minutes=1))
     view = CapacityView("known", fold_capacity(LIMITS), waiting, holding, None, "", True)
 
     def first() -> Screen[None]:

@@ -10,13 +10,13 @@ from support.dashboard import job_view, settle, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
 from tui.analysis.connection import LOG, METRICS
-from tui.analysis.progress.phases import Aside
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.progress.phases import RunPhase
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run_log import LogPart
 from tui.screens.job import header
 from tui.screens.job.chart_view import ChartView
-from tui.screens.job.charts import ChartMaker
+from tui.screens.job.charts import ChartBuilder
 from tui.screens.job.screen import TAB_IDS, JobScreen
 from tui.screens.messages import StopJobRequested
 
@@ -159,7 +159,7 @@ async def test_while_the_log_is_read_nothing_is_claimed_of_it() -> None:
 
 def test_a_curve_is_of_the_whole_run_once_all_of_the_log_is_read() -> None:
     titles = [
-        next(chart.spec.title for chart in ChartMaker().charts(seen, ChartView()) if chart.id == "loss")
+        next(chart.spec.title for chart in ChartBuilder().charts(seen, ChartView()) if chart.id == "loss")
         for seen in (run(log_read=False), run())
     ]
     assert titles == ["loss, still reading", "loss, whole run"]
@@ -168,8 +168,8 @@ def test_a_curve_is_of_the_whole_run_once_all_of_the_log_is_read() -> None:
 def test_a_run_is_called_healthy_once_log_and_metrics_have_been_looked_at() -> None:
     well = run(findings=(), slow_nodes=frozenset())
     for seen, said in (
-        (replace(well, judged_by=frozenset({METRICS})), "checking health…"),
-        (replace(well, judged_by=frozenset({LOG})), "checking health…"),
+        (replace(well, checked_sources=frozenset({METRICS})), "checking health…"),
+        (replace(well, checked_sources=frozenset({LOG})), "checking health…"),
     ):
         assert said in _first_lines(seen) and "healthy" not in _first_lines(seen)
     assert "✓ healthy" in _first_lines(well)
@@ -191,22 +191,22 @@ def test_a_long_checkpoint_leaves_room_for_what_is_wrong_and_keeps_its_step(widt
 
 
 def test_a_run_that_evaluates_says_so_and_since_when() -> None:
-    evaluating = Aside("evaluation", NOW_S - 370, NOW_S - 370, first=True)
+    evaluating = RunPhase("evaluation", NOW_S - 370, NOW_S - 370, first=True)
     stepped = round((NOW_S - 375) * 1e9)
     told = run().progress
     assert told is not None
-    aside = run(progress=replace(told, aside=evaluating, last_step_at_ns=stepped))
-    just = run(progress=replace(told, aside=evaluating, last_step_at_ns=round((NOW_S - 3) * 1e9)))
+    run_phase = run(progress=replace(told, run_phase=evaluating, last_step_at_ns=stepped))
+    just = run(progress=replace(told, run_phase=evaluating, last_step_at_ns=round((NOW_S - 3) * 1e9)))
     said = [
         " · ".join("".join(text for text, _ in fact) for fact in header.progress(one))
-        for one in (aside, just)
+        for one in (run_phase, just)
     ]
     assert "evaluating for 6m" in said[0]
     assert "evaluating" not in said[1]
 
 
 async def test_a_run_that_stands_still_promises_no_end() -> None:
-    stalled = Finding(FindingKind.STALLED, "critical", "no step and no log for 17m")
+    stalled = HealthFinding(FindingKind.STALLED, "critical", "no step and no log for 17m")
     app = job_view(run(findings=(stalled,)))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
-from tui.system.external_programs import at_row, program_of, show_outside
+from tui.system.external_programs import at_row, program_of, show_in_program
 from tui.system.saved_files import default_path, save_entries
 
 STAMP = 1_795_262_671_123_456_789
@@ -118,7 +118,7 @@ async def test_a_program_sees_the_lines_in_a_private_file_that_is_gone_afterward
     script = f'cat "$2" > {kept}; stat -c "%a %n" "$2" >> {kept}; echo "$1" >> {kept}; exit 3'
     command = ["sh", "-c", script, "sh", "an argument"]
     assert (
-        await show_outside(
+        await show_in_program(
             command, ENTRIES, "run", here=None, timezone=UTC, environ=os.environ, suspended=nullcontext
         )
         == 3
@@ -143,7 +143,7 @@ async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | No
     entries = [
         LogLine(STAMP + number, text, "node-0", None) for number, text in enumerate(("a", "b\nc", "d"))
     ]
-    await show_outside(
+    await show_in_program(
         [str(pager)],
         entries,
         "run",
@@ -159,7 +159,7 @@ async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | No
 
 async def test_a_program_is_told_no_key(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    await show_outside(
+    await show_in_program(
         ["sh", "-c", f"env > {kept}"],
         ENTRIES,
         "run",
@@ -186,7 +186,7 @@ async def test_a_program_that_does_not_start_leaves_no_file(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     missing = [str(tmp_path / "missing")]
     with pytest.raises(OSError, match="No such file"):
-        await show_outside(
+        await show_in_program(
             missing, ENTRIES, "run", here=None, timezone=UTC, environ=os.environ, suspended=nullcontext
         )
     assert files_of(tmp_path) == []

@@ -30,7 +30,7 @@ from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import CopyRequested
 from tui.text.log_times import EXAMPLES
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)
@@ -83,7 +83,7 @@ class Reader:
         entry = self.pane.view.cursor_entry
         assert entry is not None
         clock = f"{datetime.fromtimestamp(stamp_ns(entry) // SECOND, UTC):%H:%M:%S}"
-        said = inert(entry.message) if isinstance(entry, LogLine) else entry.reason
+        said = sanitize(entry.message) if isinstance(entry, LogLine) else entry.reason
         seen = [row for row in self.screen.splitlines() if clock in row and said[:20] in row]
         return next(row for row in seen if "✗" not in row)
 
@@ -296,7 +296,7 @@ async def test_a_full_disk_is_told_once_and_how_much_was_dropped_always(
 
     monkeypatch.setattr(os, "pwrite", full)
     async with reading() as reader:
-        reader.pane.view.store.shelf.max_lines = 1
+        reader.pane.view.store.block_list.max_lines = 1
         for begin in range(0, 9_000, 3_000):
             later = tuple(line(-number, f"later {number}") for number in range(begin, begin + 3_000))
             reader.pane.take(LogPart(later))

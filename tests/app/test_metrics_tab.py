@@ -14,7 +14,7 @@ from api_client.models import JobMetrics
 from support.dashboard import Dashboard, job_view, settle, text_of
 from support.sick_runs import sick_log, sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
-from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import GpuMatrix
@@ -28,8 +28,8 @@ def metrics_tab(sickness: str = "straggler", **options: Any) -> Dashboard:
     return job_view(sick_run(sickness, **options), tab="metrics", lines=())
 
 
-def deck(app: Dashboard) -> ChartDeck:
-    return app.screen.query_one(ChartDeck)
+def deck(app: Dashboard) -> ChartGrid:
+    return app.screen.query_one(ChartGrid)
 
 
 def screen(app: Dashboard) -> JobScreen:
@@ -315,8 +315,8 @@ async def test_a_crowded_chart_takes_new_samples_seldom_and_what_a_person_change
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
         shown = screen(app)
-        crowd = shown.query_one(ChartDeck).widget_of("util")
-        few = shown.query_one(ChartDeck).widget_of("loss")
+        crowd = shown.query_one(ChartGrid).widget_of("util")
+        few = shown.query_one(ChartGrid).widget_of("loss")
         assert crowd is not None and few is not None and shown.snapshot is not None
         first = sick_run("straggler", nodes=16)
 

@@ -10,8 +10,8 @@ from support.dashboard import deploy_view, home, job_view, settle, text_of
 from support.waiting import until
 from support.wizard_facts import lora, to, walk_of
 from support.worlds import job, run
-from tui.analysis.connection import Connection, Link
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.connection import Connection, ConnectionState
+from tui.analysis.run.finding import FindingKind, HealthFinding
 
 SIZES = [(80, 24), (60, 20), (40, 12)]
 PULL = 'Failed to pull image "registry.example/team/trainer/llama-finetune:2.7-cu129": manifest unknown'
@@ -34,7 +34,7 @@ async def test_why_a_job_could_not_be_deployed(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_what_a_job_waits_for(size: tuple[int, int]) -> None:
-    queued = Finding(FindingKind.QUEUED, "info", QUEUE)
+    queued = HealthFinding(FindingKind.QUEUED, "info", QUEUE)
     waiting = job("ablate", "PENDING", hours_ago=1.3)
     app = job_view(run(waiting, metrics=JobMetrics(), progress=None, checkpoints=(), findings=(queued,)))
     async with app.run_test(size=size) as pilot:
@@ -87,7 +87,7 @@ async def test_why_the_server_does_not_answer(size: tuple[int, int]) -> None:
     app = home()
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        app.connection = Connection(Link.LOST, reason=why)
+        app.connection = Connection(ConnectionState.LOST, reason=why)
         await settle(pilot)
         assert flowing(why) in flowing(text_of(app))
 

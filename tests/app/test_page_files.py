@@ -59,7 +59,7 @@ class Page:
         self.fetched: list[str] = []
         self.over = asyncio.Event()
 
-    async def tell_fetched(self, key: str) -> None:
+    async def notify_fetched(self, key: str) -> None:
         self.fetched.append(key)
         self.over.set()
 

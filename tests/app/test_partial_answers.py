@@ -6,7 +6,7 @@ import pytest
 from test_stranger import remote_of
 
 from support.dashboard import text_of
-from support.stranger import Answer, Stranger, job
+from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import iso, training_log
 from support.waiting import until
 from tui.app import BtTuiApp
@@ -20,7 +20,7 @@ from tui.app import BtTuiApp
 async def test_home_tells_of_a_broken_loss_though_metrics_and_checkpoints_cannot_be_read(
     answer: Answer,
 ) -> None:
-    with Stranger() as server:
+    with FakeBaseten() as server:
         now = time.time()
         server.jobs = [job("live", "RUNNING", name="their-run", created_at=iso(now - 700), node_count=1)]
         training_log(server, "live", now - 600, [*[1.0] * 40, *["nan"] * 20])

@@ -7,7 +7,7 @@ import pytest
 
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
-from support.stranger import Answer, Asked, Stranger, job, line, project
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line, project
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.job.screen import JobScreen
@@ -16,11 +16,11 @@ SIZE = (100, 30)
 PLAIN = {"id": "x", "name": "8xH100", "memory_limit_mib": 1, "millicpu_limit": 1, "gpu_count": 8}
 
 
-def remote_of(server: Stranger, key: str | None = None) -> Remote:
+def remote_of(server: FakeBaseten, key: str | None = None) -> Remote:
     return resolve_remote(environ=server.environ(key), trussrc_path=Path("no-such-file"))
 
 
-def metrics_now(asked: Asked) -> Answer:
+def metrics_now(asked: ReceivedRequest) -> Answer:
     """Samples of the leader alone, newest first and one of them twice, with a series that is null."""
     now = time.time()
     moments = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - 10 * n)) for n in (0, 1, 2, 2, 3)]
@@ -39,8 +39,8 @@ def metrics_now(asked: Asked) -> Answer:
     )
 
 
-def stranger_with_a_run() -> Stranger:
-    server = Stranger()
+def stranger_with_a_run() -> FakeBaseten:
+    server = FakeBaseten()
     server.projects.append(project("proj1", "their-project", novelty={"deep": [1]}))
     server.jobs += [
         job("live", "RUNNING", name="their-run", instance_type=PLAIN | {"gpu_type": "H100"}, flavour="odd"),
@@ -121,7 +121,7 @@ async def test_a_server_that_answers_pages_instead_of_data_is_told_and_recovers(
     with stranger_with_a_run() as server:
         broken = True
 
-        def projects(_asked: Asked) -> Answer:
+        def projects(_asked: ReceivedRequest) -> Answer:
             if broken:
                 return Answer(200, b"<html>please log in</html>", {"Content-Type": "text/html"})
             return Answer(body={"training_projects": server.projects})

@@ -11,7 +11,7 @@ from api_client.remotes import resolve_remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
-from support.stranger import Stranger
+from support.stranger import FakeBaseten
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.feeds.submission import find_configs, remember_config
@@ -80,7 +80,7 @@ async def test_a_config_that_never_ends_is_ended_when_its_screen_is_left(here: P
     told = here / "its-process"
     text = f"import os\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nwhile True: pass\n"
     (here / "config.py").write_text(text, encoding="utf-8")
-    with Stranger() as server:
+    with FakeBaseten() as server:
         app = BtTuiApp(resolve_remote(environ=server.environ()))
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "job1" in text_of(app))

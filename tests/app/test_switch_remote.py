@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
-from support.stranger import Answer, Stranger
+from support.stranger import Answer, FakeBaseten
 from support.waiting import until
 from tui.app import BtTuiApp, remotes
 from tui.feeds import session
@@ -58,7 +58,7 @@ async def test_another_remote_is_chosen_by_name_and_shown(
 
 
 async def test_the_emulator_on_this_machine_is_one_of_them() -> None:
-    with running_emulator("empty") as own, Stranger() as stranger:
+    with running_emulator("empty") as own, FakeBaseten() as stranger:
         here = Remote("local", own.url, own.url, SecretStr(own.key), "its folder")
         app = BtTuiApp(resolve_remote(environ=stranger.environ()), own_emulator=lambda: here)
         async with app.run_test(size=(100, 30)) as pilot:
@@ -73,20 +73,20 @@ async def test_the_emulator_on_this_machine_is_one_of_them() -> None:
             await until(pilot, lambda: text_of(app).startswith(" bt-tui  local"))
 
 
-def unreachable(_: Stranger, here: Remote) -> Remote:
+def unreachable(_: FakeBaseten, here: Remote) -> Remote:
     return replace(here, app_url=UNREACHABLE_URL, api_url=UNREACHABLE_URL)
 
 
-def with_a_wrong_key(_: Stranger, here: Remote) -> Remote:
+def with_a_wrong_key(_: FakeBaseten, here: Remote) -> Remote:
     return replace(here, key=SecretStr("no-key-of-this-server"))
 
 
-def with_a_key_that_cannot_be_sent(_: Stranger, here: Remote) -> Remote:
+def with_a_key_that_cannot_be_sent(_: FakeBaseten, here: Remote) -> Remote:
     return replace(here, key=SecretStr("two\nlines"))
 
 
-def answering(answer: Answer) -> Callable[[Stranger, Remote], Remote]:
-    def become(server: Stranger, here: Remote) -> Remote:
+def answering(answer: Answer) -> Callable[[FakeBaseten, Remote], Remote]:
+    def become(server: FakeBaseten, here: Remote) -> Remote:
         server.on("GET", "/.*", answer)
         return here
 
@@ -107,11 +107,11 @@ PAGE = Answer(body=b"<html>welcome, guest</html>", headers={"Content-Type": "tex
     ],
 )
 async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept(
-    becomes: Callable[[Stranger, Remote], Remote], words: str, monkeypatch: pytest.MonkeyPatch
+    becomes: Callable[[FakeBaseten, Remote], Remote], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "CHECK_S", 0.2)
-    monkeypatch.setattr(remotes, "ASKING_S", 0.0)
-    with Stranger() as here, Stranger() as there:
+    monkeypatch.setattr(remotes, "SLOW_SERVER_S", 0.0)
+    with FakeBaseten() as here, FakeBaseten() as there:
         app = BtTuiApp(resolve_remote(environ=here.environ()))
         async with app.run_test(size=(100, 30), notifications=True) as pilot:
             await until(pilot, lambda: "job1" in text_of(app) and "● live" in text_of(app))

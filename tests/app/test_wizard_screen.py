@@ -9,14 +9,14 @@ from api_client.deployment import VALID_LORA_RANKS
 from support.dashboard import deploy_view, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import Fault, KeptLosses, saved_key
+from tui.analysis.run.saved import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
-from tui.screens.deploy.answers import AnswerPane, MarkList
+from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
-from tui.wizard.given import Given, beforehand
-from tui.wizard.progress import Walk
+from tui.wizard.given import Prefilled, initial_wizard_state
+from tui.wizard.progress import WizardProgress
 from tui.wizard.state import Answers, WizardState
 
 SIZE = (80, 24)
@@ -89,7 +89,7 @@ async def test_checkpoints_that_cannot_stand_together_are_refused_with_the_reaso
     app = deploy_view(to(walk_of(checkpoint("one", "full"), checkpoint("two", "full")), "checkpoints"))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        marks = app.screen.query_one(MarkList)
+        marks = app.screen.query_one(CheckboxList)
         for position in (0, 1):
             marks.highlighted = position
             if marks.get_option_at_index(position).id not in marks.marked:
@@ -116,15 +116,17 @@ async def test_by_mouse_a_choice_is_taken_with_a_click() -> None:
     app = deploy_view(to(walk_of(lora("checkpoint-1")), "gpu"))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        await pilot.click(AnswerPane, offset=(5, 2))
+        await pilot.click(QuestionPane, offset=(5, 2))
         await settle(pilot)
         assert step_of(app.screen) == "hf_secret"
 
 
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
-    given = Given(job_id="job1", checkpoint_names=("a",))
+    given = Prefilled(job_id="job1", checkpoint_names=("a",))
     facts = state_of(lora("a"), lora("b")).facts
-    app = deploy_view(Walk(replace(beforehand(given, None, facts.now), facts=facts)).started())
+    app = deploy_view(
+        WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).started()
+    )
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         assert step_of(app.screen) == "base_model"
@@ -143,11 +145,11 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         assert step_of(screen) == "base_model"
 
 
-def deploying(*names: str, of: tuple[object, ...]) -> Walk:
+def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
     """The wizard as it opens on checkpoints that were chosen on another screen."""
-    given = Given(job_id="job1", checkpoint_names=names)
+    given = Prefilled(job_id="job1", checkpoint_names=names)
     facts = state_of(*of).facts  # type: ignore[arg-type]
-    return Walk(replace(beforehand(given, None, facts.now), facts=facts)).started()
+    return WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).started()
 
 
 def words_of(app: BtTuiApp) -> str:
@@ -163,7 +165,7 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         assert "✗ checkpoint-2800: still being uploaded" in words_of(app)
-        assert app.screen.query_one(MarkList).marked == ()
+        assert app.screen.query_one(CheckboxList).marked == ()
         await pilot.press("space", "ctrl+s")
         await settle(pilot)
         assert step_of(app.screen) == "base_model"
@@ -179,7 +181,7 @@ async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -
         screen = words_of(app)
         assert "✗ checkpoint-2800: still being uploaded" in screen
         assert "there is no checkpoint 'gone'" in screen
-        assert app.screen.query_one(MarkList).marked == ("checkpoint-2000",)
+        assert app.screen.query_one(CheckboxList).marked == ("checkpoint-2000",)
         await pilot.press("ctrl+s")
         await settle(pilot)
         assert step_of(app.screen) == "base_model"
@@ -206,7 +208,7 @@ async def test_a_job_that_never_ran_is_named_and_not_the_answer() -> None:
     jobs = (job("queued", "PENDING"), job("old"))
     facts = replace(state_of(lora("a")).facts, jobs=jobs)
     state = WizardState(facts, answers=Answers(job_id="queued"), given=frozenset({"job"}))
-    app = deploy_view(Walk(state).started())
+    app = deploy_view(WizardProgress(state).started())
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         assert "✗ queued: has not run" in text_of(app)
@@ -222,9 +224,9 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         await pilot.press("j", "space")
-        marks = app.screen.query_one(MarkList)
+        marks = app.screen.query_one(CheckboxList)
         before, cursor = marks.marked, marks.highlighted
-        fault = Fault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN")
+        fault = CheckpointFault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN")
         faults = {saved_key(saved[0]): fault, saved_key(saved[1]): None}
         facts = walk.state.facts
         run = RunSnapshot(
@@ -236,5 +238,5 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
         screen = " ".join(words_of(app).split())
         assert "checkpoint-200 lora r=16 · 1000 B · 1h ago ▲ after NaN" in screen
         assert "written after the loss became NaN: checkpoint-200" in screen
-        assert app.screen.query_one(MarkList) is marks
+        assert app.screen.query_one(CheckboxList) is marks
         assert (marks.marked, marks.highlighted) == (before, cursor)

@@ -12,7 +12,7 @@ from whole_platform import CONFIG, NOISE, furnish
 
 from support.faulty import FaultyServer, faulty_server
 from support.served_platform import KEY, served_platform
-from support.stranger import Stranger
+from support.stranger import FakeBaseten
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60.0
@@ -33,8 +33,8 @@ RunCli = Callable[..., Result]
 
 
 @pytest.fixture
-def stranger() -> Iterator[Stranger]:
-    with Stranger() as server:
+def stranger() -> Iterator[FakeBaseten]:
+    with FakeBaseten() as server:
         yield server
 
 
@@ -47,7 +47,7 @@ def clean_environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def cli(
-    stranger: Stranger,
+    stranger: FakeBaseten,
     clean_environ: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -70,7 +70,7 @@ def cli(
 
 
 @pytest.fixture
-def cli_process(stranger: Stranger, clean_environ: dict[str, str]) -> Callable[..., subprocess.Popen[str]]:
+def cli_process(stranger: FakeBaseten, clean_environ: dict[str, str]) -> Callable[..., subprocess.Popen[str]]:
     """Start a command line in a process of its own, its streams being pipes."""
 
     def start(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:

@@ -6,7 +6,7 @@ import json
 import time
 from dataclasses import dataclass, field
 
-from support.stranger import LONG_AGO, Answer, Asked, Stranger
+from support.stranger import LONG_AGO, Answer, FakeBaseten, ReceivedRequest
 from support.stranger_runs import iso, training_log
 
 BASE = "meta-llama/Llama-3.1-8B-Instruct"
@@ -47,7 +47,7 @@ def machine(gpu_type: str, count: int) -> dict[str, object]:
 class Deployer:
     """What it has, and the ``requests`` to deploy that came; ``fails`` is answered instead."""
 
-    stranger: Stranger
+    stranger: FakeBaseten
     checkpoints: list[dict[str, object]] = field(default_factory=lambda: [checkpoint("checkpoint-100")])
     requests: list[dict[str, object]] = field(default_factory=list)
     statuses: list[str] = field(default_factory=lambda: ["BUILDING", "ACTIVE"])
@@ -72,14 +72,14 @@ class Deployer:
         """The requests that were no dry runs."""
         return [each for each in self.requests if each["dry_run"] is not True]
 
-    def _checkpoints(self, _asked: Asked) -> Answer:
+    def _checkpoints(self, _asked: ReceivedRequest) -> Answer:
         return Answer(body={"training_job": self.stranger.jobs[0], "checkpoints": self.checkpoints})
 
-    def _deployment(self, _asked: Asked) -> Answer:
+    def _deployment(self, _asked: ReceivedRequest) -> Answer:
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         return Answer(body={"id": "d1", "model_id": "m1", "status": status, "created_at": LONG_AGO})
 
-    def _graphql(self, asked: Asked) -> Answer:
+    def _graphql(self, asked: ReceivedRequest) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
             return Answer(body={"data": {"listedInstances": self.machines}})
         request = asked.body["variables"]["request"]

@@ -11,7 +11,7 @@ import pytest
 from api_client.client import TrainingClient
 from support.object_host import ObjectHost
 from support.remotes import remote_of
-from support.stranger import Answer, Asked, Stranger, job
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import finished_run, iso
 from tui.analysis.checkpoints.facts import facts_of_run
 from tui.feeds.checkpoint_evidence import evidence_of
@@ -62,10 +62,10 @@ def store() -> Iterator[ObjectHost]:
 
 
 @pytest.fixture
-def saved(stranger: Stranger, store: ObjectHost) -> Stranger:
+def saved(stranger: FakeBaseten, store: ObjectHost) -> FakeBaseten:
     """A job with checkpoints, whose files are listed three to a page."""
 
-    def page(asked: Asked) -> Answer:
+    def page(asked: ReceivedRequest) -> Answer:
         start = int(asked.query["page_token"])
         names = list(store.objects)
         files = [
@@ -136,7 +136,7 @@ def test_the_table_marks_the_newest_and_the_best(cli, saved):
 
 
 @pytest.fixture
-def broken(stranger: Stranger) -> Stranger:
+def broken(stranger: FakeBaseten) -> FakeBaseten:
     """A run whose loss became NaN at step 250, with a checkpoint every hundred steps."""
     stranger.jobs = []
     losses = [2.0 - step / 1000 if step < 250 else "nan" for step in range(1, 401)]
@@ -185,7 +185,7 @@ async def test_a_log_that_is_too_long_to_read_judges_nothing(broken):
         listed = await client.checkpoints.list(job_.project_id, job_.id)
         evidence = await evidence_of(client, job_, listed, most_lines=100)
     assert evidence.problem == "the log has more than 100 lines"
-    assert not any(one.is_judged or one.is_best for one in facts_of_run(evidence.run))
+    assert not any(one.is_checked or one.is_best for one in facts_of_run(evidence.run))
 
 
 @pytest.mark.parametrize("listed", [None, []])
@@ -251,7 +251,7 @@ def test_an_expired_url_is_renewed_by_listing_again(cli, saved, store):
     (files,) = [route for method, pattern, route in listings if pattern.pattern.endswith("files")]
     first = []
 
-    def stale_once(asked: Asked) -> Answer:
+    def stale_once(asked: ReceivedRequest) -> Answer:
         answer = files(asked)
         if len(first) < 2:  # the two pages that the command lists first
             first.append(asked)

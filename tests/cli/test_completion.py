@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from support.stranger import Answer, Stranger, job, project
-from tui.commands.support.catalogue import Catalogue
+from support.stranger import Answer, FakeBaseten, job, project
+from tui.commands.support.catalogue import CommandRegistry
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -18,8 +18,8 @@ ANSWERS = """
 import json, os, sys
 from click.shell_completion import BashComplete
 from tui.cli import cli
-from tui.commands.support.completing import know_words
-know_words(cli)
+from tui.commands.support.completing import complete_parameters
+complete_parameters(cli)
 offered = []
 for line in sys.argv[1:]:
     os.environ |= {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
@@ -104,7 +104,7 @@ def test_a_shell_that_asks_nothing_has_its_command_run(clean_environ):
     assert done.stdout.startswith("bt-tui ")
 
 
-def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab, stranger: Stranger):
+def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab, stranger: FakeBaseten):
     stranger.jobs = [job("abc1"), job("abd2"), job("xyz3")]
     stranger.projects = [project("p1", "llama-sft"), project("p2", "two words")]
     assert tab(
@@ -117,13 +117,13 @@ def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab, stranger:
     assert len(stranger.asked) == 2  # the rest is remembered
 
 
-def test_words_that_a_shell_would_run_are_not_offered(tab, stranger: Stranger):
+def test_words_that_a_shell_would_run_are_not_offered(tab, stranger: FakeBaseten):
     stranger.jobs = [job(name) for name in ("$(id)", "`id`", "a;b", "-rf", "a\nplain,b", "a b", "good")]
     assert tab("bt-tui job ") == [["good"]]
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_is_offered(
-    run_asked, stranger: Stranger, clean_environ
+    run_asked, stranger: FakeBaseten, clean_environ
 ):
     def jobs() -> str:
         return run_asked("-m", "tui", line="bt-tui job ")
@@ -146,7 +146,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_i
     assert jobs() == "\n"
 
 
-def test_checkpoints_are_those_of_the_job_that_is_named(tab, stranger: Stranger):
+def test_checkpoints_are_those_of_the_job_that_is_named(tab, stranger: FakeBaseten):
     listed = [
         {"training_job_id": "job1", "checkpoint_id": name, "size_bytes": 1}
         for name in ("checkpoint-100", "checkpoint-200")
@@ -160,7 +160,7 @@ def test_checkpoints_are_those_of_the_job_that_is_named(tab, stranger: Stranger)
     ) == [["checkpoint-100", "checkpoint-200"], [], []]
 
 
-def test_the_remote_that_is_named_is_asked(tab, stranger: Stranger, clean_environ):
+def test_the_remote_that_is_named_is_asked(tab, stranger: FakeBaseten, clean_environ):
     Path(clean_environ["USER_TRUSSRC_PATH"]).write_text(
         f"[here]\nremote_provider = baseten\napi_key = {stranger.key}\nremote_url = {stranger.url}\n"
         "[there]\nremote_provider = baseten\napi_key = k\nremote_url = http://127.0.0.1:1\n"
@@ -186,7 +186,7 @@ def all_parameters(command: click.Command) -> list[click.Parameter]:
 
 
 def test_every_parameter_that_takes_a_job_or_a_checkpoint_is_known():
-    for command in Catalogue().values():
+    for command in CommandRegistry().values():
         for parameter in all_parameters(command):
             wanted = parameter.metavar or ""
             kind = KINDS.get(parameter.name or "")

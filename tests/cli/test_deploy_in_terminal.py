@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deployer import Deployer, broken_loss, checkpoint
 
-from support.stranger import Answer, Stranger, job
+from support.stranger import Answer, FakeBaseten, job
 from support.terminal import AtTerminal
 
 ENTER, DOWN, BACK, ESCAPE, WIPE = b"\r", b"\x1b[B", b"\x1b[Z", b"\x1b", b"\x15"
@@ -25,7 +25,7 @@ def person(environ: dict[str, str], folder: Path, *arguments: str) -> AtTerminal
 
 @pytest.fixture
 def deployer() -> Iterator[Deployer]:
-    with Stranger() as stranger:
+    with FakeBaseten() as stranger:
         yield Deployer(stranger, checkpoints=[checkpoint("checkpoint-100", lora_adapter_config={"r": 24})])
 
 

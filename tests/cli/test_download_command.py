@@ -17,11 +17,11 @@ import pytest
 
 from api_client.transfers.part_file import part_paths
 from support.object_server import JOB, Store, Stored, serving
-from support.stranger import Answer, Stranger, job
+from support.stranger import Answer, FakeBaseten, job
 
 MIB = 1024 * 1024
 PATIENCE_S = 60.0
-LOOK_EVERY_S = 0.02
+POLL_EVERY_S = 0.02
 DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
 
 
@@ -69,7 +69,7 @@ def test_a_job_without_code_says_so(cli: Callable, store: Store) -> None:
     assert "no archive" in result.err
 
 
-def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stranger: Stranger) -> None:
+def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("bare")]
     route = f"/v1/training_projects/{stranger.jobs[0]['training_project_id']}/jobs/bare/download"
     stranger.on("GET", route, Answer(404, {"message": "no artifact"}))
@@ -174,7 +174,7 @@ def slow_store() -> Iterator[Store]:
     content = random.Random(3).randbytes(64 * MIB)
     with serving(Stored("ckpt/model.bin", content)) as store:
         store.behaviour.before_piece = lambda sent: (
-            sent >= len(content) // 2 and store.go_on.wait(LOOK_EVERY_S)
+            sent >= len(content) // 2 and store.go_on.wait(POLL_EVERY_S)
         )
         yield store
         store.go_on.set()
@@ -199,7 +199,7 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
     while journaled_bytes(target) < 24 * MIB:
         assert first.poll() is None, first.communicate()
         assert time.monotonic() < give_up
-        store.go_on.wait(LOOK_EVERY_S)
+        store.go_on.wait(POLL_EVERY_S)
     first.send_signal(end)
     _out, err = first.communicate(timeout=PATIENCE_S)
     assert first.returncode == (130 if end == signal.SIGINT else -signal.SIGKILL)

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from support.stranger import Answer, Asked, Stranger, job
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from tui.commands.support.exit_codes import MEANINGS, ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 FOLLOW = ("logs", "job1", "--follow", "--drain", "0")
-Provoke = Callable[[Stranger], tuple[str, ...]]
+Provoke = Callable[[FakeBaseten], tuple[str, ...]]
 
 
 def ended(status: str, *words: str) -> Provoke:
     """The job is followed to that end."""
 
-    def provoke(stranger: Stranger) -> tuple[str, ...]:
+    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
         stranger.jobs = [job("job1", status)]
         return words
 
@@ -31,7 +31,7 @@ def ended(status: str, *words: str) -> Provoke:
 
 
 def answered(status: int) -> Provoke:
-    def provoke(stranger: Stranger) -> tuple[str, ...]:
+    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
         stranger.on("GET", "/v1/training_projects", Answer(status, {"message": "no"}))
         return ("projects",)
 
@@ -41,7 +41,7 @@ def answered(status: int) -> Provoke:
 def watched(use: float, silent_s: float) -> Provoke:
     """``health`` of a run whose GPUs are that busy and whose log has been silent for that long."""
 
-    def provoke(stranger: Stranger) -> tuple[str, ...]:
+    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
         now_s = time.time()
         begin_s = now_s - silent_s - 3600
         stranger.jobs = [job("job1", "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1)]
@@ -52,10 +52,10 @@ def watched(use: float, silent_s: float) -> Provoke:
     return provoke
 
 
-def interrupted(stranger: Stranger) -> tuple[str, ...]:
+def interrupted(stranger: FakeBaseten) -> tuple[str, ...]:
     """Ctrl-c comes while an answer is waited for."""
 
-    def press(_asked: Asked) -> Answer:
+    def press(_asked: ReceivedRequest) -> Answer:
         os.kill(os.getpid(), signal.SIGINT)
         return Answer(hangs=True)
 
@@ -63,7 +63,7 @@ def interrupted(stranger: Stranger) -> tuple[str, ...]:
     return ("projects",)
 
 
-def nowhere(_stranger: Stranger) -> tuple[str, ...]:
+def nowhere(_stranger: FakeBaseten) -> tuple[str, ...]:
     return ("job", "nosuch")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.emulator import running_emulator
-from support.stranger import Answer, Stranger
+from support.stranger import Answer, FakeBaseten
 from support.terminal import AtTerminal
 from tui.commands.support.output import ProgressLine, progress_text
 
@@ -39,7 +39,7 @@ def at_terminal(environ: dict[str, str], *arguments: str) -> AtTerminal:
 
 
 def test_a_no_sends_nothing(config):
-    with Stranger() as stranger:
+    with FakeBaseten() as stranger:
         stranger.on("GET", "/v1/teams", Answer(body={"teams": []}))
         with at_terminal(stranger.environ(), "push", str(config)) as push:
             push.sees(QUESTION)

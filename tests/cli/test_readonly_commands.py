@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.stranger import Answer, Stranger, job
+from support.stranger import Answer, FakeBaseten, job
 from tui.commands.support.exit_codes import ExitCode
 
 READS_BY_POST = "/v1/training_jobs/search"
@@ -29,7 +29,7 @@ CHANGING = {
 }
 
 
-def changes_of(stranger: Stranger) -> list[str]:
+def changes_of(stranger: FakeBaseten) -> list[str]:
     return [
         f"{asked.method} {asked.path}"
         for asked in stranger.asked
@@ -38,7 +38,7 @@ def changes_of(stranger: Stranger) -> list[str]:
 
 
 @pytest.fixture
-def world(stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stranger:
+def world(stranger: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBaseten:
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "t", "default": True}]}))
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.stranger import Answer, Stranger
+from support.stranger import Answer, FakeBaseten
 from support.terminal import AtTerminal
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def type_key(monkeypatch: pytest.MonkeyPatch):
     return pipe
 
 
-def user(stranger: Stranger) -> None:
+def user(stranger: FakeBaseten) -> None:
     stranger.on("GET", "/v1/users/me", Answer(body={"email": "ada@example.com", "workspace_name": "acme"}))
 
 

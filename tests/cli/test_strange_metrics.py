@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from support.run_snapshots import first_snapshot
-from support.stranger import Answer, Asked, Stranger, job
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series, reduce_columns
@@ -39,7 +39,7 @@ def use(at_s: float) -> float | None:
     return 0.05 if SPIKE[0] <= at_s < SPIKE[1] else 0.9
 
 
-def served(asked: Asked, *, leader_only: bool = False) -> Answer:
+def served(asked: ReceivedRequest, *, leader_only: bool = False) -> Answer:
     """Samples of the window asked for, out of order and each of them twice."""
     start_s = int(asked.query.get("start_epoch_millis", (NOW_S - HOUR_S) * 1000)) / 1000
     end_s = min(int(asked.query.get("end_epoch_millis", NOW_S * 1000)) / 1000, NOW_S)
@@ -70,7 +70,7 @@ def served(asked: Asked, *, leader_only: bool = False) -> Answer:
 
 
 @pytest.fixture
-def strange(stranger: Stranger) -> Stranger:
+def strange(stranger: FakeBaseten) -> FakeBaseten:
     stranger.jobs = [
         job("many", "RUNNING", created_at=iso(BORN_S), updated_at=iso(BORN_S), node_count=4),
         job("lone", "RUNNING", created_at=iso(BORN_S), updated_at=iso(BORN_S), node_count=4),
@@ -81,7 +81,7 @@ def strange(stranger: Stranger) -> Stranger:
     return stranger
 
 
-async def watched(stranger: Stranger, job_id: str) -> RunSnapshot:
+async def watched(stranger: FakeBaseten, job_id: str) -> RunSnapshot:
     """The job screen's snapshot once there are metrics and what health is judged by."""
     key = SecretStr(stranger.key)
     session = Session(
@@ -92,7 +92,7 @@ async def watched(stranger: Stranger, job_id: str) -> RunSnapshot:
         return await first_snapshot(
             session,
             subject,
-            lambda run: run.metrics_at is not None and run.vitals is not None,
+            lambda run: run.metrics_at is not None and run.health_metrics is not None,
             span=timedelta(hours=6),
         )
     finally:
@@ -103,9 +103,9 @@ def assert_in_order(series: Series) -> None:
     assert list(series.times) == sorted(set(series.times))
 
 
-async def test_what_the_job_screen_shows(strange: Stranger) -> None:
+async def test_what_the_job_screen_shows(strange: FakeBaseten) -> None:
     run = await watched(strange, "many")
-    for shown in (run.metrics, run.vitals):
+    for shown in (run.metrics, run.health_metrics):
         assert shown is not None
         assert [node.name for node in shown.nodes] == ["node-0", "node-1", "node-3"]
         first, late, silent = shown.nodes
@@ -131,7 +131,7 @@ async def test_what_the_job_screen_shows(strange: Stranger) -> None:
     assert {one.kind for one in run.findings} <= {"node-missing"}
 
 
-async def test_a_server_that_tells_of_the_leader_alone(strange: Stranger) -> None:
+async def test_a_server_that_tells_of_the_leader_alone(strange: FakeBaseten) -> None:
     run = await watched(strange, "lone")
     assert run.metrics is not None
     assert [node.name for node in run.metrics.nodes] == ["leader"]
@@ -139,7 +139,7 @@ async def test_a_server_that_tells_of_the_leader_alone(strange: Stranger) -> Non
     assert run.findings == ()
 
 
-def test_json_has_each_sample_once_in_the_order_of_time(cli: Any, strange: Stranger) -> None:
+def test_json_has_each_sample_once_in_the_order_of_time(cli: Any, strange: FakeBaseten) -> None:
     document = json.loads(cli("metrics", "many", "-o", "json").out)
 
     told = {(one["node"], one["gpu"], one["metric"]): one["samples"] for one in document["series"]}

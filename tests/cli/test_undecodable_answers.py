@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 from deployer import Deployer, checkpoint
 
-from support.stranger import Answer, Stranger
+from support.stranger import Answer, FakeBaseten
 from support.terminal import ROOT, AtTerminal
 
 WIPE = b"\x15"
 
 
 @pytest.fixture
-def stranger() -> Iterator[Stranger]:
-    with Stranger() as server:
+def stranger() -> Iterator[FakeBaseten]:
+    with FakeBaseten() as server:
         yield server
 
 
-def at_terminal(stranger: Stranger, folder: Path, *arguments: str) -> AtTerminal:
+def at_terminal(stranger: FakeBaseten, folder: Path, *arguments: str) -> AtTerminal:
     settings = {
         "TERM": "xterm",
         "PROMPT_TOOLKIT_NO_CPR": "1",
@@ -33,7 +33,7 @@ def at_terminal(stranger: Stranger, folder: Path, *arguments: str) -> AtTerminal
     return AtTerminal(*arguments, environ={**os.environ, **stranger.environ(), **settings}, folder=folder)
 
 
-def test_the_wizard_asks_again(stranger: Stranger, tmp_path: Path) -> None:
+def test_the_wizard_asks_again(stranger: FakeBaseten, tmp_path: Path) -> None:
     Deployer(stranger, checkpoints=[checkpoint("checkpoint-100", lora_adapter_config={"r": 16})])
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--gpu", "L4")
     with at_terminal(stranger, tmp_path, "deploy", *chosen, "--base-model", "a/b") as someone:
@@ -49,7 +49,7 @@ def test_the_wizard_asks_again(stranger: Stranger, tmp_path: Path) -> None:
 
 
 def test_no_secret_is_kept_without_the_bytes_that_were_not_understood(
-    stranger: Stranger, tmp_path: Path
+    stranger: FakeBaseten, tmp_path: Path
 ) -> None:
     stranger.on("POST", "/v1/secrets", Answer(body={"name": "s", "created_at": "2025-03-01T12:00:00Z"}))
     with at_terminal(stranger, tmp_path, "secrets", "set", "s") as someone:
@@ -61,7 +61,7 @@ def test_no_secret_is_kept_without_the_bytes_that_were_not_understood(
     assert [asked.body["value"] for asked in stranger.asked if asked.method == "POST"] == ["password"]
 
 
-def test_a_yes_or_no_is_asked_again(stranger: Stranger, tmp_path: Path) -> None:
+def test_a_yes_or_no_is_asked_again(stranger: FakeBaseten, tmp_path: Path) -> None:
     with at_terminal(stranger, tmp_path, "secrets", "delete", "s") as someone:
         someone.sees("[y/N]")
         someone.types(b"\xe9\r")
@@ -74,7 +74,7 @@ def test_a_yes_or_no_is_asked_again(stranger: Stranger, tmp_path: Path) -> None:
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
 @pytest.mark.parametrize("command", [("secrets", "set", "s"), ("login", "--api-key-stdin")])
 def test_what_is_piped_in_must_be_utf_8(
-    stranger: Stranger, tmp_path: Path, command: tuple[str, ...], errors: str
+    stranger: FakeBaseten, tmp_path: Path, command: tuple[str, ...], errors: str
 ) -> None:
     settings = {"HOME": str(tmp_path), "PYTHONIOENCODING": f"utf-8:{errors}"}
     done = subprocess.run(

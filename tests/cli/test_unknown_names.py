@@ -10,7 +10,7 @@ import pytest
 from deployer import Deployer, machine
 
 from support.object_server import JOB, Stored, serving
-from support.stranger import LONG_AGO_MS, Answer, Stranger, job, line, project
+from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
 from support.stranger_runs import metrics_of, node, serve_metrics
 from support.terminal import AtTerminal
 
@@ -21,7 +21,7 @@ FULLY_GIVEN = (
 
 
 @pytest.fixture
-def many(stranger: Stranger) -> Stranger:
+def many(stranger: FakeBaseten) -> FakeBaseten:
     """A job whose 64 nodes log and are measured."""
     stranger.jobs = [job("wide", node_count=64)]
     names = [f"node-{number}" for number in range(64)]
@@ -48,7 +48,7 @@ def many(stranger: Stranger) -> Stranger:
 )
 @pytest.mark.parametrize("name", ["64", "node-99", "nodes"])
 def test_a_node_that_the_job_does_not_have(
-    cli: Callable, many: Stranger, command: tuple[str, ...], name: str
+    cli: Callable, many: FakeBaseten, command: tuple[str, ...], name: str
 ) -> None:
     result = cli(*command, "--node", name)
     assert (result.code, result.out) == (7, "")
@@ -56,7 +56,7 @@ def test_a_node_that_the_job_does_not_have(
     assert cli(*command, "--node", "63").code == 0
 
 
-def test_a_node_of_the_job_that_was_silent_is_no_error(cli: Callable, stranger: Stranger) -> None:
+def test_a_node_of_the_job_that_was_silent_is_no_error(cli: Callable, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("wide", node_count=4)]
     stranger.logs["wide"] = [line("hello", replica="node-0")]
     assert cli("logs", "wide", "--node", "3").code == 0
@@ -64,14 +64,14 @@ def test_a_node_of_the_job_that_was_silent_is_no_error(cli: Callable, stranger: 
 
 
 @pytest.mark.parametrize("status", ["runing", "TRAINING_JOB_RUNING", "", "all"])
-def test_a_status_that_nobody_knows(cli: Callable, stranger: Stranger, status: str) -> None:
+def test_a_status_that_nobody_knows(cli: Callable, stranger: FakeBaseten, status: str) -> None:
     result = cli("jobs", "--status", status)
     assert (result.code, result.out) == (2, "")
     assert f"unknown status '{status}'" in result.err
     assert "pending, queued, created, deploying, running, completed, failed" in result.err
 
 
-def test_a_status_that_only_the_server_knows_is_as_good(cli: Callable, stranger: Stranger) -> None:
+def test_a_status_that_only_the_server_knows_is_as_good(cli: Callable, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("a", "HIBERNATING"), job("b", "RUNNING"), job("c") | {"current_status": "Odd one"}]
     found = cli("jobs", "--status", "hibernating", "-o", "json")
     assert (found.code, [each["id"] for each in json.loads(found.out)], found.err) == (0, ["a"], "")
@@ -96,7 +96,7 @@ def test_a_status_that_only_the_server_knows_is_as_good(cli: Callable, stranger:
     ],
     ids=" ".join,
 )
-def test_a_project_that_is_not_there(cli: Callable, stranger: Stranger, command: tuple[str, ...]) -> None:
+def test_a_project_that_is_not_there(cli: Callable, stranger: FakeBaseten, command: tuple[str, ...]) -> None:
     stranger.projects = [project(), project("proj2", "whisper")]
     result = cli(*command)
     assert (result.code, result.out) == (7, "")
@@ -118,7 +118,7 @@ def test_a_checkpoint_that_is_not_there(cli: Callable, checkpoints: dict[str, st
     assert result.err == f"bt-tui: {words}\n"
 
 
-def test_a_stream_that_does_not_tell_progress(cli: Callable, stranger: Stranger) -> None:
+def test_a_stream_that_does_not_tell_progress(cli: Callable, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [line("{'loss': 0.5, 'epoch': 0.1}"), line("step 3/9 loss 0.5")]
     assert cli("progress", "job1", "--stream", "node-0").code == 0
     result = cli("progress", "job1", "--stream", "node-7")
@@ -127,7 +127,9 @@ def test_a_stream_that_does_not_tell_progress(cli: Callable, stranger: Stranger)
 
 
 @pytest.mark.parametrize("count", ["3", "8"])
-def test_gpus_that_no_machine_has_are_not_rounded_up(cli: Callable, stranger: Stranger, count: str) -> None:
+def test_gpus_that_no_machine_has_are_not_rounded_up(
+    cli: Callable, stranger: FakeBaseten, count: str
+) -> None:
     deployer = Deployer(stranger, machines=[machine("H100", 1), machine("H100", 4), machine("H100", 16)])
     wanted = (
         "--job-id",
@@ -146,7 +148,7 @@ def test_gpus_that_no_machine_has_are_not_rounded_up(cli: Callable, stranger: St
     assert deployer.requests == []
 
 
-def test_a_dry_run_with_errors_fails(cli: Callable, stranger: Stranger, tmp_path: Path) -> None:
+def test_a_dry_run_with_errors_fails(cli: Callable, stranger: FakeBaseten, tmp_path: Path) -> None:
     for name, body in (("teams", {"teams": []}), ("secrets", {"secrets": []})):
         stranger.on("GET", f"/v1/{name}", Answer(body=body))
     config = tmp_path / "config.py"
@@ -181,7 +183,7 @@ def test_init_without_an_account_names_a_push_that_works(
 
 
 def test_watching_a_job_that_is_not_there_opens_nothing(
-    stranger: Stranger, clean_environ: dict[str, str]
+    stranger: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:
     with AtTerminal("watch", "nosuch", environ={**clean_environ, **stranger.environ()}) as terminal:
         assert terminal.end() == 7
@@ -197,7 +199,7 @@ def test_watching_a_job_that_is_not_there_opens_nothing(
     ],
 )
 def test_a_job_of_another_project(
-    cli: Callable, stranger: Stranger, command: tuple[str, ...], words: str
+    cli: Callable, stranger: FakeBaseten, command: tuple[str, ...], words: str
 ) -> None:
     result = cli(*command)
     assert (result.code, result.out) == (7, "")
@@ -205,7 +207,7 @@ def test_a_job_of_another_project(
 
 
 @pytest.mark.parametrize("command", ["logs", "metrics", "progress", "view", "stop", "checkpoints list"])
-def test_two_projects_are_one_too_many(cli: Callable, stranger: Stranger, command: str) -> None:
+def test_two_projects_are_one_too_many(cli: Callable, stranger: FakeBaseten, command: str) -> None:
     result = cli(*command.split(), "--project", "llama-sft", "--project-id", "proj2")
     assert (result.code, result.out) == (2, "")
     assert "--project and --project-id name two projects" in result.err

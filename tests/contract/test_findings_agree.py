@@ -16,9 +16,9 @@ from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from tui.analysis.health.checks import health
 from tui.analysis.health.rules import DEFAULT_RULES
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.feeds.previews import Glancer
+from tui.feeds.previews import PreviewFeed
 from tui.readers.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ Told = dict[str, float | None]
 """The keys of findings, and since when (epoch seconds)."""
 
 
-def told(findings: Iterable[Finding]) -> Told:
+def told(findings: Iterable[HealthFinding]) -> Told:
     return {one.key: one.since.timestamp() if one.since else None for one in findings}
 
 
@@ -70,18 +70,18 @@ def assert_same(name: str, one: Told, other: Told) -> None:
             assert abs(since - again) <= SAME_MOMENT_S, (name, key, since - again)
 
 
-async def seen_from_home(glancer: Glancer, job: TrainingJob) -> Told:
+async def seen_from_home(glancer: PreviewFeed, job: TrainingJob) -> Told:
     """What Home says of a job once it has read all of its log."""
-    await glancer.look(job)
+    await glancer.preview(job)
     await glancer.read_older(job, SET)
-    return told((await glancer.look(job)).findings)
+    return told((await glancer.preview(job)).findings)
 
 
 async def seen_on_the_job_screen(session: Session, job: TrainingJob, kind: FindingKind) -> Told:
     """What the job screen's feed says once it has read everything and found what it should."""
 
     def is_told(run: RunSnapshot) -> bool:
-        known = run.log_read and run.vitals is not None and run.checkpoints is not None
+        known = run.log_read and run.health_metrics is not None and run.checkpoints is not None
         return (
             known
             and any(one.kind == kind for one in run.findings)
@@ -97,7 +97,7 @@ async def test_home_the_job_screen_and_the_command_agree_on_every_sick_run() -> 
         session = Session(remote_of(emulator))
         try:
             jobs = {job.name: job for job in await session.client.jobs.search() if job.name in SICK}
-            glancer = Glancer(session)
+            glancer = PreviewFeed(session)
             home = [seen_from_home(glancer, jobs[name]) for name in SICK]
             screens = [seen_on_the_job_screen(session, jobs[name], SICK[name]) for name in ON_SCREEN]
             seen = await asyncio.gather(*home, *screens)

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
-from support.stranger import Answer, Stranger, job, line
+from support.stranger import Answer, FakeBaseten, job, line
 from support.stranger_runs import iso
-from tui.feeds.previews import FLOOD_LINES, OVERLAP_MS, PAGE_LINES, GlanceLog
+from tui.feeds.previews import FLOOD_LINES, OVERLAP_MS, PAGE_LINES, LogTail
 from tui.readers.session import Session
 
 NOW_MS = int(time.time() * 1000)
@@ -32,14 +32,14 @@ def old_lines() -> list[dict]:
 async def test_every_line_counts_once() -> None:
     resume = asyncio.Event()
     resume.set()
-    with Stranger() as stranger:
+    with FakeBaseten() as stranger:
         stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
         stranger.logs["runs"] = lines = old_lines()
         key = SecretStr(stranger.key)
         session = Session(
             Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
         )
-        log = GlanceLog(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
+        log = LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
 
         def counted() -> int:
             # Each line tells a step and a loss.
@@ -70,7 +70,7 @@ async def test_every_line_counts_once() -> None:
     ids=["no digit", "empty", "word", "far", "endless", "negative", "null"],
 )
 async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: str | None) -> None:
-    with Stranger() as stranger:
+    with FakeBaseten() as stranger:
         stranger.jobs = [job("odd", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
         odd = line("step=9000 loss=1.0", at_ms=NOW_MS) | {"timestamp": stamp}
         moment = datetime.fromtimestamp(NOW_MS / 1000 - 1, UTC)
@@ -81,7 +81,7 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
         session = Session(
             Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
         )
-        log = GlanceLog(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
+        log = LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
         try:
             for _ in range(2):
                 await log.read_newest()
@@ -93,7 +93,7 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
 async def test_a_flood_is_sampled_until_it_ebbs() -> None:
     resume = asyncio.Event()
     resume.set()
-    with Stranger() as stranger:
+    with FakeBaseten() as stranger:
         stranger.jobs = [job("floods", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
         begin_ms = NOW_MS - 3_600_000
         stranger.logs["floods"] = lines = [
@@ -103,7 +103,7 @@ async def test_a_flood_is_sampled_until_it_ebbs() -> None:
         session = Session(
             Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
         )
-        log = GlanceLog(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
+        log = LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
 
         def counted() -> int:
             return sum(view.readings for view in log.fold.snapshot().streams) // 2

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from api_client.remotes import Remote
-from support.stranger import Stranger, job
+from support.stranger import FakeBaseten, job
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed
 from tui.readers.session import Session
@@ -31,7 +31,7 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
         if any(row.id == RUNS and not row.running for row in fleet.jobs):
             ended.set()
 
-    with Stranger() as stranger:
+    with FakeBaseten() as stranger:
         stranger.jobs = [job(f"job{number:05}") for number in range(jobs - 1)] + [job(RUNS, "RUNNING")]
         key = SecretStr(stranger.key)
         session = Session(

@@ -14,7 +14,7 @@ from tui.actions import ACTIONS, SCOPE_TITLES, Scope
 from tui.actions.keymap import key_signs
 from tui.analysis.progress.patterns.custom import GROUPS
 from tui.analysis.progress.patterns.parse import parse
-from tui.analysis.progress.patterns.reading import Reading
+from tui.analysis.progress.patterns.reading import ParsedMetrics
 from tui.analysis.run.finding import FindingKind
 from tui.settings.reference import entries, toml_value
 
@@ -154,7 +154,7 @@ def groups() -> str:
 def _read(line: str) -> str:
     reading = parse(line)
     assert reading is not None, line
-    told = {field.name: getattr(reading, field.name) for field in fields(Reading)}
+    told = {field.name: getattr(reading, field.name) for field in fields(ParsedMetrics)}
     shown = {name: value for name, value in told.items() if value is not None and name not in _INNER}
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from api_client import archives
-from api_client.transfers import DestinationExists, DownloadError, DownloadReport
+from api_client.transfers import DestinationExists, DownloadError, DownloadReport, downloads
 from support.object_server import JOB, PROJECT, Store, serving
 
 NAME = f"my project_{JOB}"
@@ -97,7 +96,7 @@ async def test_no_sound_archive(tmp_path: Path, content: bytes) -> None:
 
 
 async def test_an_archive_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MAX_BYTES", 1000)
+    monkeypatch.setattr(downloads, "MAX_BYTES", 1000)
     with serving() as store:
         store.archive = archive_of(member("a"), member("b"), content=b"x" * 600)
         with pytest.raises(DownloadError, match="more than fits on the disk"):

@@ -347,13 +347,13 @@ async def test_a_file_that_was_replaced_meanwhile_starts_over(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "goes_on"),
+    ("before", "now", "should_continue"),
     [('"same"', '"same"', True), ('"old"', '"new"', False), ('W/"same"', 'W/"same"', False), ("", "", False)],
 )
 async def test_another_time_of_the_same_object_is_no_other_file(
-    tmp_path: Path, before: str, now: str, goes_on: bool
+    tmp_path: Path, before: str, now: str, should_continue: bool
 ) -> None:
-    old, new = some_bytes(4 * MIB, 1), some_bytes(4 * MIB, 1 if goes_on else 2)
+    old, new = some_bytes(4 * MIB, 1), some_bytes(4 * MIB, 1 if should_continue else 2)
     with serving(Stored("ckpt/a.bin", old, headers={"ETag": before} if before else {})) as store:
         async with store.client() as client:
             await cancelled_half_way(client, store, tmp_path)
@@ -362,7 +362,7 @@ async def test_another_time_of_the_same_object_is_no_other_file(
         store.files[0].content, store.files[0].headers = new, {"ETag": now} if now else {}
         report = await download(store, tmp_path)
         assert report.is_complete
-        assert (report.fetched_bytes < len(new) - MIB) == goes_on
+        assert (report.fetched_bytes < len(new) - MIB) == should_continue
         assert (tmp_path / "ckpt/a.bin").read_bytes() == new
 
 

@@ -17,11 +17,11 @@ from support.dashboard import text_of
 from support.faulty import FaultyServer
 from support.remotes import remote_of
 from support.waiting import until
-from tui.analysis.transfers import TransferState, Wanted
+from tui.analysis.transfers import DownloadRequest, TransferState
 from tui.screens.confirm import ConfirmScreen
-from tui.screens.deploy.answers import AnswerPane
+from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.screen import DeployScreen
-from tui.screens.downloads import DownloadsScreen, WhereScreen
+from tui.screens.downloads import DownloadFolderScreen, DownloadsScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import DownloadRequested
 from tui.screens.submit import SubmitScreen
@@ -47,8 +47,8 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
         await pilot.press("T")
         for fault, words in FAULTS.items():
             faulty.set_faults(f"{fault};paths=/checkpoint_files")
-            app.post_message(DownloadRequested(Wanted(job, checkpoints=("checkpoint-100",))))
-            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+            app.post_message(DownloadRequested(DownloadRequest(job, checkpoints=("checkpoint-100",))))
+            await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, DownloadsScreen))
             await until(pilot, lambda: app.downloads.items[-1:] and app.downloads.items[-1].error != "")
@@ -61,7 +61,7 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
 
 def step_of(screen: DeployScreen) -> str:
     """The question that waits for an answer; empty while none does."""
-    walk, panes = screen.snapshot.walk, list(screen.query(AnswerPane))
+    walk, panes = screen.snapshot.walk, list(screen.query(QuestionPane))
     if screen.snapshot.stage != "asking" or walk is None or not panes:
         return ""
     return walk.step.id if panes[-1].step.id == walk.step.id else ""

@@ -33,7 +33,7 @@ from api_client import (
 )
 from api_client.deployment import follow
 from api_client.emulator.fault_layer import parse_faults
-from api_client.streams.logs import gap_holding
+from api_client.streams.logs import gap_with_lines
 from support.client_parts import parts_of
 from support.faulty import FaultyServer, faulty_server
 from support.log_server import NS_PER_S, FastClock
@@ -101,7 +101,7 @@ class Follower:
         self.job.clock.passed_s += 60.0
         stamps = [stamp for stamp, _, _ in self.job.log.expected()]
         wide_ns = 2 * MOST_SKEW_S * NS_PER_S
-        gap = gap_holding(min(stamps) - wide_ns, max(stamps) + wide_ns, "lost", [])
+        gap = gap_with_lines(min(stamps) - wide_ns, max(stamps) + wide_ns, "lost", [])
         self.take(await self.client.logs.fill(*IDS, gap))
 
     async def follow_deployment(self) -> None:

@@ -12,7 +12,7 @@ from resource_calls import CHANGING, PUBLIC_KEY, READING, World
 
 from api_client import Remote, RetryPolicy, TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError
-from api_client.http.readonly import words_for
+from api_client.http.readonly import request_description
 
 URL = "https://api.example.test"
 REMOTE = Remote("lab", URL, URL, SecretStr("sk-test"), "the test")
@@ -77,4 +77,4 @@ async def test_an_answer_that_is_none_says_so_too(name: str) -> None:
     ],
 )
 def test_ids_are_shown_whatever_they_hold(method: str, path: str, words: str) -> None:
-    assert words_for(method, path) == words
+    assert request_description(method, path) == words

@@ -18,7 +18,7 @@ from api_client import (
 )
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
 from api_client.submission.submitting import SubmissionProgress
-from support.stranger import Answer, Asked, Stranger, job, project
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, project
 
 CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"
 PUBLISHED_JOB_FIELDS = {
@@ -30,24 +30,24 @@ TEAM = {"id": "t2", "name": "Product", "default": False, "created_at": "2025-03-
 DEFAULT_TEAM = {"id": "t1", "name": "Research", "default": True, "created_at": "2025-03-01T12:00:00Z"}
 
 
-class Platform(Stranger):
+class Platform(FakeBaseten):
     """A stranger that also takes submissions; what it was asked in ``asked``."""
 
     def __init__(self, store: S3Stub, teams: list[dict[str, object]] | None = None) -> None:
         super().__init__()
         self.created: list[dict[str, object]] = []
-        self.upserted: list[Asked] = []
+        self.upserted: list[ReceivedRequest] = []
         self.on("GET", CREDENTIALS_ROUTE, lambda _: Answer(body=store.credentials()))
         if teams is not None:
             self.on("GET", "/v1/teams", Answer(body={"teams": teams}))
         self.on("POST", "/v1/(teams/[^/]+/)?training_projects", self._upsert)
         self.on("POST", "/v1/training_projects/proj1/jobs", self._create)
 
-    def _upsert(self, asked: Asked) -> Answer:
+    def _upsert(self, asked: ReceivedRequest) -> Answer:
         self.upserted.append(asked)
         return Answer(body={"training_project": project(name=asked.body["training_project"]["name"])})
 
-    def _create(self, asked: Asked) -> Answer:
+    def _create(self, asked: ReceivedRequest) -> Answer:
         self.created.append(asked.body["training_job"])
         return Answer(body={"training_job": job("job7", "CREATED", name=asked.body["training_job"]["name"])})
 
@@ -121,7 +121,7 @@ async def test_an_error_answered_to_job_creation_is_not_repeated(source: Path, s
     with S3Stub() as store, Platform(store) as platform:
         answers = [Answer(status, {"message": "try again"})]
 
-        def once(asked: Asked) -> Answer:
+        def once(asked: ReceivedRequest) -> Answer:
             return answers.pop() if answers else platform._create(asked)
 
         platform.on("POST", "/v1/training_projects/proj1/jobs", once)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr
 from typing_extensions import get_type_hints, is_typeddict
 
 from api_client import models
-from support.stranger import Answer, Stranger
+from support.stranger import Answer, FakeBaseten
 
 MARK = "FORN"
 """In every sequence of the harm below: nothing of ours says it."""
@@ -100,7 +100,7 @@ def _log(now_ms: int) -> list[dict[str, Any]]:
     ]
 
 
-class HostileServer(Stranger):
+class HostileServer(FakeBaseten):
     """A server that keeps the API's shapes and nothing else; every id leads to the same things."""
 
     def __init__(self) -> None:
@@ -151,9 +151,9 @@ class HostileServer(Stranger):
         return answer
 
 
-def refusing(status: int) -> Stranger:
+def refusing(status: int) -> FakeBaseten:
     """A server that refuses everything, in words that mean harm."""
-    server = Stranger()
+    server = FakeBaseten()
     body = json.dumps({"code": HARM, "message": HARM, "detail": HARM}).encode()
     for method in ("GET", "POST"):
         server.on(method, ".*", Answer(status, body, {"X-Request-Id": "\t".join((MARK, "id"))}))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from raw_terminal import DrawnTerminal
 
-from support.stranger import Stranger
+from support.stranger import FakeBaseten
 
 HOSTILE = {
     "Latin-1": b"\xe9",
@@ -33,7 +33,7 @@ HOSTILE = {
 UP, HELP, ESCAPE, LEAVE = b"\x1b[A", b"?", b"\x1b", b"q"
 
 
-def dashboard(stranger: Stranger, home: Path, *arguments: str, **environ: str) -> DrawnTerminal:
+def dashboard(stranger: FakeBaseten, home: Path, *arguments: str, **environ: str) -> DrawnTerminal:
     known = {**os.environ, **stranger.environ(), "TERM": "xterm-256color", "HOME": str(home), **environ}
     return DrawnTerminal(*arguments, environ=known)
 
@@ -47,7 +47,7 @@ def opens_help(terminal: DrawnTerminal, data: bytes) -> None:
 
 
 def test_no_bytes_end_the_dashboard_and_the_next_key_is_received(tmp_path: Path) -> None:
-    with Stranger() as stranger, dashboard(stranger, tmp_path) as terminal:
+    with FakeBaseten() as stranger, dashboard(stranger, tmp_path) as terminal:
         terminal.read_until_drawn(lambda picture: "job1" in picture)
         for data in HOSTILE.values():
             opens_help(terminal, data + UP + HELP)
@@ -56,7 +56,7 @@ def test_no_bytes_end_the_dashboard_and_the_next_key_is_received(tmp_path: Path)
 
 
 def test_a_paste_goes_into_the_filter_and_nowhere_else(tmp_path: Path) -> None:
-    with Stranger() as stranger, dashboard(stranger, tmp_path) as terminal:
+    with FakeBaseten() as stranger, dashboard(stranger, tmp_path) as terminal:
         terminal.read_until_drawn(lambda picture: "job1" in picture)
         terminal.types(b"/\x1b[200~caf\xe9 \x1b]52;c;QUJD\x07\x1b[31mq\x1b[201~x")
         terminal.read_until_drawn(lambda picture: "caf ]52;c;QUJD[31mqx" in picture)
@@ -65,7 +65,7 @@ def test_a_paste_goes_into_the_filter_and_nowhere_else(tmp_path: Path) -> None:
 
 def test_after_a_pager_any_bytes_are_taken_as_well(tmp_path: Path) -> None:
     pager = shlex.join(["sh", "-c", "echo the pager ran"])
-    with Stranger() as stranger, dashboard(stranger, tmp_path, "watch", "job1", PAGER=pager) as terminal:
+    with FakeBaseten() as stranger, dashboard(stranger, tmp_path, "watch", "job1", PAGER=pager) as terminal:
         terminal.read_until_drawn(lambda picture: "job1" in picture)
         terminal.types(b"2\xe9O")
         terminal.read_until(lambda shown: b"the pager ran" in shown)

@@ -13,7 +13,7 @@ from api_client.definitions import AcceleratorSpec
 from api_client.deployment.validation import check_rank, rank_for
 from api_client.errors import ConfigurationError
 from api_client.remotes.trussrc import sections_of
-from support.stranger import Answer, Stranger
+from support.stranger import Answer, FakeBaseten
 from tui.cli import main
 from tui.commands.support.exit_codes import ExitCode
 from tui.settings.loading import check_file
@@ -90,7 +90,7 @@ def test_spans_of_time(text: str) -> None:
 def test_answers_of_ten_thousand_levels_are_one_sentence(
     body: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Stranger() as server:
+    with FakeBaseten() as server:
         server.on("GET", "/v1/training_projects", Answer(200, body))
         server.on("GET", "/v1/teams", Answer(500, body))
         for name, value in server.environ().items():

@@ -12,7 +12,7 @@ from hostile_answers import HARM, MARK, HostileServer, harmful, hidden_in, obeye
 from raw_terminal import DrawnTerminal
 
 from api_client import models
-from support.stranger import Stranger
+from support.stranger import FakeBaseten
 from support.terminal import DASHBOARD_ENDS, ROOT
 from tui.cli import main
 
@@ -67,7 +67,7 @@ def led_there(server: HostileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     return server
 
 
-def lead_to(server: Stranger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def lead_to(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in server.environ().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))

@@ -19,11 +19,11 @@ from api_client import models
 from support.stranger import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, walk_of
-from tui.commands.deploy.options import DeployWishes
-from tui.commands.deploy.terminal import DeployDesk
+from tui.commands.deploy.options import DeployOptions
+from tui.commands.deploy.terminal import TerminalDeployer
 from tui.commands.support.output import Output
-from tui.commands.support.questions import Move, NoAnswerPossible, ask, walk_at_terminal
-from tui.wizard.progress import Walk, steps
+from tui.commands.support.questions import UnanswerableQuestion, WizardMove, ask, run_wizard
+from tui.wizard.progress import WizardProgress, steps
 from tui.wizard.review import SAVE
 from tui.wizard.state import Facts, WizardState
 from tui.wizard.step import Step
@@ -50,7 +50,7 @@ KEYS = st.lists(
 
 
 @st.composite
-def walks(draw: st.DrawFn) -> Walk:
+def walks(draw: st.DrawFn) -> WizardProgress:
     """At the first question, of a world in which something can always be chosen, among much that cannot."""
     jobs = draw(
         st.lists(st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES), max_size=20)
@@ -66,7 +66,7 @@ def walks(draw: st.DrawFn) -> Walk:
         secret_names=draw(st.lists(NAMES, max_size=20).map(tuple) | st.none()),
     )
     found = [*draw(st.lists(loras | others, max_size=4)), lora("good")]
-    return Walk(WizardState(facts.with_checkpoints("job1", found, None)))
+    return WizardProgress(WizardState(facts.with_checkpoints("job1", found, None)))
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def asked(step: Step, keys: str) -> None:
     async def question() -> None:
         with typed(keys):
             answer = await ask(step, (1, 9), lambda _line: None)
-        assert isinstance(answer, Move) or not step.problem(answer)
+        assert isinstance(answer, WizardMove) or not step.problem(answer)
 
     try:
         asyncio.run(question())
@@ -91,9 +91,9 @@ def asked(step: Step, keys: str) -> None:
         return
 
 
-def desk() -> DeployDesk:
+def wizard_io() -> TerminalDeployer:
     """Shows and saves; there is no server to ask."""
-    return DeployDesk(None, Output(), DeployWishes(False, False, False, None, "table"))  # type: ignore[arg-type]
+    return TerminalDeployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
 
 
 def good_answer(step: Step) -> object:
@@ -111,7 +111,7 @@ def good_answer(step: Step) -> object:
 @given(walk=walks(), keys=KEYS)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_name_and_no_key_ends_a_question_otherwise_than_by_its_answer(
-    capsys: pytest.CaptureFixture[str], walk: Walk, keys: str
+    capsys: pytest.CaptureFixture[str], walk: WizardProgress, keys: str
 ) -> None:
     while True:
         asked(walk.step, keys)
@@ -123,7 +123,7 @@ def test_no_name_and_no_key_ends_a_question_otherwise_than_by_its_answer(
 
 def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works() -> None:
     waiting = [job(f"waits{number}", "PENDING") for number in range(20)]
-    walk = Walk(WizardState(Facts(NOW, jobs=(job("ran"), *waiting))))
+    walk = WizardProgress(WizardState(Facts(NOW, jobs=(job("ran"), *waiting))))
     asked(walk.step, f"waits{DOWN}{DOWN}{UP}{ENTER}")
 
 
@@ -135,8 +135,8 @@ def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works(
     ],
 )
 def test_where_nothing_can_be_chosen_it_says_why(facts: Facts, why: str) -> None:
-    with pytest.raises(NoAnswerPossible, match=why):
-        asyncio.run(walk_at_terminal(Walk(WizardState(facts)), desk()))
+    with pytest.raises(UnanswerableQuestion, match=why):
+        asyncio.run(run_wizard(WizardProgress(WizardState(facts)), wizard_io()))
 
 
 def test_gpus_that_no_config_can_name_are_a_sentence() -> None:
@@ -159,9 +159,9 @@ def test_a_name_to_save_as_that_cannot_be_is_a_sentence(
     monkeypatch.chdir(tmp_path)
     review = to(walk_of(lora("good")), "review", model_name="m", gpu="H100:1")
 
-    async def save() -> Walk | None:
+    async def save() -> WizardProgress | None:
         with typed(WIPE + name + ENTER):
-            return await desk().act(review, SAVE)
+            return await wizard_io().act(review, SAVE)
 
     assert asyncio.run(save()) is review
     assert "the folder does not exist; create it first" in capsys.readouterr().err

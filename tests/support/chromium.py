@@ -21,7 +21,7 @@ LIMIT_S = 60.0
 ENDED_S = 10.0
 ENTER = "Enter"
 _ENTER_CODE = 13
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, HEIGHT = 1200, 720
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-9;?<>=$]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|.)")
@@ -101,7 +101,7 @@ class Page:
                 while not condition():
                     self._news.clear()
                     with suppress(TimeoutError):  # files arrive without a word
-                        await asyncio.wait_for(self._news.wait(), LOOK_EVERY_S)
+                        await asyncio.wait_for(self._news.wait(), POLL_EVERY_S)
         except TimeoutError:
             raise AssertionError(f"not in time; the end of what was drawn: {self.drawn[-3000:]!r}") from None
 

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
-from tui.analysis.connection import Connection, Link
+from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
@@ -21,10 +21,10 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.widgets.log_view.view import LogView
-from tui.wizard.given import Given
-from tui.wizard.progress import Walk
+from tui.wizard.given import Prefilled
+from tui.wizard.progress import WizardProgress
 
-LIVE = Connection(Link.LIVE, answered_at=None)
+LIVE = Connection(ConnectionState.LIVE, answered_at=None)
 
 
 class Dashboard(BtTuiApp):
@@ -75,15 +75,15 @@ class StubDeployFeed(DeployFeed):
 
     truss_config = ""
 
-    def __init__(self, walk: Walk, **heard: Callable[[Any], object]) -> None:
-        super().__init__(cast(Session, None), Given(), **heard)
-        self._begun = walk
+    def __init__(self, walk: WizardProgress, **heard: Callable[[Any], object]) -> None:
+        super().__init__(cast(Session, None), Prefilled(), **heard)
+        self._begin_event = walk
 
     async def begin(self) -> None:
-        self._change(stage="asking", walk=self._begun)
+        self._change(stage="asking", walk=self._begin_event)
 
 
-def deploy_view(walk: Walk) -> Dashboard:
+def deploy_view(walk: WizardProgress) -> Dashboard:
     def first() -> Screen[None]:
         screen = DeployScreen(partial(StubDeployFeed, walk), "acme")
         screen.connection = LIVE

@@ -44,7 +44,7 @@ def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
         progress=told,
         metrics=metrics,
         metrics_at=ONE_O_CLOCK,
-        vitals=metrics,
+        health_metrics=metrics,
         checkpoints=_late_checkpoints() if sickness == "overdue" else CHECKPOINTS,
         history_known=True,
         log_read=True,

@@ -37,7 +37,7 @@ class Answer:
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     """A request as it came in."""
 
     method: str
@@ -47,7 +47,7 @@ class Asked:
     authorization: str
 
 
-Route = Callable[[Asked], Answer]
+Route = Callable[[ReceivedRequest], Answer]
 
 
 def project(project_id: str = "proj1", name: str = "llama-sft", **more: object) -> dict[str, object]:
@@ -93,7 +93,7 @@ def _body(raw: bytes, content_type: str) -> dict[str, object]:
     return json.loads(raw) if raw else {}
 
 
-class Stranger:
+class FakeBaseten:
     """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will."""
 
     def __init__(self) -> None:
@@ -101,14 +101,14 @@ class Stranger:
         self.projects = [project()]
         self.jobs = [job()]
         self.logs: dict[str, list[dict]] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self._own_routes: list[tuple[str, re.Pattern[str], Route]] = []
         self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
-    def __enter__(self) -> "Stranger":
+    def __enter__(self) -> "FakeBaseten":
         self._thread.start()
         return self
 
@@ -137,7 +137,7 @@ class Stranger:
         chosen: Route = (lambda _asked: route) if isinstance(route, Answer) else route
         self._own_routes.insert(0, (method, re.compile(path_pattern), chosen))
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         self.asked.append(asked)
         if asked.authorization not in (f"Bearer {self.key}", f"Api-Key {self.key}"):
             return Answer(401, {"code": "UNAUTHORIZED", "message": "this key opens nothing here"})
@@ -146,7 +146,7 @@ class Stranger:
                 return route(asked)
         return self._published(asked)
 
-    def _published(self, asked: Asked) -> Answer:
+    def _published(self, asked: ReceivedRequest) -> Answer:
         parts = asked.path.strip("/").split("/")
         match asked.method, parts:
             case "GET", ["v1", "training_projects"]:
@@ -203,7 +203,7 @@ class Stranger:
                 address = urlsplit(self.path)
                 length = int(self.headers.get("Content-Length") or 0)
                 raw = self.rfile.read(length)
-                asked = Asked(
+                asked = ReceivedRequest(
                     method=self.command,
                     path=address.path,
                     query={name: values[-1] for name, values in parse_qs(address.query).items()},

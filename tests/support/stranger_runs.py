@@ -2,7 +2,7 @@
 
 import time
 
-from support.stranger import Answer, Stranger, job, line
+from support.stranger import Answer, FakeBaseten, job, line
 
 HOUR_S = 3600
 
@@ -12,7 +12,7 @@ def iso(epoch_s: float) -> str:
 
 
 def training_log(
-    stranger: Stranger, job_id: str, begin_s: float, losses: list[float | str], **more: object
+    stranger: FakeBaseten, job_id: str, begin_s: float, losses: list[float | str], **more: object
 ) -> None:
     """A line a step, ten seconds apart, as many trainers print them."""
     stranger.logs[job_id] = [
@@ -26,7 +26,7 @@ def training_log(
 
 
 def finished_run(
-    stranger: Stranger, job_id: str, *, hours: float = 2, losses: list[float | str], **more: object
+    stranger: FakeBaseten, job_id: str, *, hours: float = 2, losses: list[float | str], **more: object
 ) -> None:
     """A job that ended an hour ago, with its log."""
     end_s = time.time() - HOUR_S
@@ -73,7 +73,7 @@ def metrics_of(*nodes: dict, **more: object) -> dict:
     return {**first, "cache": None, "per_node_metrics": list(nodes)} | more
 
 
-def serve_metrics(stranger: Stranger, answer: dict) -> None:
+def serve_metrics(stranger: FakeBaseten, answer: dict) -> None:
     stranger.on("GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/metrics", Answer(body=answer))
 
 
@@ -90,5 +90,5 @@ CAPACITY = {
 }  # fmt: skip
 
 
-def serve_capacity(stranger: Stranger, answer: dict | None = None) -> None:
+def serve_capacity(stranger: FakeBaseten, answer: dict | None = None) -> None:
     stranger.on("GET", "/v1/training/capacity", Answer(body=CAPACITY if answer is None else answer))

@@ -12,7 +12,7 @@ from support.dashboard import settle, text_of
 from tui.widgets.file_tree import FileTreeView
 
 PATIENCE_S = 180.0
-LOOK_EVERY_S = 0.05
+POLL_EVERY_S = 0.05
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
@@ -21,7 +21,7 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     give_up = loop.time() + PATIENCE_S
     while not condition():
         assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
-        await pilot.pause(LOOK_EVERY_S)
+        await pilot.pause(POLL_EVERY_S)
 
 
 async def until_quiet(pilot: Pilot[Any], tree: FileTreeView) -> None:

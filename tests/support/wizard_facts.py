@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from api_client.deployment import ListedInstance
 from api_client.models import Checkpoint, TrainingJob
-from tui.wizard.progress import Walk
+from tui.wizard.progress import WizardProgress
 from tui.wizard.state import Facts, WizardState
 from tui.wizard.step import Answer, Step
 
@@ -65,12 +65,12 @@ def state_of(
     return WizardState(facts.with_checkpoints("job1", checkpoints, None))
 
 
-def walk_of(*checkpoints: Checkpoint) -> Walk:
+def walk_of(*checkpoints: Checkpoint) -> WizardProgress:
     """At the first step."""
-    return Walk(state_of(*checkpoints)).started()
+    return WizardProgress(state_of(*checkpoints)).started()
 
 
-def to(walk: Walk, step_id: str, **answers: Answer) -> Walk:
+def to(walk: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
     """Answer with the defaults, or with ``answers``, until that step is reached."""
     for _ in range(20):
         if walk.current == step_id:
@@ -83,7 +83,7 @@ def to(walk: Walk, step_id: str, **answers: Answer) -> Walk:
     raise AssertionError(f"{step_id} was not reached, {walk.current} was")
 
 
-def step_named(walk: Walk, step_id: str) -> Step:
+def step_named(walk: WizardProgress, step_id: str) -> Step:
     """That step as it is now."""
     return next(each for each in walk.steps if each.id == step_id)
 

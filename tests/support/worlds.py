@@ -19,13 +19,13 @@ from api_client.models import (
     TrainingProject,
 )
 from api_client.models.logs import LogLine
-from tui.analysis.fleet.snapshot import FleetSnapshot, Glance, fold_fleet
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobPreview, fold_fleet
 from tui.analysis.health.checks import judged
 from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.saved import KeptLosses
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run_log import LogPart
@@ -104,16 +104,16 @@ PROJECTS = tuple(
     for name in ("llama-sft", "qwen3-grpo", "whisper", "evals", "flux")
 )
 GLANCES = {
-    "llama70": Glance(
+    "llama70": JobPreview(
         ProgressSnapshot(step=4120, total_steps=9000, eta_s=25_840.0, loss=0.9132),
         (0.9, 0.95, 0.97, 0.6, 0.95, 0.97, 0.96, 0.97),
     ),
-    "grpo7": Glance(
+    "grpo7": JobPreview(
         ProgressSnapshot(step=880, total_steps=2000),
         (1.0,) * 8,
-        (Finding(FindingKind.STALLED, "critical", "no step for 9m"),),
+        (HealthFinding(FindingKind.STALLED, "critical", "no step for 9m"),),
     ),
-    "whisper": Glance(
+    "whisper": JobPreview(
         ProgressSnapshot(step=310, total_steps=600, eta_s=1330.0), (0.4, 0.6, 0.5, 0.6, 0.5, 0.6)
     ),
 }
@@ -212,7 +212,7 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
         "metrics": folded,
         "metrics_at": ONE_O_CLOCK,
         "vitals": folded,
-        "vitals_at": ONE_O_CLOCK,
+        "health_metrics_at": ONE_O_CLOCK,
         "checkpoints": CHECKPOINTS,
         "price_per_minute": 0.65,
         **changes,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tui.system.process import _set_survivors_aside, keep_pauses_short, look_through_everything
+from tui.system.process import _freeze_on_full_collection, freeze_survivors, unfreeze_survivors
 
 
 class Knot:
@@ -19,12 +19,12 @@ class Knot:
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     yield
-    gc.callbacks.remove(_set_survivors_aside)
+    gc.callbacks.remove(_freeze_on_full_collection)
     gc.unfreeze()
 
 
 def test_what_survives_a_full_collection_is_set_aside() -> None:
-    keep_pauses_short()
+    freeze_survivors()
     kept = [Knot() for _ in range(1000)]
     before = gc.get_freeze_count()
     gc.collect()
@@ -32,13 +32,13 @@ def test_what_survives_a_full_collection_is_set_aside() -> None:
 
 
 def test_what_was_set_aside_is_freed_once_everything_is_looked_through() -> None:
-    keep_pauses_short()
+    freeze_survivors()
     knot = Knot()
     gc.collect()
     held = weakref.ref(knot)
     del knot
     gc.collect()
     assert held() is not None
-    look_through_everything()
+    unfreeze_survivors()
     gc.collect()
     assert held() is None

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.app.history import LONGEST, Place, Trail
+from tui.app.history import LONGEST, HistoryEntry, NavigationHistory
 
 
-def place(name: str) -> Place:
-    return Place((name,), lambda: None)
+def place(name: str) -> HistoryEntry:
+    return HistoryEntry((name,), lambda: None)
 
 
-def trail(names: str) -> Trail:
-    made = Trail()
+def trail(names: str) -> NavigationHistory:
+    made = NavigationHistory()
     for name in names:
         made.visit(place(name))
     return made
@@ -41,7 +41,7 @@ def test_a_new_visit_forgets_what_was_ahead() -> None:
 
 def test_leaving_a_screen_is_a_step_back_that_can_be_undone() -> None:
     walked = trail("hab")
-    walked.fall_back(place("h"))
+    walked.record_return(place("h"))
     assert walked.step(1) == place("a")
     assert walked.step(1) == place("b")
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.fleet.snapshot import JobRow, brief
-from tui.analysis.run.finding import Finding, Severity
+from tui.analysis.run.finding import HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 
 NAME_CELLS = 48
 TEXT_CELLS = 160
@@ -27,7 +27,7 @@ class Alert:
     job: TrainingJob
     severity: Severity
     at: datetime
-    finding: Finding | None = None
+    finding: HealthFinding | None = None
 
     @property
     def event(self) -> Literal["finding", "job-ended"]:
@@ -43,10 +43,10 @@ class Alert:
     def text(self) -> str:
         """The event, sanitized and short."""
         if self.finding is not None:
-            text, node = inert(self.finding.text), inert(self.finding.node or "")
+            text, node = sanitize(self.finding.text), sanitize(self.finding.node or "")
             return clip(f"{node}: {text}" if node and node not in text else text, TEXT_CELLS)
         word = status_view(self.job.current_status).word
-        reason = inert(self.job.error_message or "")
+        reason = sanitize(self.job.error_message or "")
         completed = self.job.current_status == JobStatus.COMPLETED
         return clip(f"{word}: {reason}" if reason and not completed else word, TEXT_CELLS)
 
@@ -55,7 +55,7 @@ class Alert:
         """The event, shortened for a toast over a screen that shows the rest."""
         if self.finding is None:
             return self.text
-        text, node = inert(self.finding.short), inert(self.finding.node or "")
+        text, node = sanitize(self.finding.short), sanitize(self.finding.node or "")
         return f"{node}: {text}" if node and node not in text else text
 
     def as_json(self) -> bytes:
@@ -86,7 +86,7 @@ class Alert:
 
 
 def job_name(job: TrainingJob) -> str:
-    return clip(inert(job.name or job.id), NAME_CELLS)
+    return clip(sanitize(job.name or job.id), NAME_CELLS)
 
 
 def severity_of_end(job: TrainingJob) -> Severity:
@@ -99,7 +99,7 @@ def severity_of_end(job: TrainingJob) -> Severity:
 PROGRAM = "bt-tui"
 
 
-def run_title(run: RunSnapshot, findings: Sequence[Finding]) -> str:
+def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
     """Return ``▲ llama-70b stalled 17m – bt-tui``: the worst of the findings, else the status."""
     name = job_name(run.job)
     if findings:
@@ -126,10 +126,10 @@ Mark = tuple[str, str]
 AWAY = timedelta(minutes=30)
 """Minimum absence after which a returning finding counts as new."""
 FORGET_AFTER = timedelta(days=2)
-MOST_MARKS = 5_000
+MAX_SEEN_MARKS = 5_000
 
 
-class AlertBook:
+class AlertTracker:
     """Remembers seen findings, so that nothing is reported twice.
 
     On a source's first look, findings that began before ``started`` are not new: a user who opens the
@@ -143,8 +143,8 @@ class AlertBook:
         self._seen: dict[Mark, datetime] = {}
         self._snoozed: dict[Mark, datetime] = {}
 
-    def look(
-        self, job: TrainingJob, findings: Iterable[Finding], now: datetime, *, source: str
+    def update(
+        self, job: TrainingJob, findings: Iterable[HealthFinding], now: datetime, *, source: str
     ) -> tuple[Alert, ...]:
         """Return the new events of a job, its end first.
 
@@ -162,11 +162,11 @@ class AlertBook:
             for found in findings
             if self._is_new(job, found, now, first)
         ]
-        if len(self._seen) > MOST_MARKS:
+        if len(self._seen) > MAX_SEEN_MARKS:
             self._forget(now)
         return tuple(news)
 
-    def _is_new(self, job: TrainingJob, found: Finding, now: datetime, first: bool) -> bool:
+    def _is_new(self, job: TrainingJob, found: HealthFinding, now: datetime, first: bool) -> bool:
         mark = (job.id, found.key)
         seen = self._seen.get(mark)
         self._seen[mark] = now
@@ -195,5 +195,5 @@ class AlertBook:
 
     def _forget(self, now: datetime) -> None:
         self._seen = {mark: at for mark, at in self._seen.items() if now - at < FORGET_AFTER}
-        while len(self._seen) > MOST_MARKS:
+        while len(self._seen) > MAX_SEEN_MARKS:
             del self._seen[min(self._seen, key=self._seen.__getitem__)]

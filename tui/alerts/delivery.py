@@ -16,8 +16,8 @@ from typing import Literal
 
 from api_client.addresses import is_loopback
 from tui.alerts.alert import Alert
-from tui.system.process import without_keys
-from tui.text.sanitize import clip, inert
+from tui.system.process import scrubbed_environment
+from tui.text.sanitize import clip, sanitize
 
 ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
 TITLE_CELLS = 80
@@ -26,7 +26,7 @@ SAVE_TITLE, RESTORE_TITLE = f"{ESC}[22;2t", f"{ESC}[23;2t"
 """Save and restore the title on xterm's title stack; other terminals ignore these."""
 
 OscKind = Literal["off", "9", "777"]
-_SPEAK_777 = ("rxvt", "foot")
+_OSC_777_TERMINALS = ("rxvt", "foot")
 
 
 def title_sequence(text: str) -> str:
@@ -69,49 +69,51 @@ def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, s
     terminal = environ.get("TERM", "")
     if terminal in ("dumb", "linux"):
         return "off"
-    if terminal.startswith(_SPEAK_777) or environ.get("VTE_VERSION"):
+    if terminal.startswith(_OSC_777_TERMINALS) or environ.get("VTE_VERSION"):
         return "777"
     return "9"
 
 
 def _safe(text: str, cells: int) -> str:
-    return "".join(letter for letter in clip(inert(text), cells) if letter.isprintable())
+    return "".join(letter for letter in clip(sanitize(text), cells) if letter.isprintable())
 
 
 COMMAND_TIMEOUT_S = 10.0
 WEBHOOK_TIMEOUT_S = 10.0
 RETRY_PAUSE_S = 2.0
-MOST_WAITING = 100
+MAX_QUEUED_ALERTS = 100
 """Maximum number of alerts queued for a slow program or webhook; the oldest are dropped."""
 REASON_CELLS = 160
 
 SERVER_ERROR = 500
 
 
-class NotDelivered(Exception):
+class AlertNotDelivered(Exception):
     """An alert could not be delivered; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class DeliveryTargets:
     """Destinations of alerts besides the screen: a command and a URL."""
 
     command: Sequence[str] = ()
     webhook: str | None = None
 
 
-class OutsideWays:
+class AlertDelivery:
     """Delivers alerts in order, one task per destination; ``fail`` is called once per failing destination."""
 
-    def __init__(self, outside: Outside, fail: Callable[[str], object], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, outside: DeliveryTargets, fail: Callable[[str], object], environ: Mapping[str, str]
+    ) -> None:
         self._outside = outside
         self._fail = fail
-        self._environ = without_keys(environ)
+        self._environ = scrubbed_environment(environ)
         self._waiting: dict[str, asyncio.Queue[bytes]] = {}
         if outside.command:
-            self._waiting["command"] = asyncio.Queue(MOST_WAITING)
+            self._waiting["command"] = asyncio.Queue(MAX_QUEUED_ALERTS)
         if outside.webhook:
-            self._waiting["webhook"] = asyncio.Queue(MOST_WAITING)
+            self._waiting["webhook"] = asyncio.Queue(MAX_QUEUED_ALERTS)
         self._told: set[str] = set()
 
     def send(self, alert: Alert) -> None:
@@ -134,18 +136,18 @@ class OutsideWays:
                     await run_command(self._outside.command, body, self._environ)
                 elif self._outside.webhook:
                     await post(self._outside.webhook, body, RETRY_PAUSE_S)
-            except NotDelivered as problem:
+            except AlertNotDelivered as problem:
                 if way not in self._told:
                     self._told.add(way)
                     self._fail(
-                        f"The {way} for notifications failed: {clip(inert(str(problem)), REASON_CELLS)}"
+                        f"The {way} for notifications failed: {clip(sanitize(str(problem)), REASON_CELLS)}"
                     )
 
 
 async def run_command(
     command: Sequence[str], body: bytes, environ: Mapping[str, str], timeout_s: float = COMMAND_TIMEOUT_S
 ) -> None:
-    """Run a program, without a shell, with the JSON on its standard input. Raises NotDelivered.
+    """Run a program, without a shell, with the JSON on its standard input. Raises AlertNotDelivered.
 
     Its output is discarded; after the timeout it is killed together with its children.
     """
@@ -159,22 +161,22 @@ async def run_command(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise NotDelivered(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
+        raise AlertNotDelivered(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
     try:
         await asyncio.wait_for(process.communicate(body + b"\n"), timeout_s)
     except TimeoutError:
-        raise NotDelivered(f"{command[0]} had not ended after {timeout_s:g} s") from None
+        raise AlertNotDelivered(f"{command[0]} had not ended after {timeout_s:g} s") from None
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
-        raise NotDelivered(f"{command[0]} ended with exit code {process.returncode}")
+        raise AlertNotDelivered(f"{command[0]} ended with exit code {process.returncode}")
 
 
 async def post(url: str, body: bytes, pause_s: float) -> None:
-    """POST the JSON; retry once after a network or server error. Raises NotDelivered, without the URL.
+    """POST the JSON; retry once after a network or server error. Raises AlertNotDelivered, without the URL.
 
     Does not follow redirects.
     """
@@ -199,4 +201,4 @@ async def post(url: str, body: bytes, pause_s: float) -> None:
         problem = f"HTTP {answer.status_code}"
         if answer.status_code < SERVER_ERROR:
             break
-    raise NotDelivered(problem)
+    raise AlertNotDelivered(problem)

@@ -14,10 +14,10 @@ from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, over_s
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, count, duration, money, number, significant
 
-MOST_COMPARED = 8
+MAX_COMPARED_RUNS = 8
 """Limited by the number of distinguishable line colors."""
 
 State = Literal["waiting", "reading", "read", "gone", "failed"]
@@ -79,7 +79,7 @@ class ComparisonRow:
 
 def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
     """Return the runs' names, with the id added where two share a name. Sanitized."""
-    names = [inert(one.job.name or one.job.id) for one in runs]
+    names = [sanitize(one.job.name or one.job.id) for one in runs]
     return tuple(
         f"{name} {one.job.id}" if names.count(name) > 1 and name != one.job.id else name
         for name, one in zip(names, runs, strict=True)
@@ -337,7 +337,7 @@ def _status(value: Value) -> str:
 
 
 def _text(value: Value) -> str:
-    return inert(str(value))
+    return sanitize(str(value))
 
 
 def _count(value: Value) -> str:

@@ -57,21 +57,21 @@ _ROUTES = tuple(
 )
 
 
-def asked_for_by(path: str) -> str:
+def resource_label(path: str) -> str:
     """Return what a request to this path fetches; empty if no screen polls that route."""
     return next((what for pattern, what in _ROUTES if pattern.fullmatch(path)), "")
 
 
 _UNAUTHORISED = frozenset({401, 403})
 _NOT_NOW = frozenset({408, 429})
-CALM_S = 3.0
+ROUTE_GRACE_S = 3.0
 """Report a single failing route only after this delay: most such failures clear up sooner."""
 FORGOTTEN_S = 30.0
 """A route not requested for this long is no longer needed."""
-MOST_TROUBLES = 50
+MAX_FAILING_ROUTES = 50
 
 
-class Link(StrEnum):
+class ConnectionState(StrEnum):
     CONNECTING = "connecting"
     LIVE = "live"
     RETRYING = "retrying"
@@ -80,7 +80,7 @@ class Link(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class StaleResource:
     """Data that the server keeps refusing to a feed, although it responds.
 
     ``what`` is its display name ("the log"); it has been refused ``since`` that time, for ``reason``.
@@ -92,19 +92,19 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """A route (``path``) failing ``since`` a time, most recently ``at``, with a retry at ``again_at``."""
+class FailingRoute:
+    """A route (``path``) failing ``since`` a time, most recently ``at``, with a retry at ``retries_at``."""
 
     path: str
     since: datetime
     at: datetime
-    again_at: datetime
+    retries_at: datetime
     reason: str
 
     @property
     def what(self) -> str:
         """Display name of the data this route serves; may be empty."""
-        return asked_for_by(self.path)
+        return resource_label(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,53 +113,56 @@ class Connection:
 
     ``answered_at`` is the time of the last successful response, ``failing_since`` of the first failure
     after it, ``retry_at`` of the next attempt, ``reason`` the error in the server's or the system's
-    words. ``refusals`` are what feeds cannot get from a server that responds, so the screen shows stale
-    data. ``troubles`` are routes that fail while others succeed; they may recover. The link is lost only
-    if no route has been answered since ``unanswered_since``.
+    words. ``stale_resources`` are what feeds cannot get from a server that responds, so the screen shows
+    stale data. ``failing_routes`` are routes that fail while others succeed; they may recover. The link is
+    lost only if no route has been answered since ``waiting_since``.
     """
 
-    link: Link = Link.CONNECTING
+    link: ConnectionState = ConnectionState.CONNECTING
     answered_at: datetime | None = None
     failing_since: datetime | None = None
     retry_at: datetime | None = None
     reason: str = ""
-    refusals: tuple[Refusal, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-    unanswered_since: datetime | None = None
+    stale_resources: tuple[StaleResource, ...] = ()
+    failing_routes: tuple[FailingRoute, ...] = ()
+    waiting_since: datetime | None = None
 
     @property
-    def stale(self) -> tuple[Refusal, ...]:
+    def stale(self) -> tuple[StaleResource, ...]:
         """Resources not refreshed although the server responds: refused, or failing for a while."""
-        found = {one.what: one for one in self.refusals}
-        for one in self.troubles:
-            if one.what and (one.at - one.since).total_seconds() >= CALM_S:
-                found.setdefault(one.what, Refusal(one.what, one.reason, one.since))
+        found = {one.what: one for one in self.stale_resources}
+        for one in self.failing_routes:
+            if one.what and (one.at - one.since).total_seconds() >= ROUTE_GRACE_S:
+                found.setdefault(one.what, StaleResource(one.what, one.reason, one.since))
         return tuple(found.values())
 
     def seen_by(self, shown: AbstractSet[str]) -> Connection:
         """Return a copy limited to the stale data that a screen shows."""
-        refusals = tuple(one for one in self.refusals if one.what in shown)
-        troubles = tuple(one for one in self.troubles if one.what in shown)
-        if len(refusals) == len(self.refusals) and len(troubles) == len(self.troubles):
+        stale_resources = tuple(one for one in self.stale_resources if one.what in shown)
+        failing_routes = tuple(one for one in self.failing_routes if one.what in shown)
+        if len(stale_resources) == len(self.stale_resources) and len(failing_routes) == len(
+            self.failing_routes
+        ):
             return self
-        return replace(self, refusals=refusals, troubles=troubles)
+        return replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
 
-    def refused(self, refusal: Refusal) -> Connection:
+    def with_stale_resource(self, refusal: StaleResource) -> Connection:
         """Return a copy with this refusal added, keeping the time of its first occurrence."""
         kept = tuple(
-            replace(refusal, since=one.since) if one.what == refusal.what else one for one in self.refusals
+            replace(refusal, since=one.since) if one.what == refusal.what else one
+            for one in self.stale_resources
         )
-        known = any(one.what == refusal.what for one in self.refusals)
-        return replace(self, refusals=kept if known else (*kept, refusal))
+        known = any(one.what == refusal.what for one in self.stale_resources)
+        return replace(self, stale_resources=kept if known else (*kept, refusal))
 
-    def granted(self, what: str) -> Connection:
+    def with_fresh_resource(self, what: str) -> Connection:
         """Return a copy without the refusal of ``what``: it is available again or no longer wanted."""
-        return replace(self, refusals=tuple(one for one in self.refusals if one.what != what))
+        return replace(self, stale_resources=tuple(one for one in self.stale_resources if one.what != what))
 
-    def forgotten(self, what: str) -> Connection:
+    def without_resource(self, what: str) -> Connection:
         """Return a copy without any trace of ``what``, because nothing requests it anymore."""
-        troubles = tuple(one for one in self.troubles if one.what != what)
-        return replace(self.granted(what), troubles=troubles)
+        failing_routes = tuple(one for one in self.failing_routes if one.what != what)
+        return replace(self.with_fresh_resource(what), failing_routes=failing_routes)
 
     def after(self, event: RequestEvent) -> Connection:
         match event.kind:
@@ -167,56 +170,66 @@ class Connection:
                 return self._live(event, event.at)
             case "waiting":
                 retry_at = event.at + timedelta(seconds=event.delay_s)
-                return self._failing(event, Link.RETRYING, retry_at)
+                return self._failing(event, ConnectionState.RETRYING, retry_at)
             case "failed":
                 return self._after_failure(event)
             case _:
                 return self
 
     def _after_failure(self, event: RequestEvent) -> Connection:
-        if event.status == 403 and self.link is Link.LIVE:
+        if event.status == 403 and self.link is ConnectionState.LIVE:
             return self  # This key may not use one route; the others work.
         if event.status in _UNAUTHORISED:
-            return self._failing(event, Link.UNAUTHORISED)
+            return self._failing(event, ConnectionState.UNAUTHORISED)
         if event.status is not None and 400 <= event.status < 500 and event.status not in _NOT_NOW:
             # The server responds, but the displayed data is not newer.
             return self._live(event, self.answered_at)
-        return self._failing(event, Link.LOST)
+        return self._failing(event, ConnectionState.LOST)
 
     def _live(self, event: RequestEvent, answered_at: datetime | None) -> Connection:
-        troubles = tuple(one for one in self._lasting(event.at) if one.path != event.path)
-        return Connection(Link.LIVE, answered_at=answered_at, refusals=self.refusals, troubles=troubles)
+        failing_routes = tuple(one for one in self._lasting(event.at) if one.path != event.path)
+        return Connection(
+            ConnectionState.LIVE,
+            answered_at=answered_at,
+            stale_resources=self.stale_resources,
+            failing_routes=failing_routes,
+        )
 
-    def _failing(self, event: RequestEvent, link: Link, retry_at: datetime | None = None) -> Connection:
+    def _failing(
+        self, event: RequestEvent, link: ConnectionState, retry_at: datetime | None = None
+    ) -> Connection:
         before = [one for one in self._lasting(event.at) if one.path != event.path]
-        since = next((one.since for one in self.troubles if one.path == event.path), event.at)
-        again_at = retry_at or event.at
-        trouble = Trouble(event.path, since, event.at, again_at, event.reason)
+        since = next((one.since for one in self.failing_routes if one.path == event.path), event.at)
+        retries_at = retry_at or event.at
+        trouble = FailingRoute(event.path, since, event.at, retries_at, event.reason)
         failing = replace(
             self,
-            troubles=(*before, trouble)[-MOST_TROUBLES:],
-            unanswered_since=self.unanswered_since or event.at,
+            failing_routes=(*before, trouble)[-MAX_FAILING_ROUTES:],
+            waiting_since=self.waiting_since or event.at,
         )
-        if self.link is Link.LIVE and not failing._is_whole(trouble, event):
+        if self.link is ConnectionState.LIVE and not failing._is_whole(trouble, event):
             return failing
-        if self.link is Link.LOST and link is Link.RETRYING:
-            link = Link.LOST  # Another round of attempts is no news.
-        first = self.failing_since or failing.unanswered_since
+        if self.link is ConnectionState.LOST and link is ConnectionState.RETRYING:
+            link = ConnectionState.LOST  # Another round of attempts is no news.
+        first = self.failing_since or failing.waiting_since
         return replace(failing, link=link, failing_since=first, retry_at=retry_at, reason=event.reason)
 
-    def _is_whole(self, trouble: Trouble, event: RequestEvent) -> bool:
+    def _is_whole(self, trouble: FailingRoute, event: RequestEvent) -> bool:
         """Return True if the whole server appears to be failing, not just this route."""
         if self.answered_at is not None and trouble.since < self.answered_at:
             return False  # Other routes have been answered since.
         if event.status is None and event.attempt > 1:
             return True  # The server is unreachable.
         may_be_a_blip = event.status is None or event.status >= 500 or event.status in _NOT_NOW
-        if not may_be_a_blip or (trouble.at - trouble.since).total_seconds() >= CALM_S:
+        if not may_be_a_blip or (trouble.at - trouble.since).total_seconds() >= ROUTE_GRACE_S:
             return True
-        first = self.unanswered_since
+        first = self.waiting_since
         return any(
-            one.path != trouble.path and first is not None and one.since >= first for one in self.troubles
+            one.path != trouble.path and first is not None and one.since >= first
+            for one in self.failing_routes
         )
 
-    def _lasting(self, now: datetime) -> tuple[Trouble, ...]:
-        return tuple(one for one in self.troubles if (now - one.again_at).total_seconds() < FORGOTTEN_S)
+    def _lasting(self, now: datetime) -> tuple[FailingRoute, ...]:
+        return tuple(
+            one for one in self.failing_routes if (now - one.retries_at).total_seconds() < FORGOTTEN_S
+        )

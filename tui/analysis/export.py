@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tui.analysis.series import Series
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 Value = str | int | float | bool | datetime | None
 
@@ -35,7 +35,7 @@ class ExportTable:
     rows: tuple[tuple[Value, ...], ...]
 
 
-def harmless(text: str) -> str:
+def without_formula(text: str) -> str:
     """Escape text so that a spreadsheet shows it instead of running it."""
     return (
         f"'{text}" if text[:1] and (text[0] in FORMULA_SIGNS or text.lstrip()[:1] in tuple("=+-@")) else text
@@ -66,7 +66,7 @@ def _csv_cell(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return iso_time(value)
-    return harmless(inert(value)) if isinstance(value, str) else str(value)
+    return without_formula(sanitize(value)) if isinstance(value, str) else str(value)
 
 
 def _json_cell(value: Value) -> str | int | float | bool | None:

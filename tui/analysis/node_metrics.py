@@ -19,7 +19,7 @@ Reduction = Literal["extremes", "mean"]
 """The reduction of excess samples: the lowest and highest, for charts; or the mean, for health checks."""
 
 
-def as_far_apart(points: Sequence[Point], step_s: float, reduction: Reduction) -> Sequence[Point]:
+def resample(points: Sequence[Point], step_s: float, reduction: Reduction) -> Sequence[Point]:
     """Return the points (in time order) reduced to at most one per step on average; unchanged if sparser.
 
     Each part of two steps is reduced to its extremes or to its mean. Parts are aligned to a fixed grid,
@@ -131,7 +131,7 @@ class MetricsFold:
 
     A node whose samples did not change is the same object in the next snapshot; a node that disappeared
     keeps its history but has no current values. Samples denser than ``step_s`` are reduced to the
-    requested density (``as_far_apart``).
+    requested density (``resample``).
     """
 
     def __init__(
@@ -214,7 +214,7 @@ def mean_known(values: Iterable[float | None]) -> float | None:
 def _points(samples: Iterable[MetricSample], *, step_s: float, reduction: Reduction) -> Sequence[Point]:
     points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
     points.sort(key=_time_of)  # The sort is stable: the last value for a repeated time wins.
-    return as_far_apart(points, step_s, reduction)
+    return resample(points, step_s, reduction)
 
 
 def _time_of(point: tuple[float, float | None]) -> float:

@@ -56,7 +56,7 @@ class Shaper:
         self._held[key] = (series, smoothing, log, shaped)
         return shaped
 
-    def forget_all_but(self, series: Sequence[Series]) -> None:
+    def keep_only(self, series: Sequence[Series]) -> None:
         if self._held:
             kept = {id(one) for one in series}
             self._held = {key: held for key, held in self._held.items() if key // 2 in kept}

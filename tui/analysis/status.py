@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from api_client.models.jobs import JobStatus, short_status
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 Tone = Literal["running", "starting", "waiting", "good", "bad", "muted", "caution", "unknown"]
 """The meaning of a status; the theme has a color for each."""
@@ -45,5 +45,5 @@ def status_view(status: str) -> StatusView:
     known = _VIEWS.get(status)
     if known is not None:
         return known
-    word = inert(short_status(status)).replace("-", " ").strip()
+    word = sanitize(short_status(status)).replace("-", " ").strip()
     return StatusView(word or "unknown", "?", "unknown", _FINISHED, status)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from api_client.models import CheckpointFile, TrainingJob
 from api_client.transfers.records import FileProgress, FileState
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count, duration, percent
 
 
@@ -49,7 +49,7 @@ STALLED = "stalled"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DownloadRequest:
     """A user's request to download data of a job.
 
     Either the ``archive`` of its source code, or ``checkpoints``; with ``files`` only those of their
@@ -65,17 +65,17 @@ class Wanted:
     @property
     def title(self) -> str:
         """Display name, sanitized."""
-        name = inert(self.job.name or self.job.id)
+        name = sanitize(self.job.name or self.job.id)
         if self.archive:
             return f"source of {name}"
         if len(self.files) == 1:
-            return inert(
+            return sanitize(
                 self.files[0].relative_file_name.rpartition("/")[2] or self.files[0].relative_file_name
             )
         if self.files:
             return f"{count(len(self.files))} files of {name}"
         if len(self.checkpoints) == 1:
-            return f"{inert(self.checkpoints[0])} of {name}"
+            return f"{sanitize(self.checkpoints[0])} of {name}"
         return f"{count(len(self.checkpoints))} checkpoints of {name}"
 
 
@@ -107,7 +107,7 @@ class Transfer:
         return min(1.0, self.done_bytes / self.size_bytes) if self.size_bytes else None
 
     @property
-    def is_under_way(self) -> bool:
+    def is_running_or_queued(self) -> bool:
         return self.state not in ENDED
 
 
@@ -117,7 +117,7 @@ class Transfers:
 
     @property
     def under_way(self) -> tuple[Transfer, ...]:
-        return tuple(item for item in self.items if item.is_under_way)
+        return tuple(item for item in self.items if item.is_running_or_queued)
 
     def indicator(self) -> str:
         """The footer text while downloads are active: ``↓ 2 files 43 % 112 MiB/s``; otherwise empty."""
@@ -137,21 +137,21 @@ class Transfers:
         if any(item.stalled_s for item in going):
             parts.append(STALLED)
         elif speed:
-            parts.append(speed_words(speed))
+            parts.append(speed_text(speed))
         return " ".join(parts)
 
 
-def files_words(number: int) -> str:
+def files_text(number: int) -> str:
     """Return ``1 file``, ``1,204 files``."""
     return f"{count(number)} file{'' if number == 1 else 's'}"
 
 
-def speed_words(bytes_per_s: float | None) -> str:
+def speed_text(bytes_per_s: float | None) -> str:
     """Return ``112 MiB/s``; a dash while unknown."""
     return f"{bytes_iec(bytes_per_s)}/s" if bytes_per_s else "–"
 
 
-def outcome_words(item: Transfer) -> str:
+def outcome_text(item: Transfer) -> str:
     """Describe the outcome of an ended download, and the possible next step."""
     if item.state is TransferState.CANCELLED:
         return f"{item.title}: stopped. What has arrived is kept; t on the list of downloads (T) goes on."
@@ -160,8 +160,8 @@ def outcome_words(item: Transfer) -> str:
         return f"{item.title} is not complete{why}. t on the list of downloads (T) goes on."
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
     kept = f", {count(skipped)} were there already" if skipped else ""
-    size = f"{bytes_iec(item.size_bytes)}, {files_words(len(item.files))}{kept}"
-    return f"{item.title} is in {inert(item.folder)}: {size}."
+    size = f"{bytes_iec(item.size_bytes)}, {files_text(len(item.files))}{kept}"
+    return f"{item.title} is in {sanitize(item.folder)}: {size}."
 
 
 def time_left(item: Transfer) -> str:

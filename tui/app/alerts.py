@@ -16,22 +16,22 @@ from textual.reactive import var
 from textual.screen import Screen
 
 from tui.actions.keymap import key_for
-from tui.alerts.alert import Alert, AlertBook, fleet_title, run_title
+from tui.alerts.alert import Alert, AlertTracker, fleet_title, run_title
 from tui.alerts.delivery import (
     RESTORE_TITLE,
     SAVE_TITLE,
-    Outside,
-    OutsideWays,
+    AlertDelivery,
+    DeliveryTargets,
     notification_sequence,
     osc_kind,
     title_sequence,
 )
-from tui.analysis.fleet.snapshot import JobRow, silenced
+from tui.analysis.fleet.snapshot import JobRow, without_snoozed
 from tui.analysis.run.finding import SEVERITIES
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.kinds import is_job_screen
-from tui.screens.messages import FleetJudged, RunJudged, SnoozeRequested
+from tui.screens.messages import FleetChecked, RunChecked, SnoozeRequested
 from tui.screens.welcome import WelcomeChoice
 from tui.settings.loading import Loaded
 from tui.settings.model import NotificationSettings
@@ -40,18 +40,18 @@ from tui.text.units import duration
 TOAST_S = 12.0
 AWAY_AFTER_S = 180.0
 """Idle time after which the user counts as away, for terminals that do not report their focus."""
-SNOOZE_LOOK_S = 10.0
+SNOOZE_CHECK_S = 10.0
 _TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "info": "information"}
 
 
-class AlertKeeper(App[WelcomeChoice]):
+class AlertsMixin(App[WelcomeChoice]):
     """App mixin that collects findings and reports new ones; the app sets ``_settings``."""
 
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
     _settings: Loaded
     _keys: Mapping[str, str] = {}
-    _book: AlertBook | None = None
-    _ways: OutsideWays | None = None
+    _book: AlertTracker | None = None
+    _alert_delivery: AlertDelivery | None = None
     _title_shown = ""
     _looked: Mapping[int, JobRow] = MappingProxyType({})
     _knows_focus = False
@@ -62,27 +62,29 @@ class AlertKeeper(App[WelcomeChoice]):
         return self._settings.configuration.notifications
 
     @property
-    def alert_book(self) -> AlertBook:
+    def alert_tracker(self) -> AlertTracker:
         """The record of alerts that were reported before."""
         if self._book is None:
-            self._book = AlertBook(_now())
+            self._book = AlertTracker(_now())
         return self._book
 
     def on_mount(self) -> None:
         """Start the record of alerts, so that existing findings are not reported as new."""
         self._used_at = time.monotonic()
-        _ = self.alert_book
+        _ = self.alert_tracker
         wanted = self._wanted
         if wanted.command or wanted.webhook:
-            self._ways = OutsideWays(
-                Outside(tuple(wanted.command), wanted.webhook), self._tell_failure, os.environ
+            self._alert_delivery = AlertDelivery(
+                DeliveryTargets(tuple(wanted.command), wanted.webhook),
+                self._report_delivery_failure,
+                os.environ,
             )
             self.run_worker(
-                self._ways.run(), name="notifications outside", group="alerts", exit_on_error=False
+                self._alert_delivery.run(), name="notifications outside", group="alerts", exit_on_error=False
             )
         if wanted.title:
             self.write_to_terminal(SAVE_TITLE)
-        self.set_interval(SNOOZE_LOOK_S, self._look_at_snoozes)
+        self.set_interval(SNOOZE_CHECK_S, self._check_snoozes)
 
     async def on_unmount(self) -> None:
         if self._title_shown:
@@ -97,7 +99,7 @@ class AlertKeeper(App[WelcomeChoice]):
         await super().on_event(event)
 
     @property
-    def is_left_alone(self) -> bool:
+    def is_unattended(self) -> bool:
         """True if the terminal has no focus, or, if it never reports focus, after a while without input."""
         if self._knows_focus:
             return not self.app_focus
@@ -111,18 +113,18 @@ class AlertKeeper(App[WelcomeChoice]):
 
     # New findings
 
-    @on(RunJudged)
-    def _take_run(self, message: RunJudged) -> None:
+    @on(RunChecked)
+    def _take_run(self, message: RunChecked) -> None:
         run = message.run
         if message.settled or run.job.is_finished:
-            self._tell(self.alert_book.look(run.job, run.findings, _now(), source="run"))
+            self._tell(self.alert_tracker.update(run.job, run.findings, _now(), source="run"))
         front = self._front
         if is_job_screen(front) and front.job.id == run.job.id:
             awake = [found for found in run.findings if (run.job.id, found.key) not in self.snoozed]
             self._show_title(run_title(run, awake))
 
-    @on(FleetJudged)
-    def _take_fleet(self, message: FleetJudged) -> None:
+    @on(FleetChecked)
+    def _take_fleet(self, message: FleetChecked) -> None:
         watched = {screen.job.id for screen in self.screen_stack if is_job_screen(screen)}
         looked, self._looked = self._looked, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
@@ -131,10 +133,10 @@ class AlertKeeper(App[WelcomeChoice]):
                 continue
             if row.id not in watched:  # the job's own screen knows more, and sooner
                 source = "glance" if row.judged else "list"  # a listed job has not been inspected yet
-                self._tell(self.alert_book.look(row.job, row.findings, _now(), source=source))
+                self._tell(self.alert_tracker.update(row.job, row.findings, _now(), source=source))
         if isinstance(self._front, HomeScreen):
             rows = message.fleet.jobs
-            awake = [silenced(row, self.snoozed) for row in rows] if self.snoozed else rows
+            awake = [without_snoozed(row, self.snoozed) for row in rows] if self.snoozed else rows
             self._show_title(fleet_title(awake))
 
     @property
@@ -152,27 +154,27 @@ class AlertKeeper(App[WelcomeChoice]):
     def _tell(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
             if self._is_wanted(alert):
-                self.tell_alert(alert)
+                self.send_alert(alert)
 
     def _is_wanted(self, alert: Alert) -> bool:
         if alert.event == "job-ended":
             return self._wanted.job_end
         return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._wanted.min_severity)
 
-    def tell_alert(self, alert: Alert) -> None:
+    def send_alert(self, alert: Alert) -> None:
         """Report an alert in every way that the settings enable."""
         wanted = self._wanted
         if wanted.toast:
             self.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
-        if self.is_left_alone or not wanted.only_when_unfocused:
+        if self.is_unattended or not wanted.only_when_unfocused:
             if wanted.bell:
                 self.bell()
             kind = osc_kind(wanted.osc, os.environ)
             self.write_to_terminal(notification_sequence(kind, alert.title, alert.text, os.environ))
-        if self._ways is not None:
-            self._ways.send(alert)
+        if self._alert_delivery is not None:
+            self._alert_delivery.send(alert)
 
-    def _tell_failure(self, words: str) -> None:
+    def _report_delivery_failure(self, words: str) -> None:
         self.notify(f"{words}\nThis is told once.", severity="warning", timeout=TOAST_S)
 
     # Snoozing
@@ -181,18 +183,18 @@ class AlertKeeper(App[WelcomeChoice]):
     def _snooze(self, message: SnoozeRequested) -> None:
         job, keys = message.job, [found.key for found in message.findings]
         if all((job.id, key) in self.snoozed for key in keys):
-            self.alert_book.wake(job.id, keys)
+            self.alert_tracker.wake(job.id, keys)
             self.notify("Awake again: what is wrong with this job is told.")
         else:
             length = timedelta(minutes=self._wanted.snooze_minutes)
-            self.alert_book.snooze(job.id, keys, _now() + length)
+            self.alert_tracker.snooze(job.id, keys, _now() + length)
             what = "1 finding" if len(keys) == 1 else f"{len(keys)} findings"
             key = key_for("home.snooze", self._keys)
             self.notify(f"{what} snoozed for {duration(length.total_seconds())}; {key} wakes them.")
-        self._look_at_snoozes()
+        self._check_snoozes()
 
-    def _look_at_snoozes(self) -> None:
-        self.snoozed = self.alert_book.snoozed(_now())
+    def _check_snoozes(self) -> None:
+        self.snoozed = self.alert_tracker.snoozed(_now())
 
     def watch_snoozed(self, snoozed: frozenset[tuple[str, str]]) -> None:
         for screen in self.screen_stack:

@@ -15,8 +15,8 @@ from textual.reactive import var
 from api_client.files import why_not_written
 from tui.actions import Scope
 from tui.actions.keymap import key_for
-from tui.analysis.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
-from tui.app.history import Place
+from tui.analysis.transfers import DownloadRequest, Transfer, Transfers, TransferState, outcome_text
+from tui.app.history import HistoryEntry
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
 from tui.screens.confirm import ConfirmScreen
@@ -31,7 +31,7 @@ from tui.screens.messages import (
 )
 from tui.screens.welcome import WelcomeChoice
 from tui.system.saved_files import Outbox, delivered_as, packed, safe_name
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.status_footer import DownloadBadge
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from tui.feeds.downloads import DownloadsFeed
 
 
-class OutboxKeeper(App[WelcomeChoice]):
+class FileDeliveryMixin(App[WelcomeChoice]):
     """App mixin that delivers saved files to the browser; in a terminal it does nothing."""
 
     outbox: Outbox
     _leaving: dict[str, Path]
 
     @on(FilesSaved)
-    def _hand_over_saved(self, message: FilesSaved) -> None:
+    def _deliver_saved_files(self, message: FilesSaved) -> None:
         if not self.is_web:
             return
         if len(message.paths) == 1:
@@ -90,7 +90,7 @@ class OutboxKeeper(App[WelcomeChoice]):
 _TONES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
 
 
-class DownloadKeeper(OutboxKeeper):
+class DownloadsMixin(FileDeliveryMixin):
     """App mixin that asks for the folder of a download, starts it and reports its end.
 
     The app sets ``_session``.
@@ -103,7 +103,7 @@ class DownloadKeeper(OutboxKeeper):
 
     _downloads_feed: DownloadsFeed | None = None
 
-    def push_app_screen(self, screen: AppScreen, place: Place | None = None) -> None:
+    def push_app_screen(self, screen: AppScreen, place: HistoryEntry | None = None) -> None:
         """Push a screen after setting its shared state; add it to the history if ``place`` is given."""
         raise NotImplementedError
 
@@ -112,14 +112,14 @@ class DownloadKeeper(OutboxKeeper):
             if isinstance(screen, AppScreen) and screen.is_running:
                 screen.downloads = downloads
 
-    def _feed_of_downloads(self, session: Session) -> DownloadsFeed:
+    def _ensure_downloads_feed(self, session: Session) -> DownloadsFeed:
         if self._downloads_feed is None:
             from tui.feeds.downloads import DownloadsFeed
 
             feed = DownloadsFeed(
                 session,
                 publish=lambda found: self.post_message(DownloadsChanged(found)),
-                on_end=self._tell_end,
+                on_end=self._report_end,
             )
             self._downloads_feed = feed
             self.run_worker(feed.run(), name="download feed", group="downloads", exit_on_error=False)
@@ -129,7 +129,7 @@ class DownloadKeeper(OutboxKeeper):
     def _take_downloads(self, message: DownloadsChanged) -> None:
         self.downloads = message.downloads
 
-    def _tell_end(self, item: Transfer) -> None:
+    def _report_end(self, item: Transfer) -> None:
         severity = {TransferState.DONE: "information", TransferState.FAILED: "error"}.get(
             item.state, "warning"
         )
@@ -138,7 +138,7 @@ class DownloadKeeper(OutboxKeeper):
             self.notify(f"{item.title}: on its way to your browser.")
             self.deliver_all(files, Path(item.folder), item.title)
             return
-        self.notify(outcome_words(item), severity=severity, timeout=10)  # type: ignore[arg-type]
+        self.notify(outcome_text(item), severity=severity, timeout=10)  # type: ignore[arg-type]
 
     # Requests from screens
 
@@ -148,9 +148,9 @@ class DownloadKeeper(OutboxKeeper):
             self._download(self._session, message.wanted)
 
     @work(group="ask about a download")
-    async def _download(self, session: Session, wanted: Wanted) -> None:
+    async def _download(self, session: Session, wanted: DownloadRequest) -> None:
         if self.is_web:  # the folder would be on the server, so completed files go to the browser
-            feed = self._feed_of_downloads(session)
+            feed = self._ensure_downloads_feed(session)
             await self._plan_and_start(feed, feed.begin(wanted, self.outbox.folder()))
             return
         key = key_for("app.show_downloads", self._keys)
@@ -160,18 +160,20 @@ class DownloadKeeper(OutboxKeeper):
             " gone on with when the same is downloaded into the same folder."
         )
         from tui.feeds.downloads import proposed_folder
-        from tui.screens.downloads import WhereScreen
+        from tui.screens.downloads import DownloadFolderScreen
 
-        folder = await self.push_screen_wait(WhereScreen(wanted.title, about, proposed_folder(wanted)))
+        folder = await self.push_screen_wait(
+            DownloadFolderScreen(wanted.title, about, proposed_folder(wanted))
+        )
         if folder is None:
             return
-        feed = self._feed_of_downloads(session)
+        feed = self._ensure_downloads_feed(session)
         await self._plan_and_start(feed, feed.begin(wanted, folder))
 
     async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
         """Ask about conflicts, then queue the download."""
         from api_client.transfers import Existing
-        from tui.screens.downloads import ExistingScreen
+        from tui.screens.downloads import FileConflictScreen
 
         plan = await feed.plan(transfer_id)
         if plan is None:
@@ -188,7 +190,7 @@ class DownloadKeeper(OutboxKeeper):
         existing: Existing | None = None
         if plan.conflicts and not feed.answered(transfer_id):
             names = [str(_below(file.path, plan.folder)) for file in plan.conflicts]
-            choice = await self.push_screen_wait(ExistingScreen(str(plan.folder), names))
+            choice = await self.push_screen_wait(FileConflictScreen(str(plan.folder), names))
             if choice is None:
                 feed.drop(transfer_id)
                 return
@@ -232,7 +234,7 @@ class DownloadKeeper(OutboxKeeper):
     def _open_downloads(self) -> None:
         from tui.screens.downloads import DownloadsScreen
 
-        self.push_app_screen(DownloadsScreen(), Place(("downloads",), self._open_downloads))
+        self.push_app_screen(DownloadsScreen(), HistoryEntry(("downloads",), self._open_downloads))
 
     async def action_quit(self) -> None:
         """Quit; ask first if downloads are under way."""
@@ -263,4 +265,5 @@ def _refusals(plan: DownloadPlan) -> str:
     if not plan.refused:
         return ""
     first = plan.refused[0]
-    return f" {len(plan.refused):,} refused by name, the first: {inert(first.name)} ({inert(first.reason)})"
+    reason = f"{sanitize(first.name)} ({sanitize(first.reason)})"
+    return f" {len(plan.refused):,} refused by name, the first: {reason}"

@@ -58,7 +58,7 @@ class HintLine(WrappedText):
         self.post_message(self.Dismissed())
 
 
-MOST_TIMES_SHOWN = 4
+MAX_TIMES_SHOWN = 4
 """Number of starts after which a hint is no longer shown, even if its action was never used."""
 
 
@@ -93,10 +93,10 @@ def next_hint(scopes: Collection[Scope], gone: Collection[str]) -> Hint | None:
 
 
 HINT_MEMORY = "hints"
-LOOK_S = 1.0
+HINT_CHECK_S = 1.0
 
 
-class HintKeeper(App[WelcomeChoice]):
+class HintsMixin(App[WelcomeChoice]):
     """App mixin that shows hints about actions that the user has not used yet."""
 
     _hints: bool
@@ -108,7 +108,7 @@ class HintKeeper(App[WelcomeChoice]):
     def on_mount(self) -> None:
         """Poll for a suitable hint, because tabs and screens change; this costs next to nothing."""
         if self._hints:
-            self.set_interval(LOOK_S, self.show_hint)
+            self.set_interval(HINT_CHECK_S, self.show_hint)
 
     def show_hint(self) -> None:
         """Show the hint that suits the current screen, or none."""
@@ -146,14 +146,14 @@ class HintKeeper(App[WelcomeChoice]):
     def _gone(self) -> set[str]:
         """Return the names of the hints that were followed, or shown in enough earlier starts."""
         return {
-            one.name for one in HINTS if self._times(one.name) - (one.name in self._told) >= MOST_TIMES_SHOWN
+            one.name for one in HINTS if self._times(one.name) - (one.name in self._told) >= MAX_TIMES_SHOWN
         }
 
     def hint_done(self, name: str) -> None:
         """Mark a hint as followed, so that it is not shown again."""
         if self._hints and name in {one.name for one in HINTS} and name not in self._gone():
             times = {one.name: self._times(one.name) for one in HINTS}
-            self._put({**times, name: MOST_TIMES_SHOWN + 1})
+            self._put({**times, name: MAX_TIMES_SHOWN + 1})
             self.call_after_refresh(self.show_hint)
 
     # Followed hints

@@ -18,26 +18,26 @@ LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HistoryEntry:
     """An entry in the history: the key of a screen, and a function that shows it again."""
 
     key: tuple[str, ...]
     show: Callable[[], object] = field(compare=False, repr=False)
 
 
-class Trail:
+class NavigationHistory:
     """The visits with a current position; a new visit removes the entries ahead of it."""
 
     def __init__(self) -> None:
-        self._visits: list[Place] = []
+        self._visits: list[HistoryEntry] = []
         self._at = -1
 
     @property
-    def present(self) -> Place | None:
+    def present(self) -> HistoryEntry | None:
         """The current place; None before the first visit."""
         return self._visits[self._at] if self._visits else None
 
-    def visit(self, place: Place) -> None:
+    def visit(self, place: HistoryEntry) -> None:
         """Add a place and go to it; do nothing if it is the current one."""
         if place == self.present:
             return
@@ -45,7 +45,7 @@ class Trail:
         del self._visits[:-LONGEST]
         self._at = len(self._visits) - 1
 
-    def fall_back(self, place: Place) -> None:
+    def record_return(self, place: HistoryEntry) -> None:
         """Go back to a place after the screen above it was closed; add it if it was not visited before."""
         for at in range(self._at, -1, -1):
             if self._visits[at] == place:
@@ -53,7 +53,7 @@ class Trail:
                 return
         self.visit(place)
 
-    def step(self, by: int) -> Place | None:
+    def step(self, by: int) -> HistoryEntry | None:
         """Move by that many visits and return the place there; return None at either end."""
         at = self._at + by
         if not 0 <= at < len(self._visits):
@@ -65,36 +65,38 @@ class Trail:
 HOME = "home"
 
 
-class VisitKeeper(App[WelcomeChoice]):
+class HistoryMixin(App[WelcomeChoice]):
     """App mixin that goes back and forward through the history of screens."""
 
-    _trail: Trail
+    _navigation_history: NavigationHistory
     _keys: Mapping[str, str] = {}
-    _places: dict[Screen[Any], Place]
+    _places: dict[Screen[Any], HistoryEntry]
 
-    def begin_trail(self, first: Screen[None]) -> None:
+    def begin_history(self, first: Screen[None]) -> None:
         """Start a new history with the first screen, which stays below all others."""
-        self._trail = Trail()
+        self._navigation_history = NavigationHistory()
         self._places = {}
         if isinstance(first, AppScreen):
-            self._places[first] = Place((HOME,), lambda: None)
-            self._trail.visit(self._places[first])
+            self._places[first] = HistoryEntry((HOME,), lambda: None)
+            self._navigation_history.visit(self._places[first])
 
-    def note_visit(self, screen: AppScreen, place: Place | None) -> None:
+    def record_visit(self, screen: AppScreen, place: HistoryEntry | None) -> None:
         """Record a screen before it is shown; without a place it is not added to the history."""
-        if place is None or place != self._trail.present:  # otherwise the history has just moved there
-            self._catch_up()
+        if (
+            place is None or place != self._navigation_history.present
+        ):  # otherwise the history has just moved there
+            self._sync_history()
         if place is not None:
             self._places[screen] = place
-            self._trail.visit(place)
+            self._navigation_history.visit(place)
 
-    def _catch_up(self) -> None:
+    def _sync_history(self) -> None:
         """Update the current position, because screens may have been closed in other ways."""
         there = set(self.screen_stack)
         self._places = {screen: place for screen, place in self._places.items() if screen in there}
         for screen in reversed(self.screen_stack):
             if (place := self._places.get(screen)) is not None:
-                self._trail.fall_back(place)
+                self._navigation_history.record_return(place)
                 return
 
     # Actions
@@ -110,8 +112,8 @@ class VisitKeeper(App[WelcomeChoice]):
         await self._travel(1, "There is nothing further on; ")
 
     async def _travel(self, by: int, nowhere: str) -> None:
-        self._catch_up()
-        place = self._trail.step(by)
+        self._sync_history()
+        place = self._navigation_history.step(by)
         if place is None:
             self.notify(f"{nowhere}{key_for('screen.back', self._keys)} leaves a screen.")
             return

@@ -10,19 +10,19 @@ from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.analysis.fleet.batches import Batch, Verb, batch_of, name_of
 from tui.analysis.status import status_view
-from tui.app.downloads import DownloadKeeper
+from tui.app.downloads import DownloadsMixin
 from tui.readers.session import Session
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.kinds import is_job_screen
 from tui.screens.messages import BatchRequested, BookmarkRequested, RecreateJobRequested, StopJobRequested
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 READONLY_FLAG = "flag --readonly"
 FAILURE_SHOWN_S = 20.0
 
 
-class BatchKeeper(DownloadKeeper):
+class BatchMixin(DownloadsMixin):
     """App mixin that confirms an action on several jobs, runs it job by job, and reports the results."""
 
     _read_only_by: str
@@ -83,18 +83,18 @@ async def act(session: Session, verb: Verb, job: TrainingJob) -> None:
             await session.delete_job(job)
 
 
-NOT_DONE_S = 10.0
+NOT_DONE_TOAST_S = 10.0
 
 Change = Callable[[Session], Awaitable[TrainingJob]]
 
 
-class ChangeKeeper(BatchKeeper):
+class JobChangesMixin(BatchMixin):
     """App mixin that confirms a change of a job and reports its result."""
 
     @on(StopJobRequested)
     def _ask_to_stop(self, message: StopJobRequested) -> None:
         job = message.job
-        name = inert(job.name or job.id)
+        name = sanitize(job.name or job.id)
         if job.is_finished:
             self.notify(f"{name} is {status_view(job.current_status).word} already.")
             return
@@ -110,13 +110,13 @@ class ChangeKeeper(BatchKeeper):
     @on(RecreateJobRequested)
     def _ask_to_recreate(self, message: RecreateJobRequested) -> None:
         job = message.job
-        name = inert(job.name or job.id)
+        name = sanitize(job.name or job.id)
         self._ask(
             f"Run {name} ({job.id}) again?",
             "A new job with the same code and configuration starts, and uses the same hardware.",
             "Run it again",
             lambda session: session.recreate_job(job),
-            lambda made: f"{inert(made.name or name)} runs again as {made.id}.",
+            lambda made: f"{sanitize(made.name or name)} runs again as {made.id}.",
         )
 
     def _ask(
@@ -144,9 +144,9 @@ class ChangeKeeper(BatchKeeper):
         try:
             job = await act(self._session)
         except RequestError as error:
-            text = inert(str(error))
+            text = sanitize(str(error))
             title = "Perhaps not done" if error.may_have_happened else "Not done"
-            self.notify(text, title=title, severity="error", timeout=NOT_DONE_S, markup=False)
+            self.notify(text, title=title, severity="error", timeout=NOT_DONE_TOAST_S, markup=False)
             return
         self.notify(done(job))
         for screen in self.screen_stack:

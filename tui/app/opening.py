@@ -18,10 +18,10 @@ from tui.actions import Scope
 from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.analysis.connection import Connection
 from tui.analysis.fleet.snapshot import FleetSnapshot
-from tui.analysis.run.finding import Finding
-from tui.app.downloads import DownloadKeeper
-from tui.app.history import Place, VisitKeeper
-from tui.app.job_commands import ChangeKeeper
+from tui.analysis.run.finding import HealthFinding
+from tui.app.downloads import DownloadsMixin
+from tui.app.history import HistoryEntry, HistoryMixin
+from tui.app.job_commands import JobChangesMixin
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
 from tui.screens.kinds import shows
@@ -41,28 +41,28 @@ from tui.screens.messages import (
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory
 from tui.system.saved_files import delivered_as
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from tui.feeds.comparison import RunMemory
+    from tui.feeds.comparison import RunCache
     from tui.screens.job.layout import JobLayout
 
 
-class InsightKeeper(DownloadKeeper):
+class ComparisonMixin(DownloadsMixin):
     """App mixin that opens the comparison and the capacity screen, and exports tables."""
 
     _settings: Loaded
-    _runs_read: RunMemory | None = None
+    _runs_read: RunCache | None = None
 
     @on(CompareJobsRequested)
     def _compare_jobs(self, message: CompareJobsRequested) -> None:
         if self._session is not None and len(message.jobs) > 1:
             self._show_comparison(self._session, message.jobs)
         elif self._session is not None and message.jobs:
-            self._compare_with_the_one_before(self._session, message.jobs[0])
+            self._compare_with_previous(self._session, message.jobs[0])
 
     @work(group="compare", exclusive=True)
-    async def _compare_with_the_one_before(self, session: Session, job: TrainingJob) -> None:
+    async def _compare_with_previous(self, session: Session, job: TrainingJob) -> None:
         from tui.feeds.comparison import job_before
 
         try:
@@ -76,11 +76,11 @@ class InsightKeeper(DownloadKeeper):
             self._show_comparison(session, (before, job))
 
     def _show_comparison(self, session: Session, jobs: Sequence[TrainingJob]) -> None:
-        from tui.feeds.comparison import ComparisonFeed, RunMemory
+        from tui.feeds.comparison import ComparisonFeed, RunCache
         from tui.screens.compare import CompareRunsScreen
 
         if self._runs_read is None:
-            self._runs_read = RunMemory()
+            self._runs_read = RunCache()
         wanted = self._settings.configuration
         feed_with = partial(
             ComparisonFeed,
@@ -90,7 +90,7 @@ class InsightKeeper(DownloadKeeper):
             patterns=wanted.progress_patterns,
             own_prices=wanted.prices,
         )
-        place = Place(
+        place = HistoryEntry(
             ("compare", *(job.id for job in jobs)), partial(self._show_comparison, session, tuple(jobs))
         )
         self.push_app_screen(CompareRunsScreen(jobs, feed_with), place)
@@ -102,7 +102,7 @@ class InsightKeeper(DownloadKeeper):
             from tui.screens.capacity import CapacityScreen
 
             screen = CapacityScreen(self._session.place, partial(CapacityFeed, self._session))
-            self.push_app_screen(screen, Place(("capacity",), self._show_capacity))
+            self.push_app_screen(screen, HistoryEntry(("capacity",), self._show_capacity))
 
     @on(ExportRequested)
     def _export(self, message: ExportRequested) -> None:
@@ -123,13 +123,13 @@ class InsightKeeper(DownloadKeeper):
 
 
 JOB_MEMORY = "job"
-KNOWN_FOR = timedelta(minutes=2)
+FINDINGS_MAX_AGE = timedelta(minutes=2)
 """Maximum age of Home's findings to pass to a job screen; Home polls less often while it is hidden."""
-FIND_AGAIN_S = 5.0
+FIND_RETRY_S = 5.0
 """Delay between attempts to find the requested job while the server is unreachable."""
 
 
-class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
+class ScreensMixin(JobChangesMixin, ComparisonMixin, HistoryMixin):
     """App mixin that opens screens on request."""
 
     _memory: Memory
@@ -140,12 +140,12 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
     connection: var[Connection] = var(Connection())
     snoozed: var[frozenset[tuple[str, str]]]
 
-    def push_app_screen(self, screen: AppScreen, place: Place | None = None) -> None:
+    def push_app_screen(self, screen: AppScreen, place: HistoryEntry | None = None) -> None:
         """Push a screen after setting its shared state; add it to the history if ``place`` is given."""
         screen.connection, screen.downloads = self.connection, self.downloads
         screen.snoozed = self.snoozed
         screen.change_keys(self._keys)
-        self.note_visit(screen, place)
+        self.record_visit(screen, place)
         self.push_screen(screen)
 
     @on(OpenCacheRequested)
@@ -159,7 +159,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
 
             screen = CacheScreen(name, partial(CacheFeed, self._session, project_id))
             self.push_app_screen(
-                screen, Place(("cache", project_id), partial(self._show_cache, project_id, name))
+                screen, HistoryEntry(("cache", project_id), partial(self._show_cache, project_id, name))
             )
 
     @on(OpenCheckpointRequested)
@@ -175,7 +175,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
                 job, checkpoint, partial(CheckpointFilesFeed, self._session, job, checkpoint)
             )
             again = partial(self._show_checkpoint, job, checkpoint)
-            self.push_app_screen(screen, Place(("files", job.id, checkpoint.checkpoint_id), again))
+            self.push_app_screen(screen, HistoryEntry(("files", job.id, checkpoint.checkpoint_id), again))
 
     @on(CompareCheckpointsRequested)
     def _compare_checkpoints(self, message: CompareCheckpointsRequested) -> None:
@@ -188,7 +188,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
 
             screen = CompareScreen(left, right, partial(list_files, self._session, job))
             again = partial(self._show_checkpoints, job, left, right)
-            self.push_app_screen(screen, Place(("checkpoints", job.id, left.name, right.name), again))
+            self.push_app_screen(screen, HistoryEntry(("checkpoints", job.id, left.name, right.name), again))
 
     @on(OpenJobRequested)
     def _open_job(self, message: OpenJobRequested) -> None:
@@ -198,10 +198,10 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
         if self._session is not None:
             from tui.feeds.run import RunFeed
             from tui.screens.job.layout import JobLayout
-            from tui.screens.job.log_bar import LogWays
+            from tui.screens.job.log_bar import LogDisplayOptions
             from tui.screens.job.screen import JobScreen
 
-            wanted, ways = self._settings.configuration, self._settings.configuration.logs
+            wanted, display_options = self._settings.configuration, self._settings.configuration.logs
             feed_with = partial(
                 RunFeed,
                 self._session,
@@ -213,24 +213,24 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
                 metrics_interval_s=wanted.refresh.metrics_s,
                 checkpoints_interval_s=wanted.refresh.checkpoints_s,
             )
-            log = LogWays(
-                time=ways.time,
-                wrap=ways.wrap,
-                min_level=ways.min_level,
-                collapse_progress=ways.collapse_progress,
-                fold_tracebacks=ways.fold_tracebacks,
-                max_lines=ways.max_lines_in_memory,
+            log = LogDisplayOptions(
+                time=display_options.time,
+                wrap=display_options.wrap,
+                min_level=display_options.min_level,
+                collapse_progress=display_options.collapse_progress,
+                fold_tracebacks=display_options.fold_tracebacks,
+                max_lines=display_options.max_lines_in_memory,
             )
             settled = frozenset(name for name in asdict(log) if self._settings.is_given(f"logs.{name}"))
             layout = JobLayout(log=log).recalled(self._memory.table(JOB_MEMORY), settled)
             tab, self._tab = self._tab, None  # requested once; afterwards the remembered tab applies
             screen = JobScreen(job, feed_with, tab=tab, layout=layout, remember=self._remember_layout)
-            self.push_app_screen(screen, Place(("job", job.id), partial(self._show_job, job)))
+            self.push_app_screen(screen, HistoryEntry(("job", job.id), partial(self._show_job, job)))
 
-    def _known_findings(self, job: TrainingJob) -> tuple[Finding, ...]:
+    def _known_findings(self, job: TrainingJob) -> tuple[HealthFinding, ...]:
         """Return Home's findings for the job, if they are recent."""
         fleet = self._fleet
-        if fleet is None or datetime.now(UTC) - fleet.at > KNOWN_FOR:
+        if fleet is None or datetime.now(UTC) - fleet.at > FINDINGS_MAX_AGE:
             return ()
         return next((row.findings for row in fleet.jobs if row.id == job.id), ())
 
@@ -245,9 +245,9 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
             try:
                 self._show_job(await self._session.find_job(job_id))
             except NotFound:
-                self.notify(f"There is no job {inert(job_id)} on {self._session.place}.", severity="error")
+                self.notify(f"There is no job {sanitize(job_id)} on {self._session.place}.", severity="error")
             except RequestError:
-                await self._session.clock.sleep(FIND_AGAIN_S)
+                await self._session.clock.sleep(FIND_RETRY_S)
                 continue
             return
 
@@ -271,9 +271,9 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
         if self._may_change() and self._session is not None:
             from tui.feeds.deployment import DeployFeed
             from tui.screens.deploy.screen import DeployScreen
-            from tui.wizard.given import Given
+            from tui.wizard.given import Prefilled
 
-            given = Given(
+            given = Prefilled(
                 job_id=message.job.id if message.job is not None else None,
                 checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
             )

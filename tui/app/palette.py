@@ -29,22 +29,22 @@ from tui.screens.messages import OpenCheckpointRequested, OpenJobRequested, Open
 from tui.screens.welcome import WelcomeChoice
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 
 if TYPE_CHECKING:
     from tui.screens.job.screen import JobScreen
 
-OBJECTS_AT_ONCE = 200
+ITEMS_BETWEEN_YIELDS = 200
 """Number of names to match before yielding to other tasks: takes some milliseconds."""
-SHORTEST_ID_PART = 3
+MIN_ID_PREFIX = 3
 """Minimum length of a query to match in ids; shorter ones match too many."""
 BELOW_ACTIONS = 0.999
 """Score factor that ranks an equally good action first."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Object:
+class _PaletteItem:
     kind: str
     name: str
     about: str
@@ -52,18 +52,18 @@ class _Object:
     id: str = ""
 
 
-class LiveObjects(Provider):
+class PaletteProvider(Provider):
     """Finds server objects known to the dashboard."""
 
     async def search(self, query: str) -> Hits:
         """Yield objects that match ``query`` in their name fuzzily, or in their id exactly."""
         matcher = self.matcher(query)
         for number, found in enumerate(self._objects()):
-            if number % OBJECTS_AT_ONCE == OBJECTS_AT_ONCE - 1:
+            if number % ITEMS_BETWEEN_YIELDS == ITEMS_BETWEEN_YIELDS - 1:
                 await asyncio.sleep(0)
             title = f"{found.kind} {found.name}"
             score, offsets = matcher.fuzzy_search.match(query, title)
-            if len(query) >= SHORTEST_ID_PART and query.lower() in found.id.lower():
+            if len(query) >= MIN_ID_PREFIX and query.lower() in found.id.lower():
                 score = max(score, matcher.fuzzy_search.match(query, found.id)[0])
             if not score:
                 continue
@@ -77,7 +77,7 @@ class LiveObjects(Provider):
     def _send(self, wish: Message) -> None:
         self.app.post_message(wish)
 
-    def _objects(self) -> Iterator[_Object]:
+    def _objects(self) -> Iterator[_PaletteItem]:
         for screen in reversed(self.app.screen_stack):
             if is_job_screen(screen) and screen.snapshot is not None:
                 yield from _checkpoints(screen)
@@ -87,24 +87,24 @@ class LiveObjects(Provider):
                     about = f"{project.jobs} jobs, {project.running} running"
                     if project.team:
                         about = f"{project.team} · {about}"
-                    yield _Object(
+                    yield _PaletteItem(
                         "project", project.name, about, OpenProjectRequested(project.id), project.id
                     )
                 for row in screen.snapshot.jobs:
-                    about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {inert(row.id)}"
-                    yield _Object("job", row.name, about, OpenJobRequested(row.job), row.id)
+                    about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
+                    yield _PaletteItem("job", row.name, about, OpenJobRequested(row.job), row.id)
 
 
-def _checkpoints(screen: JobScreen) -> Iterator[_Object]:
+def _checkpoints(screen: JobScreen) -> Iterator[_PaletteItem]:
     run = screen.snapshot
     if run is None:
         return
     for checkpoint in run.checkpoints or ():
         size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
-        of = f"of {inert(run.job.name or run.job.id)}"
-        about = " · ".join(part for part in (of, inert(checkpoint.checkpoint_type or ""), size) if part)
+        of = f"of {sanitize(run.job.name or run.job.id)}"
+        about = " · ".join(part for part in (of, sanitize(checkpoint.checkpoint_type or ""), size) if part)
         wish = OpenCheckpointRequested(run.job, checkpoint)
-        yield _Object("checkpoint", inert(checkpoint.checkpoint_id), about, wish)
+        yield _PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, wish)
 
 
 THEME_MEMORY = "theme"
@@ -160,7 +160,7 @@ class ThemePalette(Palette):
         return super().dismiss(result)
 
 
-class PaletteKeeper(App[WelcomeChoice]):
+class PaletteMixin(App[WelcomeChoice]):
     """App mixin that opens palettes."""
 
     _settings: Loaded
@@ -198,7 +198,7 @@ class PaletteKeeper(App[WelcomeChoice]):
             origin = self._settings.origin("theme.name")
             self.notify(f"{name} until you quit: {origin} names the theme to start with.")
 
-    def theme_to_start_with(self) -> str:
+    def initial_theme(self) -> str:
         """Return the theme from the settings if they name one, else the one chosen last."""
         wanted = self._settings.configuration.theme.name
         chosen = self._memory.table(THEME_MEMORY).get("name")

@@ -18,14 +18,14 @@ from tui.actions.keymap import key_for
 from tui.analysis.connection import Connection
 from tui.analysis.fleet.snapshot import FleetSnapshot, of_team, teams_of
 from tui.analysis.transfers import Transfers
-from tui.app.opening import ScreenKeeper
+from tui.app.opening import ScreensMixin
 from tui.feeds.fleet import FleetFeed
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
 from tui.screens.home.columns import ALL_PROJECTS
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenProjectRequested
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 TEAM_MEMORY = "teams"
 ALL_TEAMS = ""
@@ -33,7 +33,7 @@ ALL_TEAMS = ""
 Publish = Callable[[FleetSnapshot], object]
 
 
-class TeamKeeper(ScreenKeeper):
+class TeamsMixin(ScreensMixin):
     """App mixin that restricts Home to the jobs of one team or project."""
 
     _fleet: FleetSnapshot | None = None
@@ -48,9 +48,9 @@ class TeamKeeper(ScreenKeeper):
         kept = self._memory.table(TEAM_MEMORY).get(self._session.place)
         self._team = kept if isinstance(kept, str) else ALL_TEAMS
         self._fleet = None
-        return HomeScreen(self._feed_fleet, self._place_words(), self._memory)
+        return HomeScreen(self._feed_fleet, self._location_label(), self._memory)
 
-    def _place_words(self) -> str:
+    def _location_label(self) -> str:
         """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
         assert self._session is not None
         words = (self._session.place, self._team, "demo data" if self._demo else "")
@@ -120,7 +120,7 @@ class TeamKeeper(ScreenKeeper):
         self._memory.put(TEAM_MEMORY, {**kept, self._session.place: team})
         for screen in self.screen_stack:
             if isinstance(screen, HomeScreen):
-                screen.show_place(self._place_words())
+                screen.show_place(self._location_label())
         if self._fleet is not None and self._publish_fleet is not None:
             self._publish_fleet(of_team(self._fleet, team))
 
@@ -134,15 +134,15 @@ class TeamKeeper(ScreenKeeper):
 
 
 LOCAL = "local"
-NO_OTHERS = "No remote is configured; bt-tui login adds one."
-ASKING_S = 1.0
+NO_OTHER_REMOTES = "No remote is configured; bt-tui login adds one."
+SLOW_SERVER_S = 1.0
 """Notify the user that the server is being asked if it takes longer than this."""
-NOT_SWITCHED_S = 15.0
+NOT_SWITCHED_TOAST_S = 15.0
 OWN_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
 """Groups of the app's workers that belong to a session."""
 
 
-class RemoteKeeper(TeamKeeper):
+class RemotesMixin(TeamsMixin):
     """App mixin that switches to another remote."""
 
     _own_emulator: Callable[[], Remote] | None = None
@@ -164,7 +164,7 @@ class RemoteKeeper(TeamKeeper):
                 continue
             about = f"{one.remote.app_url} · from {one.remote.key_origin}"
             commands.append(
-                (escape(inert(one.name)), partial(self._switch_to, one.remote), escape(inert(about)))
+                (escape(sanitize(one.name)), partial(self._switch_to, one.remote), escape(sanitize(about)))
             )
         if self._own_emulator is not None and LOCAL not in {one.name for one in listing.remotes}:
             about = "the emulator on this machine, started if it does not run; its data is kept"
@@ -172,7 +172,7 @@ class RemoteKeeper(TeamKeeper):
         if commands:
             self.search_commands(commands, placeholder="Switch to which remote?")
         else:
-            self.notify(NO_OTHERS, severity="warning")
+            self.notify(NO_OTHER_REMOTES, severity="warning")
 
     @work(group="start emulator", exclusive=True, exit_on_error=False)
     async def _switch_to_own_emulator(self) -> None:
@@ -189,14 +189,14 @@ class RemoteKeeper(TeamKeeper):
         try:
             session = self._session_with(remote)
         except ApiClientError as error:
-            self._tell_not_switched(remote, error)
+            self._report_not_switched(remote, error)
             return
-        session.say_no_more()
+        session.detach()
         try:
             await self._checked(session)
         except ApiClientError as error:
             await session.aclose()
-            self._tell_not_switched(remote, error)
+            self._report_not_switched(remote, error)
         except BaseException:
             await session.aclose()
             raise
@@ -204,13 +204,13 @@ class RemoteKeeper(TeamKeeper):
             if self._has_downloads_under_way():
                 await session.aclose()
             else:
-                await self._go_on_with(session)
+                await self._continue_with(session)
 
     async def _checked(self, session: Session) -> None:
         """Return once the session's server answers; raises the client's errors."""
         checking = asyncio.create_task(session.check())
         try:
-            done, _ = await asyncio.wait({checking}, timeout=ASKING_S)
+            done, _ = await asyncio.wait({checking}, timeout=SLOW_SERVER_S)
             if not done:
                 self.notify(f"Asking {session.place}…")
             await checking
@@ -224,20 +224,20 @@ class RemoteKeeper(TeamKeeper):
             self.notify(f"Downloads are under way; they would end. {key} shows them.", severity="warning")
         return bool(self.downloads.under_way)
 
-    def _tell_not_switched(self, remote: Remote, error: ApiClientError) -> None:
+    def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
         stays = f"\nThis is still {self._session.place}." if self._session is not None else ""
         self.notify(
-            f"{inert(str(error)).rstrip('.')}.{stays}",
-            title=f"Not switched to {inert(remote.name)}",
+            f"{sanitize(str(error)).rstrip('.')}.{stays}",
+            title=f"Not switched to {sanitize(remote.name)}",
             severity="error",
-            timeout=NOT_SWITCHED_S,
+            timeout=NOT_SWITCHED_TOAST_S,
         )
 
-    async def _go_on_with(self, session: Session) -> None:
+    async def _continue_with(self, session: Session) -> None:
         """Open Home for the session, and close everything that belongs to the previous one."""
         before = self._session
         if before is not None:
-            before.say_no_more()
+            before.detach()
         for group in OWN_GROUPS:
             self.workers.cancel_group(self, group)
         while len(self.screen_stack) > 2:
@@ -245,11 +245,11 @@ class RemoteKeeper(TeamKeeper):
         self._session = session
         self._downloads_feed, self._runs_read, self._demo = None, None, False
         self.downloads, self.connection = Transfers(), Connection()
-        session.speak(self._connection_changed)
+        session.attach(self._connection_changed)
         first = self.first_screen()
         if isinstance(first, AppScreen):
             first.change_keys(self._keys)
-        self.begin_trail(first)
+        self.begin_history(first)
         await self.switch_screen(first)
         if before is not None:
             await before.aclose()

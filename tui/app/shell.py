@@ -31,17 +31,17 @@ from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
 from tui.actions.keymap import bindings_of, rebound
 from tui.analysis.connection import Connection
-from tui.app.alerts import AlertKeeper
-from tui.app.hints import HintKeeper
+from tui.app.alerts import AlertsMixin
+from tui.app.hints import HintsMixin
 from tui.app.job_commands import READONLY_FLAG
-from tui.app.palette import LiveObjects, PaletteKeeper
-from tui.app.remotes import RemoteKeeper
+from tui.app.palette import PaletteMixin, PaletteProvider
+from tui.app.remotes import RemotesMixin
 from tui.app.terminal import (
-    LATER_S,
+    PRELOAD_DELAY_S,
     Sanitizer,
     TerminalGone,
     drawn_on_stdout,
-    load_the_rest,
+    preload_modules,
     watched_terminal,
 )
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
@@ -58,12 +58,12 @@ from tui.settings.loading import Loaded, load_or_defaults
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux, open_in_browser
-from tui.system.process import keep_pauses_short
+from tui.system.process import freeze_survivors
 from tui.system.saved_files import Outbox, landing
-from tui.text.sanitize import clip, crash_text, inert, inert_lines
+from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 
 
-class CrashTeller(App[WelcomeChoice]):
+class CrashMixin(App[WelcomeChoice]):
     """App mixin that reports a crash."""
 
     _session: Session | None
@@ -87,7 +87,7 @@ COPIED_CELLS = 160
 """Maximum width of the copied text that the notice repeats."""
 
 
-class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper):
+class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
     """The dashboard for one remote; without a remote, it shows the welcome screen."""
 
     TITLE = "bt-tui"
@@ -96,7 +96,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
-    COMMANDS = App.COMMANDS | {LiveObjects}
+    COMMANDS = App.COMMANDS | {PaletteProvider}
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         self._sanitizer = Sanitizer()
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = NO_COLOR_THEME if no_color else self.theme_to_start_with()
+        self.theme = NO_COLOR_THEME if no_color else self.initial_theme()
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
         self.outbox = Outbox()
@@ -165,17 +165,19 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         first = self.first_screen()
         if isinstance(first, AppScreen):
             first.change_keys(self._keys)
-        self.begin_trail(first)
+        self.begin_history(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
-        self.set_timer(LATER_S, self._load_the_rest)
+        self.set_timer(PRELOAD_DELAY_S, self._preload_modules)
         if self._settings.problems:
-            self._tell_problems(self._settings.problems)
+            self._report_problems(self._settings.problems)
         if self._job_id is not None:
             self._open_by_id(self._job_id)
 
-    def _load_the_rest(self) -> None:
-        self.run_worker(load_the_rest, name="load the rest", group="later", thread=True, exit_on_error=False)
+    def _preload_modules(self) -> None:
+        self.run_worker(
+            preload_modules, name="load the rest", group="later", thread=True, exit_on_error=False
+        )
 
     async def on_unmount(self) -> None:
         self._memory.save()
@@ -190,11 +192,11 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
                 screen.connection = connection
 
     @on(TerminalGone)
-    def _leave_alone(self) -> None:
+    def _quit_unattended(self) -> None:
         """Exit without asking about downloads, because nobody is there to answer."""
         self.exit()
 
-    def _tell_problems(self, problems: Sequence[Problem]) -> None:
+    def _report_problems(self, problems: Sequence[Problem]) -> None:
         """Report errors in the settings, and that the defaults apply."""
         shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
         rest = len(problems) - PROBLEMS_SHOWN
@@ -211,7 +213,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         self.copy_to_clipboard(message.text)
         if not self.is_web:
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        self.notify(f"Copied the {message.what} {clip(inert(message.text), COPIED_CELLS)}.", markup=False)
+        self.notify(f"Copied the {message.what} {clip(sanitize(message.text), COPIED_CELLS)}.", markup=False)
 
     @on(BrowserRequested)
     def _browse(self, message: BrowserRequested) -> None:
@@ -232,7 +234,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
             while isinstance(error, BaseExceptionGroup):
                 error = error.exceptions[0]
             self.log.error(f"{event.worker.name}: {error!r}")
-            what = f"{type(error).__name__}: {inert(str(error))}"
+            what = f"{type(error).__name__}: {sanitize(str(error))}"
             self.notify(
                 f"{what}\nThe {event.worker.name} has stopped; leave and come back.",
                 title="Something unexpected",
@@ -252,7 +254,11 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
     ) -> None:
         """Show a notice, always without markup, because it may contain names and text from servers."""
         super().notify(
-            inert_lines(message), title=inert_lines(title), severity=severity, timeout=timeout, markup=False
+            sanitize_multiline(message),
+            title=sanitize_multiline(title),
+            severity=severity,
+            timeout=timeout,
+            markup=False,
         )
 
     # Actions that work on all screens
@@ -316,7 +322,7 @@ def run_dashboard(
     Without ``settings``, those of the environment and the file apply. ``own_emulator`` starts the local
     emulator, if the user switches to it. A demo does not remember its state.
     """
-    keep_pauses_short()
+    freeze_survivors()
     app = BtTuiApp(
         remote,
         job_id=job_id,

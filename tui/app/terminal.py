@@ -1,6 +1,6 @@
 """The last barrier between text and terminal: removes control characters from the output of all widgets.
 
-Widgets sanitize text from servers and files with ``inert``, which leaves visible placeholders. This
+Widgets sanitize text from servers and files with ``sanitize``, which leaves visible placeholders. This
 filter catches the rest and keeps the width of each line, so that the layout stays valid.
 """
 
@@ -46,7 +46,7 @@ def _stand_in(character: str) -> str:
     return sign * cell_len(character)
 
 
-LATER = (
+PRELOADED_MODULES = (
     "tui.feeds.run",
     "tui.screens.job.screen",
     "tui.feeds.checkpoint_files",
@@ -66,13 +66,13 @@ LATER = (
 )
 """Modules to import, in the order in which users are likely to need them."""
 
-LATER_S = 0.5
+PRELOAD_DELAY_S = 0.5
 """Delay after the first screen; by then Home's own requests are in progress."""
 
 
-def load_the_rest() -> None:
+def preload_modules() -> None:
     """Import the modules. Run this in a thread, to keep the app responsive to keys."""
-    for name in LATER:
+    for name in PRELOADED_MODULES:
         import_module(name)
 
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from api_client.errors import RequestError
 from tui.analysis.checkpoints.facts import cache_entries, epoch_s
 from tui.analysis.file_tree import FileEntry
-from tui.feeds.throttle import rest
+from tui.feeds.throttle import sleep_or_event
 from tui.readers.session import Session
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 AGAIN_S = 10.0
 """Delay before retrying after an error."""
@@ -52,7 +52,7 @@ class CacheFeed:
             self._asked.clear()
             await self._read()
             # An error may be temporary, so retry without waiting for a refresh.
-            await rest(self._session.clock, self._asked, AGAIN_S if self._snapshot.error else None)
+            await sleep_or_event(self._session.clock, self._asked, AGAIN_S if self._snapshot.error else None)
 
     def refresh(self) -> None:
         self._asked.set()
@@ -62,7 +62,7 @@ class CacheFeed:
         try:
             summary = await self._session.client.cache.summary(self._project_id)
         except RequestError as error:
-            self._tell(replace(self._snapshot, is_loading=False, error=inert(str(error))))
+            self._tell(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
             return
         now = self._session.clock.now()
         if summary is None:

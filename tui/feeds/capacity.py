@@ -9,8 +9,8 @@ from http import HTTPStatus
 
 from api_client.errors import ErrorAnswer, RequestError, Unauthorized
 from api_client.models import RUNNABLE_STATUSES
-from tui.analysis.fleet.capacity import CapacityView, fold_capacity, holders
-from tui.feeds.throttle import rest
+from tui.analysis.fleet.capacity import CapacityView, fold_capacity, gpu_allocations
+from tui.feeds.throttle import sleep_or_event
 from tui.readers.session import Session
 
 CAPACITY_INTERVAL_S = 10.0
@@ -31,7 +31,7 @@ class CapacityFeed:
             await self._ask_jobs()
             await self._ask_capacity()
             self._publish(self._view)
-            await rest(self._session.clock, self._asked, CAPACITY_INTERVAL_S)
+            await sleep_or_event(self._session.clock, self._asked, CAPACITY_INTERVAL_S)
             self._asked.clear()
 
     def refresh(self) -> None:
@@ -45,7 +45,7 @@ class CapacityFeed:
             self._view = replace(view, jobs_error=str(error))
             return
         now = self._session.clock.now()
-        waiting, holding = holders(jobs, now)
+        waiting, holding = gpu_allocations(jobs, now)
         self._view = replace(
             view, waiting=waiting, holding=holding, jobs_known=True, jobs_error="",
             at=view.at if view.rows else now,

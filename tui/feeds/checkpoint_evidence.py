@@ -21,7 +21,7 @@ from tui.readers.run import OnPart, beginning_of, read_log
 from tui.text.units import count
 
 RECORD_NAME = "trainer_state.json"
-MOST_FILES_LOOKED_AT = 5000
+MAX_FILES_LISTED = 5000
 """Files to scan for the record. A job may have many more, too many to list for a mark in a table."""
 MOST_LINES = 100_000
 """Commands do not read the losses of longer logs, because that would take minutes."""
@@ -91,6 +91,6 @@ async def _newest_record(
     async for file in client.checkpoints.files(job.project_id, job.id):
         if file.relative_file_name == wanted:
             return file
-        if next(places) >= MOST_FILES_LOOKED_AT:
+        if next(places) >= MAX_FILES_LISTED:
             break
     return None

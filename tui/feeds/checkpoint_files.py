@@ -16,9 +16,9 @@ from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
-from tui.feeds.throttle import rest
+from tui.feeds.throttle import sleep_or_event
 from tui.readers.session import Session
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 TEXT_BYTES = 256 * 1024
 """Bytes to read of a text file; for the rest, download it."""
@@ -33,7 +33,7 @@ LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class FileLook:
+class FilePreview:
     """A preview of a file.
 
     ``header`` is set for safetensors, ``state`` for a trainer_state.json. ``text`` is the beginning of a
@@ -53,30 +53,30 @@ class FileLook:
     error: str = ""
 
 
-async def look_into(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FileLook:
+async def preview_file(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
     """Read a little of the file; request errors are returned in ``error``."""
     try:
         if is_safetensors(file.relative_file_name) and file.size_bytes:
             return await _weights(client, job, file)
         return await _content(client, job, file)
     except RequestError as error:
-        return FileLook(file, error=inert(str(error)))
+        return FilePreview(file, error=sanitize(str(error)))
 
 
-async def _weights(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FileLook:
+async def _weights(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
     try:
         header = await client.checkpoint_contents.safetensors_header(job.project_id, job.id, file)
     except UnreadableFile as error:
         look = await _content(client, job, file, length=PEEK_BYTES)
-        return FileLook(file, look.read_bytes, text=look.text, peek=look.peek, problem=error.problem)
-    return FileLook(file, header.header_bytes + LENGTH_BYTES, header=header)
+        return FilePreview(file, look.read_bytes, text=look.text, peek=look.peek, problem=error.problem)
+    return FilePreview(file, header.header_bytes + LENGTH_BYTES, header=header)
 
 
 async def _content(
     client: TrainingClient, job: TrainingJob, file: CheckpointFile, *, length: int | None = None
-) -> FileLook:
+) -> FilePreview:
     if not file.size_bytes:
-        return FileLook(file)
+        return FilePreview(file)
     path = PurePosixPath(file.relative_file_name)
     if length is None:
         length = TEXT_BYTES if path.suffix.lower() in TEXT_ENDINGS else PEEK_BYTES
@@ -92,14 +92,18 @@ async def _content(
             job.project_id, job.id, file, start=len(content), length=TEXT_BYTES - PEEK_BYTES
         )
         seen = preview(content, file.size_bytes)
-    look = FileLook(file, len(content), text=seen.text, is_cut=not seen.is_whole, peek=content[:PEEK_BYTES])
+    look = FilePreview(
+        file, len(content), text=seen.text, is_cut=not seen.is_whole, peek=content[:PEEK_BYTES]
+    )
     if not is_state:
         return look
     try:
         state = parse_trainer_state(content)
     except UnreadableFile as error:
-        return FileLook(file, len(content), text=seen.text, is_cut=not seen.is_whole, problem=error.problem)
-    return FileLook(file, len(content), state=state, text=seen.text, is_cut=not seen.is_whole)
+        return FilePreview(
+            file, len(content), text=seen.text, is_cut=not seen.is_whole, problem=error.problem
+        )
+    return FilePreview(file, len(content), state=state, text=seen.text, is_cut=not seen.is_whole)
 
 
 PAGE_FILES = 1000
@@ -150,23 +154,23 @@ class CheckpointFilesFeed:
             await self._list()
             syncing = (self._checkpoint.sync_status or "").upper() == "SYNCING"
             pause_s = AGAIN_S if self._snapshot.error else SYNCING_INTERVAL_S if syncing else None
-            await rest(self._session.clock, self._asked, pause_s)
+            await sleep_or_event(self._session.clock, self._asked, pause_s)
 
     def refresh(self) -> None:
         self._asked.set()
 
-    async def look(self, file: CheckpointFile) -> FileLook:
+    async def look(self, file: CheckpointFile) -> FilePreview:
         """Read a little of a file to preview it; errors are returned in ``error``."""
-        return await look_into(self._session.client, self._job, file)
+        return await preview_file(self._session.client, self._job, file)
 
-    async def weigh(self, files: Sequence[CheckpointFile]) -> Weights | str:
+    async def read_weights(self, files: Sequence[CheckpointFile]) -> Weights | str:
         """Return the combined headers of these weight files, or the sanitized error of reading them."""
         try:
             return await self._session.client.checkpoint_contents.weights(
                 self._job.project_id, self._job.id, files
             )
         except RequestError as error:
-            return inert(str(error))
+            return sanitize(str(error))
 
     async def _list(self) -> None:
         self._tell(replace(self._snapshot, is_loading=True))
@@ -186,7 +190,7 @@ class CheckpointFilesFeed:
                 if first and len(found) % PAGE_FILES == 0:
                     self._tell(replace(self._snapshot, files=tuple(found)))
         except RequestError as error:
-            self._tell(replace(self._snapshot, is_loading=False, error=inert(str(error))))
+            self._tell(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
             return
         self._tell(FilesSnapshot(False, tuple(found), self._session.clock.now()))
 

@@ -14,16 +14,16 @@ from api_client.models.logs import LogEnd, LogGap, LogLine
 from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
 from tui.analysis.progress.fold import ProgressFold, ProgressPattern
-from tui.feeds.throttle import Publisher, rest
+from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.account import listed_prices
 from tui.readers.run import (
     beginning_of,
     checkpoints_of,
+    fetch_health_metrics,
     fold_in_slices,
     history_of,
     read_run,
     run_snapshot,
-    vitals_of,
 )
 from tui.readers.session import Session
 
@@ -32,7 +32,7 @@ RUNS_AT_ONCE = 2
 POINTS = 5000
 """Maximum number of points per curve."""
 PUBLISH_INTERVAL_S = 0.5
-LOOK_INTERVAL_S = 20.0
+POLL_INTERVAL_S = 20.0
 """Polling interval for the checkpoints and the status of an unfinished run."""
 
 AGAIN_S = 10.0
@@ -47,7 +47,7 @@ async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
     return max(older, key=lambda pair: pair[0])[1] if older else None
 
 
-class RunMemory:
+class RunCache:
     """A cache of finished runs, the most recently used ones, since they no longer change."""
 
     def __init__(self, most: int = 16) -> None:
@@ -78,7 +78,7 @@ class ComparisonFeed:
     def __init__(
         self,
         session: Session,
-        memory: RunMemory,
+        memory: RunCache,
         jobs: Sequence[TrainingJob],
         *,
         publish: Callable[[tuple[ComparedRun, ...]], object],
@@ -90,16 +90,16 @@ class ComparisonFeed:
         self._session = session
         self._memory = memory
         self._publish_runs = publish
-        self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._runs = {job.id: memory.recall(job.id) or ComparedRun(job) for job in jobs}
         self._free = asyncio.Semaphore(RUNS_AT_ONCE)
         self._prices: dict[str, float] = {}
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
-        self._publisher.touch()
+        self._throttle.request()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._publisher.run())
+            tasks.create_task(self._throttle.run())
             with suppress(RequestError):  # Prices are optional; everything else is shown without them.
                 self._prices = await listed_prices(self._session.client)
             for run in list(self._runs.values()):
@@ -115,7 +115,7 @@ class ComparisonFeed:
 
     def _change(self, run: ComparedRun) -> None:
         self._runs[run.job.id] = run
-        self._publisher.touch()
+        self._throttle.request()
 
     async def _keep(self, job: TrainingJob) -> None:
         """Read a run, retrying after errors; ``refresh`` retries at once."""
@@ -134,7 +134,7 @@ class ComparisonFeed:
                 self._change(replace(self._runs[job.id], state="failed", part=None, error=str(error)))
             else:
                 return
-            await rest(self._session.clock, self._asked, AGAIN_S)
+            await sleep_or_event(self._session.clock, self._asked, AGAIN_S)
 
     async def _read(self, job: TrainingJob) -> None:
         self._change(ComparedRun(job, "reading"))
@@ -149,7 +149,7 @@ class ComparisonFeed:
             own_prices=self._own_prices,
             patterns=self._patterns,
             max_points=POINTS,
-            with_vitals=False,
+            with_health_metrics=False,
             on_part=on_part,
         )
         run = ComparedRun(job, "read", reading.run, gap_count=reading.gap_count)
@@ -160,7 +160,7 @@ class ComparisonFeed:
     async def _follow(self, job: TrainingJob) -> None:
         price = price_of(job, self._prices, self._own_prices)
         live = _LiveRun(self._session, job, price, self._patterns, self._change)
-        watching = asyncio.create_task(live.keep_looking())
+        watching = asyncio.create_task(live.poll_job())
         try:
             await live.follow()
         finally:
@@ -187,7 +187,7 @@ class _LiveRun:
         self._change = change
         self._fold = ProgressFold(max_points=POINTS, patterns=patterns)
         self._run = run_snapshot(
-            job, session.clock.now(), self._fold, checkpoints=None, queue=None, vitals=None,
+            job, session.clock.now(), self._fold, checkpoints=None, queue=None, health_metrics=None,
             price_per_minute=self._price,
         )  # fmt: skip
         self._part: float | None = None
@@ -210,24 +210,24 @@ class _LiveRun:
                 self._part = part.read_part
                 self._change(self.compared())
 
-    async def keep_looking(self) -> None:
+    async def poll_job(self) -> None:
         while True:
             with suppress(RequestError):
                 await self.look()
                 self._change(self.compared())
-            await self._session.clock.sleep(LOOK_INTERVAL_S)
+            await self._session.clock.sleep(POLL_INTERVAL_S)
 
     async def look(self) -> None:
         """Poll status, checkpoints, and history, and metrics where the job lacks a node count."""
         client, now = self._session.client, self._session.clock.now()
-        vitals = None
+        health_metrics = None
         if not self._job.node_count:
             with suppress(ErrorAnswer, InvalidAnswer):
-                vitals = await vitals_of(client, self._job, now)
+                health_metrics = await fetch_health_metrics(client, self._job, now)
         self._run = replace(
             self._run,
             job=await client.jobs.get(self._job.project_id, self._job.id),
-            metrics=vitals or self._run.metrics,
+            metrics=health_metrics or self._run.metrics,
             checkpoints=await checkpoints_of(client, self._job),
             queue=await history_of(client, self._job),
         )

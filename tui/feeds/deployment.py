@@ -29,8 +29,8 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.checkpoint_evidence import evidence_of
 from tui.readers.account import account_facts, checkpoint_facts
 from tui.readers.session import Session
-from tui.wizard.given import Given, beforehand
-from tui.wizard.progress import Walk
+from tui.wizard.given import Prefilled, initial_wizard_state
+from tui.wizard.progress import WizardProgress
 from tui.wizard.review import Review, deploy_config
 from tui.wizard.state import Facts
 from tui.wizard.step import Answer
@@ -50,7 +50,7 @@ class DeploySnapshot:
     """
 
     stage: Stage = "loading"
-    walk: Walk | None = None
+    walk: WizardProgress | None = None
     error: str = ""
     note: str = ""
     result: DeploymentResult | None = None
@@ -70,7 +70,7 @@ class DeployFeed:
     def __init__(
         self,
         session: Session,
-        given: Given,
+        given: Prefilled,
         *,
         publish: Callable[[DeploySnapshot], object],
         on_log: Callable[[tuple[LogEntry, ...]], object],
@@ -116,7 +116,7 @@ class DeployFeed:
         )
 
     @property
-    def _walk(self) -> Walk:
+    def _walk(self) -> WizardProgress:
         if self.snapshot.walk is None:
             raise RuntimeError("the wizard has not begun")
         return self.snapshot.walk
@@ -141,8 +141,8 @@ class DeployFeed:
         except RequestError as error:
             self._change(error=str(error))
             return False
-        state = replace(beforehand(self._given, None, now), facts=facts)
-        self._change(stage="asking", walk=Walk(state).started(), error="")
+        state = replace(initial_wizard_state(self._given, None, now), facts=facts)
+        self._change(stage="asking", walk=WizardProgress(state).started(), error="")
         return True
 
     async def answer(self, answer: Answer) -> None:
@@ -151,7 +151,7 @@ class DeployFeed:
 
     def back(self) -> bool:
         """Go back to the previous question, preselected ones included; return False if there is none."""
-        before = self._walk.back_into_given()
+        before = self._walk.back_to_prefilled()
         if before is self._walk:
             return False
         self._change(stage="asking", walk=before, error="", note="")
@@ -161,11 +161,11 @@ class DeployFeed:
         """Go back from the review to one question."""
         self._change(stage="asking", walk=self._walk.at(step_id), error="", note="")
 
-    def review_again(self) -> None:
+    def rebuild_review(self) -> None:
         """Go back from the result of a dry run to the review."""
         self._change(stage="asking", error="", note="")
 
-    async def _go(self, walk: Walk) -> None:
+    async def _go(self, walk: WizardProgress) -> None:
         """Show the current question; first request the checkpoints of a newly selected job."""
         job = walk.state.job
         if walk.state.needs_checkpoints and job is not None:
@@ -189,12 +189,12 @@ class DeployFeed:
         run = self._known
         if run is not None and run.job.id == facts.checkpoints_of and run.faults is not None and run.log_read:
             return facts.with_evidence(run)
-        return replace(facts, not_judged=READING)
+        return replace(facts, unchecked_reason=READING)
 
     async def _judge(self) -> None:
         state = self._walk.state
         job = state.job
-        if job is None or state.facts.not_judged != READING or job.id in self._judging:
+        if job is None or state.facts.unchecked_reason != READING or job.id in self._judging:
             return
         self._judging.add(job.id)
         try:

@@ -16,15 +16,15 @@ import platformdirs
 
 from api_client.errors import ApiClientError
 from api_client.transfers import DownloadError, DownloadPlan, DownloadProgress, DownloadReport, Existing
-from tui.analysis.transfers import ENDED, RESUMABLE, Transfer, Transfers, TransferState, Wanted
+from tui.analysis.transfers import ENDED, RESUMABLE, DownloadRequest, Transfer, Transfers, TransferState
 from tui.readers.session import Session
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_NAME = 80
 
 
-def proposed_folder(wanted: Wanted) -> Path:
+def proposed_folder(wanted: DownloadRequest) -> Path:
     """Return the default folder of a download: a subfolder for the job in the working directory.
 
     The archive of a job creates its own folder. If the working directory is not writable or is the file
@@ -45,7 +45,7 @@ def proposed_folder(wanted: Wanted) -> Path:
 class _Order:
     """A requested download with its folder and options."""
 
-    wanted: Wanted
+    wanted: DownloadRequest
     folder: Path
     existing: Existing = Existing.ASK
     plan: DownloadPlan | None = None
@@ -80,7 +80,7 @@ class DownloadsFeed:
 
     # User requests
 
-    def begin(self, wanted: Wanted, folder: Path) -> str:
+    def begin(self, wanted: DownloadRequest, folder: Path) -> str:
         transfer_id = str(next(self._ids))
         self._orders[transfer_id] = _Order(wanted, folder)
         self._items[transfer_id] = Transfer(
@@ -105,7 +105,7 @@ class DownloadsFeed:
                     job.project_id, job.id, folder, checkpoints=wanted.checkpoints
                 )
         except (ApiClientError, OSError) as error:
-            self._end(transfer_id, TransferState.FAILED, inert(str(error)))
+            self._end(transfer_id, TransferState.FAILED, sanitize(str(error)))
             return None
         if self._state(transfer_id) is not TransferState.PLANNING:
             return None
@@ -197,19 +197,19 @@ class DownloadsFeed:
             return
         error = task.exception()
         if isinstance(error, ApiClientError | DownloadError | OSError):
-            self._end(transfer_id, TransferState.FAILED, inert(str(error)))
+            self._end(transfer_id, TransferState.FAILED, sanitize(str(error)))
         elif error is not None:
-            self._end(transfer_id, TransferState.FAILED, inert(f"{type(error).__name__}: {error}"))
+            self._end(transfer_id, TransferState.FAILED, sanitize(f"{type(error).__name__}: {error}"))
         else:
             report = task.result()
             problems = (
                 [f"{len(report.failed):,} of {len(report.files):,} files failed"] if report.failed else []
             )
             if report.failed:
-                problems.append(inert(report.failed[0].error))
+                problems.append(sanitize(report.failed[0].error))
             if report.refused:
                 first = report.refused[0]
-                problems.append(f"{len(report.refused):,} refused by name ({inert(first.reason)})")
+                problems.append(f"{len(report.refused):,} refused by name ({sanitize(first.reason)})")
             state = TransferState.FAILED if report.failed else TransferState.DONE
             folder = str(report.folder)
             size = sum(file.size_bytes or 0 for file in report.files)

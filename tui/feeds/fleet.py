@@ -15,15 +15,15 @@ from api_client.models import (
     TrainingProject,
 )
 from tui.analysis.connection import LISTS
-from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, Glance
+from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.patterns.custom import ProgressPattern
-from tui.feeds.throttle import Publisher, rest
+from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.account import listed_prices
 from tui.readers.session import Session
 
 if TYPE_CHECKING:
-    from tui.feeds.previews import Glancer
+    from tui.feeds.previews import PreviewFeed
 
 LIST_INTERVAL_S = 5.0
 """Polling interval of the lists."""
@@ -33,19 +33,19 @@ FEW_JOBS = 300
 """Up to this many jobs, every request lists all of them."""
 MANY_JOBS = 1000
 """With more jobs, full lists are requested and snapshots published less often, in proportion."""
-SELDOMER_AT_MOST = SLOWER_AT_MOST = 10.0
+MAX_LIST_SLOWDOWN = MAX_PUBLISH_SLOWDOWN = 10.0
 UNAUTHORISED_INTERVAL_S = 10.0
 FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
 UNWATCHED_INTERVAL_S = 10.0
 """Polling interval while another screen is in front; previews stop, but the connection is still monitored."""
 PUBLISH_INTERVAL_S = 1.0
-GLANCE_PAUSE_S = 0.25
+PREVIEW_PAUSE_S = 0.25
 """Pause between two previews; each takes two requests."""
-FIRST_GLANCE_PAUSE_S = 0.05
+FIRST_PREVIEW_PAUSE_S = 0.05
 """The same for jobs without a preview, because users who open Home wait for these."""
-GLANCES_AT_ONCE = 2
-GLANCE_IDLE_S = 1.0
+PREVIEWS_IN_FLIGHT = 2
+PREVIEW_IDLE_S = 1.0
 """Pause while no preview is due."""
 
 
@@ -66,13 +66,13 @@ class FleetFeed:
         prices: Mapping[str, float] | None = None,
         list_interval_s: float = LIST_INTERVAL_S,
     ) -> None:
-        self._glancer_made = partial(_glancer, session, rules, patterns)
-        self._glancer: Glancer | None = None
-        self._may_glance = asyncio.Event()
+        self._make_preview_feed = partial(_preview_feed, session, rules, patterns)
+        self._preview_feed: PreviewFeed | None = None
+        self._may_preview = asyncio.Event()
         self._list_interval_s = list_interval_s
         self._session = session
         self._publish_snapshot = publish
-        self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._jobs: dict[str, TrainingJob] = {}
         # Unfinished jobs, and those that have ended since the last full list.
@@ -80,7 +80,7 @@ class FleetFeed:
         self._unfinished: list[TrainingJob] = []
         self._fold = FleetFold()
         self._was_asked = False
-        self._glances: dict[str, Glance] = {}
+        self._job_previews: dict[str, JobPreview] = {}
         self._listed = asyncio.Event()
         self._asked = asyncio.Event()
         self._watched = asyncio.Event()
@@ -101,16 +101,16 @@ class FleetFeed:
             self._asked.set()
         elif not watched:
             self._watched.clear()
-            self._session.got(LISTS)  # Other screens do not show data from the lists.
+            self._session.report_success(LISTS)  # Other screens do not show data from the lists.
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._publisher.run())
-            tasks.create_task(self._keep_listing())
-            tasks.create_task(self._load_glancer())
-            for _ in range(GLANCES_AT_ONCE):
-                tasks.create_task(self._keep_glancing())
-            tasks.create_task(self._keep_reading_older())
+            tasks.create_task(self._throttle.run())
+            tasks.create_task(self._poll_job_list())
+            tasks.create_task(self._load_preview_feed())
+            for _ in range(PREVIEWS_IN_FLIGHT):
+                tasks.create_task(self._poll_previews())
+            tasks.create_task(self._backfill_previews())
             tasks.create_task(self._read_prices())
 
     def refresh(self) -> None:
@@ -118,21 +118,21 @@ class FleetFeed:
         self._was_asked = True
         self._asked.set()
 
-    async def _load_glancer(self) -> None:
+    async def _load_preview_feed(self) -> None:
         """Import the log patterns in a thread during the first requests: compiling them takes a while."""
-        self._glancer = await asyncio.to_thread(self._glancer_made)
+        self._preview_feed = await asyncio.to_thread(self._make_preview_feed)
         await self._listed.wait()
-        self._glancer.watch(self._unfinished)
-        self._may_glance.set()
+        self._preview_feed.watch(self._unfinished)
+        self._may_preview.set()
 
     async def _read_prices(self) -> None:
         """Read the prices once; without them, GPU-hours are still shown."""
         await self._listed.wait()
         with suppress(RequestError):
             self._prices = await listed_prices(self._session.client, self._own_prices)
-            self._publisher.touch()
+            self._throttle.request()
 
-    async def _keep_listing(self) -> None:
+    async def _poll_job_list(self) -> None:
         while True:
             interval_s = self._list_interval_s
             pause = interval_s if self.watched else max(UNWATCHED_INTERVAL_S, interval_s)
@@ -141,21 +141,21 @@ class FleetFeed:
             except RequestError as error:
                 # Every screen shows the connection's state, and the last lists stay.
                 if self.watched:
-                    self._session.asked_in_vain(LISTS, error)
+                    self._session.report_failure(LISTS, error)
                 if isinstance(error, Unauthorized):
                     pause = UNAUTHORISED_INTERVAL_S
                 elif error.retryable:
                     pause = min(pause, FAILED_INTERVAL_S)
             else:
-                self._session.got(LISTS)
-            await rest(self._session.clock, self._asked, pause)
+                self._session.report_success(LISTS)
+            await sleep_or_event(self._session.clock, self._asked, pause)
             self._asked.clear()
 
     async def _list(self) -> None:
         client = self._session.client
         size = max(1.0, len(self._jobs) / MANY_JOBS)
         everything = (
-            self._rounds % int(FULL_LIST_EVERY * min(size, SELDOMER_AT_MOST)) == 0
+            self._rounds % int(FULL_LIST_EVERY * min(size, MAX_LIST_SLOWDOWN)) == 0
             or len(self._jobs) <= FEW_JOBS
         )
         asked, self._was_asked = self._was_asked, False
@@ -163,11 +163,13 @@ class FleetFeed:
         if everything:
             self._projects = await client.projects.list(retry=self._session.polling)
             jobs = await self._all_jobs()
-            await asyncio.to_thread(self._fold.warm, jobs, dict(self._glances), self._session.clock.now())
+            await asyncio.to_thread(
+                self._fold.warm, jobs, dict(self._job_previews), self._session.clock.now()
+            )
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
             size = max(1.0, len(self._jobs) / MANY_JOBS)
-            self._publisher.interval_s = PUBLISH_INTERVAL_S * min(size, SLOWER_AT_MOST)
+            self._throttle.interval_s = PUBLISH_INTERVAL_S * min(size, MAX_PUBLISH_SLOWDOWN)
         else:
             fresh = {
                 job.id: job
@@ -185,16 +187,16 @@ class FleetFeed:
             self._jobs |= fresh
             self._live |= fresh
         self._unfinished = [job for job in self._live.values() if job.current_status in RUNNABLE_STATUSES]
-        for gone in self._glances.keys() - self._jobs.keys():
-            del self._glances[gone]
-        if self._glancer is not None:
-            self._glancer.watch(self._unfinished)
+        for gone in self._job_previews.keys() - self._jobs.keys():
+            del self._job_previews[gone]
+        if self._preview_feed is not None:
+            self._preview_feed.watch(self._unfinished)
         self._listed.set()
         if asked:
             # After a manual refresh, publish at once, whatever the interval for large accounts.
             self._publish()
         else:
-            self._publisher.touch()
+            self._throttle.request()
 
     async def _all_jobs(self) -> list[TrainingJob]:
         """Return every job by search, or project by project if the server has no search route."""
@@ -207,40 +209,40 @@ class FleetFeed:
     def _publish(self) -> None:
         now = self._session.clock.now()
         self._publish_snapshot(
-            self._fold.fold(self._projects, self._live.values(), self._glances, now, self._prices)
+            self._fold.fold(self._projects, self._live.values(), self._job_previews, now, self._prices)
         )
 
-    async def _keep_glancing(self) -> None:
-        await self._may_glance.wait()
-        assert self._glancer is not None
+    async def _poll_previews(self) -> None:
+        await self._may_preview.wait()
+        assert self._preview_feed is not None
         clock = self._session.clock
         while True:
             await self._watched.wait()
-            job = self._glancer.next_due()
-            pause_s = GLANCE_IDLE_S
+            job = self._preview_feed.next_due()
+            pause_s = PREVIEW_IDLE_S
             if job is not None:
-                pause_s = GLANCE_PAUSE_S if job.id in self._glances else FIRST_GLANCE_PAUSE_S
+                pause_s = PREVIEW_PAUSE_S if job.id in self._job_previews else FIRST_PREVIEW_PAUSE_S
                 with suppress(RequestError):
-                    self._glances[job.id] = await self._glancer.look(job)
-                    self._publisher.touch()
+                    self._job_previews[job.id] = await self._preview_feed.preview(job)
+                    self._throttle.request()
             await clock.sleep(pause_s)
 
-    async def _keep_reading_older(self) -> None:
-        await self._may_glance.wait()
-        assert self._glancer is not None
+    async def _backfill_previews(self) -> None:
+        await self._may_preview.wait()
+        assert self._preview_feed is not None
         while True:
             await self._watched.wait()
-            job = self._glancer.next_unread()
+            job = self._preview_feed.next_unread()
             failed = False
             if job is not None:
                 try:
-                    await self._glancer.read_older(job, self._watched)
+                    await self._preview_feed.read_older(job, self._watched)
                 except RequestError:
                     failed = True
-            await self._session.clock.sleep(GLANCE_IDLE_S if job is None or failed else GLANCE_PAUSE_S)
+            await self._session.clock.sleep(PREVIEW_IDLE_S if job is None or failed else PREVIEW_PAUSE_S)
 
 
-def _glancer(session: Session, rules: HealthRules, patterns: Sequence[ProgressPattern]) -> Glancer:
-    from tui.feeds.previews import Glancer
+def _preview_feed(session: Session, rules: HealthRules, patterns: Sequence[ProgressPattern]) -> PreviewFeed:
+    from tui.feeds.previews import PreviewFeed
 
-    return Glancer(session, rules=rules, patterns=patterns)
+    return PreviewFeed(session, rules=rules, patterns=patterns)

@@ -21,27 +21,27 @@ from api_client.models import Checkpoint, JobStatus, LogRecord, QueueContext, Tr
 from api_client.models.logs import NS_PER_MS, LogBatch, LogLine
 from api_client.streams.pages import stamp_ns_of
 from tui.analysis.connection import ClockOffset
-from tui.analysis.fleet.snapshot import Glance
-from tui.analysis.health.checks import health, without_stalls
+from tui.analysis.fleet.snapshot import JobPreview
+from tui.analysis.health.checks import health, without_stall_findings
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold, ProgressPattern
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import (
+    HEALTH_METRICS_SPAN,
+    HEALTH_METRICS_STEP_S,
     LINES_AT_ONCE,
-    VITALS_SPAN,
-    VITALS_STEP_S,
     beginning_of,
     checkpoints_of,
+    health_metrics_fold,
     history_of,
     read_earlier,
     read_recent,
-    vitals_fold,
 )
 from tui.readers.session import Session
 
-GLANCE_POINTS = 2000
+PREVIEW_POINTS = 2000
 """Maximum number of points per curve: Home draws none, but checks the loss."""
 MOST_LINES = 50_000
 """Read at most this many of the newest lines, since Home has many jobs."""
@@ -51,13 +51,13 @@ PAUSE_PER_SPENT = 2.0
 """The pause also grows with the CPU time per page, limiting older logs to a third of a core."""
 FLOOD_LINES = 5_000
 """If more lines arrive between two polls, only the newest page is read each time."""
-LOOK_EVERY_S = 30.0
+POLL_EVERY_S = 30.0
 """Minimum polling interval; with ``OVERLAP_MS`` it is the time range that a poll reads."""
 WINDOW = timedelta(days=7)
 """The API's longest time range; the first page reaches back no further."""
 OVERLAP_MS = 60_000
 """Late lines may arrive this much later: each poll starts this long before the newest line."""
-MOST_REMEMBERED = 50_000
+MAX_REMEMBERED_LINES = 50_000
 """Number of lines in the overlap to remember (one number each), to recognize them when they are read again.
 """
 PAGE_LINES = 1000
@@ -66,13 +66,13 @@ FURTHEST_AHEAD = timedelta(days=1)
 NO_STAMP = -1
 
 
-class GlanceLog:
+class LogTail:
     """Folds a job's log: ``read_newest`` on every poll, ``read_older`` once."""
 
     def __init__(
         self, client: TrainingClient, clock: Clock, job: TrainingJob, patterns: Sequence[ProgressPattern] = ()
     ) -> None:
-        self.fold = ProgressFold(max_points=GLANCE_POINTS, patterns=patterns)
+        self.fold = ProgressFold(max_points=PREVIEW_POINTS, patterns=patterns)
         self.is_read = False
         self.spent_s = 0.0
         """CPU time spent on folding in the last ``read_newest``."""
@@ -83,7 +83,7 @@ class GlanceLog:
         self._first_ms: int | None = None
         self._older_until_ms = 0
         self._newest_ms = 0
-        self._recent: deque[tuple[int, int]] = deque(maxlen=MOST_REMEMBERED)
+        self._recent: deque[tuple[int, int]] = deque(maxlen=MAX_REMEMBERED_LINES)
 
     async def read_newest(self) -> None:
         """Read the lines that are new since the last poll, or the newest page if first or flooded.
@@ -176,7 +176,7 @@ class GlanceLog:
         self._newest_ms = max(self._newest_ms, first_ms)
         await self._take(lines)
         lasted_ms = max(1, self._newest_ms - first_ms)
-        self._floods = full and PAGE_LINES * (OVERLAP_MS + LOOK_EVERY_S * 1000) / lasted_ms > FLOOD_LINES
+        self._floods = full and PAGE_LINES * (OVERLAP_MS + POLL_EVERY_S * 1000) / lasted_ms > FLOOD_LINES
         return first_ms
 
     def _latest_ms(self) -> int:
@@ -196,9 +196,9 @@ class GlanceLog:
         """Fold lines in slices, yielding to the event loop between them; return the CPU seconds spent."""
         spent_s = 0.0
         for start in range(0, len(lines), LINES_AT_ONCE):
-            begun_s = thread_time()
+            began_time_s = thread_time()
             self.fold.add(lines[start : start + LINES_AT_ONCE])
-            spent_s += thread_time() - begun_s
+            spent_s += thread_time() - began_time_s
             await asyncio.sleep(0)
         return spent_s
 
@@ -231,15 +231,15 @@ def _millis(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-GLANCE_MIN_AGE_S = LOOK_EVERY_S
+PREVIEW_MIN_AGE_S = POLL_EVERY_S
 """Minimum polling interval of a job."""
-GLANCE_APART_S = 2.5
+PREVIEW_INTERVAL_S = 2.5
 """Minimum average interval between polls of any two jobs, which limits the rate with many jobs."""
-GLANCE_SHARE = 1 / 60
+PREVIEW_TIME_SHARE = 1 / 60
 """Maximum share of a core for folding one job's new lines; slower logs are polled less often."""
-FAILED_GLANCE_AGE_S = 5.0
+FAILED_PREVIEW_AGE_S = 5.0
 """Retry interval after a failed poll."""
-GLANCED_JOBS = 24
+MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, the newest first."""
 TRACE_SPAN_S = 1800.0
 """Time range of the GPU utilization curve next to a job."""
@@ -250,10 +250,10 @@ CHECKPOINTS_AGE_S = 300.0
 
 
 @dataclass(slots=True)
-class _Watched:
+class _PreviewedJob:
     """The data collected for one running job."""
 
-    log: GlanceLog
+    log: LogTail
     metrics: MetricsFold
     metrics_at: datetime | None = None
     """The time of the last response with metrics."""
@@ -265,10 +265,10 @@ class _Watched:
     queue: QueueContext | None = None
     queue_of: str | None = None
     may_stall: bool = False
-    glance: Glance = field(default_factory=Glance)
+    job_preview: JobPreview = field(default_factory=JobPreview)
 
 
-class Glancer:
+class PreviewFeed:
     """Polls the running jobs of a list, one after the other."""
 
     def __init__(
@@ -282,14 +282,14 @@ class Glancer:
         self._rules = rules
         self._patterns = tuple(patterns)
         self._offset = ClockOffset()
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, _PreviewedJob] = {}
         self._running: list[TrainingJob] = []
 
     def watch(self, jobs: Iterable[TrainingJob]) -> None:
         """Poll the running jobs among these from now on, and drop the data of all others."""
         running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
         running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
-        self._running = running[:GLANCED_JOBS]
+        self._running = running[:MAX_PREVIEWED_JOBS]
         kept = {job.id for job in running}
         self._watched = {job_id: known for job_id, known in self._watched.items() if job_id in kept}
 
@@ -313,7 +313,7 @@ class Glancer:
             job
             for job in self._running
             if (watched := self._watched.get(job.id)) is not None
-            and watched.glance.progress is not None
+            and watched.job_preview.progress is not None
             and not watched.log.is_read
         ]
         return min(unread, key=lambda job: not self._watched[job.id].may_stall, default=None)
@@ -324,15 +324,15 @@ class Glancer:
         await watched.log.read_older(resume)
         watched.due_at = None
 
-    async def look(self, job: TrainingJob) -> Glance:
+    async def preview(self, job: TrainingJob) -> JobPreview:
         """Poll a job. Raises RequestError."""
         client, clock = self._session.client, self._session.clock
         watched = self._watched.get(job.id)
         if watched is None:
-            log = GlanceLog(client, clock, job, self._patterns)
-            watched = self._watched[job.id] = _Watched(log, vitals_fold(job))
+            log = LogTail(client, clock, job, self._patterns)
+            watched = self._watched[job.id] = _PreviewedJob(log, health_metrics_fold(job))
         now = clock.now()
-        watched.due_at = clock.monotonic() + FAILED_GLANCE_AGE_S  # Applies unless every request succeeds.
+        watched.due_at = clock.monotonic() + FAILED_PREVIEW_AGE_S  # Applies unless every request succeeds.
         _, metrics, _, _ = await asyncio.gather(
             watched.log.read_newest(),
             self._read_metrics(watched, job),
@@ -340,39 +340,41 @@ class Glancer:
             self._read_queue(watched, job),
         )
         if metrics.at is not None:
-            self._offset.saw(metrics.at, now.timestamp(), VITALS_STEP_S)
+            self._offset.saw(metrics.at, now.timestamp(), HEALTH_METRICS_STEP_S)
         run = RunSnapshot(
             job,
             now,
             now,
             progress=watched.log.fold.snapshot(),
-            vitals=metrics,
-            vitals_at=watched.metrics_at,
+            health_metrics=metrics,
+            health_metrics_at=watched.metrics_at,
             checkpoints=watched.checkpoints,
             queue=watched.queue,
             history_known=True,
             log_read=watched.log.is_read,
             clock_ahead_s=self._offset.ahead_s,
         )
-        found = await asyncio.to_thread(health, run, self._rules, watched.glance.findings)
+        found = await asyncio.to_thread(health, run, self._rules, watched.job_preview.findings)
         watched.may_stall = any(one.kind == FindingKind.STALLED for one in found)
         if not watched.log.is_read:
-            found = without_stalls(found)
+            found = without_stall_findings(found)
         apart_s = max(
-            GLANCE_MIN_AGE_S, GLANCE_APART_S * len(self._running), watched.log.spent_s / GLANCE_SHARE
+            PREVIEW_MIN_AGE_S,
+            PREVIEW_INTERVAL_S * len(self._running),
+            watched.log.spent_s / PREVIEW_TIME_SHARE,
         )
         watched.due_at = clock.monotonic() + apart_s
-        watched.glance = Glance(run.progress, _trace(metrics), found)
-        return watched.glance
+        watched.job_preview = JobPreview(run.progress, _trace(metrics), found)
+        return watched.job_preview
 
-    async def _read_metrics(self, watched: _Watched, job: TrainingJob) -> MetricsSnapshot:
+    async def _read_metrics(self, watched: _PreviewedJob, job: TrainingJob) -> MetricsSnapshot:
         """Return the samples, with new ones unless the server fails: the log has information too."""
         with suppress(ErrorAnswer, InvalidAnswer):
             await self._read_new_metrics(watched, job)
             watched.metrics_at = self._session.clock.now()
         return watched.metrics.snapshot
 
-    async def _read_new_metrics(self, watched: _Watched, job: TrainingJob) -> None:
+    async def _read_new_metrics(self, watched: _PreviewedJob, job: TrainingJob) -> None:
         """Read the last hour and everything before it once, then only new samples."""
         client, now = self._session.client, self._session.clock.now()
         if not watched.has_earlier:
@@ -385,11 +387,11 @@ class Glancer:
             newest = watched.metrics.snapshot.at
             silent = timedelta(seconds=max(0.0, now.timestamp() - newest)) if newest is not None else None
             recent = await read_recent(
-                client, job, now, VITALS_SPAN if silent is None else silent + INCREMENT
+                client, job, now, HEALTH_METRICS_SPAN if silent is None else silent + INCREMENT
             )
         await asyncio.to_thread(watched.metrics.fold, recent)
 
-    async def _read_checkpoints(self, watched: _Watched, job: TrainingJob) -> None:
+    async def _read_checkpoints(self, watched: _PreviewedJob, job: TrainingJob) -> None:
         """List the checkpoints from time to time, to notice an overdue one."""
         now = self._session.clock.monotonic()
         if watched.checkpoints_at is None or now - watched.checkpoints_at >= CHECKPOINTS_AGE_S:
@@ -397,7 +399,7 @@ class Glancer:
                 watched.checkpoints = await checkpoints_of(self._session.client, job)
             watched.checkpoints_at = now
 
-    async def _read_queue(self, watched: _Watched, job: TrainingJob) -> None:
+    async def _read_queue(self, watched: _PreviewedJob, job: TrainingJob) -> None:
         """Read the status history, which shows restarts, whenever the job has changed."""
         changed = f"{job.current_status} {job.updated_at}"
         if watched.queue_of != changed:

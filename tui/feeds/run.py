@@ -26,13 +26,13 @@ from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold, ProgressPattern
-from tui.analysis.run.finding import LOSS_KINDS, Finding
+from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
 from tui.analysis.run.saved import saved_key
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
-from tui.feeds.throttle import Publisher, rest
-from tui.readers.run import follow_vitals
+from tui.feeds.throttle import Throttle, sleep_or_event
+from tui.readers.run import follow_health_metrics
 from tui.readers.session import Session
 
 STATUS_INTERVAL_S = 3.0
@@ -53,10 +53,10 @@ HEALTH_INTERVAL_OF_MANY_S = 5.0
 """The same for a run of more than ``FEW_NODES`` nodes, since every GPU is checked."""
 POINTS_ACROSS = 240
 """Metric samples to request across the displayed time range; charts do not have more columns."""
-SHORTEST_STEP_S = 5
-MOST_POINTS = 1400
+MIN_METRIC_STEP_S = 5
+MAX_METRIC_POINTS = 1400
 """Maximum number of samples read per series, which matters if a short window is far in the past."""
-MOST_POINTS_OF_MANY = 480
+MAX_METRIC_POINTS_MANY_NODES = 480
 """The same for a job with more than ``FEW_NODES`` nodes."""
 FEW_NODES = 8
 POINTS_KEPT = 1.25
@@ -85,7 +85,7 @@ class RunFeed:
         rules: HealthRules = DEFAULT_RULES,
         patterns: Sequence[ProgressPattern] = (),
         prices: Mapping[str, float] | None = None,
-        findings: tuple[Finding, ...] = (),
+        findings: tuple[HealthFinding, ...] = (),
         status_interval_s: float = STATUS_INTERVAL_S,
         metrics_interval_s: float = METRICS_INTERVAL_S,
         checkpoints_interval_s: float = CHECKPOINTS_INTERVAL_S,
@@ -100,7 +100,7 @@ class RunFeed:
         self._on_gone = on_gone
         self._was_gone = False
         self._publish_snapshot = publish
-        self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._span = self._shown = span
         now = session.clock.now()
         stale_after_s = max(STALE_AFTER_S, STATUSES_MISSED * status_interval_s)
@@ -110,8 +110,8 @@ class RunFeed:
         self._rules = rules
         self._patterns = tuple(patterns)
         self._prices = prices or {}
-        self._judged_at = -HEALTH_INTERVAL_OF_MANY_S
-        self._judged_of: tuple[object, ...] = ()
+        self._checked_at = -HEALTH_INTERVAL_OF_MANY_S
+        self._checked_state: tuple[object, ...] = ()
         self._faults_of: tuple[object, ...] = ()
         self._kept_of: tuple[Checkpoint, ...] | None = None
         self._judging = asyncio.Event()
@@ -122,21 +122,21 @@ class RunFeed:
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
-        self._publisher.touch()
+        self._throttle.request()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._publisher.run())
+                tasks.create_task(self._throttle.run())
                 tasks.create_task(self._judge())
                 tasks.create_task(self._keep(self._watch_status, STATUS, part=STATUS))
                 tasks.create_task(self._keep(self._read_log, LOG, part=LOG))
-                tasks.create_task(self._keep_metrics())
-                tasks.create_task(self._keep(self._follow_vitals, part=METRICS))
+                tasks.create_task(self._poll_metrics())
+                tasks.create_task(self._keep(self._follow_health_metrics, part=METRICS))
                 tasks.create_task(self._keep(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._keep(self._read_price))
                 tasks.create_task(self._tick())
         finally:
             for what in (STATUS, LOG, METRICS, CHECKPOINTS):
-                self._session.got(what)
+                self._session.report_success(what)
 
     def refresh(self) -> None:
         self._asked.set()
@@ -168,16 +168,16 @@ class RunFeed:
             metrics=self._metrics.snapshot,
         )
         self._publish_snapshot(self._snapshot)
-        self._ask_for_judgement()
+        self._request_health_check()
 
-    def _ask_for_judgement(self) -> None:
+    def _request_health_check(self) -> None:
         """Request a health check if one is due: problems take minutes to show, so not on every change."""
         now = self._session.clock.monotonic()
         run = self._snapshot
-        of = (run.job.current_status, run.log_read, run.vitals is not None, run.failing)
+        of = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
         interval_s = HEALTH_INTERVAL_OF_MANY_S if self._has_many_nodes else HEALTH_INTERVAL_S
-        if of != self._judged_of or now - self._judged_at >= interval_s:
-            self._judged_at, self._judged_of = now, of
+        if of != self._checked_state or now - self._checked_at >= interval_s:
+            self._checked_at, self._checked_state = now, of
             self._judging.set()
 
     async def _judge(self) -> None:
@@ -187,17 +187,17 @@ class RunFeed:
             self._judging.clear()
             run = self._snapshot
             run = await asyncio.to_thread(judged, run, self._rules, run.findings)
-            await self._judge_checkpoints(run)
+            await self._check_checkpoints(run)
             if is_settled(run):
                 self._known_before = ()
             own = {one.key for one in run.findings}
             found = [*run.findings, *(one for one in self._known_before if one.key not in own)]
             before = self._snapshot
-            self._snapshot = with_findings(replace(before, judged_by=run.judged_by), found)
-            if (before.findings, before.judged_by) != (self._snapshot.findings, run.judged_by):
-                self._publisher.touch()
+            self._snapshot = with_findings(replace(before, checked_sources=run.checked_sources), found)
+            if (before.findings, before.checked_sources) != (self._snapshot.findings, run.checked_sources):
+                self._throttle.request()
 
-    async def _judge_checkpoints(self, run: RunSnapshot) -> None:
+    async def _check_checkpoints(self, run: RunSnapshot) -> None:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
         restarts = run.progress.restarts if run.progress is not None else ()
         broken = [(one.kind, one.since) for one in run.findings if one.kind in LOSS_KINDS]
@@ -209,7 +209,7 @@ class RunFeed:
             faults = await asyncio.to_thread(checkpoint_faults, run, self._rules)
             self._faults_of = of
             self._change(faults=faults)
-            self._publisher.touch()
+            self._throttle.request()
 
     def _change(self, **changes: Any) -> None:
         self._snapshot = replace(self._snapshot, **changes)
@@ -229,16 +229,16 @@ class RunFeed:
                 await feed()
             except RequestError as error:
                 if what:
-                    self._session.asked_in_vain(what, error)
+                    self._session.report_failure(what, error)
                 if part:
                     self._change(failing=self._snapshot.failing | {part})
-                    self._publisher.touch()
+                    self._throttle.request()
                 if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                     self._was_gone = True
                     self._on_gone()
                 # A captive portal (as in a hotel) may redirect as well as respond.
-                may_pass = error.retryable or isinstance(error, InvalidAnswer | RedirectRefused)
-                await self._session.clock.sleep(RETRY_INTERVAL_S if may_pass else REFUSED_INTERVAL_S)
+                is_transient = error.retryable or isinstance(error, InvalidAnswer | RedirectRefused)
+                await self._session.clock.sleep(RETRY_INTERVAL_S if is_transient else REFUSED_INTERVAL_S)
             else:
                 return
 
@@ -246,7 +246,7 @@ class RunFeed:
         """Publish every second, since ages and elapsed times change even if nothing else does."""
         while True:
             await self._session.clock.sleep(1.0)
-            self._publisher.touch()
+            self._throttle.request()
 
     async def _watch_status(self) -> None:
         jobs = self._session.client.jobs
@@ -255,8 +255,8 @@ class RunFeed:
             self._got(STATUS)
             self._change(job=job, seen_at=self._session.clock.now())
             self._was_gone = False
-            self._session.got(STATUS)
-            self._publisher.touch()
+            self._session.report_success(STATUS)
+            self._throttle.request()
             if job.current_status != status:
                 status = job.current_status
                 await self._read_queue()
@@ -266,7 +266,7 @@ class RunFeed:
         with suppress(ErrorAnswer, InvalidAnswer):
             self._change(queue=await self._session.client.jobs.queue_context(self._job.id))
         self._change(history_known=True)
-        self._publisher.touch()
+        self._throttle.request()
 
     async def _read_price(self) -> None:
         self._change(price_per_minute=price_of(self._job, {}, self._prices))
@@ -274,7 +274,7 @@ class RunFeed:
             priced = await self._session.client.account.instance_type_prices()
             listed = {one.instance_type.id: one.price for one in priced if one.price is not None}
             self._change(price_per_minute=price_of(self._job, listed, self._prices))
-            self._publisher.touch()
+            self._throttle.request()
 
     async def _read_log(self) -> None:
         await self._log.read(self._job)
@@ -285,16 +285,16 @@ class RunFeed:
         self._progress = ProgressFold(patterns=self._patterns)
 
     def _take_log(self, lines: Iterable[LogLine]) -> None:
-        self._session.got(LOG)
+        self._session.report_success(LOG)
         self._got(LOG)
         self._progress.add(lines)
-        self._publisher.touch()
+        self._throttle.request()
 
     def _log_ended(self, job: TrainingJob) -> None:
         self._change(job=job)
-        self._publisher.touch()
+        self._throttle.request()
 
-    async def _keep_metrics(self) -> None:
+    async def _poll_metrics(self) -> None:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
         while True:
             self._span_changed.clear()
@@ -329,21 +329,21 @@ class RunFeed:
         async for answer in stream:
             # The first response of a large job takes half a second to process.
             await asyncio.to_thread(fold.fold, answer)
-            self._session.got(METRICS)
+            self._session.report_success(METRICS)
             self._metrics = fold
             now, shown = self._session.clock.now(), fold.snapshot
             if shown.at is not None:
                 self._offset.saw(shown.at, now.timestamp(), shown.step_s)
             self._change(metrics_at=now, clock_ahead_s=self._offset.ahead_s)
-            self._publisher.touch()
+            self._throttle.request()
 
-    async def _follow_vitals(self) -> None:
-        await follow_vitals(self._session, self._job, self._take_vitals)
+    async def _follow_health_metrics(self) -> None:
+        await follow_health_metrics(self._session, self._job, self._take_health_metrics)
 
-    def _take_vitals(self, vitals: MetricsSnapshot) -> None:
+    def _take_health_metrics(self, health_metrics: MetricsSnapshot) -> None:
         self._got(METRICS)
-        self._change(vitals=vitals, vitals_at=self._session.clock.now())
-        self._publisher.touch()
+        self._change(health_metrics=health_metrics, health_metrics_at=self._session.clock.now())
+        self._throttle.request()
 
     @property
     def _has_many_nodes(self) -> bool:
@@ -351,12 +351,12 @@ class RunFeed:
 
     @property
     def _most_points(self) -> int:
-        return MOST_POINTS_OF_MANY if self._has_many_nodes else MOST_POINTS
+        return MAX_METRIC_POINTS_MANY_NODES if self._has_many_nodes else MAX_METRIC_POINTS
 
     def _step_s(self, whole: timedelta) -> int:
         """Return a sampling interval fine enough for the window without too many samples in total."""
         wanted_s = min(whole, self._shown).total_seconds() / POINTS_ACROSS
-        return max(SHORTEST_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))
+        return max(MIN_METRIC_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))
 
     async def _read_kept_losses(self, found: tuple[Checkpoint, ...]) -> None:
         """Read the trainer's record of the newest checkpoint again if there are new checkpoints."""
@@ -364,7 +364,7 @@ class RunFeed:
             kept = await kept_losses_of(self._session.client, self._job, found)
             self._kept_of = found
             self._change(kept_losses=kept)
-            self._publisher.touch()
+            self._throttle.request()
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
@@ -377,18 +377,18 @@ class RunFeed:
                 raise
             except RequestError as error:
                 found = None
-                self._session.asked_in_vain(CHECKPOINTS, error)
+                self._session.report_failure(CHECKPOINTS, error)
                 if error.retryable:
                     pause_s = min(pause_s, RETRY_INTERVAL_S)
             if found is not None:
-                self._session.got(CHECKPOINTS)
+                self._session.report_success(CHECKPOINTS)
                 self._change(checkpoints=tuple(found))
-                self._publisher.touch()
+                self._throttle.request()
                 await self._read_kept_losses(tuple(found))
                 uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
                 if self._job.is_finished and not uploading:
                     await self._asked.wait()
-            await rest(self._session.clock, self._asked, pause_s)
+            await sleep_or_event(self._session.clock, self._asked, pause_s)
             self._asked.clear()
 
 

@@ -59,9 +59,9 @@ class RunLog:
         self._session = session
         self._restart = restart
         self._take_lines = take
-        self._tell_part = tell
+        self._publish_part = tell
         self._end = end
-        self._begun = asyncio.Event()
+        self._begin_event = asyncio.Event()
         self._unread = {"history", "newest"}
         self._job: TrainingJob | None = None
 
@@ -74,7 +74,7 @@ class RunLog:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
         self._job = job
         seam = self._seam(job)
-        self._begun.clear()
+        self._begin_event.clear()
         parts = [
             asyncio.create_task(self._follow(job, seam)),
             asyncio.create_task(self._read_history(job, seam)),
@@ -95,19 +95,19 @@ class RunLog:
             return
         entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
         self._take_lines(entry for entry in entries if isinstance(entry, LogLine))
-        self._tell_part(LogPart(entries, filled=gap))
+        self._publish_part(LogPart(entries, filled=gap))
 
     def _begin(self) -> None:
         """Discard the previous reading once the first response arrives."""
-        if not self._begun.is_set():
-            self._begun.set()
+        if not self._begin_event.is_set():
+            self._begin_event.set()
             self._unread = {"history", "newest"}
             self._restart()
-            self._tell_part(LogPart((), restarted=True))
+            self._publish_part(LogPart((), restarted=True))
 
     def _tell(self, part: LogPart) -> None:
         self._begin()
-        self._tell_part(part)
+        self._publish_part(part)
 
     def _seam(self, job: TrainingJob) -> datetime:
         """Return the time at which history ends and following begins, without overlap or gap."""
@@ -124,16 +124,16 @@ class RunLog:
     async def _follow(self, job: TrainingJob, seam: datetime) -> None:
         async for part in self._session.client.logs.follow(job.project_id, job.id, start=seam):
             if isinstance(part, LogEnd):
-                self._tell_end(part.job)
+                self._report_end(part.job)
             elif part.finished_job is not None:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
-                self._tell_end(part.finished_job)
+                self._report_end(part.finished_job)
             else:
                 await self._take(part, older=False)
                 if part.caught_up:
                     self._unread.discard("newest")
 
-    def _tell_end(self, job: TrainingJob) -> None:
+    def _report_end(self, job: TrainingJob) -> None:
         self._tell(LogPart((), ended=True))
         self._end(job)
 
@@ -149,7 +149,9 @@ class RunLog:
                     # The stream reads ahead in the meantime, up to a limit.
                     await self._session.clock.sleep(PAUSE_S)
         else:
-            await self._begun.wait()  # There is nothing to read here: wait for the stream's first response.
+            await (
+                self._begin_event.wait()
+            )  # There is nothing to read here: wait for the stream's first response.
         self._begin()
         self._unread.discard("history")
         self._take_lines(())

@@ -154,13 +154,13 @@ class SubmissionFeed:
         self.snapshot = replace(self.snapshot, **changes)
         self._publish(self.snapshot)
 
-    async def look_around(self) -> None:
+    async def find_configs_nearby(self) -> None:
         """Find configs to choose from, without running any."""
         self._change(choices=await asyncio.to_thread(find_configs, self._below, self._memory))
 
     async def load(self, config: Path) -> None:
         """Run the config, then review the result."""
-        config = await asyncio.to_thread(_whole_path, config)
+        config = await asyncio.to_thread(_absolute_path, config)
         self._change(stage="loading", config=config, error="")
         stop = Event()  # Otherwise the program could not exit while the config runs.
         try:
@@ -216,10 +216,10 @@ class SubmissionFeed:
         await asyncio.to_thread(remember_config, config, self._memory)
         self._change(stage="submitted", job=made.training_job)
 
-    def choose_again(self) -> None:
+    def back_to_choices(self) -> None:
         self._loaded = None
         self._change(stage="choosing", project=None, plan=None, findings=(), warnings=(), error="")
 
 
-def _whole_path(path: Path) -> Path:
+def _absolute_path(path: Path) -> Path:
     return path.expanduser().absolute()

@@ -9,7 +9,7 @@ from typing import Any
 from api_client.clock import Clock
 
 
-async def rest(clock: Clock, asked: asyncio.Event, pause_s: float | None) -> None:
+async def sleep_or_event(clock: Clock, asked: asyncio.Event, pause_s: float | None) -> None:
     """Return when ``asked`` is set, or after ``pause_s`` seconds by the clock; None waits without limit."""
     waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asked.wait())]
     if pause_s is not None:
@@ -26,7 +26,7 @@ PUBLISH_INTERVAL_S = 0.25
 """Default minimum time between two snapshots; nobody reads faster."""
 
 
-class Publisher:
+class Throttle:
     """Calls ``publish`` soon after ``touch``, and then not again for ``interval_s`` seconds."""
 
     def __init__(
@@ -35,14 +35,14 @@ class Publisher:
         self.interval_s = interval_s
         self._publish = publish
         self._clock = clock
-        self._touched = asyncio.Event()
+        self._is_requested = asyncio.Event()
 
-    def touch(self) -> None:
-        self._touched.set()
+    def request(self) -> None:
+        self._is_requested.set()
 
     async def run(self) -> None:
         while True:
-            await self._touched.wait()
-            self._touched.clear()
+            await self._is_requested.wait()
+            self._is_requested.clear()
             self._publish()
             await self._clock.sleep(self.interval_s)

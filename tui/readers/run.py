@@ -23,10 +23,10 @@ from tui.analysis.progress.fold import MAX_POINTS, ProgressFold, ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.session import Session
 
-VITALS_SPAN = timedelta(minutes=65)
+HEALTH_METRICS_SPAN = timedelta(minutes=65)
 """A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
-VITALS_STEP_S = 60
-VITALS_INTERVAL_S = 20.0
+HEALTH_METRICS_STEP_S = 60
+HEALTH_METRICS_INTERVAL_S = 20.0
 CLOCK_SKEW = timedelta(minutes=5)
 
 FINE_POINTS = 90
@@ -42,23 +42,25 @@ def history_points(job: TrainingJob) -> int:
     return HISTORY_POINTS if (job.node_count or 1) <= FEW_NODES else HISTORY_POINTS_OF_MANY
 
 
-def vitals_fold(job: TrainingJob) -> MetricsFold:
-    return MetricsFold(max_points=FINE_POINTS + history_points(job), step_s=VITALS_STEP_S, reduction="mean")
+def health_metrics_fold(job: TrainingJob) -> MetricsFold:
+    return MetricsFold(
+        max_points=FINE_POINTS + history_points(job), step_s=HEALTH_METRICS_STEP_S, reduction="mean"
+    )
 
 
 async def read_earlier(client: TrainingClient, job: TrainingJob, now: datetime) -> JobMetrics | None:
     """Read samples before the last hour at a coarse resolution; None for a newer job. Raises RequestError."""
-    end = now - VITALS_SPAN
+    end = now - HEALTH_METRICS_SPAN
     if job.created_at is None or job.created_at >= end:
         return None
-    step_s = max(VITALS_STEP_S, int((end - job.created_at).total_seconds() / history_points(job)) + 1)
+    step_s = max(HEALTH_METRICS_STEP_S, int((end - job.created_at).total_seconds() / history_points(job)) + 1)
     return await client.metrics.get(
         job.project_id, job.id, start_ms=_millis(job.created_at), end_ms=_millis(end), step_s=step_s
     )
 
 
 async def read_recent(
-    client: TrainingClient, job: TrainingJob, now: datetime, span: timedelta = VITALS_SPAN
+    client: TrainingClient, job: TrainingJob, now: datetime, span: timedelta = HEALTH_METRICS_SPAN
 ) -> JobMetrics:
     """Read the samples of the last hour, or of another time range up to now. Raises RequestError."""
     return await client.metrics.get(
@@ -66,20 +68,20 @@ async def read_recent(
         job.id,
         start_ms=_millis(now - span),
         end_ms=_millis(now + CLOCK_SKEW),
-        step_s=VITALS_STEP_S,
+        step_s=HEALTH_METRICS_STEP_S,
     )
 
 
-async def read_vitals(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
+async def read_health_metrics(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
     """Read both the last hour and the time before, once. Raises RequestError."""
-    fold = vitals_fold(job)
+    fold = health_metrics_fold(job)
     earlier, recent = await asyncio.gather(read_earlier(client, job, now), read_recent(client, job, now))
     if earlier is not None:
         await asyncio.to_thread(fold.fold, earlier)
     return await asyncio.to_thread(fold.fold, recent)
 
 
-async def follow_vitals(
+async def follow_health_metrics(
     session: Session, job: TrainingJob, take: Callable[[MetricsSnapshot], object]
 ) -> None:
     """Call ``take`` with every new snapshot until the job ends. Raises RequestError.
@@ -90,15 +92,19 @@ async def follow_vitals(
     if job.is_finished:
         return
     now = session.clock.now()
-    start = now - VITALS_SPAN
+    start = now - HEALTH_METRICS_SPAN
     if job.created_at is not None:
         start = max(start, job.created_at)
-    fold = vitals_fold(job)
+    fold = health_metrics_fold(job)
     earlier = await read_earlier(session.client, job, now)
     if earlier is not None:
         await asyncio.to_thread(fold.fold, earlier)
     stream = session.client.metrics.follow(
-        job.project_id, job.id, start=start, step_s=VITALS_STEP_S, interval_s=VITALS_INTERVAL_S
+        job.project_id,
+        job.id,
+        start=start,
+        step_s=HEALTH_METRICS_STEP_S,
+        interval_s=HEALTH_METRICS_INTERVAL_S,
     )
     async for answer in stream:
         take(await asyncio.to_thread(fold.fold, answer))
@@ -111,7 +117,7 @@ def _millis(moment: datetime) -> int:
 UNKNOWN_AGE = timedelta(days=7)
 """Time range to read if the server does not provide the job's creation time."""
 METRICS = "metrics"
-"""Key of the metrics in ``RunReading.unread``."""
+"""Key of the metrics in ``LoadedRun.unread``."""
 LINES_AT_ONCE = 250
 """Lines to fold per turn of the event loop."""
 
@@ -120,7 +126,7 @@ OnPart = Callable[[float | None, int], object]
 
 
 @dataclass(frozen=True, slots=True)
-class RunReading:
+class LoadedRun:
     """A run, with the number of lines and of unreadable time ranges in its log.
 
     ``unread`` maps parts other than the log that could not be read to the error; the run lacks them.
@@ -155,10 +161,10 @@ async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext |
         return None
 
 
-async def vitals_of(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
+async def fetch_health_metrics(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
     """Return the metrics for health checks (for a finished job: the server's choice). Raises RequestError."""
     if not job.is_finished:
-        return await read_vitals(client, job, now)
+        return await read_health_metrics(client, job, now)
     answer = await client.metrics.get(job.project_id, job.id)
     return await asyncio.to_thread(MetricsFold().fold, answer)
 
@@ -170,33 +176,35 @@ async def read_run(
     since: datetime | None = None,
     prices: Mapping[str, float] | None = None,
     max_points: int = MAX_POINTS,
-    with_vitals: bool = True,
+    with_health_metrics: bool = True,
     stream: str | None = None,
     patterns: Sequence[ProgressPattern] = (),
     own_prices: Mapping[str, float] | None = None,
     on_part: OnPart | None = None,
-) -> RunReading:
+) -> LoadedRun:
     """Read a run's log from ``since`` (default: its beginning) to now, and all other data about it.
 
     ``patterns`` parse the lines of custom trainers, ``own_prices`` take precedence over the listed
     ``prices``. ``stream`` selects the source of progress (``ProgressFold.choose``). The metrics are read
-    if ``with_vitals``, or if nothing else gives the number of nodes. Raises RequestError; parts that a
-    server does not have are left out. If the metrics fail, the log is still returned, with the error in
-    ``RunReading.unread``.
+    if ``with_health_metrics``, or if nothing else gives the number of nodes. Raises RequestError; parts
+    that a server does not have are left out. If the metrics fail, the log is still returned, with the error
+    in ``LoadedRun.unread``.
     """
     now = datetime.now(UTC)
     fold = ProgressFold(max_points=max_points, patterns=patterns)
     fold.choose(stream)
-    wants_vitals = with_vitals or not job.node_count
+    wants_health_metrics = with_health_metrics or not job.node_count
     start = since or beginning_of(job, now)
     log = asyncio.create_task(read_log(client, job, fold, start, on_part=on_part))
     listing = asyncio.create_task(checkpoints_of(client, job))
     history = asyncio.create_task(history_of(client, job))
     unread: dict[str, RequestError] = {}
-    vitals = asyncio.create_task(
-        _noting(unread, METRICS, vitals_of(client, job, now)) if wants_vitals else _nothing()
+    health_metrics = asyncio.create_task(
+        _noting(unread, METRICS, fetch_health_metrics(client, job, now))
+        if wants_health_metrics
+        else _nothing()
     )
-    parts = (log, listing, history, vitals)
+    parts = (log, listing, history, health_metrics)
     try:
         await asyncio.gather(*parts)
     finally:
@@ -204,16 +212,18 @@ async def read_run(
             part.cancel()
         await asyncio.gather(*parts, return_exceptions=True)
     read = log.result()
-    return RunReading(
+    return LoadedRun(
         run_snapshot(
             job,
             now,
             fold,
             checkpoints=listing.result(),
             queue=history.result(),
-            vitals=vitals.result(),
+            health_metrics=health_metrics.result(),
             price_per_minute=price_of(job, prices or {}, own_prices),
-            failing=frozenset({connection.METRICS} if wants_vitals and vitals.result() is None else ()),
+            failing=frozenset(
+                {connection.METRICS} if wants_health_metrics and health_metrics.result() is None else ()
+            ),
         ),
         read.line_count,
         read.gap_count,
@@ -228,7 +238,7 @@ def run_snapshot(
     *,
     checkpoints: tuple[Checkpoint, ...] | None,
     queue: QueueContext | None,
-    vitals: MetricsSnapshot | None,
+    health_metrics: MetricsSnapshot | None,
     price_per_minute: float | None,
     failing: frozenset[str] = frozenset(),
 ) -> RunSnapshot:
@@ -242,10 +252,10 @@ def run_snapshot(
         at=now,
         seen_at=now,
         progress=fold.snapshot(),
-        metrics=vitals,
-        metrics_at=now if vitals is not None else None,
-        vitals=vitals,
-        vitals_at=now if vitals is not None else None,
+        metrics=health_metrics,
+        metrics_at=now if health_metrics is not None else None,
+        health_metrics=health_metrics,
+        health_metrics_at=now if health_metrics is not None else None,
         checkpoints=checkpoints,
         queue=queue,
         history_known=True,
@@ -281,7 +291,7 @@ async def _noting(
 
 
 @dataclass(frozen=True, slots=True)
-class LogReading:
+class LogReadSummary:
     """Totals of a log reading: lines, unreadable time ranges, and whether it is complete."""
 
     line_count: int
@@ -297,7 +307,7 @@ async def read_log(
     *,
     on_part: OnPart | None = None,
     most_lines: int | None = None,
-) -> LogReading:
+) -> LogReadSummary:
     """Fold a job's log from ``start`` to now, up to ``most_lines`` lines. Raises RequestError."""
     lines = gaps = 0
     stream = client.logs.history(job.project_id, job.id, start=start)
@@ -310,5 +320,5 @@ async def read_log(
             if on_part is not None:
                 on_part(batch.read_part, lines)
             if most_lines is not None and lines > most_lines:
-                return LogReading(lines, gaps, is_complete=False)
-    return LogReading(lines, gaps)
+                return LogReadSummary(lines, gaps, is_complete=False)
+    return LogReadSummary(lines, gaps)

@@ -13,8 +13,8 @@ from api_client.events import RequestEvent
 from api_client.http.retry import RetryPolicy
 from api_client.models import TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
-from tui.analysis.connection import Connection, Refusal
-from tui.text.sanitize import inert
+from tui.analysis.connection import Connection, StaleResource
+from tui.text.sanitize import sanitize
 
 CHECK_S = 8.0
 """Timeout of the connection check: a server silent for this long counts as unreachable."""
@@ -60,7 +60,7 @@ class Session:
         """Display name of the remote: its name, or its host if it has none."""
         remote = self.remote
         named = remote.name and remote.name != ENVIRONMENT_REMOTE
-        return inert(remote.name if named else urlsplit(remote.api_url).netloc)
+        return sanitize(remote.name if named else urlsplit(remote.api_url).netloc)
 
     def secrets(self) -> tuple[str, ...]:
         """Return the secrets that no message may contain: the key, and a login's tokens."""
@@ -68,22 +68,26 @@ class Session:
         keys = [remote.key.get_secret_value()] if remote.key else []
         return tuple(filter(None, keys + (remote.login.secrets() if remote.login else [])))
 
-    def asked_in_vain(self, what: str, error: RequestError) -> None:
+    def report_failure(self, what: str, error: RequestError) -> None:
         """Record that a feed cannot get ``what`` ("the log") because of a lasting error.
 
         Screens that show this data mark it as stale until ``got`` is called for it. Temporary errors are
         covered by the connection's own state.
         """
         if error.retryable:
-            if self.connection.refusals:
-                self._change(self.connection.granted(what))
+            if self.connection.stale_resources:
+                self._change(self.connection.with_fresh_resource(what))
         else:
-            self._change(self.connection.refused(Refusal(what, inert(str(error)), self.clock.now())))
+            self._change(
+                self.connection.with_stale_resource(
+                    StaleResource(what, sanitize(str(error)), self.clock.now())
+                )
+            )
 
-    def got(self, what: str) -> None:
+    def report_success(self, what: str) -> None:
         """Record that the feed got ``what``, or has ended."""
-        if self.connection.refusals or self.connection.troubles:
-            self._change(self.connection.forgotten(what))
+        if self.connection.stale_resources or self.connection.failing_routes:
+            self._change(self.connection.without_resource(what))
 
     def _note(self, event: RequestEvent) -> None:
         self._change(self.connection.after(event))
@@ -108,11 +112,11 @@ class Session:
     def job_link(self, job: TrainingJob) -> str:
         return self.client.job_link(job.project_id, job.id)
 
-    def say_no_more(self) -> None:
+    def detach(self) -> None:
         """Detach the listener, because another session is now shown."""
         self._on_connection = None
 
-    def speak(self, on_connection: Callable[[Connection], None]) -> None:
+    def attach(self, on_connection: Callable[[Connection], None]) -> None:
         """Attach the listener and send it the current state."""
         self._on_connection = on_connection
         on_connection(self.connection)

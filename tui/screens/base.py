@@ -16,7 +16,7 @@ from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
-from tui.system.process import look_through_everything
+from tui.system.process import unfreeze_survivors
 
 Answer = TypeVar("Answer")
 
@@ -59,7 +59,7 @@ class AppScreen(Screen[None]):
 
     def on_unmount(self) -> None:
         """Unfreeze the garbage collector, so that its next full collection frees the screen's objects."""
-        look_through_everything()
+        unfreeze_survivors()
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Rebind actions, by their ids. Call this before the screen is shown."""

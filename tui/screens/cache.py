@@ -17,14 +17,14 @@ from textual.widgets import Input
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
 from tui.analysis.file_tree import ROOT, FileTree, Order, SortKey
-from tui.analysis.transfers import files_words
+from tui.analysis.transfers import files_text
 from tui.feeds.cache import CacheFeed, CacheSnapshot
 from tui.screens.file_tree import TreeScreen
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, percent
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.file_tree.renderer import middle_cut
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import Span
@@ -32,7 +32,7 @@ from tui.widgets.tones import Span
 BIGGEST = 6
 """Maximum number of directories listed in the summary line, space permitting."""
 BIGGEST_CELLS = 34
-_UNTELLING = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
+_GENERIC_NAMES = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
 BY_SIZE = Order(SortKey.SIZE, descending=True)
 NO_CACHE = (
     "This project has no cache yet.\n\nA job gets one with a cache_config in its config.py;"
@@ -64,14 +64,14 @@ class CacheScreen(TreeScreen):
         """Create the screen; ``project`` is a name from the server, ``now_s`` is in epoch seconds."""
         super().__init__()
         self._now_s = now_s
-        self._project = inert(project)
+        self._project = sanitize(project)
         self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CacheChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(CacheScreen.connection)
         yield WrappedText(id="stale")
-        yield FactLine(id="biggest")
+        yield StatusLine(id="biggest")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         yield FileTreeView(order=BY_SIZE, now_s=self._now_s, empty_text="no path fits the filter", id="tree")
         yield WrappedText(id="instead")
@@ -120,7 +120,7 @@ class CacheScreen(TreeScreen):
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Cache ", "key"), (self._project, "strong")]]
         if snapshot.entries and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
-            facts.append([(files_words(tree.file_count), "plain")])
+            facts.append([(files_text(tree.file_count), "plain")])
         if snapshot.captured_s is not None:
             seconds = self._now_s() - snapshot.captured_s
             facts.append([(f"captured {age(seconds)} ago", "muted")])
@@ -128,7 +128,7 @@ class CacheScreen(TreeScreen):
             facts.append([("↻ asking", "muted")])
         filtered = self.filter_facts()
         facts[1:1] = filtered
-        self.query_one("#header", FactLine).set_facts(facts, 1 + len(filtered or facts[1:2]))
+        self.query_one("#header", StatusLine).set_facts(facts, 1 + len(filtered or facts[1:2]))
         self._show_biggest()
 
     def _show_biggest(self) -> None:
@@ -137,13 +137,13 @@ class CacheScreen(TreeScreen):
         facts: list[list[Span]] = [
             [
                 (f"{percent(tree.share_of_total(node))} ", "accent"),
-                (middle_cut(inert(_telling_name(tree, node)), BIGGEST_CELLS), "plain"),
+                (middle_cut(sanitize(_descriptive_name(tree, node)), BIGGEST_CELLS), "plain"),
                 (f" {bytes_iec(tree.sizes[node])}", "muted"),
             ]
             for node in biggest
             if tree is not None
         ]
-        self.query_one("#biggest", FactLine).set_facts(facts)
+        self.query_one("#biggest", StatusLine).set_facts(facts)
 
     # Actions
 
@@ -156,8 +156,8 @@ class CacheScreen(TreeScreen):
             self.app.pop_screen()
 
 
-def _telling_name(tree: FileTree, node: int) -> str:
+def _descriptive_name(tree: FileTree, node: int) -> str:
     """Return a directory's display name: for a Hugging Face Hub snapshot, the model's name."""
-    while _UNTELLING.fullmatch(tree.names[node]) and tree.parents[node] != ROOT:
+    while _GENERIC_NAMES.fullmatch(tree.names[node]) and tree.parents[node] != ROOT:
         node = tree.parents[node]
     return tree.names[node]

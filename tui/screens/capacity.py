@@ -18,18 +18,18 @@ from tui.actions.keymap import bindings_of
 from tui.analysis.fleet.capacity import (
     CapacityRow,
     CapacityView,
-    GpuHolder,
+    GpuAllocation,
     capacity_table,
-    is_waited_for,
     queue_table,
+    queued_gpu_count,
 )
 from tui.analysis.status import status_view
 from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen
 from tui.screens.messages import ExportRequested, OpenJobRequested
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import age, share_bar
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
@@ -68,11 +68,11 @@ def _waits(line: CapacityLine) -> list[Span]:
 
 
 GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
-    Column("gpu", "GPU", lambda line: [(inert(line.row.gpu_type), "strong")], width=10, keep=10),
+    Column("gpu", "GPU", lambda line: [(sanitize(line.row.gpu_type), "strong")], width=10, keep=10),
     Column(
         "team",
         "whose",
-        lambda line: [(inert(line.row.team) or "all teams", "plain" if line.row.team else "muted")],
+        lambda line: [(sanitize(line.row.team) or "all teams", "plain" if line.row.team else "muted")],
         width=9,
         flex=1,
         most=24,
@@ -102,25 +102,25 @@ GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
 )
 
 
-def _status(one: GpuHolder) -> list[Span]:
+def _status(one: GpuAllocation) -> list[Span]:
     view = status_view(one.job.current_status)
     place = f"{one.place}. " if one.place else ""
     return [(f"{view.sign} {place}{view.word}", view.tone)]
 
 
-def _project(one: GpuHolder) -> str:
+def _project(one: GpuAllocation) -> str:
     project = one.job.training_project
-    return inert(project.name if project else "") or one.job.project_id
+    return sanitize(project.name if project else "") or one.job.project_id
 
 
-JOB_COLUMNS: tuple[Column[GpuHolder], ...] = (
+JOB_COLUMNS: tuple[Column[GpuAllocation], ...] = (
     Column("status", "queue, then use", _status, width=15, keep=9),
     Column("gpus", "GPUs", lambda one: [(str(one.gpus), "strong")], width=4, align="right", keep=10),
-    Column("type", "type", lambda one: [(inert(one.gpu_type), "muted")], width=6, keep=5),
+    Column("type", "type", lambda one: [(sanitize(one.gpu_type), "muted")], width=6, keep=5),
     Column(
         "name",
         "job",
-        lambda one: [(inert(one.job.name or one.job.id), "plain")],
+        lambda one: [(sanitize(one.job.name or one.job.id), "plain")],
         width=14,
         flex=3,
         most=40,
@@ -146,7 +146,7 @@ JOB_COLUMNS: tuple[Column[GpuHolder], ...] = (
     Column(
         "user",
         "user",
-        lambda one: [(inert((one.job.user.email if one.job.user else None) or ""), "muted")],
+        lambda one: [(sanitize((one.job.user.email if one.job.user else None) or ""), "muted")],
         width=12,
         flex=1,
         keep=1,
@@ -191,7 +191,7 @@ class CapacityScreen(AppScreen):
         self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CapacityChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header", essential=2)
+        yield StatusLine(id="header", priority_count=2)
         yield ConnectionNotice().data_bind(CapacityScreen.connection)
         yield WrappedText(id="stale")
         yield RowTable(GPU_COLUMNS, lambda line: line.row.key, id="gpus", opens=False)
@@ -211,7 +211,7 @@ class CapacityScreen(AppScreen):
         return self.query_one("#gpus", RowTable)
 
     @property
-    def _jobs(self) -> RowTable[GpuHolder]:
+    def _jobs(self) -> RowTable[GpuAllocation]:
         return self.query_one("#jobs", RowTable)
 
     @on(CapacityChanged)
@@ -233,18 +233,18 @@ class CapacityScreen(AppScreen):
         view = self.snapshot
         refresh = self.key_for("screen.refresh")
         self._show_header()
-        self._gpus.set_rows([CapacityLine(row, is_waited_for(view, row)) for row in view.rows])
+        self._gpus.set_rows([CapacityLine(row, queued_gpu_count(view, row)) for row in view.rows])
         self._gpus.styles.height = len(view.rows) + 1
         if not view.rows and self._gpus.has_focus:
             self._jobs.focus()
         stale = self.query_one("#stale", WrappedText)
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
-        why = inert(view.error if old_rows else view.jobs_error).rstrip(".")
+        why = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
         stale.display = old_rows or bool(view.jobs_known and view.jobs_error)
         stale.update(f"✗ Not read anew: {why}. What you see is the last known; {refresh} asks again.")
         instead = self.query_one("#instead", WrappedText)
         instead.display = not view.rows
-        failed = f"✗ The capacity cannot be read.\n{inert(view.error)}\n{refresh} asks again."
+        failed = f"✗ The capacity cannot be read.\n{sanitize(view.error)}\n{refresh} asks again."
         instead.update(WORDS.get(view.state, failed))
         self._show_jobs()
 
@@ -263,9 +263,10 @@ class CapacityScreen(AppScreen):
             facts.append([(f"seen {age(seconds)} ago", "muted")])
         own = [row for row in view.rows if not row.team][:TYPES_NAMED]
         facts += [
-            [(f"{inert(row.gpu_type)} ", "muted"), (f"{row.on_demand}/{row.limit}", "plain")] for row in own
+            [(f"{sanitize(row.gpu_type)} ", "muted"), (f"{row.on_demand}/{row.limit}", "plain")]
+            for row in own
         ]
-        self.query_one("#header", FactLine).set_facts(facts)
+        self.query_one("#header", StatusLine).set_facts(facts)
 
     def _show_jobs(self) -> None:
         view, line = self.snapshot, self._gpus.cursor_row
@@ -274,10 +275,10 @@ class CapacityScreen(AppScreen):
         self._jobs.set_rows(shown)
         nobody = self.query_one("#nobody", WrappedText)
         nobody.display = not shown
-        of_type = f" {inert(only)}" if only else ""
+        of_type = f" {sanitize(only)}" if only else ""
         words = f"No job has or waits for{of_type} GPUs." if view.jobs_known else "Asking who waits…"
         if view.jobs_error and not view.jobs_known:
-            words = f"✗ Who waits cannot be read.\n{inert(view.jobs_error)}"
+            words = f"✗ Who waits cannot be read.\n{sanitize(view.jobs_error)}"
         nobody.update(words)
 
     @on(RowTable.Selected, "#jobs")

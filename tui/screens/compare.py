@@ -35,15 +35,15 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series
 from tui.feeds.comparison import ComparisonFeed
 from tui.screens.base import AppScreen
-from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.charts import ChartData
 from tui.screens.messages import ExportRequested
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import Window, XAxis
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
@@ -83,7 +83,7 @@ def _value(place: int, row: ComparisonRow) -> list[Span]:
 
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
-AXIS_WORDS: dict[Axis, str] = {"step": "by step", "elapsed": "since each start", "clock": "by clock"}
+AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since each start", "clock": "by clock"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ Source = tuple[str, str | None, ProgressSnapshot | None, QueueContext | None]
 """Inputs of a run's curves: id, name, progress from the log, and queue context (for the start time)."""
 
 
-class CurveMaker:
+class CurveBuilder:
     """Builds the comparison charts; curves of unchanged runs stay the same objects."""
 
     def __init__(self) -> None:
@@ -216,14 +216,14 @@ class CompareRunsScreen(AppScreen):
     def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
         super().__init__()
         self.set_reactive(CompareRunsScreen.runs, tuple(ComparedRun(job) for job in jobs))
-        self._maker = CurveMaker()
+        self._maker = CurveBuilder()
         self._feed = feed_with(publish=lambda runs: self.post_message(self.RunsChanged(runs)))
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(CompareRunsScreen.connection)
         yield WrappedText(id="problem")
-        yield ChartDeck(id="charts")
+        yield ChartGrid(id="charts")
         yield Vertical(self._new_table(), id="finals")
         yield StatusFooter().data_bind(CompareRunsScreen.connection)
 
@@ -293,13 +293,13 @@ class CompareRunsScreen(AppScreen):
         if 0 < shown < len(runs):
             following = self.key_for("compare.next_base")
             facts.append([(f"{shown}/{len(runs)} shown, {following} next", "warn")])
-        essential = len(facts)
+        priority_count = len(facts)
         reading = [one for one in runs if one.state in ("waiting", "reading")]
         if reading:
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
             logs = "a log" if len(reading) == 1 else f"{len(reading)} logs"
             facts.append([(f"↻ reading {logs}, {percent(sum(parts) / len(parts))}", "accent")])
-        drawn = [AXIS_WORDS[view.axis]]
+        drawn = [AXIS_LABELS[view.axis]]
         if view.smoothing:
             drawn.append(f"smooth {view.smoothing:g}")
         if view.log:
@@ -309,7 +309,7 @@ class CompareRunsScreen(AppScreen):
         facts.append([(" · ".join(drawn), "plain")])
         if not self.differing_only:
             facts.append([(f"{differing} differ", "muted")])
-        self.query_one("#header", FactLine).set_facts(facts, essential)
+        self.query_one("#header", StatusLine).set_facts(facts, priority_count)
 
     def _show_problem(self) -> None:
         """List runs that are gone, failed or log no progress; the others are compared anyway."""
@@ -318,7 +318,7 @@ class CompareRunsScreen(AppScreen):
             if one.state == "gone":
                 said.append(f"✗ {name} is gone: the server no longer has it (404)")
             elif one.state == "failed":
-                said.append(f"✗ {name} cannot be read: {inert(one.error)} {again} tries again")
+                said.append(f"✗ {name} cannot be read: {sanitize(one.error)} {again} tries again")
             elif one.gap_count:
                 said.append(f"▲ {name}: {one.gap_count} stretches of its log could not be read")
             elif one.state == "read" and not one.has_curves:
@@ -329,7 +329,7 @@ class CompareRunsScreen(AppScreen):
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":
-            self.query_one(ChartDeck).set_charts(self._maker.charts(self.runs, self.view))
+            self.query_one(ChartGrid).set_charts(self._maker.charts(self.runs, self.view))
 
     def _show_table(self) -> None:
         rows = comparison_rows(self.ordered)
@@ -375,7 +375,7 @@ class CompareRunsScreen(AppScreen):
         self.view = replace(self.view, axis=axis, window=Window(), cursor=None)
 
     def action_next_chart(self) -> None:
-        self.query_one(ChartDeck).next()
+        self.query_one(ChartGrid).next()
 
     def action_layout(self) -> None:
         """Cycle through charts and table, charts only, table only."""

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Button
 
 from tui.screens.base import Question
-from tui.text.sanitize import inert_lines
+from tui.text.sanitize import sanitize_multiline
 from tui.widgets.text_panel import WrappedText
 
 
@@ -34,8 +34,8 @@ class ConfirmScreen(Question[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield WrappedText(inert_lines(self._question), id="question")
-            yield WrappedText(inert_lines(self._consequence), id="consequence")
+            yield WrappedText(sanitize_multiline(self._question), id="question")
+            yield WrappedText(sanitize_multiline(self._consequence), id="consequence")
             with Horizontal(id="buttons"):
                 yield Button(f"{self._yes} (y)", variant="error", id="yes", compact=True)
                 yield Button(f"{self._no} (n)", id="no", compact=True)

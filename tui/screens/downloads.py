@@ -24,8 +24,8 @@ from tui.analysis.transfers import (
     Transfer,
     Transfers,
     TransferState,
-    files_words,
-    speed_words,
+    files_text,
+    speed_text,
     time_left,
 )
 from tui.screens.base import AppScreen, Question
@@ -35,10 +35,10 @@ from tui.screens.messages import (
     CopyRequested,
     RetryDownloadRequested,
 )
-from tui.text.names import middle
-from tui.text.sanitize import inert, inert_lines
+from tui.text.names import clip_middle
+from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import bytes_iec, duration, percent, share_bar
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
@@ -67,7 +67,7 @@ def _pace(item: Transfer) -> Sequence[Span]:
     if item.stalled_s:
         return [(STALLED, "caution")]
     if item.state is TransferState.ACTIVE:
-        return [(speed_words(item.speed), "plain")]
+        return [(speed_text(item.speed), "plain")]
     return []
 
 
@@ -78,7 +78,7 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
     Column(
         "size",
         "size",
-        lambda item: [(_of(item.done_bytes, item.size_bytes, whole=not item.is_under_way), "plain")],
+        lambda item: [(_of(item.done_bytes, item.size_bytes, whole=not item.is_running_or_queued), "plain")],
         width=21,
         align="right",
         keep=5,
@@ -91,11 +91,11 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
 def _file_name(file: FileProgress) -> list[Span]:
     """Return the name, then the folder: file names are more distinctive than their folders."""
     folder, _, name = file.name.rpartition("/")
-    return [(inert(name or file.path.name), "plain"), (f"  {inert(folder)}" if folder else "", "muted")]
+    return [(sanitize(name or file.path.name), "plain"), (f"  {sanitize(folder)}" if folder else "", "muted")]
 
 
 def _remark(file: FileProgress) -> list[Span]:
-    return [(inert(file.error), "bad") if file.error else (inert(file.note), "muted")]
+    return [(sanitize(file.error), "bad") if file.error else (sanitize(file.note), "muted")]
 
 
 FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
@@ -129,7 +129,7 @@ ExistingChoice = Literal["skip", "overwrite", "rename"]
 NAMES_SHOWN = 4
 
 
-class WhereScreen(Question[Path | None]):
+class DownloadFolderScreen(Question[Path | None]):
     """Dialog for the target folder of a download; the result is None if the user cancels."""
 
     CSS_PATH = "ask.tcss"
@@ -143,8 +143,8 @@ class WhereScreen(Question[Path | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield WrappedText(inert_lines(f"Download {self._title}"), id="question")
-            yield WrappedText(inert_lines(self._about), id="about")
+            yield WrappedText(sanitize_multiline(f"Download {self._title}"), id="question")
+            yield WrappedText(sanitize_multiline(self._about), id="about")
             yield Input(str(self._folder), id="folder", compact=True)
             yield WrappedText(id="problem")
             with Horizontal(id="buttons"):
@@ -185,14 +185,14 @@ class WhereScreen(Question[Path | None]):
             if folder.exists() and not folder.is_dir():
                 return "That is a file; a folder is needed."
         except (OSError, RuntimeError, ValueError) as error:
-            return f"That is no folder: {inert(str(error))}"
+            return f"That is no folder: {sanitize(str(error))}"
         return folder.absolute()
 
     def action_leave(self) -> None:
         self.dismiss(None)
 
 
-class ExistingScreen(Question[ExistingChoice | None]):
+class FileConflictScreen(Question[ExistingChoice | None]):
     """Dialog that asks what to do with existing files of different content: skip, overwrite, or keep both."""
 
     CSS_PATH = "ask.tcss"
@@ -212,13 +212,13 @@ class ExistingScreen(Question[ExistingChoice | None]):
 
     def compose(self) -> ComposeResult:
         number = len(self._names)
-        shown = [inert(name) for name in self._names[:NAMES_SHOWN]]
+        shown = [sanitize(name) for name in self._names[:NAMES_SHOWN]]
         if number > NAMES_SHOWN:
             shown.append(f"and {number - NAMES_SHOWN:,} more")
         what = "1 file is" if number == 1 else f"{number:,} files are"
         with Vertical(id="box"):
             yield WrappedText(f"{what} there already, with other content", id="question")
-            yield WrappedText(f"In {inert(self._folder)}:\n" + "\n".join(shown), id="about")
+            yield WrappedText(f"In {sanitize(self._folder)}:\n" + "\n".join(shown), id="about")
             with Horizontal(id="buttons"):
                 yield Button("Skip (s)", id="skip", compact=True)
                 yield Button("Keep both (b)", id="rename", compact=True)
@@ -238,7 +238,7 @@ class ExistingScreen(Question[ExistingChoice | None]):
         self.dismiss(choices.get(choice))
 
 
-LEAST_FOLDER_CELLS = 20
+MIN_FOLDER_CELLS = 20
 NOTHING = (
     "Nothing is being downloaded.\n\nD on a checkpoint or on its files downloads them,"
     " A on a job its source code."
@@ -253,7 +253,7 @@ class DownloadsScreen(AppScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(DownloadsScreen.connection)
         yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True)
         yield WrappedText(id="about")
@@ -298,7 +298,7 @@ class DownloadsScreen(AppScreen):
         ended = len(self.downloads.items) - len(going) - stuck
         if ended:
             facts.append([(f"{ended} done", "good")])
-        self.query_one("#header", FactLine).set_facts(facts)
+        self.query_one("#header", StatusLine).set_facts(facts)
 
     @on(RowTable.Highlighted, "#transfers")
     def _show_chosen(self) -> None:
@@ -307,18 +307,18 @@ class DownloadsScreen(AppScreen):
             return
         self.query_one("#files", RowTable).set_rows(item.files)
         # the files are not listed yet, or never will be
-        files = f"{files_words(len(item.files))}, " if item.files else ""
+        files = f"{files_text(len(item.files))}, " if item.files else ""
         lead = f"{files}{bytes_iec(item.size_bytes)} → "
         about = Text(
-            lead + middle(inert(item.folder), max(LEAST_FOLDER_CELLS, self.size.width - 2 - len(lead)))
+            lead + clip_middle(sanitize(item.folder), max(MIN_FOLDER_CELLS, self.size.width - 2 - len(lead)))
         )
         if item.error:
-            about.append(f"\n✗ {inert(item.error)}")
+            about.append(f"\n✗ {sanitize(item.error)}")
         elif item.stalled_s:
-            note = f" ({inert(item.note)})" if item.note else ""
+            note = f" ({sanitize(item.note)})" if item.note else ""
             about.append(f"\nNothing has arrived for {duration(item.stalled_s)}{note}.")
         elif item.note:
-            about.append(f"\n{inert(item.note)}")
+            about.append(f"\n{sanitize(item.note)}")
         if item.state in RESUMABLE:
             key = self.key_for("downloads.retry_download")
             kept = f"What has arrived is kept; {key} goes on with the rest."
@@ -329,7 +329,7 @@ class DownloadsScreen(AppScreen):
 
     def action_cancel_download(self) -> None:
         item = self._chosen
-        if item is not None and item.is_under_way:
+        if item is not None and item.is_running_or_queued:
             self.post_message(CancelDownloadRequested(item.id))
 
     def action_retry_download(self) -> None:

@@ -17,7 +17,7 @@ from api_client.files import why_not_written
 from tui.analysis.export import ExportTable
 from tui.screens.base import Question
 from tui.system.saved_files import landing, save_tables, typed_path
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import count
 from tui.widgets.text_panel import WrappedText
 
@@ -38,7 +38,7 @@ class ExportScreen(Question[tuple[Path, ...]]):
     def compose(self) -> ComposeResult:
         rows = sum(len(table.rows) for table in self._tables)
         with Vertical(id="box"):
-            yield WrappedText(f"Save {inert(self._what)}", id="question")
+            yield WrappedText(f"Save {sanitize(self._what)}", id="question")
             several = (
                 f" in {len(self._tables)} tables; CSV makes a file of each" if len(self._tables) > 1 else ""
             )
@@ -77,11 +77,11 @@ class ExportScreen(Question[tuple[Path, ...]]):
             files = await asyncio.to_thread(save_tables, self._tables, place, replace=replace)
         except FileExistsError:
             self._replaceable = path
-            self._say(f"{inert(str(path))} exists; enter once more replaces it")
+            self._say(f"{sanitize(str(path))} exists; enter once more replaces it")
         except OSError as error:
             self._say(f"not saved: {why_not_written(error)}")
         except (ValueError, RuntimeError) as error:
-            self._say(f"not saved: {inert(str(error))}")
+            self._say(f"not saved: {sanitize(str(error))}")
         else:
             self.dismiss(tuple(files))
 

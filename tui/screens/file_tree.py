@@ -5,10 +5,10 @@ from __future__ import annotations
 from textual import on
 from textual.widgets import Input
 
-from tui.analysis.transfers import files_words
+from tui.analysis.transfers import files_text
 from tui.screens.base import AppScreen
 from tui.screens.messages import CopyRequested
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.text_panel import WrappedText
@@ -41,8 +41,8 @@ class TreeScreen(AppScreen):
             return []
         matches = rows.matches
         return [
-            [(self.key_before(f"{self.SCOPES[0]}.filter"), "key"), (inert(matches.pattern), "accent")],
-            [(f"{files_words(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")],
+            [(self.key_before(f"{self.SCOPES[0]}.filter"), "key"), (sanitize(matches.pattern), "accent")],
+            [(f"{files_text(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")],
         ]
 
     def path_under_cursor(self) -> str | None:

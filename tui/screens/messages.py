@@ -12,10 +12,10 @@ from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.analysis.export import ExportTable
 from tui.analysis.fleet.batches import Verb
 from tui.analysis.fleet.snapshot import FleetSnapshot
-from tui.analysis.run.finding import Finding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.transfers import Transfers, Wanted
-from tui.text.sanitize import inert, sanitize_lines
+from tui.analysis.transfers import DownloadRequest, Transfers
+from tui.text.sanitize import sanitize, sanitize_lines
 
 
 class OpenJobRequested(Message):
@@ -92,7 +92,7 @@ class CopyRequested(Message):
 
     def __init__(self, text: str, what: str, *, lines: bool = False) -> None:
         super().__init__()
-        self.text = sanitize_lines(text) if lines else inert(text)
+        self.text = sanitize_lines(text) if lines else sanitize(text)
         self.what = what
 
 
@@ -133,7 +133,7 @@ class OpenCheckpointRequested(Message):
 class DownloadRequested(Message):
     """Request to download files, after asking for the folder."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: DownloadRequest) -> None:
         super().__init__()
         self.wanted = wanted
 
@@ -169,7 +169,7 @@ class ClearDownloadsRequested(Message):
     """Request to remove finished downloads from the list."""
 
 
-class RunJudged(Message):
+class RunChecked(Message):
     """Findings of a run; ``settled`` is True once enough is known to recognize new ones."""
 
     def __init__(self, run: RunSnapshot, *, settled: bool) -> None:
@@ -178,7 +178,7 @@ class RunJudged(Message):
         self.settled = settled
 
 
-class FleetJudged(Message):
+class FleetChecked(Message):
     """Findings of all jobs."""
 
     def __init__(self, fleet: FleetSnapshot) -> None:
@@ -189,7 +189,7 @@ class FleetJudged(Message):
 class SnoozeRequested(Message):
     """Request to snooze these findings of a job, or to end the snooze if all of them are snoozed."""
 
-    def __init__(self, job: TrainingJob, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, job: TrainingJob, findings: tuple[HealthFinding, ...]) -> None:
         super().__init__()
         self.job = job
         self.findings = findings

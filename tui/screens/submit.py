@@ -27,9 +27,9 @@ from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapsho
 from tui.screens.base import AppScreen
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.messages import JobSubmitted
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
@@ -76,7 +76,7 @@ class OverrideFields(Vertical):
             "priority": "" if job.priority is None else str(job.priority),
         }
         for name, value in own.items():
-            self.query_one(f"#{name}", Input).placeholder = inert(value) or "as the config says"
+            self.query_one(f"#{name}", Input).placeholder = sanitize(value) or "as the config says"
 
     def clear(self) -> None:
         for name, _label in FIELDS:
@@ -108,7 +108,7 @@ SHOWN_NAMES = 4
 
 def facts(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
     """Return name and value of everything to check before spending money."""
-    return [(name, inert(value)) for name, value in _facts(project, plan) if value]
+    return [(name, sanitize(value)) for name, value in _facts(project, plan) if value]
 
 
 def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple[str, str]]:
@@ -171,7 +171,7 @@ def _dropped(plan: ArchivePlan) -> str:
 MakeFeed = Callable[[Callable[[SubmissionSnapshot], object]], SubmissionFeed]
 
 CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
-    Column("path", "config files", lambda row: [(inert(_short(row.path)), "plain")], width=20, flex=1),
+    Column("path", "config files", lambda row: [(sanitize(_short(row.path)), "plain")], width=20, flex=1),
     Column("recent", "", lambda row: [("recent", "muted")] if row.recent else [], width=6, keep=1),
 )
 PATH_HINT = "path of a config.py; it is run when you choose it"
@@ -207,7 +207,7 @@ class SubmitScreen(AppScreen):
 
     def compose(self) -> ComposeResult:
         """Yield the widgets of all stages; CSS shows those of the current stage."""
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(SubmitScreen.connection)
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
@@ -232,7 +232,7 @@ class SubmitScreen(AppScreen):
     def on_mount(self) -> None:
         self.watch_snapshot(self.snapshot)
         self.query_one("#path").focus()
-        self.run_worker(self._feed.look_around(), name="search for configs", exit_on_error=False)
+        self.run_worker(self._feed.find_configs_nearby(), name="search for configs", exit_on_error=False)
 
     @on(SubmissionChanged)
     def _take(self, message: SubmissionChanged) -> None:
@@ -246,7 +246,7 @@ class SubmitScreen(AppScreen):
         self._show_header(snapshot)
         error = self.query_one("#error", WrappedText)
         error.display = bool(snapshot.error)
-        error.update(f"✗ {inert(snapshot.error)}")
+        error.update(f"✗ {sanitize(snapshot.error)}")
         if snapshot.choices is not None:
             self.query_one("#configs", RowTable).set_rows(snapshot.choices)
             self.query_one("#no-configs").display = not snapshot.choices
@@ -262,10 +262,10 @@ class SubmitScreen(AppScreen):
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
         spans = [[("New job", "key")], [(f"on {self._place}", "muted")]]
         if snapshot.config is not None and snapshot.stage != "choosing":
-            spans.append([(inert(_short(snapshot.config)), "plain")])
+            spans.append([(sanitize(_short(snapshot.config)), "plain")])
         if snapshot.stage == "loading":
             spans.append([("loading…", "muted")])
-        self.query_one("#header", FactLine).set_facts(spans)
+        self.query_one("#header", StatusLine).set_facts(spans)
 
     def _show_review(self, snapshot: SubmissionSnapshot) -> None:
         assert snapshot.project is not None
@@ -289,12 +289,12 @@ class SubmitScreen(AppScreen):
         for found in snapshot.findings:
             sign, tone = SIGNS[found.severity]
             text.append(f"\n{sign} ", tones[tone])
-            text.append(inert(found.problem))
+            text.append(sanitize(found.problem))
             if found.remedy:
-                text.append(f"\n  {inert(found.remedy)}", tones["muted"])
+                text.append(f"\n  {sanitize(found.remedy)}", tones["muted"])
         for warning in snapshot.warnings:
             text.append("\n· ", tones["muted"])
-            text.append(inert(warning))
+            text.append(sanitize(warning))
         if not snapshot.findings:
             text.append("\n✓ nothing to worry about", tones["good"])
         return text
@@ -307,7 +307,7 @@ class SubmitScreen(AppScreen):
         if progress.total_bytes:
             words += f"  {bytes_iec(progress.done_bytes)} of {bytes_iec(progress.total_bytes)}"
         if progress.note:
-            words += f"\n{inert(progress.note)}"
+            words += f"\n{sanitize(progress.note)}"
         self.query_one("#phase", WrappedText).update(words)
         bar = self.query_one("#bar", ProgressBar)
         bar.update(total=progress.total_bytes or None, progress=progress.done_bytes)
@@ -359,7 +359,7 @@ class SubmitScreen(AppScreen):
         snapshot = self.snapshot
         if not snapshot.can_submit or snapshot.project is None:
             errors = [found for found in snapshot.findings if found.severity == "error"]
-            why = inert(errors[0].problem) if errors else "Choose a config first."
+            why = sanitize(errors[0].problem) if errors else "Choose a config first."
             self.notify(why, title="Nothing was sent", severity="warning", markup=False)
             return
         serious = [found for found in snapshot.findings if found.severity == "warning"]
@@ -371,8 +371,8 @@ class SubmitScreen(AppScreen):
             if confirmed:
                 self._submit()
 
-        name = inert(snapshot.project.job.name or snapshot.project.name)
-        words = "\n".join(f"▲ {inert(found.problem)}" for found in serious)
+        name = sanitize(snapshot.project.job.name or snapshot.project.name)
+        words = "\n".join(f"▲ {sanitize(found.problem)}" for found in serious)
         self.app.push_screen(ConfirmScreen(f"Submit {name} all the same?", words, "Submit"), answered)
 
     @work(name="submission", group="submission", exit_on_error=False)
@@ -384,12 +384,12 @@ class SubmitScreen(AppScreen):
         if self.snapshot.stage == "reviewing":
             self._review()
         elif self.snapshot.stage == "choosing":
-            self.run_worker(self._feed.look_around(), name="search for configs", exit_on_error=False)
+            self.run_worker(self._feed.find_configs_nearby(), name="search for configs", exit_on_error=False)
 
     def action_back(self) -> None:
         """Go back from the review to the choice, else close; an upload cannot be left."""
         if self.snapshot.stage == "reviewing":
-            self._feed.choose_again()
+            self._feed.back_to_choices()
             self.query_one("#path").focus()
         elif self.snapshot.stage in ("choosing", "loading"):
             self.app.pop_screen()

@@ -52,7 +52,7 @@ Seconds = Annotated[float, Field(ge=1.0, le=3600.0)]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 LONGEST_COMMAND = 64
-MOST_PATTERNS = 50
+MAX_PATTERNS = 50
 
 
 class Section(BaseModel):
@@ -216,7 +216,7 @@ class Configuration(Section):
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
     It overrides the list price."""
 
-    patterns: Annotated[list[PatternSettings], Field(max_length=MOST_PATTERNS)] = []
+    patterns: Annotated[list[PatternSettings], Field(max_length=MAX_PATTERNS)] = []
     """Custom patterns that read progress from log lines."""
 
     demo: DemoSettings = DemoSettings.model_construct()

@@ -193,7 +193,9 @@ def _why(error: ErrorDetails, model: type[BaseModel]) -> str:
     if error["type"] == "literal_error":
         expected = str(error.get("ctx", {}).get("expected", ""))
         given = error.get("input")
-        near = _near(str(given), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")])
+        near = _nearest_name(
+            str(given), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")]
+        )
         return f"must be one of {expected}{near}"
     advice = _ADVICE.get(error["type"])
     if advice is not None:
@@ -206,7 +208,7 @@ def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
     """Suggest the closest name in the same table, else the table that has a setting of that name."""
     *outer, name = path
     siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
-    near = _near(str(name), siblings)
+    near = _nearest_name(str(name), siblings)
     if near:
         return near
     for section, field in model.model_fields.items():
@@ -215,7 +217,7 @@ def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
     return f"; there are {', '.join(siblings)}" if siblings else ""
 
 
-def _near(word: str, known: Iterable[str]) -> str:
+def _nearest_name(word: str, known: Iterable[str]) -> str:
     found = get_close_matches(word, list(known), n=1)
     return f"; did you mean {found[0]}?" if found else ""
 

@@ -14,7 +14,7 @@ from api_client.files import PRIVATE_FOLDER_MODE, write_private
 
 FILE_NAME = "layout.json"
 LARGEST_BYTES = 64 * 1024
-MOST_SECTIONS = 32
+MAX_SECTIONS = 32
 
 
 def memory_path() -> Path:
@@ -49,7 +49,7 @@ class Memory:
             return
         self._changed = False
         content = json.dumps(self._tables).encode("ascii")
-        if len(content) > LARGEST_BYTES or len(self._tables) > MOST_SECTIONS:
+        if len(content) > LARGEST_BYTES or len(self._tables) > MAX_SECTIONS:
             return
         with suppress(OSError):
             self._path.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)

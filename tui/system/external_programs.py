@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from api_client.models.logs import LogEntry, LogLine
-from tui.system.process import without_keys
+from tui.system.process import scrubbed_environment
 from tui.system.saved_files import save_entries
 
 
@@ -90,7 +90,7 @@ def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
 
 
 @dataclass(slots=True)
-class Place:
+class OpenAtLine:
     """Finds the row of an entry in the written file; ``here`` None means the last row.
 
     ``row`` counts from 1 and is None until known. Rows are counted as ``written`` writes them, one for
@@ -118,7 +118,7 @@ def at_row(command: list[str], row: int | None) -> list[str]:
     return [*command, f"+{row}"]
 
 
-async def show_outside(
+async def show_in_program(
     command: list[str],
     entries: Iterable[LogEntry],
     name: str,
@@ -137,11 +137,11 @@ async def show_outside(
     """
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="bt-tui-"))  # mode 0700
     path = folder / f"{name}.log"
-    place = Place(here)
+    place = OpenAtLine(here)
     try:
         await save_entries(place.watched(entries), path, timezone=timezone)
         with suspended():
-            return _run([*at_row(command, place.row), str(path)], without_keys(environ))
+            return _run([*at_row(command, place.row), str(path)], scrubbed_environment(environ))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -14,7 +14,7 @@ KEY_VARIABLES = frozenset({"BASETEN_API_KEY", "BASETEN_TRUSS_AUTH_API_KEY"})
 """The variables from ``api_client.remotes`` that may hold a key."""
 
 
-def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without the variables that hold an API key.
 
     A pager, an editor or a user's own program does not need one, and some of them store or transmit their
@@ -23,7 +23,7 @@ def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in KEY_VARIABLES}
 
 
-def leave(code: int) -> NoReturn:
+def exit_fast(code: int) -> NoReturn:
     """End the process with this exit code, like ``sys.exit``, but without freeing its memory.
 
     Deallocating a thousand modules takes a twentieth of a short command and has no benefit. If other
@@ -50,29 +50,29 @@ OBJECTS_WHILE_STARTING = 200_000
 _USUAL = gc.get_threshold()
 
 
-def start_lightly() -> None:
+def collect_rarely() -> None:
     """Collect rarely: starting creates hardly any garbage (saves a tenth of a short command)."""
     gc.set_threshold(OBJECTS_WHILE_STARTING, *_USUAL[1:])
 
 
-def collect_as_usual() -> None:
-    """Undo ``start_lightly``: a long-running process would accumulate garbage between collections."""
+def restore_collection() -> None:
+    """Undo ``collect_rarely``: a long-running process would accumulate garbage between collections."""
     gc.set_threshold(*_USUAL)
 
 
-def keep_pauses_short() -> None:
+def freeze_survivors() -> None:
     """Make full collections scan only objects created since the previous one."""
     gc.set_threshold(*_USUAL)
     gc.freeze()
-    if _set_survivors_aside not in gc.callbacks:
-        gc.callbacks.append(_set_survivors_aside)
+    if _freeze_on_full_collection not in gc.callbacks:
+        gc.callbacks.append(_freeze_on_full_collection)
 
 
-def look_through_everything() -> None:
+def unfreeze_survivors() -> None:
     """Let the next full collection scan all objects, including frozen ones."""
     gc.unfreeze()
 
 
-def _set_survivors_aside(phase: str, info: dict[str, Any]) -> None:
+def _freeze_on_full_collection(phase: str, info: dict[str, Any]) -> None:
     if phase == "stop" and info["generation"] == FULL:
         gc.freeze()

@@ -109,7 +109,7 @@ def safe_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:] or "file"
 
 
-class Shown(Protocol):
+class DeliveryHost(Protocol):
     """The app, in a terminal or on a web page."""
 
     @property
@@ -118,7 +118,7 @@ class Shown(Protocol):
         ...
 
 
-def landing(app: Shown, path: Path) -> Path:
+def landing(app: DeliveryHost, path: Path) -> Path:
     """Return where to write a file that the user saves as ``path``: that path, or the browser's outbox."""
     outbox = getattr(app, "outbox", None)
     return outbox.place(path.name) if app.is_web and isinstance(outbox, Outbox) else path

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
-from tui.text.sanitize import inert, inert_lines
+from tui.text.sanitize import sanitize, sanitize_multiline
 
 _NS_PER_US = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,16 +58,18 @@ def written(entry: LogEntry, timezone: tzinfo | None = None) -> str:
     """
     if isinstance(entry, LogGap):
         begin, end = stamp_text(entry.start_ns, timezone), stamp_text(entry.end_ns, timezone)
-        return f"-- gap {begin} to {end}: {inert(entry.reason)} --"
+        return f"-- gap {begin} to {end}: {sanitize(entry.reason)} --"
     first, *rest = entry.message.rstrip("\r\n").split("\n")
-    level = f"{inert(entry.level)}  " if entry.level else ""
-    stamp, node = stamp_text(entry.timestamp_ns, timezone), inert(entry.replica or _NO_NODE)
-    return "\n".join((f"{stamp}  {node}  {level}{inert(first)}", *(f"    {inert(row)}" for row in rest)))
+    level = f"{sanitize(entry.level)}  " if entry.level else ""
+    stamp, node = stamp_text(entry.timestamp_ns, timezone), sanitize(entry.replica or _NO_NODE)
+    return "\n".join(
+        (f"{stamp}  {node}  {level}{sanitize(first)}", *(f"    {sanitize(row)}" for row in rest))
+    )
 
 
 def message_text(entry: LogEntry) -> str:
     """Return an entry's message without time and node, sanitized, for pasting elsewhere."""
-    return inert_lines(entry.message) if isinstance(entry, LogLine) else written(entry)
+    return sanitize_multiline(entry.message) if isinstance(entry, LogLine) else written(entry)
 
 
 def stamp_text(time_ns: int, timezone: tzinfo | None = None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tui.text.sanitize import ELLIPSIS, cell_width, clip
 
-_LEAST_KEPT = 0.6  # Minimum fraction of the room to use; a single long word is cut anyway.
+_MIN_KEPT_SHARE = 0.6  # Minimum fraction of the room to use; a single long word is cut anyway.
 
 
 def shortened(text: str, characters: int) -> str:
@@ -17,7 +17,7 @@ def shortened(text: str, characters: int) -> str:
     head = text[: max(0, characters - len(ELLIPSIS))]
     if not text[len(head)].isspace():
         start, _, _ = head.rpartition(" ")
-        if len(start) >= _LEAST_KEPT * len(head):
+        if len(start) >= _MIN_KEPT_SHARE * len(head):
             head = start
     return head.rstrip(" ,;:.-–(") + ELLIPSIS
 
@@ -42,7 +42,7 @@ _HEAD_SHARE = 0.4
 """Fraction of the room for the start of a name cut in the middle: ends are more distinctive."""
 
 
-def apart(names: Sequence[str], cells: int) -> list[str]:
+def abbreviated_names(names: Sequence[str], cells: int) -> list[str]:
     """Shorten sanitized names to ``cells`` cells, so that different names still differ where possible.
 
     Names that all fit are unchanged. Otherwise the first of these forms is used that distinguishes all
@@ -60,7 +60,7 @@ def apart(names: Sequence[str], cells: int) -> list[str]:
         (_clip_left, names),
         (clip, core),
         (_clip_left, core),
-        (middle, core),
+        (clip_middle, core),
     )
     best: list[str] = []
     for shorter, whole in forms:
@@ -71,7 +71,7 @@ def apart(names: Sequence[str], cells: int) -> list[str]:
     return best
 
 
-def middle(name: str, cells: int) -> str:
+def clip_middle(name: str, cells: int) -> str:
     if cell_width(name) <= cells:
         return name
     room = cells - cell_width(ELLIPSIS)

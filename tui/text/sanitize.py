@@ -56,7 +56,7 @@ _PILED_MARKS = re.compile(f"([{_MARKS}]{{{MARKS_PER_CHARACTER}}})[{_MARKS}]+")
 def strip_ansi(text: str) -> str:
     """Remove ANSI escape sequences (colors, cursor moves, titles, links …).
 
-    This is a single pass: the result may contain stray control characters, which ``inert`` handles.
+    This is a single pass: the result may contain stray control characters, which ``sanitize`` handles.
     """
     if _ESCAPE_INTRODUCERS.search(text) is None:
         return text
@@ -74,7 +74,7 @@ def last_carriage_segment(text: str) -> str:
     return ended[ended.rfind("\r") + 1 :]
 
 
-def inert(text: str) -> str:
+def sanitize(text: str) -> str:
     """Sanitize the text to a single line that has no effect on a terminal.
 
     Escape sequences are removed, tabs expanded to spaces, and trailing line breaks dropped. Other control
@@ -160,13 +160,13 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
     return head + ellipsis
 
 
-def inert_lines(text: str) -> str:
-    return "\n".join(inert(line) for line in text.splitlines())
+def sanitize_multiline(text: str) -> str:
+    return "\n".join(sanitize(line) for line in text.splitlines())
 
 
 def sanitize_lines(text: str) -> str:
     """Sanitize each line and keep every line feed, including a trailing one."""
-    return "\n".join(map(inert, text.split("\n")))
+    return "\n".join(map(sanitize, text.split("\n")))
 
 
 REDACTED = "[key]"
@@ -174,7 +174,7 @@ REDACTED = "[key]"
 
 def crash_text(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """Return the sanitized traceback with the secrets removed."""
-    report = inert_lines("".join(traceback.format_exception(error)))
+    report = sanitize_multiline("".join(traceback.format_exception(error)))
     for secret in secrets:
         report = report.replace(secret, REDACTED)
     return report

@@ -16,7 +16,7 @@ OK_STATUS, PARTIAL_STATUS = 200, 206
 class Owner(Protocol):
     """The dashboard that offers a file."""
 
-    async def tell_fetched(self, key: str) -> None:
+    async def notify_fetched(self, key: str) -> None:
         """Handle that the file was delivered: it can be deleted."""
         ...
 
@@ -58,7 +58,7 @@ class Offers:
 
         async def over() -> None:
             if self._offers.pop(key, None) is not None:
-                await offer.owner.tell_fetched(key)
+                await offer.owner.notify_fetched(key)
 
         return OfferedFile(offer, over)
 
@@ -82,14 +82,14 @@ class OfferedFile(web.FileResponse):
         offer.fetching += 1
         try:
             writer = await super().prepare(request)
-            offer.is_last_byte_sent |= request.method == "GET" and self._ends_the_file()
+            offer.is_last_byte_sent |= request.method == "GET" and self._reaches_file_end()
         finally:
             offer.fetching -= 1
             if offer.is_last_byte_sent and not offer.fetching:
                 await self._over()
         return writer
 
-    def _ends_the_file(self) -> bool:
+    def _reaches_file_end(self) -> bool:
         if self.status == OK_STATUS:
             return True
         if self.status != PARTIAL_STATUS:

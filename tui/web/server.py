@@ -173,7 +173,7 @@ class PageDashboard(AppService):
         # textual-serve's own message to the page, which then follows a link to the file.
         await self.remote_write_str(json.dumps(["deliver_file_start", told["key"]]))
 
-    async def tell_fetched(self, key: str) -> None:
+    async def notify_fetched(self, key: str) -> None:
         if self._process is not None and self._process.returncode is None:
             await self.send_meta({"type": "file_fetched", "key": key})
 
@@ -283,7 +283,7 @@ class DashboardServer(Server):
                 case ["stdin", str(keys)]:
                     await app_service.send_bytes(keys.encode("utf-8", "ignore"))
                 case ["resize", {"width": int(columns), "height": int(rows)}]:
-                    await app_service.set_terminal_size(_sane(columns), _sane(rows))
+                    await app_service.set_terminal_size(_clamped(columns), _clamped(rows))
                 case ["ping", sent]:
                     await websocket.send_json(["pong", sent])
                 case ["focus"]:
@@ -326,12 +326,12 @@ def _envelope(message: WSMessage) -> Any:
 
 def _cells(request: web.Request, name: str, otherwise: int) -> int:
     try:
-        return _sane(int(request.query[name]))
+        return _clamped(int(request.query[name]))
     except (KeyError, ValueError):
         return otherwise
 
 
-def _sane(cells: int) -> int:
+def _clamped(cells: int) -> int:
     return min(max(1, cells), MOST_CELLS)
 
 

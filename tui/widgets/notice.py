@@ -12,8 +12,8 @@ from textual.geometry import Size
 from textual.reactive import var
 from textual.widget import Widget
 
-from tui.analysis.connection import Connection, Link, Refusal
-from tui.text.sanitize import clip, inert
+from tui.analysis.connection import Connection, ConnectionState, StaleResource
+from tui.text.sanitize import clip, sanitize
 from tui.widgets.text_panel import WrappedText, in_rows, wrapped_rows
 from tui.widgets.tones import Span, tone_styles
 
@@ -24,38 +24,38 @@ LEAST_CELLS = 8
 """Minimum width to which the first fact is cut."""
 
 
-class FactLine(Widget):
+class StatusLine(Widget):
     """Facts in a row in order of importance; facts that don't fit are dropped from the end.
 
-    The ``essential`` facts are always shown, on as many rows as they need if the stylesheet allows it,
+    The ``priority_count`` facts are always shown, on as many rows as they need if the stylesheet allows it,
     else with the first one cut until all fit.
     """
 
     DEFAULT_CSS = """
-    FactLine { height: auto; max-height: 1; width: 1fr; }
+    StatusLine { height: auto; max-height: 1; width: 1fr; }
     """
 
-    def __init__(self, *, id: str | None = None, separator: str = SEPARATOR, essential: int = 1) -> None:
+    def __init__(self, *, id: str | None = None, separator: str = SEPARATOR, priority_count: int = 1) -> None:
         super().__init__(id=id)
-        self._essential = essential
+        self._priority_count = priority_count
         self._facts: tuple[tuple[Span, ...], ...] = ()
         self._separator = separator
 
-    def set_facts(self, facts: Sequence[Sequence[Span]], essential: int | None = None) -> None:
+    def set_facts(self, facts: Sequence[Sequence[Span]], priority_count: int | None = None) -> None:
         """Show these facts. Each is a run of spans that stays together."""
         new = tuple(tuple(fact) for fact in facts if fact)
-        essential = self._essential if essential is None else essential
-        if new != self._facts or essential != self._essential:
+        priority_count = self._priority_count if priority_count is None else priority_count
+        if new != self._facts or priority_count != self._priority_count:
             before = self._rows_needed(self.size.width)
-            self._facts, self._essential = new, essential
+            self._facts, self._priority_count = new, priority_count
             self.refresh(layout=self._rows_needed(self.size.width) != before)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self._rows_needed(width)
 
     def _rows_needed(self, width: int) -> int:
-        essential = [_text(fact, {}) for fact in self._facts[: self._essential]]
-        return len(self._rows(essential, Text(self._separator), width))
+        priority_count = [_text(fact, {}) for fact in self._facts[: self._priority_count]]
+        return len(self._rows(priority_count, Text(self._separator), width))
 
     def render(self) -> Text:
         width, height = self.size
@@ -64,8 +64,8 @@ class FactLine(Widget):
         for number, text in enumerate(texts):
             text.apply_meta({FACT: number})
         separator = Text(self._separator, tones["muted"])
-        rows = self._rows(texts[: self._essential], separator, width)
-        for text in texts[self._essential :]:
+        rows = self._rows(texts[: self._priority_count], separator, width)
+        for text in texts[self._priority_count :]:
             if len(rows) <= height and rows[-1].cell_len + separator.cell_len + text.cell_len <= width:
                 rows[-1] = Text.assemble(rows[-1], separator, text)
         return in_rows(rows, width, height)
@@ -83,16 +83,16 @@ class FactLine(Widget):
 
     def _cut(self, room: int) -> Sequence[Sequence[Span]]:
         """Return the facts, with the end of the first one shortened if the essential ones would not fit."""
-        essential = self._facts[: self._essential]
-        if len(essential) < 2 or not essential[0]:
+        priority_count = self._facts[: self._priority_count]
+        if len(priority_count) < 2 or not priority_count[0]:
             return self._facts
-        widths = [sum(cell_len(text) for text, _ in fact) for fact in essential]
-        excess = sum(widths) + cell_len(self._separator) * (len(essential) - 1) - room
-        text, tone = essential[0][-1]
+        widths = [sum(cell_len(text) for text, _ in fact) for fact in priority_count]
+        excess = sum(widths) + cell_len(self._separator) * (len(priority_count) - 1) - room
+        text, tone = priority_count[0][-1]
         if excess <= 0 or cell_len(text) - excess < LEAST_CELLS:
             return self._facts
         shorter = clip(text, cell_len(text) - excess)
-        return ((*essential[0][:-1], (shorter, tone)), *self._facts[1:])
+        return ((*priority_count[0][:-1], (shorter, tone)), *self._facts[1:])
 
 
 def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:
@@ -118,7 +118,10 @@ class ConnectionNotice(WrappedText):
 
     def watch_connection(self, connection: Connection) -> None:
         """Show the notice only during problems; it costs nothing otherwise."""
-        trouble = connection.link in (Link.LOST, Link.RETRYING, Link.UNAUTHORISED) or connection.stale
+        trouble = (
+            connection.link in (ConnectionState.LOST, ConnectionState.RETRYING, ConnectionState.UNAUTHORISED)
+            or connection.stale
+        )
         self.set_class(bool(trouble), "-visible")
         if trouble:
             self.refresh(layout=True)
@@ -128,27 +131,30 @@ class ConnectionNotice(WrappedText):
         connection = self.connection
         tones = tone_styles(self.app)
         since = _clock(connection.failing_since)
-        reason = inert(connection.reason).rstrip(".")
+        reason = sanitize(connection.reason).rstrip(".")
         kept = " What you see is the last known." if connection.answered_at else ""
-        if connection.link is Link.UNAUTHORISED:
+        if connection.link is ConnectionState.UNAUTHORISED:
             said = reason or "The server refuses the key"
             return Text.assemble(
                 (f"✗ Since {since}: " if since else "✗ ", tones["bad"]), f"{said}.{kept}{OTHER_KEY}", end=""
             )
         stale = connection.stale
-        if stale and (connection.link is Link.LIVE or (connection.link is Link.LOST and connection.refusals)):
+        if stale and (
+            connection.link is ConnectionState.LIVE
+            or (connection.link is ConnectionState.LOST and connection.stale_resources)
+        ):
             return self._refused(stale)
-        if connection.link in (Link.LIVE, Link.CONNECTING):
+        if connection.link in (ConnectionState.LIVE, ConnectionState.CONNECTING):
             return Text("", end="")  # painted once more before it is hidden, below another screen
-        lead = "↻ No answer" if connection.link is Link.RETRYING else "✗ No answer"
+        lead = "↻ No answer" if connection.link is ConnectionState.RETRYING else "✗ No answer"
         return Text.assemble(
             (f"{lead} since {since}: " if since else f"{lead}: ", tones["bad"]), f"{reason}.{kept}", end=""
         )
 
-    def _refused(self, refusals: tuple[Refusal, ...]) -> Text:
-        names = [one.what for one in refusals]
+    def _refused(self, stale_resources: tuple[StaleResource, ...]) -> Text:
+        names = [one.what for one in stale_resources]
         named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        first = min(refusals, key=lambda one: one.since)
+        first = min(stale_resources, key=lambda one: one.since)
         return Text.assemble(
             (f"✗ Not read anew since {_clock(first.since)}: {named}. ", tone_styles(self.app)["bad"]),
             f"{first.reason.rstrip('.')}. What you see of it is the last known; it is asked for again"

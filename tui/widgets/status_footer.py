@@ -22,7 +22,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tui.analysis.connection import Connection, Link
+from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.transfers import Transfers
 from tui.text.units import age
 from tui.widgets.tones import tone_styles
@@ -67,7 +67,7 @@ BETWEEN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class KeyHint:
     """A key and its action; ``owner`` is the widget, screen or app that handles it."""
 
     key: str
@@ -83,10 +83,10 @@ class Hint:
         return cell_len(self.sign) + 1 + cell_len(self.label)
 
 
-def fitting(hints: Sequence[Hint], width: int) -> list[Hint]:
+def fitting(hints: Sequence[KeyHint], width: int) -> list[KeyHint]:
     """Return the hints that fit without being cut, in order. Space for help is reserved first."""
 
-    def needed(some: Sequence[Hint]) -> int:
+    def needed(some: Sequence[KeyHint]) -> int:
         return 2 * MARGIN + sum(hint.cells for hint in some) + BETWEEN * max(0, len(some) - 1)
 
     kept = [hint for hint in hints if hint.action == HELP_ACTION]
@@ -118,7 +118,7 @@ class KeyHints(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._hints: tuple[Hint, ...] = ()
+        self._hints: tuple[KeyHint, ...] = ()
         self._hover: str | None = None
 
     def on_mount(self) -> None:
@@ -128,20 +128,20 @@ class KeyHints(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if not self.is_attached or screen is not self.screen:
             return
-        found: dict[str, Hint] = {}
+        found: dict[str, KeyHint] = {}
         more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
         for owner, binding, enabled, tooltip in screen.active_bindings.values():
             action = binding.action
             if (binding.show or action in more) and action not in found:
                 sign = self.app.get_key_display(binding)
                 label = more.get(action, binding.description)
-                found[action] = Hint(binding.key, sign, label, action, owner, enabled, tooltip)
+                found[action] = KeyHint(binding.key, sign, label, action, owner, enabled, tooltip)
         hints = tuple(found.values())
         if hints != self._hints:
             self._hints = hints
             self.refresh()
 
-    def _placed(self) -> list[tuple[int, Hint]]:
+    def _placed(self) -> list[tuple[int, KeyHint]]:
         placed = []
         at = MARGIN
         for hint in fitting(self._hints, self.size.width):
@@ -152,7 +152,7 @@ class KeyHints(Widget):
     def place_of(self, key: str) -> int | None:
         return next((at for at, hint in self._placed() if hint.key == key), None)
 
-    def _hint_at(self, x: int) -> Hint | None:
+    def _hint_at(self, x: int) -> KeyHint | None:
         return next((hint for at, hint in self._placed() if at <= x < at + hint.cells), None)
 
     def render_line(self, y: int) -> Strip:
@@ -234,17 +234,17 @@ class ConnectionBadge(Widget):
     def _words(self) -> tuple[str, str]:
         connection, now = self.connection, datetime.now(UTC)
         match connection.link:
-            case Link.CONNECTING:
+            case ConnectionState.CONNECTING:
                 return "○ connecting", "muted"
-            case Link.RETRYING:
+            case ConnectionState.RETRYING:
                 left = (connection.retry_at - now).total_seconds() if connection.retry_at else 0.0
                 return f"↻ retrying in {round(left)} s" if round(left) > 0 else "↻ retrying", "warn"
-            case Link.LOST:
+            case ConnectionState.LOST:
                 since = connection.failing_since
                 return f"✗ offline {age((now - since).total_seconds())}" if since else "✗ offline", "bad"
-            case Link.UNAUTHORISED:
+            case ConnectionState.UNAUTHORISED:
                 return "✗ key refused", "bad"
-            case Link.LIVE:
+            case ConnectionState.LIVE:
                 if connection.stale:
                     since = min(one.since for one in connection.stale)
                     return f"○ stale {age((now - since).total_seconds())}", "warn"

@@ -66,7 +66,7 @@ def break_line(text: str, cells: int, hanging: int) -> list[Row]:
 Line = str | Text | Sequence[Span]
 """A line: sanitized text, styled text, or spans of text and tone."""
 
-MOST_OF_NAME = 0.4
+MAX_NAME_SHARE = 0.4
 """Maximum share of the width for a fact's name to serve as hanging indent."""
 
 
@@ -172,7 +172,7 @@ def _hanging(line: Line, width: int) -> int:
     """Return the hanging indent: the width of a leading name of a fact, else the default."""
     if not isinstance(line, str | Text) and len(line) > 1:
         name = line[0][0]
-        if name.endswith(" ") and len(name) <= width * MOST_OF_NAME:
+        if name.endswith(" ") and len(name) <= width * MAX_NAME_SHARE:
             return len(name)
     return hanging_cells(_plain(line), width)
 
@@ -188,7 +188,7 @@ def _cut(line: Line, begin: int, end: int) -> Line:
     return cut
 
 
-MOST_OF_SCREEN = 0.4
+MAX_SCREEN_SHARE = 0.4
 """Maximum share of the screen height, so that the subject of the text stays visible."""
 
 
@@ -215,7 +215,7 @@ def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
 
 
 class WrappedText(Widget):
-    """Sanitized text in as many rows as it needs, up to ``MOST_OF_SCREEN``.
+    """Sanitized text in as many rows as it needs, up to ``MAX_SCREEN_SHARE``.
 
     Use it for reasons, errors and questions: Textual's Static cuts overflow without a sign.
     """
@@ -247,7 +247,7 @@ class WrappedText(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         rows = len(wrapped_rows(self.text, width)) if self.text else 0
-        return rows if self._scrolls else min(rows, max(1, int(viewport.height * MOST_OF_SCREEN)))
+        return rows if self._scrolls else min(rows, max(1, int(viewport.height * MAX_SCREEN_SHARE)))
 
     def render(self) -> Text:
         width, height = self.size

@@ -32,7 +32,7 @@ from tui.wizard.step import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Prefilled:
     """Options as typed; None or empty if not given."""
 
     job_id: str | None = None
@@ -47,7 +47,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingAnswer:
     """A question without a valid answer; ``flag`` answers it, ``problem`` is empty if no answer was given."""
 
     flag: str
@@ -55,7 +55,9 @@ class Lack:
     problem: str = ""
 
 
-def beforehand(given: Given, config: DeployCheckpointsConfig | None, now: datetime) -> WizardState:
+def initial_wizard_state(
+    given: Prefilled, config: DeployCheckpointsConfig | None, now: datetime
+) -> WizardState:
     """Return the initial state with the given answers, unchecked, before any request to the server."""
     answers, steps = _of_config(config)
     text_or_rank = _number(given.lora_rank)
@@ -82,7 +84,7 @@ def beforehand(given: Given, config: DeployCheckpointsConfig | None, now: dateti
     return WizardState(Facts(now), answers=answers, given=frozenset(steps | typed), config=config)
 
 
-def conflict(given: Given, config: DeployCheckpointsConfig | None) -> str:
+def conflict(given: Prefilled, config: DeployCheckpointsConfig | None) -> str:
     """Return why the options cannot be combined with this config; empty if they can."""
     details = config.checkpoint_details if config else None
     if details is None:
@@ -100,15 +102,15 @@ def config_jobs(config: DeployCheckpointsConfig | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.training_job_id for each in details.checkpoints)) if details else ()
 
 
-def lacks_beforehand(state: WizardState) -> tuple[Lack, ...]:
+def unanswered_questions(state: WizardState) -> tuple[MissingAnswer, ...]:
     """Return the answers that are required whatever the server reports and are missing, for scripts."""
     needed = [(MODEL_NAME, "--model-name", "Model name"), (GPU, "--gpu", "GPU")]
     if not state.serves_loops:
         needed = [(JOB, "--job-id", "Job"), (CHECKPOINTS, "--checkpoint", "Checkpoints"), *needed]
-    return tuple(Lack(flag, title) for step, flag, title in needed if step not in state.given)
+    return tuple(MissingAnswer(flag, title) for step, flag, title in needed if step not in state.given)
 
 
-def settle(state: WizardState) -> tuple[WizardState, tuple[Lack, ...], tuple[str, ...]]:
+def resolve_defaults(state: WizardState) -> tuple[WizardState, tuple[MissingAnswer, ...], tuple[str, ...]]:
     """Check the given answers and derive the rest from the checkpoints, without asking.
 
     Returns the state, all missing or invalid answers, and remarks on the derived values. The base model
@@ -135,12 +137,12 @@ def settle(state: WizardState) -> tuple[WizardState, tuple[Lack, ...], tuple[str
     state = replace(state, answers=answers)
     asked = questions(state)
     settled = replace(state, given=state.given | {step.id for step in asked})
-    lacks = tuple(_lack(step) for step in asked if not step.is_answered)
-    return settled, lacks, tuple(remarks)
+    missing_answers = tuple(_missing_answer(step) for step in asked if not step.is_answered)
+    return settled, missing_answers, tuple(remarks)
 
 
-def _lack(step: Step) -> Lack:
-    return Lack(step.flag, step.title, step.objection)
+def _missing_answer(step: Step) -> MissingAnswer:
+    return MissingAnswer(step.flag, step.title, step.objection)
 
 
 def _of_config(config: DeployCheckpointsConfig | None) -> tuple[Answers, set[str]]:

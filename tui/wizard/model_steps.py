@@ -17,7 +17,7 @@ from api_client.models import Checkpoint, TrainingJob
 from api_client.models.jobs import JobStatus
 from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec
 from tui.wizard.state import (
     BASE_MODEL,
@@ -34,7 +34,7 @@ from tui.wizard.state import (
 )
 from tui.wizard.step import Answer, Choice, Step, choice_problem, listed
 
-NEVER_RAN = frozenset(
+UNSTARTED_STATUSES = frozenset(
     {
         JobStatus.PENDING,
         JobStatus.QUEUED,
@@ -102,8 +102,8 @@ def checkpoints_step(state: WizardState) -> Step:
 
 
 def _judgement(state: WizardState) -> list[str]:
-    if state.facts.not_judged:
-        return [f"checkpoints are not judged: {state.facts.not_judged}"]
+    if state.facts.unchecked_reason:
+        return [f"checkpoints are not judged: {state.facts.unchecked_reason}"]
     judged = state.facts.judged.values()
     best = [f"best: {one.name}, {one.score.words}" for one in judged if one.is_best and one.score]
     return [*fault_lines(judged), *best]
@@ -124,7 +124,7 @@ def _job_choice(job: TrainingJob, state: WizardState) -> Choice:
     project = job.training_project.name if job.training_project else job.project_id
     created = f"{age((state.facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
     hint = " · ".join(part for part in (project, f"{view.sign} {view.word}", created) if part)
-    reason = "has not run" if job.current_status in NEVER_RAN else ""
+    reason = "has not run" if job.current_status in UNSTARTED_STATUSES else ""
     return Choice(job.id, f"{job.name} ({job.id})" if job.name else job.id, hint, reason)
 
 
@@ -274,4 +274,4 @@ def _model_name_problem(answer: Answer) -> str:
 
 
 def _unprintable(text: str, what: str) -> str:
-    return "" if inert(text) == text else f"{what} has no control characters"
+    return "" if sanitize(text) == text else f"{what} has no control characters"

@@ -40,7 +40,7 @@ def steps(state: WizardState) -> tuple[Step, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WizardProgress:
     """A position in the wizard. ``visited`` are the steps answered so far; ``current`` is shown.
 
     While ``state.needs_checkpoints`` is true, fetch the checkpoints and pass them to ``with_checkpoints``
@@ -69,27 +69,27 @@ class Walk:
     def can_go_back(self) -> bool:
         return self.back() is not self
 
-    def started(self) -> Walk:
-        return self._at_first_open()
+    def started(self) -> WizardProgress:
+        return self._at_first_unanswered()
 
-    def answered(self, answer: Answer) -> Walk:
+    def answered(self, answer: Answer) -> WizardProgress:
         """Apply the answer and move to the next step. Raises ValueError if the answer is invalid."""
         step = self.step
         state = step.apply(self.state, answer)
         # An answer given beforehand that is changed becomes an ordinary one.
         given = state.given - {step.id}
         moved = replace(self, state=replace(state, given=given), visited=self.visited | {step.id})
-        return moved._at_first_open()
+        return moved._at_first_unanswered()
 
-    def back(self) -> Walk:
+    def back(self) -> WizardProgress:
         """Move to the previous step, skipping those answered beforehand."""
-        return self._back_over(lambda step: step.is_given and not step.problem(step.answer))
+        return self._skip_back(lambda step: step.is_given and not step.problem(step.answer))
 
-    def back_into_given(self) -> Walk:
+    def back_to_prefilled(self) -> WizardProgress:
         """Move to the previous step, including those answered beforehand except the job."""
-        return self._back_over(lambda step: step.is_given and step.id == JOB)
+        return self._skip_back(lambda step: step.is_given and step.id == JOB)
 
-    def _back_over(self, passed: Callable[[Step], bool]) -> Walk:
+    def _skip_back(self, passed: Callable[[Step], bool]) -> WizardProgress:
         before: str | None = None
         for step in self.steps:
             if step.id == self.current:
@@ -98,19 +98,19 @@ class Walk:
                 before = step.id
         return replace(self, current=before) if before is not None else self
 
-    def at(self, step_id: str) -> Walk:
+    def at(self, step_id: str) -> WizardProgress:
         return replace(self, current=step_id)
 
     def with_checkpoints(
         self, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
-    ) -> Walk:
+    ) -> WizardProgress:
         """Add the chosen job's checkpoints, and its files if known, and move to the first open step."""
         job_id = self.state.answers.job_id or ""
         facts = self.state.facts.with_checkpoints(job_id, checkpoints, files)
         moved = replace(self, state=replace(self.state, facts=facts))
-        return moved._at_first_open()
+        return moved._at_first_unanswered()
 
-    def _at_first_open(self) -> Walk:
+    def _at_first_unanswered(self) -> WizardProgress:
         for step in self.steps:
             settled = step.id in self.visited or step.is_given
             if step.id == REVIEW or not settled or not step.is_answered:

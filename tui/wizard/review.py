@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from api_client.definitions import CheckpointList, DeployCheckpointsConfig
 from api_client.deployment import DeployAnswers, build_config, equivalent_command, render_python, validate
 from api_client.errors import ConfigurationError
-from api_client.submission.findings import Finding, gravest_first
+from api_client.submission.findings import Finding, most_severe_first
 from tui.wizard.environment_steps import chosen_instance, parse_gpu, price_an_hour
 from tui.wizard.state import REVIEW, WizardState, is_lora
 from tui.wizard.step import Answer, Choice, Step, choice_problem
@@ -82,7 +82,7 @@ def findings(state: WizardState, config: DeployCheckpointsConfig) -> tuple[Findi
         instances=state.facts.instances,
         secret_names=state.facts.secret_names,
     )
-    return gravest_first((*found, *_losses(state)))
+    return most_severe_first((*found, *_losses(state)))
 
 
 def _losses(state: WizardState) -> Iterator[Finding]:
@@ -93,8 +93,8 @@ def _losses(state: WizardState) -> Iterator[Finding]:
         if known is not None and known.fault is not None:
             problem = f"{known.name!r} was {known.fault.words(checkpoint.created_at)}"
             yield Finding("warning", place, problem, f"the best is {best!r}" if best else "")
-    if state.chosen and state.facts.not_judged:
-        yield Finding("info", place, f"checkpoints are not judged: {state.facts.not_judged}")
+    if state.chosen and state.facts.unchecked_reason:
+        yield Finding("info", place, f"checkpoints are not judged: {state.facts.unchecked_reason}")
 
 
 DEPLOY = "deploy"

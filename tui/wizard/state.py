@@ -83,7 +83,7 @@ class Facts:
     ``checkpoints`` are those of the job ``checkpoints_of``; ``unfit`` maps the names of some to the
     reason why they cannot be deployed. ``files`` are the job's files that show if a checkpoint can be
     served. ``files`` and ``secret_names`` are None if unknown. ``judged`` has the facts of the job's
-    checkpoints by name; ``not_judged`` is the reason if their losses are not known.
+    checkpoints by name; ``unchecked_reason`` is the reason if their losses are not known.
     """
 
     now: datetime
@@ -95,7 +95,7 @@ class Facts:
     instances: tuple[ListedInstance, ...] = ()
     secret_names: tuple[str, ...] | None = None
     judged: Mapping[str, CheckpointFacts] = field(default_factory=dict)
-    not_judged: str = ""
+    unchecked_reason: str = ""
 
     def with_checkpoints(
         self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
@@ -114,13 +114,13 @@ class Facts:
             unfit=unfit,
             files=None if files is None else telling_files(files),
             judged={},
-            not_judged="",
+            unchecked_reason="",
         )
 
     def with_evidence(self, run: RunSnapshot, problem: str = "") -> Facts:
         """Return these facts with the checkpoints judged by the losses of their run."""
         known = facts_of_run(replace(run, checkpoints=self.checkpoints))
-        return replace(self, judged={one.name: one for one in known}, not_judged=problem)
+        return replace(self, judged={one.name: one for one in known}, unchecked_reason=problem)
 
 
 @dataclass(frozen=True, slots=True)

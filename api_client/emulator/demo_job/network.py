@@ -17,7 +17,7 @@ PARAMETERS = _OFFSETS[3] + CLASSES
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ParameterSlice:
     """A named slice of the flat parameter array."""
 
     name: str
@@ -30,14 +30,14 @@ class Tensor:
 
 
 TENSORS = (
-    Tensor("hidden.weight", (HIDDEN, PIXELS), _OFFSETS[0]),
-    Tensor("hidden.bias", (HIDDEN,), _OFFSETS[1]),
-    Tensor("output.weight", (CLASSES, HIDDEN), _OFFSETS[2]),
-    Tensor("output.bias", (CLASSES,), _OFFSETS[3]),
+    ParameterSlice("hidden.weight", (HIDDEN, PIXELS), _OFFSETS[0]),
+    ParameterSlice("hidden.bias", (HIDDEN,), _OFFSETS[1]),
+    ParameterSlice("output.weight", (CLASSES, HIDDEN), _OFFSETS[2]),
+    ParameterSlice("output.bias", (CLASSES,), _OFFSETS[3]),
 )
 
 
-class Network:
+class DigitNetwork:
     """64 pixels → 64 ReLU units → 10 classes; all parameters are in one flat array of doubles."""
 
     def __init__(self, seed: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from .checkpoint import write_checkpoint
 from .collective import Group, LostPeer, join
 from .digits import Digits, Image, epoch_order, load_digits, shifted
-from .network import Network
+from .network import DigitNetwork
 
 SEED = 20
 BATCH = 64
@@ -35,7 +35,7 @@ BAR_CELLS = 10
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """Number of steps, minimum seconds per step, and the checkpoint folder."""
 
     steps: int
@@ -43,7 +43,7 @@ class Settings:
     checkpoints: Path | None
 
     @classmethod
-    def read(cls, environ: Mapping[str, str]) -> Settings:
+    def read(cls, environ: Mapping[str, str]) -> TrainingSettings:
         folder = environ.get("BT_CHECKPOINT_DIR")
         return cls(
             steps=int(environ.get("STEPS", "2800")),
@@ -60,11 +60,11 @@ class Settings:
 class Trainer:
     """The training loop of a rank: all ranks have the same network, each has its own share of the images."""
 
-    def __init__(self, settings: Settings, group: Group, digits: Digits) -> None:
+    def __init__(self, settings: TrainingSettings, group: Group, digits: Digits) -> None:
         self._settings = settings
         self._group = group
         self._digits = digits
-        self._network = Network(SEED)
+        self._network = DigitNetwork(SEED)
         self._shifts = random.Random(SEED + 1 + group.rank)
         share = len(digits.training) // group.ranks
         self._batches = share // BATCH
@@ -181,7 +181,7 @@ def say(what: Any) -> None:
 
 def main() -> int:
     os.nice(NICENESS)
-    settings = Settings.read(os.environ)
+    settings = TrainingSettings.read(os.environ)
     rank = os.environ.get("BT_NODE_RANK", "0")
     try:
         group = join(os.environ)

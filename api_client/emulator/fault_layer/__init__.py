@@ -5,7 +5,7 @@ uvicorn must serve it with ``layer.connections.protocol()``, because some faults
 and must not add a Date header, because the layer sends its own.
 """
 
-from api_client.emulator.fault_layer.layer import Asked, FaultLayer
+from api_client.emulator.fault_layer.layer import FaultLayer, ReceivedRequest
 from api_client.emulator.fault_layer.specification import (
     KINDS,
     MOMENTS,
@@ -19,11 +19,11 @@ from api_client.emulator.fault_layer.specification import (
 __all__ = [
     "KINDS",
     "MOMENTS",
-    "Asked",
     "Fault",
     "FaultLayer",
     "FaultRule",
     "FaultSpecError",
+    "ReceivedRequest",
     "describe_faults",
     "parse_faults",
 ]

@@ -37,7 +37,7 @@ CODES = {
 }
 
 
-def canned(fault: Fault, *, number: int, now: datetime) -> Response:
+def canned_response(fault: Fault, *, number: int, now: datetime) -> Response:
     """Return the answer for a fault that replaces the real one; ``number`` becomes part of the request id."""
     headers = {"x-request-id": f"fault-{number}"}
     if not fault.is_status:
@@ -60,7 +60,7 @@ def canned(fault: Fault, *, number: int, now: datetime) -> Response:
     return JsonAnswer(told, status_code=status, headers=headers)
 
 
-UNHEARD_OF = "FROM_A_LATER_VERSION"
+UNKNOWN_VALUE = "FROM_A_LATER_VERSION"
 UNKNOWN_FIELDS = {"x_later_version": {"deep": [1, None, {"more": "😀"}]}}
 OPEN_VALUES = frozenset(
     {
@@ -120,7 +120,7 @@ def rewritten(body: bytes, faults: Sequence[Fault]) -> bytes:
             case "nulls":
                 value = _without_lists(value)
             case "statuses":
-                value = _of_odd_status(value)
+                value = _with_unknown_status(value)
             case "skew":
                 value = _shifted(value, fault.seconds or 0.0)
     return bytes(JsonAnswer(value).body)
@@ -142,7 +142,7 @@ def shifted_query(query: bytes, ahead_s: float) -> bytes:
 def _drifted(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {
-            name: UNHEARD_OF if name in OPEN_VALUES and isinstance(item, str) else _drifted(item)
+            name: UNKNOWN_VALUE if name in OPEN_VALUES and isinstance(item, str) else _drifted(item)
             for name, item in value.items()
             if name not in OPTIONAL
         }
@@ -159,13 +159,13 @@ def _without_lists(value: Any) -> Any:
     return None if isinstance(value, list) else value
 
 
-def _of_odd_status(value: Any) -> Any:
+def _with_unknown_status(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            name: UNHEARD_OF if name == "current_status" else _of_odd_status(item)
+            name: UNKNOWN_VALUE if name == "current_status" else _with_unknown_status(item)
             for name, item in value.items()
         }
-    return [_of_odd_status(item) for item in value] if isinstance(value, list) else value
+    return [_with_unknown_status(item) for item in value] if isinstance(value, list) else value
 
 
 def _shifted(value: Any, ahead_s: float) -> Any:
@@ -180,13 +180,13 @@ def _shifted(value: Any, ahead_s: float) -> Any:
     return value
 
 
-LINGER_NOT_AT_ALL = struct.pack("ii", 1, 0)
+LINGER_OFF = struct.pack("ii", 1, 0)
 """SO_LINGER with a timeout of zero: closing sends RST instead of FIN."""
 
 FLUSH_POLL_S = 0.005
 
 
-class Connections:
+class OpenConnections:
     """The open connections of a server, keyed by the peer's address (``scope["client"]``)."""
 
     def __init__(self) -> None:
@@ -240,19 +240,19 @@ class Connections:
 def _reset(transport: asyncio.Transport) -> None:
     own = transport.get_extra_info("socket")
     if own is not None and not transport.is_closing():
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT_AT_ALL)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_OFF)
     transport.abort()
 
 
-CRUMBS = 20
+DRIP_CHUNKS = 20
 """Number of pieces a slow body is split into."""
 
 
 @dataclass(slots=True)
-class Exchange:
+class FaultyExchange:
     """Everything the server passed in for one request; ``date`` is the Date header of the answer."""
 
-    connections: Connections
+    connections: OpenConnections
     scope: Scope
     receive: Receive
     server_send: Send
@@ -284,7 +284,7 @@ class Exchange:
         else:
             await app(self.scope, self.receive, send)
 
-    async def swallowed(self, app: ASGIApp) -> None:
+    async def drop_response(self, app: ASGIApp) -> None:
         """Let the application handle the request, but drop its answer."""
 
         async def lose(_message: Message) -> None:
@@ -292,13 +292,13 @@ class Exchange:
 
         await app(self.scope, self.receive, lose)
 
-    async def held_back(self, app: ASGIApp, wait: Callable[[], Awaitable[None]]) -> None:
+    async def delay_response(self, app: ASGIApp, wait: Callable[[], Awaitable[None]]) -> None:
         """Let the application handle the request, wait, then send its answer."""
         start, body = await self._buffered(app)
         await wait()
         await _send_whole(self.send, start, rewritten(body, self.rewriting) if _is_json(start) else body)
 
-    async def halved(self, app: ASGIApp) -> None:
+    async def truncate_response(self, app: ASGIApp) -> None:
         """Send the first half of the answer as if it were complete."""
         start, body = await self._buffered(app)
         await _send_whole(self.send, start, body[: len(body) // 2])
@@ -328,7 +328,7 @@ class Exchange:
 
         await self.answered(app, send)
 
-    async def in_crumbs(self, app: ASGIApp, lasting_s: float) -> None:
+    async def drip(self, app: ASGIApp, lasting_s: float) -> None:
         """Send the answer in small pieces spread over ``lasting_s`` seconds."""
         total_bytes = 0
 
@@ -341,7 +341,7 @@ class Exchange:
                 return
             body = message.get("body", b"")
             whole_bytes = max(total_bytes, len(body), 1)
-            step_bytes = max(whole_bytes // CRUMBS, 1)
+            step_bytes = max(whole_bytes // DRIP_CHUNKS, 1)
             for offset in range(0, len(body), step_bytes):
                 piece = body[offset : offset + step_bytes]
                 await asyncio.sleep(lasting_s * len(piece) / whole_bytes)
@@ -350,24 +350,24 @@ class Exchange:
 
         await self.answered(app, send)
 
-    async def break_off(self, *, orderly: bool) -> None:
+    async def drop_connection(self, *, orderly: bool) -> None:
         """Close the connection (``orderly``) or reset it, and wait until it is gone."""
         self.is_dead = True
         if orderly:
             self.connections.close(self.scope["client"])
         else:
             self.connections.reset(self.scope["client"])
-        await self.until_hung_up()
+        await self.wait_until_disconnected()
 
     async def silence(self, seconds: float | None) -> None:
         """Stay silent for some seconds; None means until the client disconnects."""
         if seconds is not None:
             await asyncio.sleep(seconds)
             return
-        await self.until_hung_up()
+        await self.wait_until_disconnected()
         self.is_dead = True
 
-    async def until_hung_up(self) -> None:
+    async def wait_until_disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":
             pass
 

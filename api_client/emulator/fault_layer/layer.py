@@ -13,14 +13,14 @@ from random import Random
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.clock import Clock, SystemClock
-from api_client.emulator.fault_layer.exchange import Connections, Exchange, canned
+from api_client.emulator.fault_layer.exchange import FaultyExchange, OpenConnections, canned_response
 from api_client.emulator.fault_layer.specification import REWRITING, Fault, FaultRule
 
 REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReceivedRequest:
     """A received request, the faults injected, and whether it reached the application."""
 
     method: str
@@ -41,8 +41,8 @@ class FaultLayer:
         self, app: ASGIApp, rules: Sequence[FaultRule] = (), *, seed: int = 0, clock: Clock | None = None
     ) -> None:
         self.app = app
-        self.connections = Connections()
-        self.asked: deque[Asked] = deque(maxlen=REMEMBERED)
+        self.connections = OpenConnections()
+        self.asked: deque[ReceivedRequest] = deque(maxlen=REMEMBERED)
         self.clock = clock or SystemClock()
         self._random = Random(seed)
         self._number = 0
@@ -77,11 +77,13 @@ class FaultLayer:
         is_passed_on = fault is None or fault.moment != "before" or fault.seconds is not None
         was_handled = is_passed_on and (fault is None or fault.kind != "restart")
         self.asked.append(
-            Asked(scope["method"], scope["path"], (*rewriting, *([fault] if fault else [])), was_handled)
+            ReceivedRequest(
+                scope["method"], scope["path"], (*rewriting, *([fault] if fault else [])), was_handled
+            )
         )
         ahead_s = sum(each.seconds or 0.0 for each in rewriting if each.kind == "skew")
         date = format_datetime(self.clock.now() + timedelta(seconds=ahead_s), usegmt=True)
-        exchange = Exchange(self.connections, scope, receive, send, date, rewriting)
+        exchange = FaultyExchange(self.connections, scope, receive, send, date, rewriting)
         if ahead_s:
             exchange.skew(ahead_s)
         await self._serve(exchange, fault)
@@ -91,7 +93,7 @@ class FaultLayer:
         picked: list[Fault] = []
         is_struck = False
         for index, rule in enumerate(self._rules):
-            if not rule.is_meant(method, path, elapsed_s):
+            if not rule.applies_to(method, path, elapsed_s):
                 continue
             self._seen[index] += 1
             is_over = rule.times is not None and self._struck[index] >= rule.times
@@ -106,7 +108,7 @@ class FaultLayer:
             picked.append(fault)
         return picked
 
-    async def _serve(self, exchange: Exchange, fault: Fault | None) -> None:
+    async def _serve(self, exchange: FaultyExchange, fault: Fault | None) -> None:
         match fault:
             case None:
                 await exchange.answered(self.app)
@@ -114,41 +116,41 @@ class FaultLayer:
                 self._down_until_s = self.clock.monotonic() + (fault.seconds or 0.0)
                 exchange.is_dead = True
                 self.connections.reset_all()
-                await exchange.until_hung_up()
+                await exchange.wait_until_disconnected()
             case Fault("reset" | "cut"):
                 await self._break_off(exchange, fault)
             case Fault("stall"):
                 await self._stall(exchange, fault)
             case Fault("truncated"):
-                await exchange.halved(self.app)
+                await exchange.truncate_response(self.app)
             case Fault("slow"):
-                await exchange.in_crumbs(self.app, fault.seconds or 0.0)
+                await exchange.drip(self.app, fault.seconds or 0.0)
             case _:
                 if fault.moment == "handled":
-                    await exchange.swallowed(self.app)
-                answer = canned(fault, number=self._number, now=self.clock.now())
+                    await exchange.drop_response(self.app)
+                answer = canned_response(fault, number=self._number, now=self.clock.now())
                 await answer(exchange.scope, exchange.receive, exchange.send)
 
-    async def _break_off(self, exchange: Exchange, fault: Fault) -> None:
-        break_off = partial(exchange.break_off, orderly=fault.kind == "cut")
+    async def _break_off(self, exchange: FaultyExchange, fault: Fault) -> None:
+        drop_connection = partial(exchange.drop_connection, orderly=fault.kind == "cut")
         match fault.moment:
             case "during":
-                await exchange.interrupted(self.app, break_off)
+                await exchange.interrupted(self.app, drop_connection)
                 return
             case "handled":
-                await exchange.swallowed(self.app)
+                await exchange.drop_response(self.app)
             case "after":
                 await exchange.answered(self.app)
                 await self.connections.flushed(exchange.scope["client"])
-        await break_off()
+        await drop_connection()
 
-    async def _stall(self, exchange: Exchange, fault: Fault) -> None:
+    async def _stall(self, exchange: FaultyExchange, fault: Fault) -> None:
         silence = partial(exchange.silence, fault.seconds)
         match fault.moment:
             case "during":
                 await exchange.interrupted(self.app, silence)
             case "handled":
-                await exchange.held_back(self.app, silence)
+                await exchange.delay_response(self.app, silence)
             case _:
                 await silence()
                 if not exchange.is_dead:

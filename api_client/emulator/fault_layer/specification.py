@@ -113,7 +113,7 @@ class FaultRule:
     after_s: float = 0.0
     for_s: float | None = None
 
-    def is_meant(self, method: str, path: str, elapsed_s: float) -> bool:
+    def applies_to(self, method: str, path: str, elapsed_s: float) -> bool:
         """Return True if a request with this method and path, at this time, may get a fault."""
         return (
             (not self.methods or method in self.methods)

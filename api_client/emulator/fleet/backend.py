@@ -9,11 +9,11 @@ from typing import Any
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.fleet.cache_trees import cached_files
-from api_client.emulator.fleet.clock import NS_PER_S, Tempo, to_ns
-from api_client.emulator.fleet.job_store import Roster, RosterEntry
-from api_client.emulator.fleet.load_test_jobs import crowd_jobs, crowd_projects
+from api_client.emulator.fleet.clock import NS_PER_S, SimClock, to_ns
+from api_client.emulator.fleet.job_store import SimJobRecord, SimJobStore
+from api_client.emulator.fleet.load_test_jobs import load_test_jobs, load_test_projects
 from api_client.emulator.fleet.log_lines import window
-from api_client.emulator.fleet.scripted_job import SYNCING, ScriptedJob
+from api_client.emulator.fleet.scripted_job import SYNCING, SimJob
 from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import PLANS, PROJECTS, TEAM_NAME, demo_id
 from api_client.emulator.store.database import Database
@@ -29,7 +29,7 @@ from api_client.models import (
 )
 
 _SEED_BITS = 31
-NO_MORE = WorldSize()
+DEFAULT_WORLD_SIZE = WorldSize()
 LAST_LINES_NS = 3_600 * NS_PER_S
 """No scripted job logs anything this long after its end."""
 
@@ -45,42 +45,42 @@ class FleetBackend:
         self,
         database: Database,
         *,
-        tempo: Tempo,
+        sim_clock: SimClock,
         now: Callable[[], datetime] | None = None,
-        size: WorldSize = NO_MORE,
+        size: WorldSize = DEFAULT_WORLD_SIZE,
     ) -> None:
         """Open the world stored in ``database``, creating it if necessary; ``now`` gives the wall time.
 
         ``size`` adds jobs, projects and cache files to the script.
         """
         self._cache_files = size.cache_files
-        self._tempo = tempo
+        self._sim_clock = sim_clock
         self._now = now or SystemClock().now
-        plans = (*PLANS, *crowd_jobs(size))
+        plans = (*PLANS, *load_test_jobs(size))
         self._plans = {plan.key: plan for plan in plans}
-        self._projects = {project.id: project for project in (*PROJECTS, *crowd_projects(size))}
-        self._listed_files: tuple[RosterEntry, list[StoredFile]] | None = None
-        self._ended: dict[str, tuple[RosterEntry, TrainingJob, int]] = {}
+        self._projects = {project.id: project for project in (*PROJECTS, *load_test_projects(size))}
+        self._listed_files: tuple[SimJobRecord, list[StoredFile]] | None = None
+        self._ended: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
         initial = [
-            RosterEntry(
+            SimJobRecord(
                 job_id=demo_id("job", plan.key),
                 plan=plan.key,
                 seed=mix(number) >> (64 - _SEED_BITS),
-                created_ns=tempo.epoch_ns + int(plan.born_s * NS_PER_S),
+                created_ns=sim_clock.epoch_ns + int(plan.born_s * NS_PER_S),
                 again=False,
                 priority=plan.priority,
                 availability=plan.availability,
             )
             for number, plan in enumerate(plans)
         ]
-        self._roster = Roster(database, initial)
+        self._sim_job_store = SimJobStore(database, initial)
 
     def demo_projects(self) -> list[TrainingProject]:
         """Return the projects of the demo jobs, for the caller to add to its own projects."""
-        epoch_ns = self._tempo.epoch_ns
+        epoch_ns = self._sim_clock.epoch_ns
         projects = []
         for plan in self._projects.values():
-            created = self._tempo.stamp(epoch_ns + int(plan.born_s * NS_PER_S))
+            created = self._sim_clock.stamp(epoch_ns + int(plan.born_s * NS_PER_S))
             projects.append(
                 TrainingProject(
                     id=plan.id, name=plan.name, team_name=TEAM_NAME, created_at=created, updated_at=created
@@ -89,13 +89,13 @@ class FleetBackend:
         return projects
 
     def owns(self, job_id: str) -> bool:
-        entry = self._roster.find(job_id)
+        entry = self._sim_job_store.find(job_id)
         return entry is not None and entry.plan in self._plans
 
     def jobs(self) -> Sequence[TrainingJob]:
         now_ns = self._now_ns()
         # A world created with extra jobs may be opened again without them.
-        known = (entry for entry in self._roster.all() if entry.plan in self._plans)
+        known = (entry for entry in self._sim_job_store.all() if entry.plan in self._plans)
         return [self._record(entry, now_ns) for entry in known]
 
     def job(self, job_id: str) -> TrainingJob:
@@ -103,18 +103,18 @@ class FleetBackend:
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
         now_ns = self._now_ns()
-        tempo = self._tempo
+        sim_clock = self._sim_clock
         lines = window(
             self._scripted(self._entry(job_id), now_ns).sources(),
-            start_ns=tempo.to_script(wanted.start_ns - 1) + 1,
-            end_ns=min(tempo.to_script(wanted.end_ns - 1), now_ns) + 1,
+            start_ns=sim_clock.to_script(wanted.start_ns - 1) + 1,
+            end_ns=min(sim_clock.to_script(wanted.end_ns - 1), now_ns) + 1,
             direction=wanted.direction,
             limit=wanted.limit,
             levels=wanted.levels,
         )
         return [
             LogRecord(
-                timestamp=str(tempo.to_wall(line.stamp_ns)),
+                timestamp=str(sim_clock.to_wall(line.stamp_ns)),
                 message=line.text,
                 replica=line.replica,
                 request_id=None,
@@ -154,23 +154,25 @@ class FleetBackend:
     def events(self, job_id: str) -> list[QueueEvent]:
         job = self._find(job_id)
         name = self._plans[self._entry(job_id).plan].name
-        return [phase.event(job_id, name, self._tempo.stamp(phase.at_ns)) for phase in job.phases]
+        return [phase.event(job_id, name, self._sim_clock.stamp(phase.at_ns)) for phase in job.phases]
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
         project = self._projects.get(project_id)
         return (
-            None if project is None else cached_files(project.name, self._tempo.epoch_ns, self._cache_files)
+            None
+            if project is None
+            else cached_files(project.name, self._sim_clock.epoch_ns, self._cache_files)
         )
 
     async def stop(self, job_id: str) -> TrainingJob:
         entry, now_ns = self._entry(job_id), self._now_ns()
         if not self._scripted(entry, now_ns).is_finished:
-            entry = self._roster.stop(entry, now_ns)
+            entry = self._sim_job_store.stop(entry, now_ns)
         return self._scripted(entry, now_ns).record()
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
         entry, now_ns = self._entry(job_id), self._now_ns()
-        again = RosterEntry(
+        again = SimJobRecord(
             job_id=new_job_id,
             plan=entry.plan,
             seed=mix(entry.seed, now_ns) >> (64 - _SEED_BITS),
@@ -179,22 +181,22 @@ class FleetBackend:
             priority=entry.priority,
             availability=entry.availability,
         )
-        self._roster.add(again)
+        self._sim_job_store.add(again)
         return self._scripted(again, now_ns).record()
 
     async def delete(self, job_id: str) -> None:
-        self._roster.delete(self._entry(job_id))
+        self._sim_job_store.delete(self._entry(job_id))
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         entry = self._entry(job_id)
-        entry = self._roster.change(
+        entry = self._sim_job_store.change(
             entry,
             priority=changes.get("priority", entry.priority),
             availability=changes.get("availability_model", entry.availability),
         )
         return self._scripted(entry, self._now_ns()).record()
 
-    def _record(self, entry: RosterEntry, now_ns: int) -> TrainingJob:
+    def _record(self, entry: SimJobRecord, now_ns: int) -> TrainingJob:
         """Return the job's current state, cached once nothing about it can change any more."""
         told = self._ended.get(entry.job_id)
         if told is not None and told[0] is entry and now_ns >= told[2]:  # the clock may have been set back
@@ -206,16 +208,16 @@ class FleetBackend:
         return record
 
     def _now_ns(self) -> int:
-        return self._tempo.to_script(to_ns(self._now()))
+        return self._sim_clock.to_script(to_ns(self._now()))
 
-    def _entry(self, job_id: str) -> RosterEntry:
-        entry = self._roster.find(job_id)
+    def _entry(self, job_id: str) -> SimJobRecord:
+        entry = self._sim_job_store.find(job_id)
         if entry is None:
             raise LookupError(f"no scripted job {job_id}")
         return entry
 
-    def _find(self, job_id: str) -> ScriptedJob:
+    def _find(self, job_id: str) -> SimJob:
         return self._scripted(self._entry(job_id), self._now_ns())
 
-    def _scripted(self, entry: RosterEntry, now_ns: int) -> ScriptedJob:
-        return ScriptedJob(entry, self._plans[entry.plan], self._tempo, now_ns)
+    def _scripted(self, entry: SimJobRecord, now_ns: int) -> SimJob:
+        return SimJob(entry, self._plans[entry.plan], self._sim_clock, now_ns)

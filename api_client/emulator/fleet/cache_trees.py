@@ -15,8 +15,8 @@ DIRECTORY_BYTES = 4096
 HUB = "huggingface/hub"
 NEWEST_S, OLDEST_S = 3_600, 12 * 86_400
 """Range of file ages: from one hour to twelve days before the world's epoch."""
-CROWDED_PROJECT = "pretraining"
-CROWD_FOLDER_FILES = 1000
+LOAD_TEST_PROJECT = "pretraining"
+LOAD_TEST_FOLDER_FILES = 1000
 
 Sizes = Iterator[tuple[str, int]]
 
@@ -89,7 +89,7 @@ def _whisper() -> Sizes:
 def _crowd(count: int) -> Sizes:
     """Yield ``count`` files of tokenized text, 1,000 per folder, as a real corpus is split."""
     for number in range(count):
-        folder, shard = divmod(number, CROWD_FOLDER_FILES)
+        folder, shard = divmod(number, LOAD_TEST_FOLDER_FILES)
         size_bytes = 1_048_576 + mix(number, count) % 67_108_864
         yield f"user_artifacts/fineweb-edu/dump-{folder:03}/tokens-{shard:05}.bin", size_bytes
 
@@ -102,13 +102,13 @@ _EMPTY = frozenset({"evals"})
 def cached_files(project: str, epoch_ns: int, crowd: int = 0) -> list[CachedFile] | None:
     """List all files and directories of a project's cache, sorted by path; None if it has no cache.
 
-    ``crowd`` is the number of files in the cache of ``CROWDED_PROJECT``; with 0 that project has no
+    ``crowd`` is the number of files in the cache of ``LOAD_TEST_PROJECT``; with 0 that project has no
     cache.
     """
     if project in _EMPTY:
         return []
     tree = _TREES.get(project)
-    sizes = tree() if tree is not None else _crowd(crowd) if project == CROWDED_PROJECT and crowd else None
+    sizes = tree() if tree is not None else _crowd(crowd) if project == LOAD_TEST_PROJECT and crowd else None
     if sizes is None:
         return None
     found: dict[str, CachedFile] = {}

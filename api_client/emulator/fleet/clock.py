@@ -43,7 +43,7 @@ def to_datetime(stamp_ns: int) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SpeedSegment:
     """From ``wall_ns`` (= ``script_ns``) on, script time runs ``speed`` times as fast as the wall clock."""
 
     wall_ns: int
@@ -51,19 +51,19 @@ class Stretch:
     speed: Fraction
 
 
-class Tempo:
+class SimClock:
     """Maps wall time to script time: the same up to ``epoch``, ``speed`` times as fast after it."""
 
     def __init__(self, epoch: datetime, speed: float = 1.0) -> None:
         """Start the world at ``epoch``; raise ValueError unless ``speed`` is positive."""
         start_ns = to_ns(epoch)
-        self._stretches: tuple[Stretch, ...] = (Stretch(start_ns, start_ns, _exact(speed)),)
+        self._stretches: tuple[SpeedSegment, ...] = (SpeedSegment(start_ns, start_ns, _exact(speed)),)
 
     @classmethod
-    def _of(cls, stretches: Sequence[Stretch]) -> Tempo:
-        tempo = cls.__new__(cls)
-        tempo._stretches = tuple(stretches)
-        return tempo
+    def _of(cls, stretches: Sequence[SpeedSegment]) -> SimClock:
+        sim_clock = cls.__new__(cls)
+        sim_clock._stretches = tuple(stretches)
+        return sim_clock
 
     @property
     def epoch_ns(self) -> int:
@@ -74,12 +74,12 @@ class Tempo:
     def speed(self) -> float:
         return float(self._stretches[-1].speed)
 
-    def changed(self, now: datetime, speed: float) -> Tempo:
+    def changed(self, now: datetime, speed: float) -> SimClock:
         """Return a tempo with the same past and another speed from ``now`` on."""
         now_ns = to_ns(now)
         if _exact(speed) == self._stretches[-1].speed or now_ns <= self._stretches[-1].wall_ns:
             return self
-        return Tempo._of((*self._stretches, Stretch(now_ns, self.to_script(now_ns), _exact(speed))))
+        return SimClock._of((*self._stretches, SpeedSegment(now_ns, self.to_script(now_ns), _exact(speed))))
 
     def to_script(self, wall_ns: int) -> int:
         """Return the script moment at that wall time, rounded down."""
@@ -104,20 +104,20 @@ class Tempo:
         return to_datetime(self.to_wall(script_ns))
 
 
-def open_tempo(database: Database, *, now: datetime, speed: float) -> Tempo:
+def open_sim_clock(database: Database, *, now: datetime, speed: float) -> SimClock:
     """Load the world's tempo, continuing at ``speed``; a new world starts ``now``."""
     database.create(_SCHEMA)
     rows = database.rows("SELECT wall_ns, script_ns, speed FROM fleet_tempo ORDER BY wall_ns")
     if rows:
-        stored = [Stretch(row["wall_ns"], row["script_ns"], _exact(row["speed"])) for row in rows]
-        tempo = Tempo._of(stored).changed(now, speed)
+        stored = [SpeedSegment(row["wall_ns"], row["script_ns"], _exact(row["speed"])) for row in rows]
+        sim_clock = SimClock._of(stored).changed(now, speed)
     else:
-        tempo = Tempo(now, speed)
+        sim_clock = SimClock(now, speed)
     database.write_many(
         "INSERT OR IGNORE INTO fleet_tempo (wall_ns, script_ns, speed) VALUES (?, ?, ?)",
-        [(each.wall_ns, each.script_ns, float(each.speed)) for each in tempo._stretches],
+        [(each.wall_ns, each.script_ns, float(each.speed)) for each in sim_clock._stretches],
     )
-    return tempo
+    return sim_clock
 
 
 def _exact(speed: float) -> Fraction:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from api_client.emulator.fleet.training import Course
+from api_client.emulator.fleet.training import TrainingCurves
 from api_client.emulator.fleet.weights import (
     Architecture,
     adapter_tensors,
@@ -32,7 +32,7 @@ TOKENIZER_MODEL_BYTES = 499_723
 
 
 @dataclass(frozen=True, slots=True)
-class Blueprint:
+class FileSpec:
     """A file's design: it begins with ``head``; the rest, up to ``size_bytes``, is noise."""
 
     name: str
@@ -60,7 +60,7 @@ class Family:
     layout: Layout
     base_model: str
     architecture: Architecture
-    course: Course
+    training_curves: TrainingCurves
     directory: str = "checkpoint-{step}"
     node_count: int = 1
     gpus_per_node: int = 1
@@ -84,7 +84,7 @@ class Family:
             "task_type": "CAUSAL_LM",
         }
 
-    def blueprints(self, step: int) -> list[Blueprint]:
+    def file_specs(self, step: int) -> list[FileSpec]:
         """Return all files of the checkpoint saved at ``step``, sorted by name."""
         writers = {
             "transformers": self._transformers,
@@ -94,39 +94,39 @@ class Family:
         }
         return sorted(writers[self.layout](step), key=lambda file: (file.name, file.node_rank))
 
-    def _transformers(self, step: int) -> Iterator[Blueprint]:
+    def _transformers(self, step: int) -> Iterator[FileSpec]:
         yield from weight_files(self.architecture, 0)
         yield _json("config.json", self._config())
         yield _json("generation_config.json", {"do_sample": True, "temperature": 0.6, "top_p": 0.9})
         yield from self._side_files(step, size_bytes(self.architecture.tensors()))
 
-    def _adapter(self, step: int) -> Iterator[Blueprint]:
+    def _adapter(self, step: int) -> Iterator[FileSpec]:
         tensors = adapter_tensors(self.architecture, self.rank)
         yield from weight_files(self.architecture, self.rank)
         yield _json("adapter_config.json", self.adapter_config())
         yield from self._side_files(step, size_bytes(tensors))
 
-    def _distributed(self, step: int) -> Iterator[Blueprint]:
+    def _distributed(self, step: int) -> Iterator[FileSpec]:
         """Yield one file per rank with weights and optimizer together (PyTorch distributed checkpoints)."""
         whole = size_bytes(self.architecture.tensors()) * (1 + ADAM_BYTES_PER_WEIGHT_BYTE)
         for node_rank, rank in self._ranks():
-            yield Blueprint(f"__{rank}_0.distcp", whole // self._world + rank % 7 * 512, node_rank=node_rank)
-        yield Blueprint(".metadata", 1_184_702)
+            yield FileSpec(f"__{rank}_0.distcp", whole // self._world + rank % 7 * 512, node_rank=node_rank)
+        yield FileSpec(".metadata", 1_184_702)
         yield _json("train_state.json", {"step": step, "ntokens_seen": step * self._world * 8192})
 
-    def _verl(self, step: int) -> Iterator[Blueprint]:
+    def _verl(self, step: int) -> Iterator[FileSpec]:
         weights = size_bytes(self.architecture.tensors())
         world = self._world
         for node_rank, rank in self._ranks():
             tail = f"world_size_{world}_rank_{rank}.pt"
-            yield Blueprint(f"actor/model_{tail}", weights // world, node_rank=node_rank)
-            yield Blueprint(
+            yield FileSpec(f"actor/model_{tail}", weights // world, node_rank=node_rank)
+            yield FileSpec(
                 f"actor/optim_{tail}", weights * ADAM_BYTES_PER_WEIGHT_BYTE // world, node_rank=node_rank
             )
-            yield Blueprint(f"actor/extra_state_{tail}", RANDOM_STATE_BYTES, node_rank=node_rank)
+            yield FileSpec(f"actor/extra_state_{tail}", RANDOM_STATE_BYTES, node_rank=node_rank)
         yield _json("actor/huggingface/config.json", self._config())
         yield _json("actor/fsdp_config.json", {"FSDP_version": 2, "world_size": world})
-        yield Blueprint("data.pt", 1_492)
+        yield FileSpec("data.pt", 1_492)
 
     @property
     def _world(self) -> int:
@@ -136,18 +136,18 @@ class Family:
         for rank in range(self._world):
             yield rank // max(1, self.gpus_per_node), rank
 
-    def _side_files(self, step: int, weight_bytes: int) -> Iterator[Blueprint]:
+    def _side_files(self, step: int, weight_bytes: int) -> Iterator[FileSpec]:
         yield _json("special_tokens_map.json", {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"})
         yield _json("tokenizer_config.json", {"model_max_length": 131072, "padding_side": "right"})
-        yield Blueprint("tokenizer.model", TOKENIZER_MODEL_BYTES)
+        yield FileSpec("tokenizer.model", TOKENIZER_MODEL_BYTES)
         yield _json("trainer_state.json", self._trainer_state(step))
-        yield Blueprint("training_args.bin", TRAINING_ARGUMENTS_BYTES)
+        yield FileSpec("training_args.bin", TRAINING_ARGUMENTS_BYTES)
         if self.training_state:
-            yield Blueprint("optimizer.pt", weight_bytes * ADAM_BYTES_PER_WEIGHT_BYTE + 2_048)
-        yield Blueprint("scheduler.pt", SCHEDULER_BYTES)
+            yield FileSpec("optimizer.pt", weight_bytes * ADAM_BYTES_PER_WEIGHT_BYTE + 2_048)
+        yield FileSpec("scheduler.pt", SCHEDULER_BYTES)
         for node_rank, rank in self._ranks():
             name = "rng_state.pth" if self._world == 1 else f"rng_state_{rank}.pth"
-            yield Blueprint(name, RANDOM_STATE_BYTES, node_rank=node_rank)
+            yield FileSpec(name, RANDOM_STATE_BYTES, node_rank=node_rank)
             for worker in range(self.data_workers):
                 place = {"rank": rank, "worker": worker, "samples_seen": step * 16 + worker}
                 yield _json(f"dataloader/rank-{rank:02}/worker-{worker}.json", place, node_rank)
@@ -157,7 +157,7 @@ class Family:
         tags = "library_name: peft" if self.kind == "lora" else "library_name: transformers"
         return (
             f"---\nbase_model: {self.base_model}\n{tags}\n---\n\n# {self.key}\n\n"
-            f"Made for the demo world of bt-tui: step {step} of {self.course.pace.total_steps}. "
+            f"Made for the demo world of bt-tui: step {step} of {self.training_curves.pace.total_steps}. "
             f"The weights are noise under a true header.\n"
         )
 
@@ -171,22 +171,23 @@ class Family:
 
     def _trainer_state(self, step: int) -> dict[str, object]:
         every = max(1, step // HISTORY_ENTRIES)
-        course = self.course
+        training_curves = self.training_curves
         history = [
             {
-                "epoch": round(course.epoch(at), 4),
-                "grad_norm": round(course.grad_norm(at), 4),
-                "learning_rate": course.learning_rate(at),
-                "loss": round(course.loss(at), 4),
+                "epoch": round(training_curves.epoch(at), 4),
+                "grad_norm": round(training_curves.grad_norm(at), 4),
+                "learning_rate": training_curves.learning_rate(at),
+                "loss": round(training_curves.loss(at), 4),
                 "step": at,
             }
             for at in range(every, step + 1, every)
         ]
         evaluated = {
-            at: round(course.eval_loss(at), 4) for at in range(step, 0, -every * HISTORY_PER_EVALUATION)
+            at: round(training_curves.eval_loss(at), 4)
+            for at in range(step, 0, -every * HISTORY_PER_EVALUATION)
         }
         history += [
-            {"epoch": round(course.epoch(at), 4), "eval_loss": loss, "step": at}
+            {"epoch": round(training_curves.epoch(at), 4), "eval_loss": loss, "step": at}
             for at, loss in evaluated.items()
         ]
         history.sort(key=lambda entry: entry["step"])
@@ -196,15 +197,15 @@ class Family:
             "best_model_checkpoint": f"/mnt/ckpts/{self.directory.format(step=best)}"
             if best == step
             else None,
-            "epoch": round(course.epoch(step), 4),
+            "epoch": round(training_curves.epoch(step), 4),
             "global_step": step,
             "log_history": history,
-            "max_steps": course.pace.total_steps,
+            "max_steps": training_curves.pace.total_steps,
         }
 
 
 @lru_cache(maxsize=64)
-def weight_files(architecture: Architecture, rank: int) -> tuple[Blueprint, ...]:
+def weight_files(architecture: Architecture, rank: int) -> tuple[FileSpec, ...]:
     """Return safetensors files, with an index if there are several.
 
     They hold the whole weights if ``rank`` is 0, otherwise an adapter of that rank.
@@ -212,7 +213,7 @@ def weight_files(architecture: Architecture, rank: int) -> tuple[Blueprint, ...]
     tensors = adapter_tensors(architecture, rank) if rank else architecture.tensors()
     stem = "adapter_model" if rank else "model"
     parts = shards(tensors)
-    files: list[Blueprint] = []
+    files: list[FileSpec] = []
     where: dict[str, str] = {}
     for number, part in enumerate(parts, 1):
         name = f"{stem}.safetensors"
@@ -220,17 +221,17 @@ def weight_files(architecture: Architecture, rank: int) -> tuple[Blueprint, ...]
             name = f"{stem}-{number:05}-of-{len(parts):05}.safetensors"
             where.update((tensor.name, name) for tensor in part)
         head = safetensors_header(part)
-        files.append(Blueprint(name, len(head) + size_bytes(part), head))
+        files.append(FileSpec(name, len(head) + size_bytes(part), head))
     if where:
         total = {"total_size": size_bytes(tensors)}
         files.append(_json(f"{stem}.safetensors.index.json", {"metadata": total, "weight_map": where}))
     return tuple(files)
 
 
-def _json(name: str, value: object, node_rank: int = 0) -> Blueprint:
+def _json(name: str, value: object, node_rank: int = 0) -> FileSpec:
     return _text(name, json.dumps(value, indent=2) + "\n", node_rank)
 
 
-def _text(name: str, text: str, node_rank: int = 0) -> Blueprint:
+def _text(name: str, text: str, node_rank: int = 0) -> FileSpec:
     content = text.encode()
-    return Blueprint(name, len(content), content, node_rank)
+    return FileSpec(name, len(content), content, node_rank)

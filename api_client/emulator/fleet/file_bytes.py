@@ -10,7 +10,7 @@ from functools import lru_cache
 from hashlib import shake_128
 
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.fleet.families import Blueprint
+from api_client.emulator.fleet.families import FileSpec
 from api_client.emulator.fleet.scenarios.families import FAMILIES
 
 BLOCK_BYTES = 64 * 1024
@@ -24,29 +24,29 @@ def file_seed(family: int, step: int, file: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def checkpoint_blueprints(family: int, step: int) -> tuple[Blueprint, ...]:
-    return tuple(FAMILIES[family].blueprints(step))
+def checkpoint_file_specs(family: int, step: int) -> tuple[FileSpec, ...]:
+    return tuple(FAMILIES[family].file_specs(step))
 
 
-def blueprint(file: StoredFile) -> Blueprint:
+def file_spec(file: StoredFile) -> FileSpec:
     """Return the design of a synthetic file; raise LookupError for a file with a path on disk."""
     seed = file.synthetic_seed
     if seed is None:
         raise LookupError(f"{file.relative_name} is not a synthetic file")
     place = seed & ((1 << _FILE_BITS) - 1)
     step = (seed >> _FILE_BITS) & ((1 << _STEP_BITS) - 1)
-    return checkpoint_blueprints(seed >> (_STEP_BITS + _FILE_BITS), step)[place]
+    return checkpoint_file_specs(seed >> (_STEP_BITS + _FILE_BITS), step)[place]
 
 
 def content(file: StoredFile) -> bytes | None:
     """Return the content of a small file (such as JSON), or None if the file is mostly noise."""
-    design = blueprint(file)
+    design = file_spec(file)
     return design.head if design.is_whole else None
 
 
 def synthetic_bytes(file: StoredFile, start: int, end: int) -> bytes:
     """Return the bytes from ``start`` (inclusive) to ``end`` (exclusive), limited to the file's size."""
-    design = blueprint(file)
+    design = file_spec(file)
     start, end = max(0, start), min(end, design.size_bytes)
     if start >= end:
         return b""

@@ -28,7 +28,7 @@ _COLUMNS = "job_id, plan, seed, created_ns, again, priority, availability, stopp
 
 
 @dataclass(frozen=True, slots=True)
-class RosterEntry:
+class SimJobRecord:
     """A scripted job. Moments are script nanoseconds; ``again`` is True for a recreated job."""
 
     job_id: str
@@ -42,13 +42,13 @@ class RosterEntry:
     deleted: bool = False
 
 
-class Roster:
+class SimJobStore:
     """All scripted jobs of a world, kept in the database and in memory.
 
     Reads need no lock: entries are immutable, and a change replaces the whole mapping.
     """
 
-    def __init__(self, database: Database, initial: Iterable[RosterEntry]) -> None:
+    def __init__(self, database: Database, initial: Iterable[SimJobRecord]) -> None:
         """Open the roster and add the ``initial`` jobs that it does not have yet."""
         self._database = database
         database.create(_SCHEMA)
@@ -59,29 +59,29 @@ class Roster:
         rows = database.rows(f"SELECT {_COLUMNS} FROM fleet_jobs")
         self._entries = {row["job_id"]: _entry(row) for row in rows}
 
-    def find(self, job_id: str) -> RosterEntry | None:
+    def find(self, job_id: str) -> SimJobRecord | None:
         """Return the job, or None if it is unknown or deleted."""
         entry = self._entries.get(job_id)
         return None if entry is None or entry.deleted else entry
 
-    def all(self) -> list[RosterEntry]:
+    def all(self) -> list[SimJobRecord]:
         """Return every job that is not deleted."""
         return [entry for entry in list(self._entries.values()) if not entry.deleted]
 
-    def add(self, entry: RosterEntry) -> None:
+    def add(self, entry: SimJobRecord) -> None:
         self._write(entry)
 
-    def stop(self, entry: RosterEntry, stopped_ns: int) -> RosterEntry:
+    def stop(self, entry: SimJobRecord, stopped_ns: int) -> SimJobRecord:
         return self._write(replace(entry, stopped_ns=stopped_ns))
 
-    def delete(self, entry: RosterEntry) -> None:
+    def delete(self, entry: SimJobRecord) -> None:
         """Mark a job as deleted. The row stays, so that the script does not bring the job back."""
         self._write(replace(entry, deleted=True))
 
-    def change(self, entry: RosterEntry, *, priority: int, availability: str) -> RosterEntry:
+    def change(self, entry: SimJobRecord, *, priority: int, availability: str) -> SimJobRecord:
         return self._write(replace(entry, priority=priority, availability=availability))
 
-    def _write(self, entry: RosterEntry) -> RosterEntry:
+    def _write(self, entry: SimJobRecord) -> SimJobRecord:
         self._database.write(
             f"INSERT OR REPLACE INTO fleet_jobs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             _values(entry),
@@ -90,7 +90,7 @@ class Roster:
         return entry
 
 
-def _values(entry: RosterEntry) -> tuple[object, ...]:
+def _values(entry: SimJobRecord) -> tuple[object, ...]:
     return (
         entry.job_id,
         entry.plan,
@@ -104,8 +104,8 @@ def _values(entry: RosterEntry) -> tuple[object, ...]:
     )
 
 
-def _entry(row: sqlite3.Row) -> RosterEntry:
-    return RosterEntry(
+def _entry(row: sqlite3.Row) -> SimJobRecord:
+    return SimJobRecord(
         job_id=row["job_id"],
         plan=row["plan"],
         seed=row["seed"],

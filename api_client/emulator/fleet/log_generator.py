@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.log_lines import LineSource, Regular, Told
+from api_client.emulator.fleet.log_lines import FixedLines, LineSource, PeriodicLines
 from api_client.emulator.fleet.plans import RunFacts
-from api_client.emulator.fleet.training import Course, mix, uniform
+from api_client.emulator.fleet.training import TrainingCurves, mix, uniform
 from api_client.models import JobStatus
 
 DEMO_MARK = "[demo data]"
@@ -19,23 +19,25 @@ def node_name(node: int) -> str:
     return f"node-{node}"
 
 
-def told(replica: str | None, level: str | None, start_ns: int, lines: Iterable[tuple[float, str]]) -> Told:
+def fixed_lines(
+    replica: str | None, level: str | None, start_ns: int, lines: Iterable[tuple[float, str]]
+) -> FixedLines:
     """Build a source from lines given in ascending order, as seconds after ``start_ns``."""
     placed = [(start_ns + int(after_s * NS_PER_S), text) for after_s, text in lines]
-    return Told(replica, level, tuple(at for at, _ in placed), tuple(text for _, text in placed))
+    return FixedLines(replica, level, tuple(at for at, _ in placed), tuple(text for _, text in placed))
 
 
-def chatter(
+def unrelated_lines(
     run: RunFacts,
     run_ns: int,
-    course: Course,
+    training_curves: TrainingCurves,
     *,
     node: int,
     level: str | None,
     period_s: float,
     says: Sequence[str],
     salt: int = 0,
-) -> Regular:
+) -> PeriodicLines:
     """Build background log lines of one node while it trains, from the templates in ``says``.
 
     A template may use ``{n}`` (the line's number), ``{x}`` (0 to 1), ``{rank}`` (a rank on the node),
@@ -56,22 +58,22 @@ def chatter(
             count=int(1000 + 9000 * x),
         )
 
-    start_ns = run_ns + int(course.pace.warmup_s * NS_PER_S)
-    return Regular(
+    start_ns = run_ns + int(training_curves.pace.warmup_s * NS_PER_S)
+    return PeriodicLines(
         node_name(node),
         level,
         start_ns,
-        last_word_ns(run, run_ns, course),
+        last_line_ns(run, run_ns, training_curves),
         int(period_s * NS_PER_S),
         seed,
         say,
     )
 
 
-def chatter_everywhere(
+def unrelated_lines_everywhere(
     run: RunFacts,
     run_ns: int,
-    course: Course,
+    training_curves: TrainingCurves,
     *,
     level: str | None,
     period_s: float,
@@ -80,14 +82,16 @@ def chatter_everywhere(
 ) -> list[LineSource]:
     """Build background log lines for every node, each with its own timing."""
     return [
-        chatter(run, run_ns, course, node=node, level=level, period_s=period_s, says=says, salt=salt)
+        unrelated_lines(
+            run, run_ns, training_curves, node=node, level=level, period_s=period_s, says=says, salt=salt
+        )
         for node in range(run.node_count)
     ]
 
 
-def last_word_ns(run: RunFacts, run_ns: int, course: Course) -> int:
+def last_line_ns(run: RunFacts, run_ns: int, training_curves: TrainingCurves) -> int:
     """Return when a run stops logging: at its last step, when it hangs, or when the script ends it."""
-    pace = course.pace
+    pace = training_curves.pace
     last_ns = run_ns + pace.finished_ns(pace.total_steps)
     if pace.halts_after_s is not None:
         last_ns = min(last_ns, run_ns + int(pace.halts_after_s * NS_PER_S))
@@ -119,7 +123,7 @@ def deploy_lines(run: RunFacts, scenario: str) -> list[LineSource]:
     mark = f"{DEMO_MARK} scripted run '{scenario}' of {run.title}: no machine computes this"
     ready_s = 0.25 if run.run_ns is None else (run.run_ns - run.deploy_ns) / NS_PER_S
     image = "pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime"
-    sources: list[LineSource] = [told("node-0", "INFO", run.deploy_ns, [(0.0, mark)])]
+    sources: list[LineSource] = [fixed_lines("node-0", "INFO", run.deploy_ns, [(0.0, mark)])]
     for node in range(run.node_count):
         steps = [(0.02, f"Provisioning {run.machine.name} ({gpus})"), (0.1, f"Pulling image {image}")]
         if run.run_ns is not None:
@@ -130,7 +134,7 @@ def deploy_lines(run: RunFacts, scenario: str) -> list[LineSource]:
             ]
         late = 0.02 * uniform(run.seed, node)
         sources.append(
-            told(
+            fixed_lines(
                 node_name(node),
                 "INFO",
                 run.deploy_ns,
@@ -146,7 +150,7 @@ def closing_lines(run: RunFacts) -> list[LineSource]:
         return []
     if run.outcome == JobStatus.COMPLETED:
         return [
-            told(
+            fixed_lines(
                 node_name(node),
                 "INFO",
                 run.end_ns,
@@ -156,7 +160,7 @@ def closing_lines(run: RunFacts) -> list[LineSource]:
         ]
     if run.outcome == JobStatus.PREEMPTED:
         return [
-            told(
+            fixed_lines(
                 node_name(node),
                 "WARNING",
                 run.end_ns,
@@ -176,6 +180,8 @@ def stop_lines(run: RunFacts, stopped_ns: int) -> list[LineSource]:
     The caller clips the script's own lines at that moment.
     """
     return [
-        told(node_name(node), "WARNING", stopped_ns, [(0.05 + 0.01 * node, "Received SIGTERM, exiting")])
+        fixed_lines(
+            node_name(node), "WARNING", stopped_ns, [(0.05 + 0.01 * node, "Received SIGTERM, exiting")]
+        )
         for node in range(run.node_count)
     ]

@@ -14,7 +14,7 @@ from heapq import merge
 from itertools import islice
 from typing import Literal, Protocol
 
-from api_client.emulator.fleet.training import Pace, mix
+from api_client.emulator.fleet.training import StepSchedule, mix
 
 
 class LineSource(Protocol):
@@ -38,7 +38,7 @@ class LineSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FixedLines:
     """A few lines at given moments, in ascending order."""
 
     replica: str | None
@@ -57,13 +57,13 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class StepLines:
     """A line ``delay_ns`` after every ``every``-th step of a run; ``say`` gets the step."""
 
     replica: str | None
     level: str | None
     run_ns: int
-    pace: Pace
+    pace: StepSchedule
     say: Callable[[int], str]
     every: int = 1
     delay_ns: int = 0
@@ -79,7 +79,7 @@ class Stepped:
 
 
 @dataclass(frozen=True, slots=True)
-class Regular:
+class PeriodicLines:
     """A line about every ``period_ns`` from ``start_ns`` to ``until_ns``; ``say`` gets the line number."""
 
     replica: str | None
@@ -106,7 +106,7 @@ class Regular:
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class TruncatedLines:
     """The lines of another source with timestamps before ``until_ns``."""
 
     source: LineSource

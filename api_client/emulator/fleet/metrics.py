@@ -8,8 +8,8 @@ from datetime import datetime
 from math import ceil
 from types import MappingProxyType
 
-from api_client.emulator.fleet.clock import NS_PER_S, Tempo, to_datetime
-from api_client.emulator.fleet.training import Pace, mix, track
+from api_client.emulator.fleet.clock import NS_PER_S, SimClock, to_datetime
+from api_client.emulator.fleet.training import StepSchedule, mix, track
 from api_client.models import (
     InstanceType,
     JobMetrics,
@@ -20,7 +20,7 @@ from api_client.models import (
     TrainingJob,
 )
 
-LOADING_SHARE = 0.7
+WEIGHT_LOADING_SHARE = 0.7
 """Share of the warm-up during which GPUs are idle (loading weights); after it they ramp up."""
 PAUSED_UTILIZATION = 0.12
 HUNG_UTILIZATION = 0.997
@@ -38,7 +38,7 @@ class Load:
     after that many seconds. GPUs are idle during each (start, end) pair of ``breaks``.
     """
 
-    pace: Pace
+    pace: StepSchedule
     gpu: float = 0.965
     gpu_noise: float = 0.022
     gpu_memory: float = 0.84
@@ -55,7 +55,7 @@ class Load:
 
     def _ramp(self, since_start_s: float) -> float:
         """Return 0 while weights load, then rise to 1 by the end of the warm-up."""
-        loading_s = self.pace.warmup_s * LOADING_SHARE
+        loading_s = self.pace.warmup_s * WEIGHT_LOADING_SHARE
         if since_start_s <= loading_s:
             return 0.0
         return min(1.0, (since_start_s - loading_s) / max(1.0, self.pace.warmup_s - loading_s))
@@ -77,7 +77,7 @@ class Load:
         return 0.003 if self.pace.has_halted(since_start_s) else self.gpu_noise
 
     def gpu_memory_share(self, since_start_s: float) -> float:
-        loading_s = max(1.0, self.pace.warmup_s * LOADING_SHARE)
+        loading_s = max(1.0, self.pace.warmup_s * WEIGHT_LOADING_SHARE)
         loaded = min(1.0, since_start_s / loading_s) * 0.6 + 0.4 * self._ramp(since_start_s)
         return min(FULL, 0.006 + self.gpu_memory * loaded + self.gpu_memory_growth * since_start_s)
 
@@ -115,7 +115,7 @@ _PRECISION = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SampleTimes:
     """The sample times of an answer: wall times, and script seconds since the run started."""
 
     stamps: list[datetime]
@@ -128,7 +128,7 @@ def default_step_s(span_s: float) -> int:
     return next((step for step in STEPS_S if step >= wanted), STEPS_S[-1])
 
 
-def grid(tempo: Tempo, run_ns: int, start_ns: int, end_ns: int, step_s: int | None) -> Grid:
+def grid(sim_clock: SimClock, run_ns: int, start_ns: int, end_ns: int, step_s: int | None) -> SampleTimes:
     """Build sample times at multiples of the step in ``start_ns <= wall <= end_ns``.
 
     Steps are aligned to the epoch, so that overlapping answers have the same sample times.
@@ -138,13 +138,13 @@ def grid(tempo: Tempo, run_ns: int, start_ns: int, end_ns: int, step_s: int | No
     step *= max(1, ceil(span_s / step / MAX_POINTS))
     step_ns = step * NS_PER_S
     walls = range(-(-start_ns // step_ns) * step_ns, end_ns + 1, step_ns)
-    return Grid(
+    return SampleTimes(
         stamps=[to_datetime(wall) for wall in walls],
-        since_start_s=[(tempo.to_script(wall) - run_ns) / NS_PER_S for wall in walls],
+        since_start_s=[(sim_clock.to_script(wall) - run_ns) / NS_PER_S for wall in walls],
     )
 
 
-def node_series(load: Load, machine: InstanceType, node: int, seed: int, times: Grid) -> NodeSeries:
+def node_series(load: Load, machine: InstanceType, node: int, seed: int, times: SampleTimes) -> NodeSeries:
     node_seed = mix(seed, node) & 0xFFFF
     since = times.since_start_s
     gpus = [str(number) for number in range(machine.gpu_count)]
@@ -177,7 +177,7 @@ def job_metrics(
     machine: InstanceType,
     node_count: int,
     seed: int,
-    times: Grid,
+    times: SampleTimes,
     *,
     cache_share: float | None,
     cache_growth: float,
@@ -189,7 +189,7 @@ def job_metrics(
             node_id=f"node-{node}", metrics=node_series(load, machine, node, seed, told)
         )
         for node in range(node_count)
-        if (told := _told_by(load, node, times)).stamps or not times.stamps
+        if (told := _reported_times(load, node, times)).stamps or not times.stamps
     ]
     leader = nodes[0].metrics if nodes else NodeSeries()
     cache = None
@@ -208,20 +208,22 @@ def job_metrics(
     )
 
 
-def _told_by(load: Load, node: int, times: Grid) -> Grid:
+def _reported_times(load: Load, node: int, times: SampleTimes) -> SampleTimes:
     """Return a node's sample times: all of them unless the node vanishes."""
     until_s = load.vanishes.get(node)
     if until_s is None:
         return times
     count = sum(since < until_s for since in times.since_start_s)
-    return Grid(times.stamps[:count], times.since_start_s[:count])
+    return SampleTimes(times.stamps[:count], times.since_start_s[:count])
 
 
 def _disk_bytes(machine: InstanceType) -> int:
     return machine.gpu_count * DISK_BYTES_PER_GPU or DISK_BYTES_WITHOUT_GPU
 
 
-def _fractions(times: Grid, level: Sequence[float], noise: Sequence[float], seed: int) -> list[MetricSample]:
+def _fractions(
+    times: SampleTimes, level: Sequence[float], noise: Sequence[float], seed: int
+) -> list[MetricSample]:
     """Return utilizations clamped to 0–1; an idle GPU gets no noise."""
     return [
         MetricSample(
@@ -235,7 +237,7 @@ def _fractions(times: Grid, level: Sequence[float], noise: Sequence[float], seed
 
 
 def _amounts(
-    times: Grid, share: Sequence[float], seed: int, whole_bytes: int, noise: float
+    times: SampleTimes, share: Sequence[float], seed: int, whole_bytes: int, noise: float
 ) -> list[MetricSample]:
     """Return bytes in use, never more than ``whole_bytes``."""
     drifts = track(seed, times.since_start_s, 3 * NOISE_CELL_S)
@@ -245,7 +247,9 @@ def _amounts(
     ]
 
 
-def _cores(times: Grid, share: Callable[[float], float], seed: int, cores: float) -> list[MetricSample]:
+def _cores(
+    times: SampleTimes, share: Callable[[float], float], seed: int, cores: float
+) -> list[MetricSample]:
     drifts = track(seed, times.since_start_s, NOISE_CELL_S)
     return [
         MetricSample(stamp, round(cores * max(0.0, min(1.0, share(at) * (1 + 0.2 * drift))), 3))
@@ -253,7 +257,7 @@ def _cores(times: Grid, share: Callable[[float], float], seed: int, cores: float
     ]
 
 
-def _storage(times: Grid, share: Sequence[float], seed: int, whole_bytes: int) -> StorageMetrics:
+def _storage(times: SampleTimes, share: Sequence[float], seed: int, whole_bytes: int) -> StorageMetrics:
     used = _amounts(times, share, seed, whole_bytes, 0.001)
     return StorageMetrics.model_construct(
         usage_bytes=used,

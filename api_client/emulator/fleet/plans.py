@@ -10,7 +10,7 @@ from typing import Protocol
 from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.log_lines import LineSource
 from api_client.emulator.fleet.metrics import Load
-from api_client.emulator.fleet.training import Course
+from api_client.emulator.fleet.training import TrainingCurves
 from api_client.models import InstanceType, JobStatus, QueueEvent
 
 STOPPED_EXIT_CODE = 143
@@ -42,16 +42,16 @@ class RunFacts:
     wall: Callable[[int], datetime]
 
 
-class Narrator(Protocol):
+class LogGenerator(Protocol):
     """The log style of a trainer."""
 
-    def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    def lines(self, run: RunFacts, run_ns: int, training_curves: TrainingCurves) -> Sequence[LineSource]:
         """Return all lines logged from the moment the job runs."""
         ...
 
 
-Incident = Callable[[RunFacts, int, Course], Sequence[LineSource]]
-"""Extra log lines of a run with problems; called like ``Narrator.lines``."""
+Incident = Callable[[RunFacts, int, TrainingCurves], Sequence[LineSource]]
+"""Extra log lines of a run with problems; called like ``LogGenerator.lines``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Scenario:
     """
 
     key: str
-    course: Course
-    narrator: Narrator
+    training_curves: TrainingCurves
+    log_generator: LogGenerator
     load: Load
     family: str | None = None
     save_every: int = 0
@@ -134,7 +134,7 @@ def script_of(plan: JobPlan, created_ns: int, *, again: bool) -> list[Phase]:
     cut_short = plan.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED)
     for stage in plan.stages:
         phases.append(Phase(stage.status, at_ns, stage.message))
-        lasts_s = _again(stage, plan.scenario if cut_short else None) if again else stage.lasts_s
+        lasts_s = _shorter_stage(stage, plan.scenario if cut_short else None) if again else stage.lasts_s
         if lasts_s is None:
             return phases
         at_ns += int(lasts_s * NS_PER_S)
@@ -145,7 +145,7 @@ def script_of(plan: JobPlan, created_ns: int, *, again: bool) -> list[Phase]:
     return phases
 
 
-def _again(stage: Stage, whole: Scenario | None) -> float | None:
+def _shorter_stage(stage: Stage, whole: Scenario | None) -> float | None:
     """Return a stage's duration in a recreated job.
 
     If ``whole`` is given, the run lasts to its own end instead of being cut short.
@@ -155,7 +155,7 @@ def _again(stage: Stage, whole: Scenario | None) -> float | None:
     if stage.status in (JobStatus.CREATED, JobStatus.DEPLOYING) and stage.lasts_s is not None:
         return min(stage.lasts_s, RECREATED_DEPLOY_S)
     if stage.status == JobStatus.RUNNING and whole is not None:
-        return whole.course.pace.duration_s + CLOSING_S
+        return whole.training_curves.pace.duration_s + CLOSING_S
     return stage.lasts_s
 
 

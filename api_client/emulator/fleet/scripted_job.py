@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from api_client.emulator import catalog
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.fleet.clock import NS_PER_S, Tempo
-from api_client.emulator.fleet.file_bytes import checkpoint_blueprints, file_seed
-from api_client.emulator.fleet.job_store import RosterEntry
+from api_client.emulator.fleet.clock import NS_PER_S, SimClock
+from api_client.emulator.fleet.file_bytes import checkpoint_file_specs, file_seed
+from api_client.emulator.fleet.job_store import SimJobRecord
 from api_client.emulator.fleet.log_generator import closing_lines, deploy_lines, stop_lines
-from api_client.emulator.fleet.log_lines import Clipped, LineSource
+from api_client.emulator.fleet.log_lines import LineSource, TruncatedLines
 from api_client.emulator.fleet.metrics import grid, job_metrics
 from api_client.emulator.fleet.plans import JobPlan, Phase, RunFacts, interrupted, moment_of, script_of
 from api_client.emulator.fleet.scenarios.families import FAMILIES, family_number
@@ -43,13 +43,13 @@ class SavedStep:
     synced_ns: int
 
 
-class ScriptedJob:
+class SimJob:
     """A scripted job as of ``now_ns`` (script time)."""
 
-    def __init__(self, entry: RosterEntry, plan: JobPlan, tempo: Tempo, now_ns: int) -> None:
+    def __init__(self, entry: SimJobRecord, plan: JobPlan, sim_clock: SimClock, now_ns: int) -> None:
         self._entry = entry
         self._plan = plan
-        self._tempo = tempo
+        self._sim_clock = sim_clock
         self._now_ns = now_ns
         self._machine = catalog.instance(plan.machine)
         script = script_of(plan, entry.created_ns, again=entry.again)
@@ -66,14 +66,14 @@ class ScriptedJob:
         return is_finished(self.phases[-1].status)
 
     def record(self) -> TrainingJob:
-        plan, entry, tempo = self._plan, self._entry, self._tempo
+        plan, entry, sim_clock = self._plan, self._entry, self._sim_clock
         now = self.phases[-1]
         project = demo_id("project", plan.project)
         return TrainingJob(
             id=entry.job_id,
             current_status=now.status,
-            created_at=tempo.stamp(entry.created_ns),
-            updated_at=tempo.stamp(now.at_ns),
+            created_at=sim_clock.stamp(entry.created_ns),
+            updated_at=sim_clock.stamp(now.at_ns),
             training_project_id=project,
             training_project=ProjectSummary(id=project, name=plan.project),
             instance_type=self._machine,
@@ -124,21 +124,25 @@ class ScriptedJob:
             run_ns=moment_of(self._script, JobStatus.RUNNING),
             end_ns=self._script[-1].at_ns if ends else None,
             outcome=self._script[-1].status if ends else None,
-            wall=self._tempo.stamp,
+            wall=self._sim_clock.stamp,
         )
         told: list[LineSource] = deploy_lines(run, scenario.key)
         if run.run_ns is not None:
             quiet_ns = _silent_from(run, run.run_ns)
-            narrated = scenario.narrator.lines(run, run.run_ns, scenario.course)
-            told += narrated if quiet_ns is None else [Clipped(source, quiet_ns) for source in narrated]
+            narrated = scenario.log_generator.lines(run, run.run_ns, scenario.training_curves)
+            told += (
+                narrated if quiet_ns is None else [TruncatedLines(source, quiet_ns) for source in narrated]
+            )
         for incident in scenario.incidents:
-            told += incident(run, run.deploy_ns if run.run_ns is None else run.run_ns, scenario.course)
+            told += incident(
+                run, run.deploy_ns if run.run_ns is None else run.run_ns, scenario.training_curves
+            )
         told += closing_lines(run)
         stopped_ns = self._entry.stopped_ns
         if stopped_ns is not None:
-            return [*(Clipped(source, stopped_ns) for source in told), *stop_lines(run, stopped_ns)]
+            return [*(TruncatedLines(source, stopped_ns) for source in told), *stop_lines(run, stopped_ns)]
         if run.end_ns is not None:
-            return [Clipped(source, run.end_ns + 1) for source in told]
+            return [TruncatedLines(source, run.end_ns + 1) for source in told]
         return told
 
     def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
@@ -146,7 +150,7 @@ class ScriptedJob:
         record, run_ns, scenario = self.record(), self._run_ns, self._plan.scenario
         if run_ns is None or scenario is None:
             return JobMetrics(training_job=record)
-        first_ns, last_ns = self._tempo.to_wall(run_ns), self._tempo.to_wall(self._seen_until_ns)
+        first_ns, last_ns = self._sim_clock.to_wall(run_ns), self._sim_clock.to_wall(self._seen_until_ns)
         end_ns = last_ns if end_s is None else min(last_ns, int(end_s * NS_PER_S))
         if start_s is not None:
             start_ns = max(first_ns, int(start_s * NS_PER_S))
@@ -159,7 +163,7 @@ class ScriptedJob:
             self._machine,
             self._plan.node_count,
             self._entry.seed,
-            grid(self._tempo, run_ns, start_ns, end_ns, step_s),
+            grid(self._sim_clock, run_ns, start_ns, end_ns, step_s),
             cache_share=scenario.cache_share,
             cache_growth=scenario.cache_growth,
             job=record,
@@ -170,7 +174,7 @@ class ScriptedJob:
         run_ns, scenario = self._run_ns, self._plan.scenario
         if run_ns is None or scenario is None or scenario.family is None or not scenario.save_every:
             return []
-        pace, seen_ns = scenario.course.pace, self._seen_until_ns
+        pace, seen_ns = scenario.training_curves.pace, self._seen_until_ns
         done = pace.steps_done(seen_ns - run_ns)
         saved = []
         for step in range(scenario.save_every, done + 1, scenario.save_every):
@@ -197,11 +201,11 @@ class ScriptedJob:
         return [
             Checkpoint(
                 checkpoint_id=family.directory.format(step=each.step),
-                created_at=self._tempo.stamp(each.created_ns),
+                created_at=self._sim_clock.stamp(each.created_ns),
                 checkpoint_type=family.kind,
                 base_model=family.base_model,
                 lora_adapter_config=family.adapter_config(),
-                size_bytes=sum(file.size_bytes for file in checkpoint_blueprints(number, each.step)),
+                size_bytes=sum(file.size_bytes for file in checkpoint_file_specs(number, each.step)),
                 sync_status=SYNCING if each.synced_ns > self._now_ns else COMPLETE,
                 training_job_id=self._entry.job_id,
             )
@@ -216,8 +220,8 @@ class ScriptedJob:
         number = self._family()
         for each in saved:
             directory = FAMILIES[number].directory.format(step=each.step)
-            modified = self._tempo.stamp(each.created_ns).isoformat()
-            for place, file in enumerate(checkpoint_blueprints(number, each.step)):
+            modified = self._sim_clock.stamp(each.created_ns).isoformat()
+            for place, file in enumerate(checkpoint_file_specs(number, each.step)):
                 yield StoredFile(
                     relative_name=file.name if directory == "." else f"{directory}/{file.name}",
                     node_rank=file.node_rank,

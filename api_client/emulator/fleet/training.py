@@ -73,7 +73,7 @@ JITTER_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StepSchedule:
     """Steps of about ``step_s``, with a pause (save, evaluation) after every ``pause_every`` of them.
 
     Times are nanoseconds since the run started. A hanging run takes no step after ``halts_after_s``
@@ -140,18 +140,18 @@ WARMUP_SHARE = 0.03
 """Share of the steps in which the learning rate rises; after it the rate falls along a cosine."""
 _DRIFT_STEPS = 40.0
 _EXPLOSION_A_STEP = 1.05
-_MOST_EXPLODED = 60.0
+_MAX_EXPLOSION = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class TrainingCurves:
     """The pace and the curves of a training run.
 
     ``nan_from`` is the first step with a NaN loss; ``explodes_from`` is the step at which the loss starts
     to diverge.
     """
 
-    pace: Pace
+    pace: StepSchedule
     loss_start: float = 2.1
     loss_floor: float = 0.82
     half_steps: float = 300.0
@@ -174,7 +174,7 @@ class Course:
     def _explosion(self, step: int) -> float:
         if self.explodes_from is None or step < self.explodes_from:
             return 1.0
-        return min(_MOST_EXPLODED, _EXPLOSION_A_STEP ** (step - self.explodes_from))
+        return min(_MAX_EXPLOSION, _EXPLOSION_A_STEP ** (step - self.explodes_from))
 
     def _clean_loss(self, step: int) -> float:
         level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)

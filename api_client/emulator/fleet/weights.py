@@ -15,7 +15,7 @@ HEADER_ALIGNMENT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class TensorSpec:
     """Name and shape of a bf16 tensor."""
 
     name: str
@@ -38,7 +38,7 @@ class Architecture(Hashable, Protocol):
         """Return the dimensions as in config.json."""
         ...
 
-    def tensors(self) -> list[Tensor]:
+    def tensors(self) -> list[TensorSpec]:
         """Return all weights in file order."""
         ...
 
@@ -83,19 +83,19 @@ class Decoder:
             ("mlp.down_proj", self.intermediate, self.hidden),
         ]
 
-    def tensors(self) -> list[Tensor]:
-        found = [Tensor("model.embed_tokens.weight", (self.vocabulary, self.hidden))]
+    def tensors(self) -> list[TensorSpec]:
+        found = [TensorSpec("model.embed_tokens.weight", (self.vocabulary, self.hidden))]
         for layer in range(self.layers):
             prefix = f"model.layers.{layer}."
-            found += [Tensor(f"{prefix}{name}.weight", (out, into)) for name, into, out in self._layer()]
+            found += [TensorSpec(f"{prefix}{name}.weight", (out, into)) for name, into, out in self._layer()]
             found += [
-                Tensor(f"{prefix}{name}.weight", (self.hidden,))
+                TensorSpec(f"{prefix}{name}.weight", (self.hidden,))
                 for name in ("input_layernorm", "post_attention_layernorm")
             ]
         return [
             *found,
-            Tensor("model.norm.weight", (self.hidden,)),
-            Tensor("lm_head.weight", (self.vocabulary, self.hidden)),
+            TensorSpec("model.norm.weight", (self.hidden,)),
+            TensorSpec("lm_head.weight", (self.vocabulary, self.hidden)),
         ]
 
     def projections(self) -> list[tuple[str, int, int]]:
@@ -127,29 +127,29 @@ class Encoder:
                 yield f"{prefix}.layers.{layer}.fc1", self.hidden, 4 * self.hidden
                 yield f"{prefix}.layers.{layer}.fc2", 4 * self.hidden, self.hidden
 
-    def tensors(self) -> list[Tensor]:
-        linears = [Tensor(f"{name}.weight", (out, into)) for name, into, out in self._linears()]
-        return [Tensor("embed_tokens.weight", (self.vocabulary, self.hidden)), *linears]
+    def tensors(self) -> list[TensorSpec]:
+        linears = [TensorSpec(f"{name}.weight", (out, into)) for name, into, out in self._linears()]
+        return [TensorSpec("embed_tokens.weight", (self.vocabulary, self.hidden)), *linears]
 
     def projections(self) -> list[tuple[str, int, int]]:
         return list(self._linears())
 
 
-def adapter_tensors(architecture: Architecture, rank: int) -> list[Tensor]:
+def adapter_tensors(architecture: Architecture, rank: int) -> list[TensorSpec]:
     """Return the weights of a LoRA adapter of that rank, with peft's names."""
     found = []
     for name, into, out in architecture.projections():
-        found.append(Tensor(f"base_model.model.{name}.lora_A.weight", (rank, into)))
-        found.append(Tensor(f"base_model.model.{name}.lora_B.weight", (out, rank)))
+        found.append(TensorSpec(f"base_model.model.{name}.lora_A.weight", (rank, into)))
+        found.append(TensorSpec(f"base_model.model.{name}.lora_B.weight", (out, rank)))
     return found
 
 
-def shards(tensors: Sequence[Tensor], limit_bytes: int = SHARD_LIMIT_BYTES) -> list[list[Tensor]]:
+def shards(tensors: Sequence[TensorSpec], limit_bytes: int = SHARD_LIMIT_BYTES) -> list[list[TensorSpec]]:
     """Split the tensors, in order, into files of at most ``limit_bytes``.
 
     A single larger tensor gets a file of its own.
     """
-    found: list[list[Tensor]] = [[]]
+    found: list[list[TensorSpec]] = [[]]
     size_bytes = 0
     for tensor in tensors:
         if found[-1] and size_bytes + tensor.size_bytes > limit_bytes:
@@ -160,7 +160,7 @@ def shards(tensors: Sequence[Tensor], limit_bytes: int = SHARD_LIMIT_BYTES) -> l
     return found
 
 
-def safetensors_header(tensors: Sequence[Tensor]) -> bytes:
+def safetensors_header(tensors: Sequence[TensorSpec]) -> bytes:
     """Return a safetensors header: its length (8 bytes, little-endian), then the JSON padded to 8 bytes."""
     entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
     offset = 0
@@ -176,5 +176,5 @@ def safetensors_header(tensors: Sequence[Tensor]) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def size_bytes(tensors: Sequence[Tensor]) -> int:
+def size_bytes(tensors: Sequence[TensorSpec]) -> int:
     return sum(tensor.size_bytes for tensor in tensors)

@@ -99,7 +99,7 @@ def _find(platform: Platform, job_id: str, rank: str, name: str | None) -> Store
 def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
     if file.path is not None:
         return _from_disk(file.path, platform.data_dir)
-    return None if platform.read_synthetic is None else _made_on_demand(platform.read_synthetic, file)
+    return None if platform.read_synthetic is None else _generated_on_demand(platform.read_synthetic, file)
 
 
 def _from_disk(path: Path, data_dir: Path) -> StoredBytes | None:
@@ -113,7 +113,7 @@ def _from_disk(path: Path, data_dir: Path) -> StoredBytes | None:
         return None
 
 
-def _made_on_demand(read: ReadSynthetic, file: StoredFile) -> StoredBytes:
+def _generated_on_demand(read: ReadSynthetic, file: StoredFile) -> StoredBytes:
     if file.size_bytes <= SINGLE_PART_BYTES:
         etag = _tag_of_small(read, file)
     else:

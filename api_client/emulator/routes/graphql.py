@@ -62,7 +62,7 @@ class Operation:
 
 def parse(query: str) -> Operation:
     """Parse the first operation of a document; raise ``QueryError`` if it is malformed."""
-    return _Reader(_tokens(query)).operation()
+    return _QueryParser(_tokens(query)).operation()
 
 
 def select(value: Any, fields: tuple[Field, ...], *, where: str = "Query") -> Any:
@@ -113,7 +113,7 @@ def _tokens(query: str) -> list[str]:
     return tokens
 
 
-class _Reader:
+class _QueryParser:
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
         self._position = 0

@@ -25,7 +25,7 @@ PROXY_ADDRESS = "ssh-proxy.emulator.invalid:443"
 PUBLIC_KEY_TYPES = ("ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-")
 
 
-def made_up_certificate(job_id: str, replica_id: str, now: datetime) -> dict[str, Any]:
+def fake_certificate(job_id: str, replica_id: str, now: datetime) -> dict[str, Any]:
     """Return the fields of a signed certificate; every value is marked as coming from the emulator."""
     expires_at = now + CERTIFICATE_LIFETIME
     claims = {"emulator": True, "job": job_id, "replica": replica_id, "exp": int(expires_at.timestamp())}
@@ -128,7 +128,7 @@ async def _sign(request: Request) -> Response:
         raise not_found("Replica", replica_id)
     if job.is_finished:
         raise invalid(f"the job is not running: {job.current_status}")
-    return JsonAnswer(made_up_certificate(job.id, replica_id, platform.now()))
+    return JsonAnswer(fake_certificate(job.id, replica_id, platform.now()))
 
 
 SESSIONS_ROUTES = [

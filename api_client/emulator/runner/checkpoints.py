@@ -22,7 +22,7 @@ from typing import Any
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.runner.folders import CacheFolders, CannotStart, JobFolders
 from api_client.emulator.runner.spec import CheckpointSource, parse_spec
-from api_client.emulator.store.jobs import JobRow
+from api_client.emulator.store.jobs import StoredJob
 from api_client.models import Checkpoint, TrainingJob
 
 ROOT_CHECKPOINT = "."
@@ -194,7 +194,7 @@ def is_safe_id(name: str) -> bool:
     return _SAFE_ID.fullmatch(name) is not None
 
 
-class Layout:
+class RunnerPaths:
     """The data folder of the runner. Safe from any thread."""
 
     def __init__(
@@ -210,7 +210,7 @@ class Layout:
         self._max_nodes = max_nodes
         self._index = CheckpointIndex(monotonic)
 
-    def job(self, row: JobRow) -> JobFolders:
+    def job(self, row: StoredJob) -> JobFolders:
         return JobFolders(self._data_dir / "jobs" / row.job.id)
 
     def caches(self, project_id: str) -> CacheFolders | None:
@@ -231,7 +231,7 @@ class Layout:
         """Folder that keeps delivered weights for later jobs."""
         return self._data_dir / "weights"
 
-    def checkpoints(self, row: JobRow) -> list[FoundCheckpoint]:
+    def checkpoints(self, row: StoredJob) -> list[FoundCheckpoint]:
         """Return a job's checkpoints, oldest first; for a running job up to ``FRESH_S`` old."""
         spec = parse_spec(row.spec)
         if not spec.checkpointing or spec.node_count > self._max_nodes:

@@ -6,18 +6,23 @@ import asyncio
 from dataclasses import replace
 
 from api_client.clock import Clock
-from api_client.emulator.runner.checkpoints import Layout, LoadingProject, choose_checkpoint, copy_checkpoint
+from api_client.emulator.runner.checkpoints import (
+    LoadingProject,
+    RunnerPaths,
+    choose_checkpoint,
+    copy_checkpoint,
+)
 from api_client.emulator.runner.folders import CannotStart
-from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
-from api_client.emulator.runner.node_queue import Changes, NodeQueue, WaitingJob
+from api_client.emulator.runner.job_run import JobOutcome, JobRun, RunServices
+from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob
 from api_client.emulator.runner.spec import JobSpec, check_can_start, parse_spec
-from api_client.emulator.store.jobs import EventStore, JobRow, JobStore
+from api_client.emulator.store.jobs import EventStore, JobStore, StoredJob
 from api_client.models import JobStatus, ProjectSummary
 
 CLOSE_TIMEOUT_S = 5.0
 SPOT = "spot"
 """Spot jobs use no pool: they may push usage above the limit (API facts, 2.2)."""
-STOPPED = Outcome(JobStatus.STOPPED)
+STOPPED = JobOutcome(JobStatus.STOPPED)
 
 
 class Dispatcher:
@@ -27,11 +32,11 @@ class Dispatcher:
         self,
         jobs: JobStore,
         events: EventStore,
-        layout: Layout,
+        layout: RunnerPaths,
         services: RunServices,
         *,
         clock: Clock,
-        changes: Changes,
+        changes: ChangeNotifier,
     ) -> None:
         self._jobs = jobs
         self._events = events
@@ -85,7 +90,7 @@ class Dispatcher:
             self._tasks[job_id] = asyncio.create_task(self._run(job_id), name=f"job {job_id}")
 
     async def end(
-        self, job_id: str, *, kill: bool, timeout_s: float | None, outcome: Outcome = STOPPED
+        self, job_id: str, *, kill: bool, timeout_s: float | None, outcome: JobOutcome = STOPPED
     ) -> None:
         """End a waiting or running job; return when it has ended, or after the timeout."""
         if self._queue.is_waiting(job_id):
@@ -102,11 +107,11 @@ class Dispatcher:
         """Kill all running jobs with that reason; waiting jobs stay in the queue for the next start."""
         self._closing = True
         for run in self._runs.values():
-            run.request_end(Outcome(JobStatus.FAILED, reason), kill=True)
+            run.request_end(JobOutcome(JobStatus.FAILED, reason), kill=True)
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=CLOSE_TIMEOUT_S)
 
-    def finish(self, job_id: str, outcome: Outcome) -> None:
+    def finish(self, job_id: str, outcome: JobOutcome) -> None:
         self.set_status(job_id, outcome.status, outcome.error_message, outcome.exit_code)
 
     def set_status(
@@ -117,7 +122,7 @@ class Dispatcher:
         self._events.append(job_id, status, now, message=message, exit_code=exit_code)
         self._changes.notify()
 
-    def _make_run(self, row: JobRow, spec: JobSpec) -> JobRun:
+    def _make_run(self, row: StoredJob, spec: JobSpec) -> JobRun:
         job = row.job
         project = job.training_project or ProjectSummary(id=job.training_project_id)
         return JobRun(
@@ -132,7 +137,7 @@ class Dispatcher:
             load_checkpoints=lambda: self._load_checkpoints(row, spec),
         )
 
-    def _check(self, row: JobRow, spec: JobSpec) -> None:
+    def _check(self, row: StoredJob, spec: JobSpec) -> None:
         """Raise ``CannotStart`` if the job can never run here or exceeds a fixed GPU limit."""
         check_can_start(spec, max_nodes=self._services.max_nodes)
         if spec.gpu_type is None or row.job.availability_model == SPOT:
@@ -157,7 +162,7 @@ class Dispatcher:
             self._queue.remove(job_id)
             self.admit()
 
-    def _load_checkpoints(self, row: JobRow, spec: JobSpec) -> None:
+    def _load_checkpoints(self, row: StoredJob, spec: JobSpec) -> None:
         """Fill BT_LOAD_CHECKPOINT_DIR before the start; runs in a thread."""
         if spec.load_from is None:
             return

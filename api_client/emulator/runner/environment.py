@@ -116,7 +116,7 @@ def node_environment(
     return {**base, **defaults, **user_variables, **platform}
 
 
-def kill_marked(job_id: str, folder: Path) -> int:
+def kill_orphans(job_id: str, folder: Path) -> int:
     """Kill all processes of this user that belong to the job; return the number killed.
 
     This is the last resort, for processes whose supervisor was killed or that an earlier emulator left

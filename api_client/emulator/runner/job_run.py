@@ -13,7 +13,7 @@ from pathlib import Path
 
 from api_client.archives import BadArchive, Unpacker
 from api_client.emulator.data_folder import remove_tree, write_private
-from api_client.emulator.runner.environment import inherited, kill_marked, node_environment, resolved
+from api_client.emulator.runner.environment import inherited, kill_orphans, node_environment, resolved
 from api_client.emulator.runner.folders import (
     NODE_PREFIX,
     WEIGHTS_FOLDER,
@@ -104,7 +104,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """The outcome of a job."""
 
     status: JobStatus
@@ -165,9 +165,9 @@ class JobRun:
         self._load_checkpoints = load_checkpoints
         self._delivery = WeightsDelivery(services.environ, services.monotonic, self._say)
         self._nodes: list[NodeProcess] = []
-        self._requested_end: Outcome | None = None
+        self._requested_end: JobOutcome | None = None
 
-    def request_end(self, outcome: Outcome, *, kill: bool = False) -> None:
+    def request_end(self, outcome: JobOutcome, *, kill: bool = False) -> None:
         """End the run with that outcome: gracefully, or immediately with ``kill``."""
         self._requested_end = self._requested_end or outcome
         self._delivery.cancel()
@@ -177,16 +177,16 @@ class JobRun:
             else:
                 node.stop()
 
-    async def run(self) -> Outcome:
+    async def run(self) -> JobOutcome:
         """Run to the end. Every failure becomes an outcome, and no process is left behind."""
         try:
             outcome = await self._run()
         except CannotStart as error:
             self._say(f"[emulator] ERROR cannot start: {error}")
-            outcome = Outcome(JobStatus.DEPLOY_FAILED, str(error))
+            outcome = JobOutcome(JobStatus.DEPLOY_FAILED, str(error))
         except Exception as error:  # our own error must not leave the job RUNNING forever
             _logger.exception("job %s was lost to a fault of the emulator", self._job_id)
-            outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
+            outcome = JobOutcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
         finally:
             for node in self._nodes:
                 node.kill()
@@ -194,11 +194,11 @@ class JobRun:
             await asyncio.to_thread(self._clean_up)
         return self._requested_end or outcome
 
-    async def _run(self) -> Outcome:
+    async def _run(self) -> JobOutcome:
         self._check()
         if self._spec.gpu_count:
             await asyncio.to_thread(self._services.gpus.names)  # the first call may be slow
-        self._say_where()
+        self._log_job_placement()
         for line in await asyncio.to_thread(self._make_folders):
             self._say(line)
         await self._deliver_weights()
@@ -291,19 +291,19 @@ class JobRun:
         if self._requested_end:
             node.kill()  # the request arrived while this node was starting
 
-    async def _watch(self) -> Outcome:
+    async def _watch(self) -> JobOutcome:
         waiting: dict[asyncio.Task[int], int] = {
             asyncio.create_task(node.wait(), name=f"{self._job_id} node-{rank}"): rank
             for rank, node in enumerate(self._nodes)
         }
-        failed: Outcome | None = None
+        failed: JobOutcome | None = None
         timeout_s: float | None = None
         while waiting:
             done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             for task in sorted(done, key=lambda task: waiting[task]):
                 rank, code = waiting.pop(task), task.result()
                 if code != 0 and failed is None:
-                    failed = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
+                    failed = JobOutcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
                     timeout_s = FAILURE_GRACE_S
                     if self._requested_end is None:
                         self._say(f"[emulator] ERROR node-{rank}: {describe_exit(code)}", rank)
@@ -311,7 +311,7 @@ class JobRun:
                 timeout_s = None
                 for node in self._nodes:
                     node.stop()
-        return self._requested_end or failed or Outcome(JobStatus.COMPLETED, exit_code=0)
+        return self._requested_end or failed or JobOutcome(JobStatus.COMPLETED, exit_code=0)
 
     def _take(self, node: NodeProcess, rank: int, lines: list[str]) -> bool:
         self._services.logs.add(self._job_id, rank, lines)
@@ -331,7 +331,7 @@ class JobRun:
             rank=rank,
         )
 
-    def _say_where(self) -> None:
+    def _log_job_placement(self) -> None:
         spec = self._spec
         plural = "s" if spec.node_count > 1 else ""
         self._say(
@@ -349,7 +349,7 @@ class JobRun:
 
     def _clean_up(self) -> None:
         """Kill escaped processes and delete temporary data. Runs in a thread."""
-        kill_marked(self._job_id, self._folders.root)
+        kill_orphans(self._job_id, self._folders.root)
         self._services.links.release(self._job_id)
         wipe(self._folders)
 

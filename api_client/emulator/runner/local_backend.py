@@ -13,18 +13,18 @@ from typing import Any
 from api_client.clock import Clock, SystemClock
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.data_folder import remove_tree
-from api_client.emulator.runner.checkpoints import UNKNOWN_TEAM, Layout, is_safe_id, stored_files
+from api_client.emulator.runner.checkpoints import UNKNOWN_TEAM, RunnerPaths, is_safe_id, stored_files
 from api_client.emulator.runner.dispatcher import Dispatcher
-from api_client.emulator.runner.environment import kill_marked
-from api_client.emulator.runner.job_run import OpenArtifact, Outcome, ResolveSecret, RunServices, wipe
+from api_client.emulator.runner.environment import kill_orphans
+from api_client.emulator.runner.job_run import JobOutcome, OpenArtifact, ResolveSecret, RunServices, wipe
 from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.mounts import SystemLinks
-from api_client.emulator.runner.node_queue import Changes, GpuPools
+from api_client.emulator.runner.node_queue import ChangeNotifier, GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.spec import parse_spec
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import LogStore, MetricStore, replica_name
-from api_client.emulator.store.jobs import EventStore, JobRow, JobStore
+from api_client.emulator.store.job_streams import JobLogStore, MetricStore, replica_name
+from api_client.emulator.store.jobs import EventStore, JobStore, StoredJob
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -162,11 +162,11 @@ class LocalBackend:
         self._instance_for = instance_for
         self._user_email = user_email
         self._jobs = JobStore(database)
-        self._logs = LogStore(database)
+        self._logs = JobLogStore(database)
         self._events = EventStore(database)
         self._metrics = MetricStore(database)
-        self._changes = Changes()
-        self._layout = Layout(
+        self._changes = ChangeNotifier()
+        self._layout = RunnerPaths(
             data_dir, max_nodes=max_running_nodes, monotonic=self._clock.monotonic, team_of=team_of
         )
         self._links = SystemLinks(self._layout.links)
@@ -199,7 +199,7 @@ class LocalBackend:
                 self._dispatcher.enqueue(row.job.id)
                 continue
             await asyncio.to_thread(self._clean_up_after, row)
-            self._dispatcher.finish(row.job.id, Outcome(JobStatus.FAILED, RESTARTED))
+            self._dispatcher.finish(row.job.id, JobOutcome(JobStatus.FAILED, RESTARTED))
         self._metrics.forget_before((self._clock.now() - SAMPLES_KEPT).timestamp())
         self._dispatcher.admit()
 
@@ -314,7 +314,7 @@ class LocalBackend:
 
     async def preempt(self, job_id: str) -> TrainingJob:
         """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
-        outcome = Outcome(JobStatus.PREEMPTED, RECLAIMED)
+        outcome = JobOutcome(JobStatus.PREEMPTED, RECLAIMED)
         await self._dispatcher.end(job_id, kill=False, timeout_s=STOP_ANSWER_S, outcome=outcome)
         return self.job(job_id)
 
@@ -340,13 +340,13 @@ class LocalBackend:
             store.delete(job_id)
         remove_tree(folder)
 
-    def _clean_up_after(self, row: JobRow) -> None:
+    def _clean_up_after(self, row: StoredJob) -> None:
         """Clean up a job that was running when its emulator died; runs in a thread."""
         folders = self._layout.job(row)
-        kill_marked(row.job.id, folders.root)
+        kill_orphans(row.job.id, folders.root)
         wipe(folders)
 
-    def _shown(self, row: JobRow) -> TrainingJob:
+    def _shown(self, row: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which only the disk can tell."""
         if row.started_at is None:
             return row.job

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from api_client.clock import Clock
-from api_client.emulator.runner.node_queue import Changes
-from api_client.emulator.store.job_streams import LogStore, StoredLine
+from api_client.emulator.runner.node_queue import ChangeNotifier
+from api_client.emulator.store.job_streams import JobLogStore, StoredLine
 
 MAXIMUM_LINE_BYTES = 8 * 1024 * 1024
 """Longer lines are split into several records, so that output without line breaks cannot fill memory."""
@@ -159,7 +159,7 @@ class _Printed:
 class LogWriter:
     """Collects lines on the event loop; a thread parses and writes them."""
 
-    def __init__(self, store: LogStore, clock: Clock, changes: Changes) -> None:
+    def __init__(self, store: JobLogStore, clock: Clock, changes: ChangeNotifier) -> None:
         self._store = store
         self._clock = clock
         self._changes = changes

@@ -131,7 +131,7 @@ class SystemLinks:
         write_private(self._record, json.dumps(kept).encode())
 
 
-def hang_up(mounts: Sequence[Mount], root: Path, node_rank: int) -> list[Mount]:
+def link_mounts(mounts: Sequence[Mount], root: Path, node_rank: int) -> list[Mount]:
     """Symlink container paths below the node's ``root``; return the mounts that failed.
 
     If two mounts have the same path, the first wins. Mounts inside another mount are refused.
@@ -210,7 +210,9 @@ def make_mounts(
     """
     mounts = mounts_of(spec, folders, caches)
     refused = [
-        mount for rank in range(spec.node_count) for mount in hang_up(mounts, folders.node(rank).mounts, rank)
+        mount
+        for rank in range(spec.node_count)
+        for mount in link_mounts(mounts, folders.node(rank).mounts, rank)
     ]
     said: dict[str, str] = {}
     for mount in mounts:

@@ -101,7 +101,7 @@ class NodeProcess(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self._deliver(self._splitter.feed(data, time.monotonic()))
         if self._splitter.has_pending and self._timer is None:
-            self._timer = self._loop.call_later(SILENCE_S, self._look_at_pending)
+            self._timer = self._loop.call_later(SILENCE_S, self._check_pending)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == 1 and not self._output_over.done():
@@ -111,12 +111,12 @@ class NodeProcess(asyncio.SubprocessProtocol):
         if not self._exited.done():
             self._exited.set_result(None)
 
-    def _look_at_pending(self) -> None:
+    def _check_pending(self) -> None:
         self._timer = None
         if not self._is_paused:  # otherwise the rest of the line may be in the pipe, unread
             self._deliver(self._splitter.overdue(time.monotonic()))
         if self._splitter.has_pending:
-            self._timer = self._loop.call_later(SILENCE_S / 2, self._look_at_pending)
+            self._timer = self._loop.call_later(SILENCE_S / 2, self._check_pending)
 
     def _deliver(self, lines: list[str]) -> None:
         if lines and not self._on_lines(lines):

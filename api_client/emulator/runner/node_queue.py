@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
-class Changes:
+class ChangeNotifier:
     """Wakes all waiting tasks whenever something changes; for use on a single event loop."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from api_client.clock import Clock
-from api_client.emulator.runner.node_queue import Changes
+from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.runner.supervisor import parents_and_groups
 from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
 
@@ -170,7 +170,7 @@ def share_of(names: Sequence[str], *, gpus_per_node: int, node_count: int, rank:
 SAMPLE_INTERVAL_S = 1.0
 DISK_INTERVAL_S = 10.0
 """Minimum interval between disk scans, which are slower than a sample."""
-DISK_PATIENCE = 20
+DISK_INTERVAL_FACTOR = 20
 """Disk scans take at most one part in this many of the time."""
 
 _MS_PER_S = 1000
@@ -178,14 +178,14 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Watched:
+class _SampledNode:
     job_id: str
     rank: int
     usage: ProcessUsage
     folder: Path
     cache: Path | None
     gpu_names: list[str]
-    next_walk_s: float = 0.0
+    next_disk_scan_s: float = 0.0
     disk: tuple[int, float] | None = None
     cache_use: tuple[int, float] | None = None
 
@@ -193,12 +193,12 @@ class _Watched:
 class Sampling:
     """Samples the watched nodes; idle while there are none."""
 
-    def __init__(self, store: MetricStore, clock: Clock, gpus: Gpus, changes: Changes) -> None:
+    def __init__(self, store: MetricStore, clock: Clock, gpus: Gpus, changes: ChangeNotifier) -> None:
         self._store = store
         self._clock = clock
         self._gpus = gpus
         self._changes = changes
-        self._watched: dict[tuple[str, int], _Watched] = {}
+        self._watched: dict[tuple[str, int], _SampledNode] = {}
         self._task: asyncio.Task[None] | None = None
 
     def watch(
@@ -213,7 +213,7 @@ class Sampling:
     ) -> None:
         """Start sampling a node. Pass ``cache`` for one node of a job only, because its nodes share it."""
         usage = ProcessUsage(supervisor_pid, self._clock.monotonic())
-        self._watched[(job_id, rank)] = _Watched(job_id, rank, usage, folder, cache, gpu_names)
+        self._watched[(job_id, rank)] = _SampledNode(job_id, rank, usage, folder, cache, gpu_names)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._sample_while_watched(), name="sampling")
 
@@ -239,14 +239,14 @@ class Sampling:
                 _logger.exception("a sample was lost")
             self._changes.notify()
 
-    def _sample(self, nodes: list[_Watched]) -> None:
+    def _sample(self, nodes: list[_SampledNode]) -> None:
         children = children_by_parent()
         now_s = self._clock.monotonic()
         at_ms = int(self._clock.now().timestamp() * _MS_PER_S)
         readings = []
         for node in nodes:
             cores, resident_bytes = node.usage.read(children, now_s)
-            if now_s >= node.next_walk_s:
+            if now_s >= node.next_disk_scan_s:
                 self._walk(node, now_s)
             readings.append(
                 NodeReading(
@@ -264,10 +264,10 @@ class Sampling:
             )
         self._store.append(readings)
 
-    def _walk(self, node: _Watched, now_s: float) -> None:
+    def _walk(self, node: _SampledNode, now_s: float) -> None:
         with contextlib.suppress(OSError):
             node.disk = disk_usage(node.folder)
             if node.cache is not None:
                 node.cache_use = disk_usage(node.cache)
         took_s = self._clock.monotonic() - now_s
-        node.next_walk_s = now_s + max(DISK_INTERVAL_S, DISK_PATIENCE * took_s)
+        node.next_disk_scan_s = now_s + max(DISK_INTERVAL_S, DISK_INTERVAL_FACTOR * took_s)

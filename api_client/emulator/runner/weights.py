@@ -68,20 +68,20 @@ class Progress:
 
     def __init__(self) -> None:
         self._done_bytes = 0
-        self._told_at_s = 0.0
+        self._reported_at_s = 0.0
 
     def expect(self, file_count: int, total_bytes: int) -> None:
-        tell({"files": file_count, "total_bytes": total_bytes})
+        report_event({"files": file_count, "total_bytes": total_bytes})
 
     def add(self, size_bytes: int) -> None:
         self._done_bytes += size_bytes
         now_s = time.monotonic()
-        if now_s - self._told_at_s >= PROGRESS_INTERVAL_S:
-            self._told_at_s = now_s
-            tell({"done_bytes": self._done_bytes})
+        if now_s - self._reported_at_s >= PROGRESS_INTERVAL_S:
+            self._reported_at_s = now_s
+            report_event({"done_bytes": self._done_bytes})
 
 
-def tell(fields: dict[str, Any]) -> None:
+def report_event(fields: dict[str, Any]) -> None:
     """Print a JSON line for the parent process."""
     sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
@@ -96,7 +96,7 @@ SECRET_METHOD = "CUSTOM_SECRET"
 
 
 @dataclass(frozen=True, slots=True)
-class WeightsSource:
+class WeightsEntry:
     """An entry of ``weights``.
 
     ``location`` is the part after ``scheme://``, without the revision. The patterns are shell globs;
@@ -113,12 +113,12 @@ class WeightsSource:
     ignore: tuple[str, ...]
 
 
-def parse_weights(items: Sequence[Any]) -> tuple[WeightsSource, ...]:
+def parse_weights(items: Sequence[Any]) -> tuple[WeightsEntry, ...]:
     """Parse all entries; raise ``CannotStart`` naming the first one that cannot be delivered."""
     return tuple(_parse(item, f"weights[{index}]") for index, item in enumerate(items))
 
 
-def _parse(item: Any, where: str) -> WeightsSource:
+def _parse(item: Any, where: str) -> WeightsEntry:
     if not isinstance(item, Mapping):
         raise CannotStart(f"{where} is no object")
     source = item.get("source")
@@ -137,7 +137,7 @@ def _parse(item: Any, where: str) -> WeightsSource:
         raise CannotStart(f"{where}.mount_location must be an absolute path, not {mount!r}")
     if ".." in PurePosixPath(mount).parts or "\0" in mount:
         raise CannotStart(f"{where}.mount_location must not contain '..' or NUL: {mount!r}")
-    return WeightsSource(
+    return WeightsEntry(
         source=source.strip(),
         scheme=scheme,
         location=location,

@@ -13,11 +13,11 @@ from typing import Any
 
 from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.runner.folders import CannotStart
-from api_client.emulator.runner.weights import FetchOrder, WeightsSource
+from api_client.emulator.runner.weights import FetchOrder, WeightsEntry
 
 FETCHER = "api_client.emulator.runner.weights_fetch"
 """Named instead of imported: it is the main module of another process."""
-SAY_INTERVAL_S = 10.0
+REPORT_INTERVAL_S = 10.0
 """Interval between progress lines in the log."""
 MAXIMUM_LINE_BYTES = 1024 * 1024
 SHORTEST_SECRET_CHARACTERS = 4
@@ -57,7 +57,7 @@ class WeightsDelivery:
             self._process.kill()
 
     async def deliver(
-        self, weights: WeightsSource, destination: Path, mirror: Path, secret: str | None
+        self, weights: WeightsEntry, destination: Path, mirror: Path, secret: str | None
     ) -> None:
         """Fill ``destination``; raise ``CannotStart`` on failure. If cancelled, return normally."""
         await asyncio.to_thread(remove_tree, destination)
@@ -114,7 +114,7 @@ class WeightsDelivery:
 
     async def _read(self, process: asyncio.subprocess.Process, source: str) -> dict[str, Any]:
         assert process.stdout is not None
-        said_at_s = self._monotonic()
+        reported_at_s = self._monotonic()
         total_bytes = 0
         async for line in process.stdout:
             try:
@@ -125,8 +125,8 @@ class WeightsDelivery:
                 return dict(told)
             total_bytes = told.get("total_bytes", total_bytes)
             now_s = self._monotonic()
-            if "done_bytes" in told and now_s - said_at_s >= SAY_INTERVAL_S:
-                said_at_s = now_s
+            if "done_bytes" in told and now_s - reported_at_s >= REPORT_INTERVAL_S:
+                reported_at_s = now_s
                 whole = f" of {size_text(total_bytes)}" if total_bytes else ""
                 self._say(f"[emulator] INFO weights {source}: {size_text(told['done_bytes'])}{whole} fetched")
         return {"error": "the process that fetched them ended without a word"}

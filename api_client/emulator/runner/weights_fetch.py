@@ -27,14 +27,14 @@ from api_client.emulator.runner.weights import (
     FetchFailed,
     FetchOrder,
     Progress,
-    tell,
+    report_event,
 )
 
 READ_ONLY_FILE = 0o444
 READ_ONLY_FOLDER = 0o555
 
 
-def place(source: Path, destination: Path, name: str, *, link: bool) -> None:
+def link_or_copy(source: Path, destination: Path, name: str, *, link: bool) -> None:
     """Make ``destination/name`` the file ``source``, as a hard link if ``link`` and possible, else a copy.
 
     ``name`` comes from a server; raise ``FetchFailed`` if it leads outside the destination.
@@ -62,7 +62,7 @@ def safe_name(name: str) -> PurePosixPath:
     return path
 
 
-def seal(folder: Path) -> tuple[int, int]:
+def make_read_only(folder: Path) -> tuple[int, int]:
     """Write-protect all folders; return the number of files and their total bytes."""
     count, size_bytes = 0, 0
     for parent, _, names in os.walk(folder, topdown=False):
@@ -87,7 +87,7 @@ def fetch_files(order: FetchOrder, progress: Progress) -> None:
     wanted = {name: path for name, path in sorted(found.items()) if order.wants(name)}
     progress.expect(len(wanted), sum(path.stat().st_size for path in wanted.values()))
     for name, path in wanted.items():
-        place(path, Path(order.destination), name, link=False)
+        link_or_copy(path, Path(order.destination), name, link=False)
         progress.add(path.stat().st_size)
 
 
@@ -137,7 +137,7 @@ def fetch_from_hub(order: FetchOrder, progress: Progress) -> None:
             if order.wants(name):
                 stored = path.resolve()
                 stored.chmod(READ_ONLY_FILE)
-                place(stored, Path(order.destination), name, link=True)
+                link_or_copy(stored, Path(order.destination), name, link=True)
                 progress.add(stored.stat().st_size)
 
 
@@ -267,7 +267,7 @@ def fetch_objects(order: FetchOrder, progress: Progress) -> None:
             _download(library, store, meta, kept, progress)
         else:
             progress.add(int(meta["size"]))
-        place(kept, Path(order.destination), name, link=True)
+        link_or_copy(kept, Path(order.destination), name, link=True)
 
     with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
         for _ in pool.map(fetch, wanted.items()):
@@ -342,9 +342,9 @@ def main() -> int:
     try:
         count, size_bytes = _fetch(order)
     except Exception as error:  # noqa: BLE001 – a library may fail in any way; all of them are an answer
-        tell({"error": _reason(error)})
+        report_event({"error": _reason(error)})
         return 1
-    tell({"delivered_files": count, "delivered_bytes": size_bytes})
+    report_event({"delivered_files": count, "delivered_bytes": size_bytes})
     return 0
 
 
@@ -354,7 +354,7 @@ def _fetch(order: FetchOrder) -> tuple[int, int]:
     Path(order.mirror).mkdir(parents=True, exist_ok=True)
     fetchers = {HUGGING_FACE: fetch_from_hub, LOCAL_FILES: fetch_files}
     fetchers.get(order.scheme, fetch_objects)(order, Progress())
-    count, size_bytes = seal(destination)
+    count, size_bytes = make_read_only(destination)
     if count == 0:
         raise FetchFailed(
             "the patterns let no file through" if order.allow or order.ignore else "there is nothing in it"

@@ -22,7 +22,7 @@ from api_client.models import Checkpoint, InstanceType, TrainingJob
 SERVED_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM accepts for max_lora_rank (API facts, 7)."""
 
-UNSAID_RANK = 16
+DEFAULT_RANK = 16
 """Rank of an adapter whose configuration does not specify it."""
 
 
@@ -31,7 +31,7 @@ def adapter_rank(configuration: Any) -> int:
     rank = configuration.get("r") if isinstance(configuration, dict) else None
     if isinstance(rank, int) and not isinstance(rank, bool) and rank > 0:
         return rank
-    return UNSAID_RANK
+    return DEFAULT_RANK
 
 
 def served_rank(adapter_ranks: Iterable[int]) -> int:
@@ -59,11 +59,11 @@ def _storable(text: str) -> str:
 _Text = Annotated[str, AfterValidator(_storable)]
 
 
-class _Part(BaseModel):
+class _RequestPart(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
-class _Metadata(_Part):
+class _Metadata(_RequestPart):
     oracle_name: _Text
 
     @field_validator("oracle_name")
@@ -74,23 +74,23 @@ class _Metadata(_Part):
         return name.strip()
 
 
-class CheckpointPlace(_Part):
+class CheckpointReference(_RequestPart):
     """A checkpoint, identified by job id and name."""
 
     training_job_id: _Text
     checkpoint_name: _Text
 
 
-class _TrainingSource(_Part):
-    checkpoint: CheckpointPlace
+class _TrainingSource(_RequestPart):
+    checkpoint: CheckpointReference
 
 
-class _WeightsSource(_Part):
+class _WeightsSource(_RequestPart):
     weight_source_type: Literal["B10_CHECKPOINTING"]
     b10_training_checkpoint_weights_source: _TrainingSource
 
 
-class EnvironmentVariable(_Part):
+class EnvironmentVariable(_RequestPart):
     """An environment variable of the server.
 
     ``value`` is its value or, if it is a secret reference, the name of a secret.
@@ -108,12 +108,12 @@ class EnvironmentVariable(_Part):
         return name
 
 
-class _InferenceStack(_Part):
+class _InferenceStack(_RequestPart):
     stack_type: Literal["VLLM"]
     environment_variables: list[EnvironmentVariable] = []
 
 
-class TemplateRequest(_Part):
+class TemplateRequest(_RequestPart):
     """A validated request."""
 
     metadata: _Metadata
@@ -127,7 +127,7 @@ class TemplateRequest(_Part):
         return self.metadata.oracle_name
 
     @property
-    def places(self) -> list[CheckpointPlace]:
+    def places(self) -> list[CheckpointReference]:
         return [source.b10_training_checkpoint_weights_source.checkpoint for source in self.weights_sources]
 
     @property
@@ -168,7 +168,7 @@ _TORCH_WEIGHTS = ("pytorch_model", "adapter_model", "consolidated")
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenCheckpoint:
+class SelectedCheckpoint:
     """A checkpoint to deploy. ``rank`` is the adapter's rank.
 
     A ``weight_bytes`` of None means that none of its files is known.
@@ -182,7 +182,7 @@ class ChosenCheckpoint:
     weight_bytes: int | None
 
 
-def choose(platform: Platform, places: Sequence[CheckpointPlace]) -> tuple[ChosenCheckpoint, ...]:
+def choose(platform: Platform, places: Sequence[CheckpointReference]) -> tuple[SelectedCheckpoint, ...]:
     """Look up checkpoints; raise an ``ApiFault`` if one is missing or they cannot be served together."""
     chosen = tuple(_look_up(platform, place) for place in places)
     if len(chosen) > 1:
@@ -201,7 +201,7 @@ def choose(platform: Platform, places: Sequence[CheckpointPlace]) -> tuple[Chose
     return chosen
 
 
-def _look_up(platform: Platform, place: CheckpointPlace) -> ChosenCheckpoint:
+def _look_up(platform: Platform, place: CheckpointReference) -> SelectedCheckpoint:
     job = platform.job_by_id(place.training_job_id)
     backend = platform.backend_of(job.id)
     for checkpoint in backend.checkpoints(job.id):
@@ -212,14 +212,14 @@ def _look_up(platform: Platform, place: CheckpointPlace) -> ChosenCheckpoint:
     )
 
 
-def _chosen(job: TrainingJob, checkpoint: Checkpoint, files: Sequence[StoredFile]) -> ChosenCheckpoint:
+def _chosen(job: TrainingJob, checkpoint: Checkpoint, files: Sequence[StoredFile]) -> SelectedCheckpoint:
     name = checkpoint.checkpoint_id
     kind = checkpoint.checkpoint_type or "full"
     if kind not in SERVABLE_KINDS:
         raise invalid(f"checkpoint {name!r} is of type {kind!r}, which no template serves")
     if checkpoint.sync_status == SYNCING:
         raise invalid(f"checkpoint {name!r} is still being uploaded")
-    return ChosenCheckpoint(
+    return SelectedCheckpoint(
         job=job,
         name=name,
         kind=kind,
@@ -260,7 +260,7 @@ BYTES_PER_MIB = 1024 * 1024
 BYTES_PER_GIB = 1024**3
 
 
-def obstacle(machine: InstanceType, checkpoints: Sequence[ChosenCheckpoint]) -> str | None:
+def startup_error(machine: InstanceType, checkpoints: Sequence[SelectedCheckpoint]) -> str | None:
     """Return the error with which the server would exit, or None if it would start."""
     if machine.gpu_count == 0:
         return f"RuntimeError: Failed to infer device type: {machine.name} has no GPU"
@@ -298,7 +298,7 @@ MIB_PER_GIB = 1024
 def render(
     model_name: str,
     machine: InstanceType,
-    checkpoints: Sequence[ChosenCheckpoint],
+    checkpoints: Sequence[SelectedCheckpoint],
     environment: Sequence[EnvironmentVariable],
 ) -> dict[str, Any]:
     """Render the content of config.yaml. Secrets appear only by name."""
@@ -334,7 +334,7 @@ def render(
 
 
 def start_command(
-    machine: InstanceType, checkpoints: Sequence[ChosenCheckpoint], secrets: Sequence[EnvironmentVariable]
+    machine: InstanceType, checkpoints: Sequence[SelectedCheckpoint], secrets: Sequence[EnvironmentVariable]
 ) -> str:
     """Return the container's command: export secrets from their files, then run vLLM."""
     words = ["exec", "vllm", "serve", *_weights_arguments(checkpoints)]
@@ -346,7 +346,7 @@ def start_command(
     return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(words)])])
 
 
-def _weights_arguments(checkpoints: Sequence[ChosenCheckpoint]) -> list[str]:
+def _weights_arguments(checkpoints: Sequence[SelectedCheckpoint]) -> list[str]:
     first = checkpoints[0]
     if first.kind != LORA:
         return [_folder_of(first), "--served-model-name", first.name]
@@ -362,7 +362,7 @@ def _weights_arguments(checkpoints: Sequence[ChosenCheckpoint]) -> list[str]:
     ]
 
 
-def _folder_of(checkpoint: ChosenCheckpoint) -> str:
+def _folder_of(checkpoint: SelectedCheckpoint) -> str:
     return str(PurePosixPath(DOWNLOAD_FOLDER, checkpoint.job.id, FIRST_NODE, checkpoint.name))
 
 
@@ -378,7 +378,7 @@ def _resources(machine: InstanceType) -> dict[str, Any]:
     return resources
 
 
-def _example(checkpoint: ChosenCheckpoint) -> dict[str, Any]:
+def _example(checkpoint: SelectedCheckpoint) -> dict[str, Any]:
     if checkpoint.kind in ENDPOINTS:
         return {"model": checkpoint.name, "file": "speech.wav"}
     return {"model": checkpoint.name, "messages": [{"role": "user", "content": "Hello!"}]}
@@ -409,7 +409,7 @@ def deploy(platform: Platform, fields: Any) -> TemplateAnswer:
         truss_config=config,
         served_names=tuple(each.name for each in checkpoints),
         warnings=tuple(_missing_secrets(platform, team_id, request.environment)),
-        failure=obstacle(machine, checkpoints),
+        failure=startup_error(machine, checkpoints),
     )
     stored = platform.stores.deployments.add(request.model_name, team_id, plan, platform.now())
     return TemplateAnswer(config, stored)

@@ -42,7 +42,7 @@ def replica_name(node_rank: int) -> str:
     return f"node-{node_rank}"
 
 
-class LogStore:
+class JobLogStore:
     """The table of log lines; a job's lines are ordered by timestamp."""
 
     def __init__(self, database: Database) -> None:

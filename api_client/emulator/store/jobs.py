@@ -117,7 +117,7 @@ CREATE INDEX IF NOT EXISTS local_jobs_by_project ON local_jobs (project_id);
 
 
 @dataclass(frozen=True, slots=True)
-class JobRow:
+class StoredJob:
     """A stored job: its API record, its spec, and when its processes ran."""
 
     sequence: int
@@ -161,16 +161,16 @@ class JobStore:
     def exists(self, job_id: str) -> bool:
         return self._database.row("SELECT 1 FROM local_jobs WHERE job_id = ?", (job_id,)) is not None
 
-    def get(self, job_id: str) -> JobRow:
+    def get(self, job_id: str) -> StoredJob:
         row = self._database.row("SELECT * FROM local_jobs WHERE job_id = ?", (job_id,))
         if row is None:
             raise KeyError(job_id)
         return _job_row(row)
 
-    def all(self) -> list[JobRow]:
+    def all(self) -> list[StoredJob]:
         return [_job_row(row) for row in self._database.rows("SELECT * FROM local_jobs ORDER BY sequence")]
 
-    def unfinished(self) -> list[JobRow]:
+    def unfinished(self) -> list[StoredJob]:
         return [row for row in self.all() if not is_finished(row.job.current_status)]
 
     def set_status(
@@ -202,7 +202,7 @@ class JobStore:
         )
 
 
-def _job_row(row: sqlite3.Row) -> JobRow:
+def _job_row(row: sqlite3.Row) -> StoredJob:
     project = ProjectSummary(id=row["project_id"], name=row["project_name"])
     job = TrainingJob(
         id=row["job_id"],
@@ -220,7 +220,7 @@ def _job_row(row: sqlite3.Row) -> JobRow:
         user=User(email=row["user_email"]) if row["user_email"] else None,
         node_count=row["node_count"],
     )
-    return JobRow(
+    return StoredJob(
         row["sequence"], job, json.loads(row["spec"]), _moment(row["started_at"]), _moment(row["finished_at"])
     )
 

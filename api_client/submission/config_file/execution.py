@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-_STAND_INS = ("truss", "truss_train")
+_SANDBOX_MODULES = ("truss", "truss_train")
 _LONGEST_VALUE = 80
 _LONGEST_MESSAGE = 2000
 _INTERPRETER_HINT = "if it is installed in another environment, name that environment's Python with --python"
@@ -113,7 +113,7 @@ def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
 
 def _import_hint(error: ImportError) -> str:
     name = (error.name or "").partition(".")[0]
-    if name in _STAND_INS:
+    if name in _SANDBOX_MODULES:
         return "only the names for training configs stand in for truss here; " + _INTERPRETER_HINT
     return _INTERPRETER_HINT
 

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
 
 def _load(execution: ModuleType, path: str, kind: str) -> Any:
     if importlib.util.find_spec("truss_train") is None:
-        return _load_with_ours(execution, path, kind)
+        return _load_with_own_definitions(execution, path, kind)
     try:
         definitions = importlib.import_module("truss_train.definitions")
         # Reading a config never sends a request, here as in the main process.
@@ -63,17 +63,17 @@ def _load(execution: ModuleType, path: str, kind: str) -> Any:
     return _deployment_document(execution.only_one(module, definitions.DeployCheckpointsConfig))
 
 
-def _load_with_ours(execution: ModuleType, path: str, kind: str) -> Any:
+def _load_with_own_definitions(execution: ModuleType, path: str, kind: str) -> Any:
     try:
         _read_module("api_client", _PACKAGE / "__init__.py", [str(_PACKAGE)])
         from api_client import definitions
-        from api_client.submission.config_file.module_sandbox import no_traces, official_modules
+        from api_client.submission.config_file.module_sandbox import module_sandbox, official_modules
     except Exception as error:
         raise execution.ConfigFailure(
             f"{sys.executable} has no truss, and cannot use our own definitions "
             f"(they need Python 3.11 and pydantic 2): {error}"
         ) from error
-    with no_traces(official_modules(execution.refuse_to_push)):
+    with module_sandbox(official_modules(execution.refuse_to_push)):
         module = execution.execute(path)
     if kind == "training":
         return _training_document(execution.only_one(module, definitions.TrainingProject))

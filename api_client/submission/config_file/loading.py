@@ -27,15 +27,15 @@ from api_client.submission.config_file.execution import (
     only_one,
     refuse_to_push,
 )
-from api_client.submission.config_file.module_sandbox import no_traces, official_modules
+from api_client.submission.config_file.module_sandbox import module_sandbox, official_modules
 
 LOAD_TIMEOUT_S = 180.0
 """Time limit for a config, which may import large packages from a slow disk."""
 
-STOP_LOOK_S = 0.1
+STOP_POLL_S = 0.1
 """Interval for checking if the config's process must be stopped."""
 
-_LAST_WORDS_LINES = 5
+_STDERR_TAIL_LINES = 5
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -79,7 +79,7 @@ def _run(path: Path, python: Path, kind: str, stop: Event | None) -> dict[str, A
     words = finished.stderr.decode("utf-8", "replace")
     answer = _answer(finished.stdout)
     if answer is None:
-        last = "\n".join(words.strip().splitlines()[-_LAST_WORDS_LINES:])
+        last = "\n".join(words.strip().splitlines()[-_STDERR_TAIL_LINES:])
         reason = f"{python} ended with status {finished.returncode} and gave no answer"
         raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
     sys.stderr.write(words)
@@ -104,7 +104,7 @@ def _finished(
                 left_s = max(0.0, give_up_at - time.monotonic())
                 try:
                     out, err = process.communicate(
-                        timeout=left_s if stop is None else min(left_s, STOP_LOOK_S)
+                        timeout=left_s if stop is None else min(left_s, STOP_POLL_S)
                     )
                 except subprocess.TimeoutExpired:
                     if time.monotonic() >= give_up_at or (stop is not None and stop.is_set()):
@@ -189,7 +189,7 @@ def load_deploy_checkpoints_config(
 
 def _load(path: Path, wanted: type[T]) -> T:
     try:
-        with no_traces(official_modules(refuse_to_push)):
+        with module_sandbox(official_modules(refuse_to_push)):
             definition: T = only_one(execute(str(path)), wanted)
     except ConfigFailure as failure:
         raise ConfigFileError(failure.message, path=path, line=failure.line) from failure.__cause__

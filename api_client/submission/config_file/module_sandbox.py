@@ -79,20 +79,20 @@ _ONE_AT_A_TIME = threading.RLock()
 """The changes made here are process-wide, so files run one at a time."""
 
 
-class _StandIns(MetaPathFinder, Loader):
+class _SandboxFinder(MetaPathFinder, Loader):
     """Import finder that provides the stand-in modules and records the imports of each thread."""
 
     def __init__(self, modules: Mapping[str, ModuleType]) -> None:
         self._modules = modules
         self._thread = threading.get_ident()
-        self.sought_here: set[str] = set()
-        self.sought_elsewhere: set[str] = set()
+        self.found_here: set[str] = set()
+        self.found_elsewhere: set[str] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         is_here = threading.get_ident() == self._thread
-        (self.sought_here if is_here else self.sought_elsewhere).add(fullname)
+        (self.found_here if is_here else self.found_elsewhere).add(fullname)
         module = self._modules.get(fullname)
         if module is None:
             return None
@@ -106,19 +106,19 @@ class _StandIns(MetaPathFinder, Loader):
 
 
 @contextmanager
-def no_traces(stand_ins: Mapping[str, ModuleType]) -> Iterator[None]:
-    """Let imports find ``stand_ins``; restore everything on exit.
+def module_sandbox(sandbox_modules: Mapping[str, ModuleType]) -> Iterator[None]:
+    """Let imports find ``sandbox_modules``; restore everything on exit.
 
     Restores ``sys.modules``, ``sys.meta_path``, ``sys.path`` and the working directory. Output is
     redirected to stderr, and no bytecode is written. Installed packages imported in the meantime stay
     loaded, because many of them (numpy, torch) cannot be imported twice in one process.
     """
-    with _ONE_AT_A_TIME, _put_back_places(), redirect_stdout(sys.stderr):
+    with _ONE_AT_A_TIME, _restore_paths(), redirect_stdout(sys.stderr):
         official = {name: module for name, module in sys.modules.items() if is_official(name)}
         for name in official:
             del sys.modules[name]
         before = set(sys.modules)
-        finder = _StandIns(stand_ins)
+        finder = _SandboxFinder(sandbox_modules)
         sys.meta_path.insert(0, finder)
         try:
             yield
@@ -131,7 +131,7 @@ def no_traces(stand_ins: Mapping[str, ModuleType]) -> Iterator[None]:
 
 
 @contextmanager
-def _put_back_places() -> Iterator[None]:
+def _restore_paths() -> Iterator[None]:
     import_path, writes_bytecode = list(sys.path), sys.dont_write_bytecode
     folder = _working_directory()
     sys.dont_write_bytecode = True
@@ -151,10 +151,10 @@ def _working_directory() -> Path | None:
         return None
 
 
-def _new_modules(before: set[str], finder: _StandIns) -> list[str]:
+def _new_modules(before: set[str], finder: _SandboxFinder) -> list[str]:
     """Return the modules that only this thread has loaded and that can be unloaded."""
     installed = _installed_roots()
-    elsewhere = finder.sought_elsewhere - finder.sought_here
+    elsewhere = finder.found_elsewhere - finder.found_here
     return [
         name
         for name in list(sys.modules)

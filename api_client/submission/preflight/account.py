@@ -29,7 +29,7 @@ from api_client.submission.preflight.job_request import JobRequest, normal_gpu_t
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class GpuHeadroom:
     """GPUs of the wanted type under one limit; ``owner`` is the limit's owner."""
 
     owner: str
@@ -48,12 +48,14 @@ class Room:
         return self.wanted > self.free
 
     @property
-    def can_never_hold(self) -> bool:
+    def is_impossible(self) -> bool:
         """True if the job would wait forever."""
         return self.wanted > self.limit
 
 
-def rooms(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> Iterator[Room]:
+def gpu_headrooms(
+    request: JobRequest, capacity: TrainingCapacity, team: Team | None
+) -> Iterator[GpuHeadroom]:
     """Yield the organization's limit, and the team's if there is one."""
     for entry in capacity.gpu_capacities:
         if normal_gpu_type(entry.gpu_type) == request.gpu_type:
@@ -64,8 +66,8 @@ def rooms(request: JobRequest, capacity: TrainingCapacity, team: Team | None) ->
             yield _room(f"team {team_entry.team_name or team_entry.team_id}", team_entry, request)
 
 
-def _room(owner: str, entry: GpuCapacity, request: JobRequest) -> Room:
-    return Room(owner=owner, wanted=request.total_gpus, used=entry.usage_count, limit=entry.limit)
+def _room(owner: str, entry: GpuCapacity, request: JobRequest) -> GpuHeadroom:
+    return GpuHeadroom(owner=owner, wanted=request.total_gpus, used=entry.usage_count, limit=entry.limit)
 
 
 T = TypeVar("T")
@@ -88,7 +90,7 @@ class AccountReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AccountFacts:
-    """Facts about the account. None: not requested or not available; ``untold`` gives the reasons."""
+    """Facts about the account. None: not requested or not available; ``unknown_facts`` gives the reasons."""
 
     secret_names: frozenset[str] | None = None
     instance_types: tuple[InstanceType, ...] | None = None
@@ -98,14 +100,14 @@ class AccountFacts:
     teams: tuple[Team, ...] | None = None
     waiting: tuple[TrainingJob, ...] | None = None
     cache_gpu_types: frozenset[str] = frozenset()
-    untold: tuple[tuple[str, str], ...] = ()
+    unknown_facts: tuple[tuple[str, str], ...] = ()
 
 
-class _Inquiry:
+class _FactFetcher:
     """Runs queries; failures are recorded, not raised."""
 
     def __init__(self) -> None:
-        self.untold: list[tuple[str, str]] = []
+        self.unknown_facts: list[tuple[str, str]] = []
         self._fatal: RequestError | None = None
 
     async def __call__(
@@ -120,7 +122,7 @@ class _Inquiry:
             if wrong_key or isinstance(error, Unreachable):
                 self._fatal = self._fatal or error
             else:
-                self.untold.append((what, str(error)))
+                self.unknown_facts.append((what, str(error)))
             return None
 
     def raise_fatal(self) -> None:
@@ -137,7 +139,7 @@ async def fetch_account_facts(
     If the server lacks or refuses a route, only that fact is missing. Raises Unreachable, and
     Unauthorized for a wrong key.
     """
-    ask = _Inquiry()
+    ask = _FactFetcher()
     on_gpus = request.gpu_type is not None
     teams, instances, prices, capacity, cache_types = await asyncio.gather(
         ask("teams", client.account.teams, wanted=on_gpus or team_name is not None),
@@ -154,7 +156,7 @@ async def fetch_account_facts(
     team = chosen_team(teams or [], team_name)
     secrets_of = team.id if team is not None and team_name else None
     secrets = await ask("secrets", lambda: client.account.secrets(secrets_of), wanted=bool(request.secrets))
-    short = capacity is not None and any(room.is_short for room in rooms(request, capacity, team))
+    short = capacity is not None and any(room.is_short for room in gpu_headrooms(request, capacity, team))
     waiting = await ask("the queue", lambda: _waiting_jobs(client, request), wanted=short)
     ask.raise_fatal()
     return AccountFacts(
@@ -166,7 +168,7 @@ async def fetch_account_facts(
         team=team,
         waiting=tuple(waiting) if waiting is not None else None,
         cache_gpu_types=cache_types or frozenset(),
-        untold=tuple(ask.untold),
+        unknown_facts=tuple(ask.unknown_facts),
     )
 
 
@@ -221,7 +223,7 @@ def account_findings(
     yield from _capacity(request, facts, now)
     yield from _cache_affinity(request, facts)
     yield from _price(request, facts)
-    for what, reason in facts.untold:
+    for what, reason in facts.unknown_facts:
         yield Finding("info", "account", f"{what} could not be checked: {reason}")
 
 
@@ -253,7 +255,7 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     counts = [machine.gpu_count for machine in with_gpus if _gpu_type_of(machine) == request.gpu_type]
     if not counts:
         types = ", ".join(sorted({_gpu_type_of(machine) for machine in with_gpus})) or "no GPUs at all"
-        holds = facts.capacity is not None and any(rooms(request, facts.capacity, facts.team))
+        holds = facts.capacity is not None and any(gpu_headrooms(request, facts.capacity, facts.team))
         problem = f"the account has no instance with {request.gpu_type}"
         yield Finding("warning" if holds else "error", field, problem, f"it has {types}")
     elif request.gpu_count > max(counts):
@@ -271,7 +273,7 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
 def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterator[Finding]:
     if request.gpu_type is None or facts.capacity is None:
         return
-    found = list(rooms(request, facts.capacity, facts.team))
+    found = list(gpu_headrooms(request, facts.capacity, facts.team))
     if not found:
         listed = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
         problem = f"no training capacity is listed for {request.gpu_type}"
@@ -283,10 +285,10 @@ def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterat
             return
 
 
-def _short(room: Room, request: JobRequest, facts: AccountFacts, now: datetime) -> Finding:
+def _short(room: GpuHeadroom, request: JobRequest, facts: AccountFacts, now: datetime) -> Finding:
     field = "compute.accelerator"
     gpus = f"{room.wanted} {request.gpu_type}"
-    if room.can_never_hold and not request.spot:
+    if room.is_impossible and not request.spot:
         problem = f"{gpus} are more than {room.owner} may use: {room.limit}"
         return Finding("error", field, problem, "ask for fewer, or have the limit raised")
     problem = f"the job has to wait: {gpus} wanted, {room.free} of {room.limit} free for {room.owner}"
@@ -329,7 +331,7 @@ def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     offers = [
         (offer.price, offer.instance_type)
         for offer in facts.prices or ()
-        if offer.price is not None and _is_enough(offer.instance_type, request)
+        if offer.price is not None and _has_enough_resources(offer.instance_type, request)
     ]
     if not offers:
         return
@@ -341,7 +343,7 @@ def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     yield Finding("info", "compute", f"about ${per_hour:,.2f} an hour while it runs ({nodes}){note}")
 
 
-def _is_enough(machine: InstanceType, request: JobRequest) -> bool:
+def _has_enough_resources(machine: InstanceType, request: JobRequest) -> bool:
     if request.gpu_type is None:
         memory_is_enough = request.memory_mib is None or machine.memory_limit_mib >= request.memory_mib
         cores_are_enough = machine.millicpu_limit >= request.cpu_count * MILLICPU

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
-from api_client.submission.findings import Finding, gravest_first
+from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload, unknown_fields
 from api_client.submission.preflight.account import (
     AccountFacts,
@@ -79,7 +79,7 @@ def check(
     Most severe first; ``now`` is timezone-aware. Sends no request, and reads only scripts among the
     plan's files. Findings that need a missing fact are left out.
     """
-    return gravest_first(_all(project, plan, facts, now or datetime.now(UTC)))
+    return most_severe_first(_all(project, plan, facts, now or datetime.now(UTC)))
 
 
 def _all(

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from tui.analysis.series import Series
-from tui.screens.job.chart_view import PRESETS, ChartView, StepClock, longer, shorter, words
-from tui.widgets.charts.ticks import LEAST_SPAN, Window
+from tui.screens.job.chart_view import PRESETS, ChartView, StepTimeMap, longer, shorter, words
+from tui.widgets.charts.ticks import MIN_WINDOW_SPAN, Window
 
 FIRST, LAST = 1000.0, 5000.0
 windows = st.one_of(
     st.just(Window()),
-    st.builds(Window, st.floats(LEAST_SPAN, 3900)),
-    st.builds(Window, st.floats(LEAST_SPAN, 3900), st.floats(FIRST, LAST)),
+    st.builds(Window, st.floats(MIN_WINDOW_SPAN, 3900)),
+    st.builds(Window, st.floats(MIN_WINDOW_SPAN, 3900), st.floats(FIRST, LAST)),
 )
 
 
@@ -76,9 +76,9 @@ def test_the_view_in_words() -> None:
 
 
 def test_steps_and_times_are_told_from_each_other() -> None:
-    clock = StepClock(Series("step", (0.0, 10.0, 20.0, 30.0), (0.0, 100.0, 50.0, 300.0)))
+    clock = StepTimeMap(Series("step", (0.0, 10.0, 20.0, 30.0), (0.0, 100.0, 50.0, 300.0)))
     assert clock.step(5) == 50
     assert clock.step(20) == 100  # going back keeps the highest step so far
     assert clock.step(99) == 300 and clock.step(-1) == 0
     assert clock.time(200) == 25
-    assert not StepClock(Series(""))
+    assert not StepTimeMap(Series(""))

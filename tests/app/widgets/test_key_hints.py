@@ -7,11 +7,11 @@ from textual.widgets import Input
 
 from support.dashboard import home, settle, text_of
 from tui.screens.help import HelpScreen
-from tui.widgets.status_footer import Hint, KeyHints, fitting
+from tui.widgets.status_footer import KeyHint, KeyHints, fitting
 
 OWNER = DOMNode()
 HINTS = [
-    Hint(key, key, label, action, OWNER)
+    KeyHint(key, key, label, action, OWNER)
     for key, label, action in (
         ("f", "follow", "follow"),
         ("d", "deploy a checkpoint", "deploy"),

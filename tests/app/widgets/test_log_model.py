@@ -8,10 +8,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from log_lines import START_NS, line, lines
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from tui.analysis.logs.levels import RANKS, rank_of
+from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.folds import FoldKinds
-from tui.widgets.log_view.layout import Place
+from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.store import LogStore
@@ -47,7 +47,7 @@ def passes(entry: LogEntry, wanted: LineFilter) -> bool:
         return False
     if entry.replica in wanted.hidden:
         return False
-    if wanted.min_level is not None and rank_of(entry.message, entry.level) < RANKS[wanted.min_level]:
+    if wanted.min_level is not None and level_rank(entry.message, entry.level) < RANKS[wanted.min_level]:
         return False
     if wanted.since_ns is not None and entry.timestamp_ns < wanted.since_ns:
         return False
@@ -189,7 +189,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
     def the_reader_goes_somewhere(self, data: st.DataObject) -> None:
         row = data.draw(st.integers(0, len(self.model) - 1))
         cursor = data.draw(st.integers(0, len(self.model) - 1))
-        self.model.go(Place(row))
+        self.model.go(ScrollPosition(row))
         self.model.set_cursor(cursor)
         self.read = self.store.entry(self.model.visible.seq(row))
         self.cursor = self.store.entry(self.model.visible.seq(cursor))
@@ -270,7 +270,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
 
 
 def is_error(entry: LogEntry) -> bool:
-    return isinstance(entry, LogLine) and rank_of(entry.message, entry.level) >= RANKS["ERROR"]
+    return isinstance(entry, LogLine) and level_rank(entry.message, entry.level) >= RANKS["ERROR"]
 
 
 TestReadingWhileLinesCome = ReadingWhileLinesCome.TestCase

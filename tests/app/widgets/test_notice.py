@@ -8,7 +8,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from support.dashboard import text_of
-from tui.analysis.connection import Connection, Link, Refusal
+from tui.analysis.connection import Connection, ConnectionState, StaleResource
 from tui.widgets.notice import ConnectionNotice
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -21,14 +21,18 @@ class Noticing(App[None]):
         yield ConnectionNotice()
 
 
-@pytest.mark.parametrize("link", list(Link))
-async def test_it_can_be_painted_at_any_time_even_when_nothing_is_wrong_any_more(link: Link) -> None:
+@pytest.mark.parametrize("link", list(ConnectionState))
+async def test_it_can_be_painted_at_any_time_even_when_nothing_is_wrong_any_more(
+    link: ConnectionState,
+) -> None:
     """Below another screen it is painted once more before the layout hides it."""
     app = Noticing()
     async with app.run_test() as pilot:
         notice = app.query_one(ConnectionNotice)
-        for refusals in ((), (Refusal("the log", "404", NOON),)):
-            notice.connection = Connection(link, refusals=refusals)
+        for stale_resources in ((), (StaleResource("the log", "404", NOON),)):
+            notice.connection = Connection(link, stale_resources=stale_resources)
             notice.display = True
             await pilot.pause()
-            assert ("Not read anew" in text_of(app)) == (bool(refusals) and link in (Link.LIVE, Link.LOST))
+            assert ("Not read anew" in text_of(app)) == (
+                bool(stale_resources) and link in (ConnectionState.LIVE, ConnectionState.LOST)
+            )

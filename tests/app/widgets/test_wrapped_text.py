@@ -6,7 +6,7 @@ import pytest
 from app.widgets.widget_text import WidgetApp
 from textual.widget import Widget
 
-from tui.widgets.notice import FactLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 REASON = 'Failed to pull image "registry.example/team/trainer:2.7-cu129": manifest unknown'
@@ -37,7 +37,7 @@ async def test_names_are_broken_between_their_parts_and_other_text_between_words
         assert shown(widget) == ["meta-llama/Llama-", "3.1-70B-Instruct", "every word is whole", "here"]
 
 
-class TallFacts(FactLine):
+class TallFacts(StatusLine):
     DEFAULT_CSS = "TallFacts { max-height: 40vh; }"
 
 
@@ -60,7 +60,7 @@ FACTS = [
     ],
 )
 async def test_essential_facts_are_never_left_out(width: int, rows: list[str]) -> None:
-    widget = TallFacts(essential=3)
+    widget = TallFacts(priority_count=3)
     async with WidgetApp(widget).run_test(size=(width, 24)) as pilot:
         widget.set_facts(FACTS)
         await pilot.pause()

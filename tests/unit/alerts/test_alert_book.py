@@ -3,11 +3,13 @@
 from datetime import datetime, timedelta
 
 from support.worlds import ONE_O_CLOCK, job
-from tui.alerts.alert import Alert, AlertBook
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.alerts.alert import Alert, AlertTracker
+from tui.analysis.run.finding import FindingKind, HealthFinding
 
-STALL = Finding(FindingKind.STALLED, "critical", "no step for 9m", since=ONE_O_CLOCK + timedelta(minutes=1))
-SLOW = Finding(FindingKind.STRAGGLER, "warning", "61 % of the others", "node-2")
+STALL = HealthFinding(
+    FindingKind.STALLED, "critical", "no step for 9m", since=ONE_O_CLOCK + timedelta(minutes=1)
+)
+SLOW = HealthFinding(FindingKind.STRAGGLER, "warning", "61 % of the others", "node-2")
 RUNNING = job("llama70")
 
 
@@ -20,66 +22,66 @@ def told(alerts: tuple[Alert, ...]) -> list[str]:
 
 
 def test_what_is_new_is_told_once_whoever_sees_it() -> None:
-    book = AlertBook(ONE_O_CLOCK)
-    assert told(book.look(RUNNING, (), at(0), source="run")) == []
-    assert told(book.look(RUNNING, (STALL,), at(1), source="run")) == ["stalled"]
-    assert told(book.look(RUNNING, (STALL, SLOW), at(2), source="run")) == ["straggler:node-2"]
-    assert told(book.look(RUNNING, (STALL, SLOW), at(3), source="fleet")) == []
+    book = AlertTracker(ONE_O_CLOCK)
+    assert told(book.update(RUNNING, (), at(0), source="run")) == []
+    assert told(book.update(RUNNING, (STALL,), at(1), source="run")) == ["stalled"]
+    assert told(book.update(RUNNING, (STALL, SLOW), at(2), source="run")) == ["straggler:node-2"]
+    assert told(book.update(RUNNING, (STALL, SLOW), at(3), source="fleet")) == []
 
 
 def test_what_began_before_the_dashboard_is_no_news() -> None:
-    book = AlertBook(ONE_O_CLOCK)
-    old = Finding(FindingKind.STALLED, "critical", "no step", since=at(-1))
-    assert told(book.look(RUNNING, (old, SLOW), at(1), source="fleet")) == []
-    assert told(book.look(RUNNING, (old, SLOW), at(2), source="fleet")) == []
-    later = book.look(job("other"), (STALL,), at(5), source="fleet")
+    book = AlertTracker(ONE_O_CLOCK)
+    old = HealthFinding(FindingKind.STALLED, "critical", "no step", since=at(-1))
+    assert told(book.update(RUNNING, (old, SLOW), at(1), source="fleet")) == []
+    assert told(book.update(RUNNING, (old, SLOW), at(2), source="fleet")) == []
+    later = book.update(job("other"), (STALL,), at(5), source="fleet")
     assert told(later) == ["stalled"]
 
 
 def test_one_that_wavers_is_told_once_and_one_that_comes_back_after_long_again() -> None:
-    book = AlertBook(ONE_O_CLOCK)
-    book.look(RUNNING, (), at(0), source="run")
-    assert told(book.look(RUNNING, (SLOW,), at(1), source="run")) == ["straggler:node-2"]
-    book.look(RUNNING, (), at(5), source="run")
-    assert told(book.look(RUNNING, (SLOW,), at(20), source="run")) == []
-    book.look(RUNNING, (), at(21), source="run")
-    assert told(book.look(RUNNING, (SLOW,), at(60), source="run")) == ["straggler:node-2"]
+    book = AlertTracker(ONE_O_CLOCK)
+    book.update(RUNNING, (), at(0), source="run")
+    assert told(book.update(RUNNING, (SLOW,), at(1), source="run")) == ["straggler:node-2"]
+    book.update(RUNNING, (), at(5), source="run")
+    assert told(book.update(RUNNING, (SLOW,), at(20), source="run")) == []
+    book.update(RUNNING, (), at(21), source="run")
+    assert told(book.update(RUNNING, (SLOW,), at(60), source="run")) == ["straggler:node-2"]
 
 
 def test_a_snooze_is_for_a_finding_and_a_while_and_then_it_is_told_again() -> None:
-    book = AlertBook(ONE_O_CLOCK)
-    book.look(RUNNING, (STALL,), at(1), source="run")
+    book = AlertTracker(ONE_O_CLOCK)
+    book.update(RUNNING, (STALL,), at(1), source="run")
     book.snooze(RUNNING.id, ["stalled"], at(31))
     assert book.snoozed(at(2)) == {(RUNNING.id, "stalled")}
-    assert told(book.look(RUNNING, (STALL, SLOW), at(2), source="run")) == ["straggler:node-2"]
-    assert told(book.look(RUNNING, (STALL, SLOW), at(20), source="run")) == []
-    assert told(book.look(RUNNING, (STALL, SLOW), at(32), source="run")) == ["stalled"]
-    assert told(book.look(RUNNING, (STALL, SLOW), at(33), source="run")) == []
+    assert told(book.update(RUNNING, (STALL, SLOW), at(2), source="run")) == ["straggler:node-2"]
+    assert told(book.update(RUNNING, (STALL, SLOW), at(20), source="run")) == []
+    assert told(book.update(RUNNING, (STALL, SLOW), at(32), source="run")) == ["stalled"]
+    assert told(book.update(RUNNING, (STALL, SLOW), at(33), source="run")) == []
     assert book.snoozed(at(33)) == frozenset()
 
 
 def test_who_is_woken_is_not_told_at_once() -> None:
-    book = AlertBook(ONE_O_CLOCK)
-    book.look(RUNNING, (STALL,), at(1), source="run")
+    book = AlertTracker(ONE_O_CLOCK)
+    book.update(RUNNING, (STALL,), at(1), source="run")
     book.snooze(RUNNING.id, ["stalled"], at(31))
     book.wake(RUNNING.id, ["stalled"])
-    assert told(book.look(RUNNING, (STALL,), at(2), source="run")) == []
+    assert told(book.update(RUNNING, (STALL,), at(2), source="run")) == []
 
 
 def test_the_end_of_a_job_is_told_if_it_was_seen_running() -> None:
-    book = AlertBook(ONE_O_CLOCK)
+    book = AlertTracker(ONE_O_CLOCK)
     failed = RUNNING.model_copy(update={"current_status": "TRAINING_JOB_FAILED", "error_message": "exit 1"})
-    assert book.look(job("past", "FAILED"), (), at(0), source="fleet") == ()
-    book.look(RUNNING, (), at(0), source="fleet")
-    news = book.look(failed, (), at(1), source="run")
+    assert book.update(job("past", "FAILED"), (), at(0), source="fleet") == ()
+    book.update(RUNNING, (), at(0), source="fleet")
+    news = book.update(failed, (), at(1), source="run")
     assert [(alert.event, alert.severity, alert.text) for alert in news] == [
         ("job-ended", "critical", "failed: exit 1")
     ]
-    assert book.look(failed, (), at(2), source="fleet") == ()
+    assert book.update(failed, (), at(2), source="fleet") == ()
 
 
 def test_the_memory_of_what_was_told_is_bounded() -> None:
-    book = AlertBook(ONE_O_CLOCK)
+    book = AlertTracker(ONE_O_CLOCK)
     for number in range(6_000):
-        book.look(job(f"job-{number}"), (SLOW,), at(number / 100), source="fleet")
+        book.update(job(f"job-{number}"), (SLOW,), at(number / 100), source="fleet")
     assert len(book._seen) <= 5_000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.worlds import ONE_O_CLOCK, job, run
 from tui.alerts.alert import Alert, run_title
 from tui.alerts.delivery import notification_sequence, osc_kind, title_sequence
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 
 HOSTILE = "a\x1b]52;c;QUJD\x07b\x1b\\c\x9c\x00\n\r\u202e;d"
 
@@ -64,7 +64,7 @@ def test_no_text_gets_out_of_its_sequence(text: str) -> None:
 
 
 def test_titles_have_sign_name_and_what_it_is() -> None:
-    stalled = Finding(FindingKind.STALLED, "critical", "no step")
+    stalled = HealthFinding(FindingKind.STALLED, "critical", "no step")
     assert run_title(run(), [stalled]) == "✗ llama-70b-sft-v3 stalled – bt-tui"
     assert run_title(run(), []) == "● llama-70b-sft-v3 46% – bt-tui"
     done = run(job("x", "COMPLETED", name="x"))
@@ -73,7 +73,7 @@ def test_titles_have_sign_name_and_what_it_is() -> None:
 
 def test_an_alert_as_json_is_ascii_and_complete_and_its_words_are_inert() -> None:
     subject = job("id7", name=HOSTILE)
-    found = Finding(FindingKind.STRAGGLER, "warning", HOSTILE, "node-2", ONE_O_CLOCK)
+    found = HealthFinding(FindingKind.STRAGGLER, "warning", HOSTILE, "node-2", ONE_O_CLOCK)
     alert = Alert(subject, "warning", ONE_O_CLOCK, found)
     body = alert.as_json()
     assert body.isascii()

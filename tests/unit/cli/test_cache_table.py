@@ -11,7 +11,7 @@ from api_client.models.cache import ListedPath
 from tui.commands.cache.listing import table_lines
 from tui.commands.support.options import LocalTimes, local_time
 from tui.commands.support.output import Output
-from tui.commands.support.tables import Cell, Column, render_table
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.text.units import bytes_iec
 
 TWO_DIGITS = st.integers(0, 99).map("{:02}".format)
@@ -56,11 +56,11 @@ FILES = st.builds(
     st.sampled_from(("-rw-r--r--", "")) | st.text(max_size=15),
 )
 COLUMNS = (
-    Column("SIZE", right=True),
-    Column("MODIFIED"),
-    Column("TYPE"),
-    Column("PERMISSIONS"),
-    Column("PATH"),
+    TextColumn("SIZE", right=True),
+    TextColumn("MODIFIED"),
+    TextColumn("TYPE"),
+    TextColumn("PERMISSIONS"),
+    TextColumn("PATH"),
 )
 
 

@@ -4,7 +4,7 @@ import io
 import json
 
 from api_client.models.logs import LogGap, LogLine
-from tui.commands.logs.printing import Shown, TextLines, ndjson_line
+from tui.commands.logs.printing import OutputLine, TextLines, ndjson_line
 from tui.commands.support.output import Output
 from tui.text.log_times import iso_time
 
@@ -23,30 +23,30 @@ def text_lines() -> TextLines:
 def test_a_gap_is_an_object_with_gap():
     gap = LogGap(start_ns=NOON_NS, end_ns=NOON_NS + 1_000_000, reason="more lines than can be fetched")
 
-    assert json.loads(ndjson_line(Shown(gap))) == {
+    assert json.loads(ndjson_line(OutputLine(gap))) == {
         "gap": {
             "start": "2025-03-01T12:00:00.000000Z",
             "end": "2025-03-01T12:00:00.001000Z",
             "reason": "more lines than can be fetched",
         }
     }
-    assert "more lines than can be fetched" in text_lines().render(Shown(gap))
+    assert "more lines than can be fetched" in text_lines().render(OutputLine(gap))
 
 
 def test_a_late_line_says_so_and_others_do_not():
-    assert json.loads(ndjson_line(Shown(log_line(late=True))))["late"] is True
-    assert "late" not in json.loads(ndjson_line(Shown(log_line())))
+    assert json.loads(ndjson_line(OutputLine(log_line(late=True))))["late"] is True
+    assert "late" not in json.loads(ndjson_line(OutputLine(log_line())))
 
 
 def test_nanoseconds_survive_in_the_timestamp():
-    assert json.loads(ndjson_line(Shown(log_line())))["timestamp"] == str(NOON_NS + 123_456_789)
+    assert json.loads(ndjson_line(OutputLine(log_line())))["timestamp"] == str(NOON_NS + 123_456_789)
 
 
 def test_a_line_without_replica_and_text_is_still_a_line():
-    assert text_lines().render(Shown(log_line("", replica=None))).endswith("-  \n")
-    assert json.loads(ndjson_line(Shown(log_line(replica=None))))["replica"] is None
+    assert text_lines().render(OutputLine(log_line("", replica=None))).endswith("-  \n")
+    assert json.loads(ndjson_line(OutputLine(log_line(replica=None))))["replica"] is None
 
 
 def test_stamps_beyond_the_calendar_do_not_crash():
     assert iso_time(10**30) is None
-    assert str(10**30) in text_lines().render(Shown(log_line(timestamp_ns=10**30)))
+    assert str(10**30) in text_lines().render(OutputLine(log_line(timestamp_ns=10**30)))

@@ -1,13 +1,13 @@
 """Tables: aligned, as wide as needed when piped, fitted when not."""
 
-from tui.commands.support.tables import Cell, Column, render_facts, render_table
+from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
 
 
 def plain(text: str, _tone: str | None) -> str:
     return text
 
 
-COLUMNS = (Column("ID"), Column("NAME", shrinks=True), Column("AGE", right=True))
+COLUMNS = (TextColumn("ID"), TextColumn("NAME", shrinks=True), TextColumn("AGE", right=True))
 
 
 def test_columns_are_aligned_and_lines_have_no_trailing_blanks():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from api_client.http.decoding import NotDecodable, decode
-from api_client.http.known_items import LARGE_BYTES, KnownItems
+from api_client.http.known_items import LARGE_BYTES, ItemCache
 from api_client.models import TrainingJob
 from api_client.resources.jobs import JOBS
 
@@ -21,7 +21,7 @@ ENOUGH_JOBS = 1500
 
 
 def _fresh_reader() -> Any:
-    return KnownItems(JOBS, "training_jobs", JOB)
+    return ItemCache(JOBS, "training_jobs", JOB)
 
 
 def _reader() -> Any:

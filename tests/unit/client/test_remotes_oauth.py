@@ -16,24 +16,24 @@ from client_support import SleeplessClock
 
 from api_client import RetryPolicy, TrainingClient, Unauthorized, resolve_remote
 from api_client.errors import InvalidAnswer, RedirectRefused
-from support.stranger import Answer, Asked, Stranger
+from support.stranger import Answer, FakeBaseten, ReceivedRequest
 
 TOKEN_PATH = "/v1/users/auth/device/token"
 LONG_AGO, FAR_AWAY = 1_000_000_000, 4_000_000_000
 QUICK = RetryPolicy(base_s=0.0)
 
 
-class Issuer(Stranger):
+class Issuer(FakeBaseten):
     """A server whose tokens are good for a while: it hands out a-1, a-2 … for r-0, r-1 …"""
 
     def __init__(self) -> None:
         super().__init__()
         self.issued = 0
-        self.renewals: list[Asked] = []
+        self.renewals: list[ReceivedRequest] = []
         self.refusal: Answer | None = None
         self.lifetime_s = 3600
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         if asked.path != TOKEN_PATH:
             self.key = f"a-{self.issued}"
             return super().answer(asked)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from deployable import LISTED_INSTANCES
 
 from api_client.deployment.sending import DEPLOY_FIELD
-from support.stranger import LONG_AGO, Answer, Asked, Stranger
+from support.stranger import LONG_AGO, Answer, FakeBaseten, ReceivedRequest
 
 TRUSS_CONFIG = {
     "model_name": "m",
@@ -31,7 +31,7 @@ class _LongerThanItIs(bytes):
         return super().__len__() + 1000
 
 
-class DeployingServer(Stranger):
+class DeployingServer(FakeBaseten):
     """``trouble`` is what happens to the answer; ``makes_it`` whether the deployment is made all the same."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class DeployingServer(Stranger):
         self.deployments.append(version | {"status": "BUILDING", "created_at": LONG_AGO})
         return version
 
-    def _graphql(self, asked: Asked) -> Answer:
+    def _graphql(self, asked: ReceivedRequest) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
             return Answer(body={"data": {"listedInstances": LISTED_INSTANCES}})
         request: Any = asked.body["variables"]["request"]  # type: ignore[index]
@@ -89,17 +89,17 @@ class DeployingServer(Stranger):
                 return Answer(body={"data": None, "errors": [error]})
         return Answer(body=body)
 
-    def _deployments_of(self, asked: Asked) -> Answer:
+    def _deployments_of(self, asked: ReceivedRequest) -> Answer:
         model_id = asked.path.split("/")[3]
         return Answer(
             body={"deployments": [each for each in self.deployments if each["model_id"] == model_id]}
         )
 
-    def _deployment(self, asked: Asked) -> Answer:
+    def _deployment(self, asked: ReceivedRequest) -> Answer:
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         return Answer(body={"id": asked.path.split("/")[5], "status": status, "created_at": LONG_AGO})
 
-    def _logs(self, asked: Asked) -> Answer:
+    def _logs(self, asked: ReceivedRequest) -> Answer:
         first, last = int(asked.query["start_epoch_millis"]), int(asked.query["end_epoch_millis"])
         within = [each for each in self.lines if first <= int(each["timestamp"]) // 1_000_000 < last]
         within.sort(key=lambda each: int(each["timestamp"]), reverse=asked.query["direction"] == "desc")

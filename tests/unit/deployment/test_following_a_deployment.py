@@ -50,7 +50,7 @@ async def test_it_ends_when_it_never_will(status: str) -> None:
 async def test_every_line_comes_once_the_late_and_the_last_ones_too() -> None:
     with DeployingServer() as server:
         server.lines = [line("pulling"), line("pulling"), line("pulled", at_ms=1_740_830_401_000)]
-        ways = iter(
+        display_options = iter(
             [
                 ("BUILDING", []),
                 ("LOADING_MODEL", [line("loading", at_ms=1_740_830_405_000)]),
@@ -59,7 +59,7 @@ async def test_every_line_comes_once_the_late_and_the_last_ones_too() -> None:
         )
 
         def next_status(_: object) -> Answer:
-            status, lines = next(ways)
+            status, lines = next(display_options)
             server.lines += lines
             return Answer(body={"id": "d", "status": status, "created_at": "2025-03-01T12:00:00Z"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from api_client.transfers.records import FileProgress, FileState
-from api_client.transfers.running import Meter
+from api_client.transfers.running import ProgressMeter
 
 MIB = 2**20
 
@@ -16,7 +16,9 @@ class Run:
     def __init__(self) -> None:
         self.now_s = 100.0
         self.done_bytes = 0
-        self.meter = Meter([FileProgress("a", Path("a"), size_bytes=100 * MIB)], None, lambda: self.now_s)
+        self.meter = ProgressMeter(
+            [FileProgress("a", Path("a"), size_bytes=100 * MIB)], None, lambda: self.now_s
+        )
         self.meter.change(0, state=FileState.ACTIVE)
 
     def bring(self, size_bytes: int) -> None:

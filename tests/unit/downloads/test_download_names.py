@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.transfers.file_names import MAX_COMPONENT_BYTES, Place, ServerName, lay_out, safe_component
+from api_client.transfers.file_names import (
+    MAX_COMPONENT_BYTES,
+    ServerName,
+    TargetPath,
+    lay_out,
+    safe_component,
+)
 
 NASTY = st.sampled_from(
     ["..", ".", "/", "\\", "\n", "\0", "C:", "a", "A", "é", "e\u0301", "CON", ".bt-tui-", "x" * 300]
@@ -43,7 +49,7 @@ def test_never_outside_and_never_onto_each_other(
 @given(SERVER_NAMES.flatmap(lambda names: st.tuples(st.just(names), st.permutations(names))))
 def test_the_order_does_not_matter(both: tuple[list[ServerName], list[ServerName]]) -> None:
     first, second = both
-    placed: dict[ServerName, Place] = dict(zip(first, lay_out(first, by_rank=True), strict=True))
+    placed: dict[ServerName, TargetPath] = dict(zip(first, lay_out(first, by_rank=True), strict=True))
     assert placed == dict(zip(second, lay_out(second, by_rank=True), strict=True))
 
 
@@ -92,4 +98,4 @@ def test_a_file_gives_way_to_a_folder_of_its_name() -> None:
 
 
 def test_nodes_get_folders() -> None:
-    assert lay_out([ServerName(3, "c/x")], by_rank=True) == [Place(("rank-3", "c", "x"))]
+    assert lay_out([ServerName(3, "c/x")], by_rank=True) == [TargetPath(("rank-3", "c", "x"))]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api_client.emulator.backend import Direction, LogQuery
-from api_client.emulator.fleet import FleetBackend, Tempo
+from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, TrainingJob
 
@@ -35,7 +35,7 @@ class World:
 
     def open(self) -> None:
         self.database = Database(self.path)
-        self.fleet = FleetBackend(self.database, tempo=Tempo(EPOCH, self.speed), now=lambda: self.now)
+        self.fleet = FleetBackend(self.database, sim_clock=SimClock(EPOCH, self.speed), now=lambda: self.now)
 
     def reopen(self) -> None:
         self.database.close()

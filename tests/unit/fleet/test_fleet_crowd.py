@@ -7,7 +7,7 @@ from itertools import pairwise
 from fleet_worlds import EPOCH, World
 
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.fleet import FleetBackend, Tempo
+from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.world_size import WorldSize
 from api_client.models import JobStatus
 
@@ -15,7 +15,7 @@ NS_PER_S = 1_000_000_000
 
 
 def _large(world: World, size: WorldSize) -> FleetBackend:
-    return FleetBackend(world.database, tempo=Tempo(EPOCH, 1.0), now=lambda: world.now, size=size)
+    return FleetBackend(world.database, sim_clock=SimClock(EPOCH, 1.0), now=lambda: world.now, size=size)
 
 
 def test_further_jobs_lie_in_further_projects_and_have_logs(world: World) -> None:

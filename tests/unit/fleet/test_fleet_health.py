@@ -14,13 +14,13 @@ from api_client.models.logs import LogLine
 from tui.analysis.health.checks import health
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
 EVIDENCE_S = 30
 """A sickness that is there when the world begins is named within that time."""
 
-LOOK_EVERY_S = 420
+POLL_EVERY_S = 420
 DAY_S = 24 * 3600
 VITALS_S = 65 * 60
 
@@ -63,9 +63,9 @@ class Watcher:
     progress: ProgressFold = field(default_factory=ProgressFold)
     metrics: MetricsFold = field(default_factory=lambda: MetricsFold(max_points=90))
     read_until: datetime | None = None
-    found: tuple[Finding, ...] = ()
+    found: tuple[HealthFinding, ...] = ()
 
-    def look(self) -> tuple[Finding, ...]:
+    def look(self) -> tuple[HealthFinding, ...]:
         job, fleet, now = self.world.named(self.name), self.world.fleet, self.world.now
         since = self.read_until or now - timedelta(hours=3)
         lines = fleet.logs(
@@ -86,7 +86,7 @@ class Watcher:
             now,
             now,
             progress=self.progress.snapshot(),
-            vitals=self.metrics.snapshot,
+            health_metrics=self.metrics.snapshot,
             checkpoints=tuple(fleet.checkpoints(job.id)),
             queue=queue,
             history_known=True,
@@ -116,7 +116,7 @@ def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> Non
 def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> None:
     watcher = Watcher(still_world, name)
     looks = 0
-    for second in range(EVIDENCE_S, DAY_S, LOOK_EVERY_S):
+    for second in range(EVIDENCE_S, DAY_S, POLL_EVERY_S):
         still_world.now = EPOCH + timedelta(seconds=second)
         if watcher.job.is_finished:
             break

@@ -10,24 +10,24 @@ from fleet_worlds import EPOCH, NS_PER_S, ns
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.emulator.fleet import Tempo, open_tempo
+from api_client.emulator.fleet import SimClock, open_sim_clock
 from api_client.emulator.store.database import Database
 
 SPEEDS = st.sampled_from([0.25, 0.333, 1.0, 1.5, 7.0, 60.0, 1000.0])
 MOMENTS = st.integers(-(10**16), 10**16).map(lambda offset: ns(EPOCH) + offset)
 
 
-def check_edges(tempo: Tempo, moment_ns: int) -> None:
+def check_edges(sim_clock: SimClock, moment_ns: int) -> None:
     """``to_wall(script) <= wall`` exactly if ``script <= to_script(wall)``, tried at its edges."""
-    script_ns = tempo.to_script(moment_ns)
-    assert tempo.to_wall(script_ns) <= moment_ns < tempo.to_wall(script_ns + 1)
-    wall_ns = tempo.to_wall(moment_ns)
-    assert tempo.to_script(wall_ns - 1) < moment_ns <= tempo.to_script(wall_ns)
+    script_ns = sim_clock.to_script(moment_ns)
+    assert sim_clock.to_wall(script_ns) <= moment_ns < sim_clock.to_wall(script_ns + 1)
+    wall_ns = sim_clock.to_wall(moment_ns)
+    assert sim_clock.to_script(wall_ns - 1) < moment_ns <= sim_clock.to_script(wall_ns)
 
 
 @given(SPEEDS, MOMENTS)
 def test_a_window_of_wall_time_is_exactly_a_window_of_script_time(speed: float, moment_ns: int) -> None:
-    check_edges(Tempo(EPOCH, speed), moment_ns)
+    check_edges(SimClock(EPOCH, speed), moment_ns)
 
 
 @given(SPEEDS, SPEEDS, st.integers(1, 10**12), st.integers(-5_000, 5_000))
@@ -35,37 +35,37 @@ def test_that_holds_where_the_speed_was_changed(
     speed: float, later_speed: float, after_us: int, beside_ns: int
 ) -> None:
     changed_at = EPOCH + timedelta(microseconds=after_us)
-    tempo = Tempo(EPOCH, speed).changed(changed_at, later_speed)
-    check_edges(tempo, ns(changed_at) + beside_ns)
-    check_edges(tempo, tempo.to_script(ns(changed_at)) + beside_ns)
-    check_edges(tempo, tempo.to_script(ns(changed_at)))
+    sim_clock = SimClock(EPOCH, speed).changed(changed_at, later_speed)
+    check_edges(sim_clock, ns(changed_at) + beside_ns)
+    check_edges(sim_clock, sim_clock.to_script(ns(changed_at)) + beside_ns)
+    check_edges(sim_clock, sim_clock.to_script(ns(changed_at)))
 
 
 @given(st.sampled_from([1.0, 2.0, 60.0]), MOMENTS)
 def test_wall_time_comes_back(speed: float, wall_ns: int) -> None:
-    tempo = Tempo(EPOCH, speed)
-    assert tempo.to_wall(tempo.to_script(wall_ns)) == wall_ns
+    sim_clock = SimClock(EPOCH, speed)
+    assert sim_clock.to_wall(sim_clock.to_script(wall_ns)) == wall_ns
 
 
 def test_time_is_the_same_before_the_epoch_and_faster_after_it() -> None:
-    tempo, epoch_ns = Tempo(EPOCH, 60), ns(EPOCH)
-    assert tempo.to_script(epoch_ns - 5 * NS_PER_S) == epoch_ns - 5 * NS_PER_S
-    assert tempo.to_script(epoch_ns + NS_PER_S) == epoch_ns + 60 * NS_PER_S
+    sim_clock, epoch_ns = SimClock(EPOCH, 60), ns(EPOCH)
+    assert sim_clock.to_script(epoch_ns - 5 * NS_PER_S) == epoch_ns - 5 * NS_PER_S
+    assert sim_clock.to_script(epoch_ns + NS_PER_S) == epoch_ns + 60 * NS_PER_S
 
 
 @pytest.mark.parametrize("speed", [0, -1, 1e-9])
 def test_time_must_go_on(speed: float) -> None:
     with pytest.raises(ValueError, match="above zero"):
-        Tempo(EPOCH, speed)
+        SimClock(EPOCH, speed)
 
 
 def test_a_reopened_world_keeps_its_epoch_and_its_past(tmp_path: Path) -> None:
     database = Database(tmp_path / "state.db")
-    open_tempo(database, now=EPOCH, speed=10)
+    open_sim_clock(database, now=EPOCH, speed=10)
     later = EPOCH + timedelta(hours=1)
-    tempo = open_tempo(database, now=later, speed=1)
-    again = open_tempo(database, now=later + timedelta(hours=1), speed=1)
+    sim_clock = open_sim_clock(database, now=later, speed=1)
+    again = open_sim_clock(database, now=later + timedelta(hours=1), speed=1)
     database.close()
-    assert tempo.epoch_ns == again.epoch_ns == ns(EPOCH)
-    assert tempo.to_script(ns(later)) == ns(EPOCH) + 36_000 * NS_PER_S
+    assert sim_clock.epoch_ns == again.epoch_ns == ns(EPOCH)
+    assert sim_clock.to_script(ns(later)) == ns(EPOCH) + 36_000 * NS_PER_S
     assert again.to_script(ns(later) + NS_PER_S) == ns(EPOCH) + 36_001 * NS_PER_S

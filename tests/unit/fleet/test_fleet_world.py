@@ -8,7 +8,7 @@ from fleet_worlds import EPOCH, World
 
 from api_client.emulator import catalog
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.fleet import FleetBackend, Tempo
+from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.world_size import WorldSize
 from api_client.models import JobStatus, LogRecord
 
@@ -132,7 +132,7 @@ def test_some_projects_have_a_cache_one_an_empty_one_others_none(world: World) -
 def test_a_world_that_once_had_a_run_on_many_nodes_is_served_without_it_too(world: World) -> None:
     many = FleetBackend(
         world.database,
-        tempo=Tempo(EPOCH, 1.0),
+        sim_clock=SimClock(EPOCH, 1.0),
         now=lambda: world.now,
         size=WorldSize(many_nodes=64),
     )

@@ -17,7 +17,7 @@ from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import (
     LastCheckpoint,
     checkpoint_facts,
-    kind_words,
+    kind_label,
     last_checkpoint,
     resume_snippet,
     step_of,
@@ -67,7 +67,7 @@ def test_the_step_is_in_the_name(name: str, step: int | None) -> None:
     ],
 )
 def test_kinds_in_words(fields: dict[str, object], words: str) -> None:
-    assert kind_words(checkpoint("x", **fields)) == words
+    assert kind_label(checkpoint("x", **fields)) == words
 
 
 def test_both_spellings_of_a_finished_upload() -> None:

@@ -153,7 +153,7 @@ def test_a_name_without_a_step_goes_by_its_time() -> None:
 def test_nothing_is_judged_before_all_of_the_log_is_read() -> None:
     found = facts(lines(nan_from(250), range(450)), *FOUR, log_read=False)
     assert faulty(found) == [] and best(found) == []
-    assert not any(one.is_judged for one in found.values())
+    assert not any(one.is_checked for one in found.values())
 
 
 def test_nothing_is_best_before_the_trainer_s_own_record_was_asked_for() -> None:
@@ -162,7 +162,7 @@ def test_nothing_is_best_before_the_trainer_s_own_record_was_asked_for() -> None
 
 def test_a_checkpoint_without_a_loss_near_it_is_not_judged() -> None:
     found = facts(lines(steady, range(150)), *FOUR)
-    assert [one.is_judged for one in found.values()] == [True, True, False, False]
+    assert [one.is_checked for one in found.values()] == [True, True, False, False]
 
 
 def test_losses_that_were_kept_by_the_trainer_go_first_and_faulty_ones_are_left_out() -> None:

@@ -5,17 +5,17 @@ import pytest
 
 from api_client.events import RequestEvent
 from tui.analysis.connection import (
-    CALM_S,
     CHECKPOINTS,
     FORGOTTEN_S,
     LISTS,
     LOG,
     METRICS,
+    ROUTE_GRACE_S,
     STATUS,
     Connection,
-    Link,
-    Refusal,
-    asked_for_by,
+    ConnectionState,
+    StaleResource,
+    resource_label,
 )
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -40,7 +40,7 @@ def fold(*events: RequestEvent) -> Connection:
 
 def test_a_good_answer_is_live_and_clears_all_trouble() -> None:
     connection = fold(event("waiting", delay_s=2.0, reason="503"), event("answered", after_s=3, status=200))
-    assert connection == Connection(Link.LIVE, answered_at=NOON + timedelta(seconds=3))
+    assert connection == Connection(ConnectionState.LIVE, answered_at=NOON + timedelta(seconds=3))
 
 
 def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_last_answer() -> None:
@@ -49,7 +49,7 @@ def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_la
         event("waiting", after_s=5, delay_s=1.0, reason="connection refused"),
         event("waiting", after_s=7, delay_s=4.0, reason="connection refused", attempt=2),
     )
-    assert connection.link is Link.RETRYING
+    assert connection.link is ConnectionState.RETRYING
     assert connection.answered_at == NOON
     assert connection.failing_since == NOON + timedelta(seconds=5)
     assert connection.retry_at == NOON + timedelta(seconds=11)
@@ -57,47 +57,58 @@ def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_la
 
 def test_giving_up_is_lost_since_the_first_failure() -> None:
     connection = fold(event("waiting", delay_s=1.0), event("failed", after_s=9, reason="no route"))
-    assert (connection.link, connection.failing_since, connection.retry_at) == (Link.LOST, NOON, None)
+    assert (connection.link, connection.failing_since, connection.retry_at) == (
+        ConnectionState.LOST,
+        NOON,
+        None,
+    )
     assert connection.reason == "no route"
 
 
 def test_a_refused_key_is_its_own_state() -> None:
-    assert fold(event("failed", status=401, reason="key refused")).link is Link.UNAUTHORISED
-    assert fold(event("failed", status=403, reason="key refused")).link is Link.UNAUTHORISED
+    assert fold(event("failed", status=401, reason="key refused")).link is ConnectionState.UNAUTHORISED
+    assert fold(event("failed", status=403, reason="key refused")).link is ConnectionState.UNAUTHORISED
 
 
 def test_one_forbidden_route_is_no_trouble_while_others_answer() -> None:
     connection = fold(event("answered", status=200), event("failed", after_s=1, status=403))
-    assert connection.link is Link.LIVE
+    assert connection.link is ConnectionState.LIVE
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 422])
 def test_a_refusal_of_one_request_shows_that_the_server_is_there(status: int) -> None:
-    assert fold(event("failed", status=status)).link is Link.LIVE
+    assert fold(event("failed", status=status)).link is ConnectionState.LIVE
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_server_that_cannot_answer_counts_as_lost(status: int) -> None:
-    assert fold(event("failed", status=status)).link is Link.LOST
+    assert fold(event("failed", status=status)).link is ConnectionState.LOST
 
 
 def test_an_answer_that_is_no_answer_counts_as_lost() -> None:
     connection = fold(event("answered", status=200), event("failed", after_s=1, status=200, reason="HTML"))
-    assert (connection.link, connection.reason) == (Link.LOST, "HTML")
+    assert (connection.link, connection.reason) == (ConnectionState.LOST, "HTML")
 
 
 def test_what_is_refused_is_told_since_its_first_time_until_it_is_granted() -> None:
     later = NOON + timedelta(seconds=9)
-    connection = fold(event("answered", status=200)).refused(Refusal("the log", "404", NOON))
-    connection = connection.refused(Refusal("the log", "403", later)).refused(
-        Refusal("metrics", "400", later)
+    connection = fold(event("answered", status=200)).with_stale_resource(
+        StaleResource("the log", "404", NOON)
     )
-    assert connection.refusals == (Refusal("the log", "403", NOON), Refusal("metrics", "400", later))
-    assert connection.granted("the log").refusals == (Refusal("metrics", "400", later),)
+    connection = connection.with_stale_resource(StaleResource("the log", "403", later)).with_stale_resource(
+        StaleResource("metrics", "400", later)
+    )
+    assert connection.stale_resources == (
+        StaleResource("the log", "403", NOON),
+        StaleResource("metrics", "400", later),
+    )
+    assert connection.with_fresh_resource("the log").stale_resources == (
+        StaleResource("metrics", "400", later),
+    )
 
 
 def test_refusals_outlast_answers_to_other_requests_and_lost_connections() -> None:
-    refusal = Refusal("the log", "404", NOON)
+    refusal = StaleResource("the log", "404", NOON)
     events = (
         event("failed", status=404),
         event("answered", status=200),
@@ -106,10 +117,10 @@ def test_refusals_outlast_answers_to_other_requests_and_lost_connections() -> No
         event("failed", status=503),
         event("failed", status=401),
     )
-    connection = Connection().refused(refusal)
+    connection = Connection().with_stale_resource(refusal)
     for one in events:
         connection = connection.after(one)
-        assert connection.refusals == (refusal,)
+        assert connection.stale_resources == (refusal,)
 
 
 def test_a_refusal_makes_nothing_newer() -> None:
@@ -128,38 +139,41 @@ def answered(path: str, *, after_s: float) -> RequestEvent:
 @pytest.mark.parametrize("status", [503, 429, None])
 def test_one_failure_that_passes_is_not_told_of(status: int | None) -> None:
     connection = fold(answered("logs", after_s=0), failing("metrics", after_s=1, status=status))
-    assert (connection.link, connection.stale) == (Link.LIVE, ())
-    assert connection.after(answered("metrics", after_s=2)).troubles == ()
+    assert (connection.link, connection.stale) == (ConnectionState.LIVE, ())
+    assert connection.after(answered("metrics", after_s=2)).failing_routes == ()
 
 
 def test_a_route_that_fails_alone_is_named_and_the_server_is_there_all_the_while() -> None:
     connection = fold(answered("logs", after_s=0))
     for second in range(1, 30, 2):
         connection = connection.after(failing("checkpoints", after_s=second))
-        assert connection.link is Link.LIVE
-        assert bool(connection.stale) == (second > CALM_S)
+        assert connection.link is ConnectionState.LIVE
+        assert bool(connection.stale) == (second > ROUTE_GRACE_S)
         connection = connection.after(answered("logs", after_s=second + 1))
-        assert connection.link is Link.LIVE
-        assert bool(connection.stale) == (second > CALM_S)
-    assert connection.stale == (Refusal("the checkpoints", "503", NOON + timedelta(seconds=1)),)
+        assert connection.link is ConnectionState.LIVE
+        assert bool(connection.stale) == (second > ROUTE_GRACE_S)
+    assert connection.stale == (StaleResource("the checkpoints", "503", NOON + timedelta(seconds=1)),)
     assert connection.after(answered("checkpoints", after_s=31)).stale == ()
 
 
 def test_two_routes_that_fail_without_an_answer_between_are_the_server() -> None:
     connection = fold(answered("logs", after_s=0), failing("logs", after_s=1), failing("metrics", after_s=2))
-    assert (connection.link, connection.failing_since) == (Link.RETRYING, NOON + timedelta(seconds=1))
+    assert (connection.link, connection.failing_since) == (
+        ConnectionState.RETRYING,
+        NOON + timedelta(seconds=1),
+    )
 
 
 def test_one_route_that_fails_while_nothing_else_is_asked_is_the_server_after_a_while() -> None:
     connection = fold(answered("logs", after_s=0), failing("logs", after_s=1))
-    assert connection.link is Link.LIVE
-    assert connection.after(failing("logs", after_s=1 + CALM_S)).link is Link.RETRYING
+    assert connection.link is ConnectionState.LIVE
+    assert connection.after(failing("logs", after_s=1 + ROUTE_GRACE_S)).link is ConnectionState.RETRYING
 
 
 def test_a_second_failure_to_get_through_is_the_server_at_once() -> None:
     lost = event("waiting", after_s=1.3, attempt=2, delay_s=1.0, reason="connection refused")
     assert fold(answered("logs", after_s=0), failing("logs", after_s=1, status=None), lost).link is (
-        Link.RETRYING
+        ConnectionState.RETRYING
     )
 
 
@@ -167,16 +181,16 @@ def test_what_is_asked_for_no_more_is_forgotten() -> None:
     connection = fold(
         answered("logs", after_s=0), failing("metrics", after_s=1), failing("metrics", after_s=9)
     )
-    assert connection.forgotten("the metrics").stale == ()
+    assert connection.without_resource("the metrics").stale == ()
     assert connection.after(answered("logs", after_s=9 + 1 + FORGOTTEN_S)).stale == ()
 
 
 def test_a_screen_hears_only_of_what_it_shows() -> None:
-    refusal = Refusal("the log", "404", NOON)
+    refusal = StaleResource("the log", "404", NOON)
     connection = fold(
         answered("logs", after_s=0), failing("metrics", after_s=1), failing("metrics", after_s=9)
     )
-    connection = connection.refused(refusal)
+    connection = connection.with_stale_resource(refusal)
     assert connection.seen_by(frozenset({"the log"})).stale == (refusal,)
     assert [one.what for one in connection.seen_by(frozenset({"the metrics"})).stale] == ["the metrics"]
     assert connection.seen_by(frozenset()).stale == ()
@@ -197,7 +211,7 @@ def test_a_screen_hears_only_of_what_it_shows() -> None:
     ],
 )
 def test_routes_tell_what_is_asked_for(path: str, what: str) -> None:
-    assert asked_for_by(path) == what
+    assert resource_label(path) == what
 
 
 def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer() -> None:
@@ -205,5 +219,5 @@ def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer
     for after_s in (12, 20):
         rounds += [event("waiting", after_s=after_s, delay_s=1.0), event("failed", after_s=after_s + 3)]
     for many in range(1, len(rounds) + 1):
-        assert fold(event("waiting", delay_s=1.0), *rounds[:many]).link is Link.LOST
-    assert fold(*rounds, event("answered", after_s=30, status=200)).link is Link.LIVE
+        assert fold(event("waiting", delay_s=1.0), *rounds[:many]).link is ConnectionState.LOST
+    assert fold(*rounds, event("answered", after_s=30, status=200)).link is ConnectionState.LIVE

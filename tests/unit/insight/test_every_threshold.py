@@ -24,10 +24,10 @@ from api_client.models import QueueContext, QueueEvent
 from api_client.models.logs import LogLine
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.finding import Finding
+from tui.analysis.run.finding import HealthFinding
 from tui.settings.loading import load
 
-Look = Callable[[HealthRules], tuple[Finding, ...]]
+Look = Callable[[HealthRules], tuple[HealthFinding, ...]]
 Lines = Iterable[tuple[float, str]]
 
 
@@ -41,7 +41,7 @@ def logged(lines: Lines, at_s: float) -> Look:
 
 
 def measured(*nodes: dict[str, Any], at_s: float = 3600, **given: Any) -> Look:
-    return seen(at_s, vitals=metrics(*nodes), **given)
+    return seen(at_s, health_metrics=metrics(*nodes), **given)
 
 
 def pausing() -> list[tuple[float, str]]:
@@ -105,12 +105,12 @@ WELL = series(gpu=0.95)
 LEAK = series(gpu_memory=lambda at: rising(40, 10)(at) * GIB)
 LATE_LEAK = series(gpu_memory=lambda at: rising(40, 30, 2880)(at) * GIB)
 WAVERING = metrics(*[WELL] * 3, series(gpu=0.785))
-SLOW = look(vitals=metrics(*[WELL] * 3, series(gpu=0.74)))
+SLOW = look(health_metrics=metrics(*[WELL] * 3, series(gpu=0.74)))
 FAILED = sorted([*steps(3600), (3300.0, "ValueError: no")])
 
 CHANGES: dict[str, tuple[object, str, Look]] = {
     "off": (["straggler"], "straggler", measured(WELL, WELL, WELL, series(gpu=0.5))),
-    "release": (0.0, "straggler", seen(3700, vitals=WAVERING, previous=SLOW)),
+    "release": (0.0, "straggler", seen(3700, health_metrics=WAVERING, previous=SLOW)),
     "stall_after_s": (60.0, "stalled", logged(steps(600), 700)),
     "stall_steps": (10.0, "stalled", logged(steps(600, every_s=30), 800)),
     "stall_pause_factor": (1.0, "stalled", logged(pausing(), pausing()[-1][0] + 700)),
@@ -138,7 +138,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     ),
     "metrics_after_s": (
         *(1800.0, "metrics-missing"),
-        seen(4500, vitals=metrics(series()), vitals_at=moment(4500)),
+        seen(4500, health_metrics=metrics(series()), health_metrics_at=moment(4500)),
     ),
     "gpu_memory_share": (0.95, "gpu-memory", measured(series(gpu_memory=77 * GIB))),
     "gpu_memory_after_s": (60.0, "gpu-memory", measured(series(gpu_memory=then(60 * GIB, 79.2 * GIB, 3540)))),
@@ -186,5 +186,5 @@ def test_a_threshold_moved_changes_what_is_found(name: str, tmp_path: Path) -> N
     assert kinds(run(HealthRules())) ^ kinds(run(moved)) == {kind}
 
 
-def kinds(found: tuple[Finding, ...]) -> set[str]:
+def kinds(found: tuple[HealthFinding, ...]) -> set[str]:
     return {one.kind.value for one in found}

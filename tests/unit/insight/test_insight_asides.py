@@ -3,7 +3,7 @@
 import pytest
 from test_insight_health_rules import START_S, checkpoint, kinds, look, steps, told
 
-from tui.analysis.progress.phases import announces_aside
+from tui.analysis.progress.phases import announces_phase
 
 MINUTE_S = 60.0
 
@@ -80,7 +80,7 @@ def test_an_evaluation_that_tells_how_it_goes_on_has_not_stalled():
     ],
 )
 def test_lines_that_only_mention_it(line):
-    assert announces_aside(line) is None
+    assert announces_phase(line) is None
 
 
 def test_an_evaluation_begins_anew_though_the_one_before_was_minutes_ago():
@@ -88,9 +88,9 @@ def test_an_evaluation_begins_anew_though_the_one_before_was_minutes_ago():
     after = [(at + 50.0, line) for at, line in steps(800) if at > 600.0]
     run = told([*steps(600), (601.0, evaluation), *after, (851.0, evaluation)])
 
-    assert run.aside is not None
-    assert START_S + 850.0 <= run.aside.since <= START_S + 851.0
-    assert not run.aside.first
+    assert run.run_phase is not None
+    assert START_S + 850.0 <= run.run_phase.since <= START_S + 851.0
+    assert not run.run_phase.first
 
 
 def test_a_first_checkpoint_that_is_listed_is_a_sign_too():

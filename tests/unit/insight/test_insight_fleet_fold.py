@@ -9,12 +9,12 @@ import pytest
 from api_client.models import TrainingJob, TrainingProject
 from tui.analysis.fleet import snapshot as fleet_module
 from tui.analysis.fleet.snapshot import (
-    LONGEST_STALE_S,
+    MAX_STALE_S,
+    NO_PREVIEW,
     STALE_SHARE,
-    UNSEEN,
     FleetFold,
     FleetSnapshot,
-    Glance,
+    JobPreview,
     JobRow,
     fold_fleet,
     job_row,
@@ -89,7 +89,7 @@ def test_ages_of_ended_jobs_go_on_and_lag_by_little() -> None:
         )
         for job_id, row in fresh.items():
             lag_s = row.age_s - folded[job_id].age_s
-            assert 0 <= lag_s <= min(LONGEST_STALE_S, STALE_SHARE * row.age_s)
+            assert 0 <= lag_s <= min(MAX_STALE_S, STALE_SHARE * row.age_s)
             if not lag_s:
                 assert folded[job_id] == row
 
@@ -130,13 +130,17 @@ def cells(row: JobRow) -> list[Any]:
 
 def test_a_row_is_another_only_if_it_looks_different() -> None:
     """What is equal is not painted again: it must look alike, and what looks alike should be equal."""
-    half = Glance(ProgressSnapshot(step=50, total_steps=100, eta_s=7200.0), trace=(0.5, 0.9))
-    of_one_status = [(job(1, "RUNNING"), half), (job(2, "RUNNING"), UNSEEN), (job(3, "PENDING"), UNSEEN)]
-    for one, glance in of_one_status:
-        rows = [job_row(one, glance, NOON + timedelta(seconds=second)) for second in range(0, 9000, 7)]
+    half = JobPreview(ProgressSnapshot(step=50, total_steps=100, eta_s=7200.0), trace=(0.5, 0.9))
+    of_one_status = [
+        (job(1, "RUNNING"), half),
+        (job(2, "RUNNING"), NO_PREVIEW),
+        (job(3, "PENDING"), NO_PREVIEW),
+    ]
+    for one, job_preview in of_one_status:
+        rows = [job_row(one, job_preview, NOON + timedelta(seconds=second)) for second in range(0, 9000, 7)]
         for before, after in pairwise(rows):
             assert (before == after) == (cells(before) == cells(after))
 
-    of_all = [job_row(one, glance, NOON) for one, glance in of_one_status]
+    of_all = [job_row(one, job_preview, NOON) for one, job_preview in of_one_status]
     urgent = job_row(job(1, "RUNNING", priority=5), half, NOON)
     assert len({str(cells(row)) for row in (*of_all, urgent)}) == len({*of_all, urgent}) == 4

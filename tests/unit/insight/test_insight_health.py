@@ -10,7 +10,7 @@ from tui.analysis.health.checks import health
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
 RUNNING = "TRAINING_JOB_RUNNING"
@@ -40,12 +40,12 @@ def steps(until: float, every: float = 5.0, loss: str = "1.0") -> dict[float, st
 
 def findings(
     status: str, progress: ProgressSnapshot | None, metrics: MetricsSnapshot | None, now: datetime
-) -> tuple[Finding, ...]:
+) -> tuple[HealthFinding, ...]:
     job = TrainingJob(id="j", current_status=status)
     return health(RunSnapshot(job, now, now, progress=progress, metrics=metrics))
 
 
-def kinds(found: tuple[Finding, ...]) -> list[str]:
+def kinds(found: tuple[HealthFinding, ...]) -> list[str]:
     return [finding.kind.value for finding in found]
 
 

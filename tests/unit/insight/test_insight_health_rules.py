@@ -18,7 +18,7 @@ from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import SHORT_CHARACTERS, Finding, FindingKind
+from tui.analysis.run.finding import SHORT_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
 HOUR = range(0, 3660, 60)
@@ -69,10 +69,10 @@ def look(
     *,
     status: str = "RUNNING",
     rules: HealthRules | None = None,
-    previous: tuple[Finding, ...] = (),
+    previous: tuple[HealthFinding, ...] = (),
     job: dict[str, Any] | None = None,
     **fields: Any,
-) -> tuple[Finding, ...]:
+) -> tuple[HealthFinding, ...]:
     subject = TrainingJob.model_validate(
         {
             "id": "j",
@@ -85,7 +85,7 @@ def look(
     return health(run, rules or HealthRules(), previous)
 
 
-def kinds(found: tuple[Finding, ...]) -> list[str]:
+def kinds(found: tuple[HealthFinding, ...]) -> list[str]:
     return [finding.kind.value for finding in found]
 
 
@@ -202,20 +202,20 @@ def test_gradients_that_are_no_numbers():
 
 def test_the_busy_node_is_to_blame_when_all_others_wait_for_it():
     low = [series(gpu=level) for level in (0.31, 0.3, 0.33)]
-    (found,) = look(vitals=metrics(*low, series(gpu=0.97)))
+    (found,) = look(health_metrics=metrics(*low, series(gpu=0.97)))
     assert (found.kind, found.node) == (FindingKind.STRAGGLER, "node-3")
     assert "keeps the others waiting" in found.text
 
 
 def test_a_straggler_is_held_until_it_clearly_keeps_up():
-    slow = look(vitals=metrics(*[series(gpu=0.95)] * 3, series(gpu=0.74)))
+    slow = look(health_metrics=metrics(*[series(gpu=0.95)] * 3, series(gpu=0.74)))
     assert kinds(slow) == ["straggler"]
     wavering = metrics(*[series(gpu=0.95)] * 3, series(gpu=0.785))
-    assert look(vitals=wavering) == ()
-    later = look(3700, vitals=wavering, previous=slow)
+    assert look(health_metrics=wavering) == ()
+    later = look(3700, health_metrics=wavering, previous=slow)
     assert kinds(later) == ["straggler"]
     assert later[0].since == slow[0].since
-    assert look(3700, vitals=metrics(*[series(gpu=0.95)] * 3, series(gpu=0.9)), previous=slow) == ()
+    assert look(3700, health_metrics=metrics(*[series(gpu=0.95)] * 3, series(gpu=0.9)), previous=slow) == ()
 
 
 def test_a_straggler_by_the_step_times_that_ranks_print():
@@ -235,7 +235,7 @@ def test_a_straggler_by_the_step_times_that_ranks_print():
 def test_one_gpu_that_does_nothing_beside_others_that_work():
     dead = series()
     dead["gpu_utilization"] = {"0": samples(HOUR, 0.9), "1": samples(HOUR, 0.0)}
-    (found,) = look(vitals=metrics(dead))
+    (found,) = look(health_metrics=metrics(dead))
     assert (found.kind, found.text) == (
         FindingKind.GPU_IDLE,
         "node-0: GPU 1 does nothing while another works",
@@ -248,10 +248,10 @@ def test_one_gpu_that_does_nothing_beside_others_that_work():
 
 def test_a_node_that_is_heard_no_more_and_one_that_never_was():
     gone = metrics(series(), series(range(0, 3000, 60)))
-    (found,) = look(vitals=gone)
+    (found,) = look(health_metrics=gone)
     assert (found.kind, found.node, found.severity) == (FindingKind.NODE_MISSING, "node-1", "critical")
     assert found.since == moment(2940)
-    (never,) = look(vitals=metrics(series(), series()), job={"node_count": 3})
+    (never,) = look(health_metrics=metrics(series(), series()), job={"node_count": 3})
     assert (never.kind, never.node) == (FindingKind.NODE_MISSING, None)
     assert never.text == "one node has never sent metrics: 2 of 3 are heard"
 
@@ -273,7 +273,7 @@ def heard(*nodes: str | None, until_s: float = 3600, quiet: tuple[str, ...] = ()
 
 
 def test_a_node_that_logs_is_not_missing_only_its_metrics_are():
-    (found,) = look(vitals=metrics(series(), series(STOPPED)), progress=heard("node-0", "node-1"))
+    (found,) = look(health_metrics=metrics(series(), series(STOPPED)), progress=heard("node-0", "node-1"))
     assert (found.kind, found.severity, found.node) == (FindingKind.METRICS_MISSING, "warning", "node-1")
     assert found.text == "node-1: no metrics for 11m, still logging"
     assert found.since == moment(GONE_AT_S)
@@ -281,7 +281,7 @@ def test_a_node_that_logs_is_not_missing_only_its_metrics_are():
 
 def test_a_node_without_metrics_whose_log_stopped_is_missing():
     progress = heard("node-0", "node-1", quiet=("node-1",))
-    (found,) = look(vitals=metrics(series(), series(STOPPED)), progress=progress)
+    (found,) = look(health_metrics=metrics(series(), series(STOPPED)), progress=progress)
     assert (found.kind, found.severity, found.node) == (FindingKind.NODE_MISSING, "critical", "node-1")
     assert found.text == "node-1 is missing: no metrics for 11m, no log line for 43m"
 
@@ -292,7 +292,7 @@ def test_a_node_that_logs_seldom_is_still_logging():
     folding.add(
         LogLine(round((START_S + at) * 1e9), "saved a shard", "node-1", None) for at in range(0, 3600, 600)
     )
-    found = look(vitals=metrics(series(), series(STOPPED)), progress=folding.snapshot())
+    found = look(health_metrics=metrics(series(), series(STOPPED)), progress=folding.snapshot())
     assert kinds(found) == ["metrics-missing"]
 
 
@@ -302,34 +302,34 @@ def test_silence_of_nodes_that_never_log_proves_nothing(name):
     folding = ProgressFold()
     folding.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(3600))
     gone = metrics(series(), series(STOPPED))
-    (found,) = look(vitals=gone, progress=folding.snapshot())
+    (found,) = look(health_metrics=gone, progress=folding.snapshot())
     assert (found.kind, found.severity) == (FindingKind.METRICS_MISSING, "warning")
     assert found.text == "node-1: no metrics for 11m; the run still makes steps"
     stalled = ProgressFold()
     stalled.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(2900))
-    missing = look(vitals=gone, progress=stalled.snapshot())
+    missing = look(health_metrics=gone, progress=stalled.snapshot())
     assert ("node-missing", "critical") in [(one.kind.value, one.severity) for one in missing]
 
 
 def test_replicas_with_names_of_their_own_are_counted():
     gone = metrics(series(), series(STOPPED))
-    (found,) = look(vitals=gone, progress=heard("g00r0", "g00r1"))
+    (found,) = look(health_metrics=gone, progress=heard("g00r0", "g00r1"))
     assert (found.kind, found.node) == (FindingKind.METRICS_MISSING, "node-1")
     assert found.text == "node-1: no metrics for 11m; all 2 nodes are logging"
-    (found,) = look(vitals=gone, progress=heard("g00r0", "g00r1", quiet=("g00r1",)))
+    (found,) = look(health_metrics=gone, progress=heard("g00r0", "g00r1", quiet=("g00r1",)))
     assert (found.kind, found.severity) == (FindingKind.NODE_MISSING, "critical")
 
 
 def test_a_node_that_never_had_metrics_and_logs_is_there():
     (found,) = look(
-        vitals=metrics(series(), series()),
+        health_metrics=metrics(series(), series()),
         progress=heard("node-0", "node-1", "node-2"),
         job={"node_count": 3},
     )
     assert (found.kind, found.node) == (FindingKind.METRICS_MISSING, "node-2")
     assert found.text == "node-2: no metrics since it started, still logging"
     (found,) = look(
-        vitals=metrics(series(), series()), progress=heard("node-0", "node-1"), job={"node_count": 3}
+        health_metrics=metrics(series(), series()), progress=heard("node-0", "node-1"), job={"node_count": 3}
     )
     assert (found.kind, found.node) == (FindingKind.NODE_MISSING, None)
 
@@ -337,28 +337,42 @@ def test_a_node_that_never_had_metrics_and_logs_is_there():
 def test_what_is_found_of_a_node_does_not_change_while_nothing_new_is_read():
     """Offline, log and metrics stop at the same time: that is no silence of a node."""
     gone = metrics(series(), series(STOPPED))
-    found = look(9000, vitals=gone, progress=heard("node-0", "node-1"))
+    found = look(9000, health_metrics=gone, progress=heard("node-0", "node-1"))
     assert kinds(found)[0] != "node-missing"
     assert "metrics-missing" in kinds(found)
 
 
 def test_metrics_of_a_whole_job_that_stop_are_missed_where_the_server_still_answers():
     stopped, progress = metrics(series(STOPPED)), heard("node-0")
-    assert look(GONE_AT_S + 500, vitals=stopped, vitals_at=moment(GONE_AT_S + 500), progress=progress) == ()
-    (found,) = look(3600, vitals=stopped, vitals_at=moment(3600), progress=progress)
+    assert (
+        look(
+            GONE_AT_S + 500,
+            health_metrics=stopped,
+            health_metrics_at=moment(GONE_AT_S + 500),
+            progress=progress,
+        )
+        == ()
+    )
+    (found,) = look(3600, health_metrics=stopped, health_metrics_at=moment(3600), progress=progress)
     assert (found.kind, found.severity, found.node) == (FindingKind.METRICS_MISSING, "warning", None)
     assert found.text == "no metrics for 11m, still logging"
-    assert look(3600, vitals=stopped, vitals_at=moment(GONE_AT_S), progress=progress) == (), "not asked since"
-    behind = look(3600, vitals=stopped, vitals_at=moment(3600), clock_ahead_s=660.0, progress=progress)
+    assert look(3600, health_metrics=stopped, health_metrics_at=moment(GONE_AT_S), progress=progress) == (), (
+        "not asked since"
+    )
+    behind = look(
+        3600, health_metrics=stopped, health_metrics_at=moment(3600), clock_ahead_s=660.0, progress=progress
+    )
     assert kinds(behind) == ["metrics-missing"], "the log tells that it is not our clock"
 
 
 def test_nodes_that_are_late_or_answers_of_the_leader_alone_are_not_missing():
     young = range(0, 240, 60)
-    assert look(240, vitals=metrics(series(young)), job={"node_count": 3}) == ()
-    assert look(vitals=metrics(series()), job={"node_count": 4}) == ()  # the leader alone, by its name
+    assert look(240, health_metrics=metrics(series(young)), job={"node_count": 3}) == ()
+    assert (
+        look(health_metrics=metrics(series()), job={"node_count": 4}) == ()
+    )  # the leader alone, by its name
     leader = MetricsFold().fold(payload({}, **series()))
-    assert look(vitals=leader, job={"node_count": 4}) == ()
+    assert look(health_metrics=leader, job={"node_count": 4}) == ()
 
 
 # Memory and disks
@@ -366,24 +380,24 @@ def test_nodes_that_are_late_or_answers_of_the_leader_alone_are_not_missing():
 
 def test_gpu_memory_near_its_limit_and_a_peak_that_passes():
     near = metrics(series(), series(gpu_memory=79.2 * GIB))
-    (found,) = look(vitals=near)
+    (found,) = look(health_metrics=near)
     assert found.kind == FindingKind.GPU_MEMORY
     assert found.text == "GPU memory at 99 % of 80.0 GiB: node-1 GPU 1 and 1 more"
     peak = metrics(series(gpu_memory=lambda at: 79.2 * GIB if at == 3600 else 60.0 * GIB))
-    assert look(vitals=peak) == ()
+    assert look(health_metrics=peak) == ()
     held = metrics(series(), series(gpu_memory=77 * GIB))
-    assert look(vitals=held) == ()
-    assert kinds(look(vitals=held, previous=(found,))) == ["gpu-memory"]
+    assert look(health_metrics=held) == ()
+    assert kinds(look(health_metrics=held, previous=(found,))) == ["gpu-memory"]
 
 
 def test_a_leak_with_the_time_until_it_is_full():
     leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
-    (found,) = look(vitals=leaking)
+    (found,) = look(health_metrics=leaking)
     assert found.kind == FindingKind.MEMORY_LEAK
     assert found.text == "GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB an hour: full in 3h 00m"
-    assert look(vitals=metrics(series(memory=lambda at: (100 + at / 3600 * 60) * GIB)))[0].text.startswith(
-        "memory of node-0 leaks 60.0 GiB an hour"
-    )
+    assert look(health_metrics=metrics(series(memory=lambda at: (100 + at / 3600 * 60) * GIB)))[
+        0
+    ].text.startswith("memory of node-0 leaks 60.0 GiB an hour")
 
 
 @pytest.mark.parametrize(
@@ -397,31 +411,31 @@ def test_a_leak_with_the_time_until_it_is_full():
     ids=["saw", "burst", "settled", "falling"],
 )
 def test_memory_that_does_not_leak(level):
-    assert look(vitals=metrics(series(gpu_memory=level))) == ()
+    assert look(health_metrics=metrics(series(gpu_memory=level))) == ()
 
 
 def test_a_leak_that_the_end_of_the_run_comes_before_is_none():
     leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
     nearly_done = told(steps(3600, total=800))
-    assert look(vitals=leaking, progress=nearly_done) == ()
+    assert look(health_metrics=leaking, progress=nearly_done) == ()
 
 
 def test_a_disk_and_a_cache_that_fill_up():
     filling = lambda at: 0.5 + at / 3600 * 0.2  # noqa: E731
-    (disk,) = look(vitals=metrics(series(), series(disk=filling)))
+    (disk,) = look(health_metrics=metrics(series(), series(disk=filling)))
     assert (disk.kind, disk.node, disk.severity) == (FindingKind.DISK_FILLING, "node-1", "warning")
     assert disk.text in {
         f"disk of node-1 is 70 % full and will be full in 1h {minutes}m" for minutes in (29, 30)
     }
     (cache,) = look(
-        vitals=metrics(series(), cache={"usage_bytes": [], "utilization": samples(HOUR, filling)})
+        health_metrics=metrics(series(), cache={"usage_bytes": [], "utilization": samples(HOUR, filling)})
     )
     assert cache.kind == FindingKind.CACHE_FILLING
-    (full,) = look(vitals=metrics(series(disk=0.97)))
+    (full,) = look(health_metrics=metrics(series(disk=0.97)))
     assert full.text == "disk is 97 % full"
     bursts = lambda at: 0.3 + (at // 1200) * 0.12  # noqa: E731 - a checkpoint every twenty minutes
-    assert kinds(look(vitals=metrics(series(disk=bursts)))) == ["disk-filling"]
-    assert look(vitals=metrics(series(disk=lambda at: 0.3 + at * 1e-6))) == ()
+    assert kinds(look(health_metrics=metrics(series(disk=bursts)))) == ["disk-filling"]
+    assert look(health_metrics=metrics(series(disk=lambda at: 0.3 + at * 1e-6))) == ()
 
 
 # Checkpoints, restarts, errors, queue
@@ -496,7 +510,7 @@ def test_a_long_error_is_cut_where_a_word_ends_and_says_so():
         assert len(form) <= most
         assert form.endswith("…")
         assert form.removesuffix("…").rpartition(" ")[2] in words.split()
-    assert Finding(FindingKind.ERRORS, "warning", "x" * 200).short == "x" * (SHORT_CHARACTERS - 1) + "…"
+    assert HealthFinding(FindingKind.ERRORS, "warning", "x" * 200).short == "x" * (SHORT_CHARACTERS - 1) + "…"
 
 
 def test_a_job_that_waits_says_for_what_who_holds_it_and_who_is_ahead():
@@ -530,8 +544,8 @@ def test_a_job_that_waits_says_for_what_who_holds_it_and_who_is_ahead():
 
 def test_kinds_that_nobody_wants_to_hear_of_and_thresholds_of_ones_own():
     slow = metrics(*[series(gpu=0.95)] * 3, series(gpu=0.5))
-    assert look(vitals=slow, rules=HealthRules(off=frozenset({"straggler"}))) == ()
-    assert look(vitals=slow, rules=HealthRules(straggler_share=0.4)) == ()
+    assert look(health_metrics=slow, rules=HealthRules(off=frozenset({"straggler"}))) == ()
+    assert look(health_metrics=slow, rules=HealthRules(straggler_share=0.4)) == ()
 
 
 def test_keys_stay_the_same_while_figures_change():
@@ -539,13 +553,13 @@ def test_keys_stay_the_same_while_figures_change():
     (one,), (later,) = look(900, progress=run), look(2000, progress=run)
     assert one.text != later.text
     assert one.key == later.key == "stalled"
-    straggler = Finding(FindingKind.STRAGGLER, "warning", "slow", "node-2")
+    straggler = HealthFinding(FindingKind.STRAGGLER, "warning", "slow", "node-2")
     assert straggler.key == "straggler:node-2"
 
 
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED", "STOPPED", "DEPLOYING", "FROM_THE_FUTURE"])
 def test_only_jobs_that_run_or_wait_are_judged(status):
-    assert look(9999, status=status, progress=told(steps(600)), vitals=metrics(series(gpu=0.0))) == ()
+    assert look(9999, status=status, progress=told(steps(600)), health_metrics=metrics(series(gpu=0.0))) == ()
 
 
 def test_answers_that_hold_next_to_nothing_are_judged_too():
@@ -554,22 +568,22 @@ def test_answers_that_hold_next_to_nothing_are_judged_too():
     fewer["gpu_utilization"] = {"0": samples(HOUR, 0.9), "1": samples(range(0, 1800, 60), 0.9)}
     for one in (bare, fewer, {}):
         for job in ({}, {"instance_type": {}}):
-            assert look(vitals=metrics(series(), one), job=job) is not None
-    assert look(vitals=metrics(series(), fewer)) == ()
+            assert look(health_metrics=metrics(series(), one), job=job) is not None
+    assert look(health_metrics=metrics(series(), fewer)) == ()
 
 
 def test_an_hour_of_health_does_not_depend_on_what_the_charts_show():
     leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
     glimpse = MetricsFold().fold(payload({"node-0": series(range(3540, 3660, 5))}))
-    assert kinds(look(metrics=glimpse, vitals=leaking)) == ["memory-leak"]
+    assert kinds(look(metrics=glimpse, health_metrics=leaking)) == ["memory-leak"]
 
 
 def test_what_is_found_does_not_come_and_go_while_the_run_goes_on():
     slow = metrics(*[series(gpu=0.95)] * 3, series(gpu=lambda at: 0.74 + 0.02 * (at // 60 % 2)))
-    found: tuple[Finding, ...] = ()
+    found: tuple[HealthFinding, ...] = ()
     seen = []
     for second in range(3600, 3900, 10):
-        found = look(second, vitals=replace(slow, at=START_S + second - 300), previous=found)
+        found = look(second, health_metrics=replace(slow, at=START_S + second - 300), previous=found)
         seen.append(kinds(found))
     assert seen == [["straggler"]] * len(seen)
     assert found[0].since == moment(0), "since it began, not since the newest look"
@@ -597,7 +611,7 @@ def test_since_is_when_it_began_at_whatever_moment_one_looks(kind, nodes):
     whole = range(0, 5460, 60)
     for until in (2880, 3600, 5400):
         answer = [series([at for at in whole if at <= until], **levels) for levels in nodes]
-        (found,) = look(until, vitals=metrics(*answer))
+        (found,) = look(until, health_metrics=metrics(*answer))
         assert found.kind == kind
         assert found.since is not None
         assert abs((found.since - moment(ONSET)).total_seconds()) <= 300, until
@@ -605,10 +619,12 @@ def test_since_is_when_it_began_at_whatever_moment_one_looks(kind, nodes):
 
 def test_nodes_that_were_replaced_are_not_missing():
     gone, anew = series(range(0, 1200, 60)), series(range(1200, 3660, 60))
-    assert look(vitals=metrics(series(), gone, anew), job={"node_count": 2}) == ()
-    assert kinds(look(vitals=metrics(series(), gone), job={"node_count": 2})) == ["node-missing"]
+    assert look(health_metrics=metrics(series(), gone, anew), job={"node_count": 2}) == ()
+    assert kinds(look(health_metrics=metrics(series(), gone), job={"node_count": 2})) == ["node-missing"]
 
 
 def test_gpus_that_nobody_ever_saw_work():
-    assert kinds(look(vitals=metrics(series(gpu=0.0)))) == ["gpu-idle"]
-    assert look(1200, vitals=metrics(series(range(0, 1260, 60), gpu=0.0))) == (), "it may still be loading"
+    assert kinds(look(health_metrics=metrics(series(gpu=0.0)))) == ["gpu-idle"]
+    assert look(1200, health_metrics=metrics(series(range(0, 1260, 60), gpu=0.0))) == (), (
+        "it may still be loading"
+    )

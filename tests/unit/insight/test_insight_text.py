@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.text.sanitize import cell_width, clip, inert, last_carriage_segment, strip_ansi
+from tui.text.sanitize import cell_width, clip, last_carriage_segment, sanitize, strip_ansi
 
 # Lone surrogates included: a server's JSON may hold them.
 any_text = st.text(st.characters(exclude_categories=()))
@@ -22,26 +22,26 @@ def is_dangerous(character: str) -> bool:
 
 @given(any_text | nasty)
 def test_inert_text_holds_nothing_a_terminal_would_obey(text):
-    shown = inert(text)
+    shown = sanitize(text)
     assert not [hex(ord(character)) for character in shown if is_dangerous(character)]
 
 
 @given(any_text | nasty)
 def test_inert_twice_is_inert_once(text):
-    once = inert(text)
-    assert inert(once) == once
+    once = sanitize(text)
+    assert sanitize(once) == once
 
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
 def test_plain_text_stays_as_it_is(text):
-    assert inert(text) == text
+    assert sanitize(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["größer – 漢字 ▇▇ … 🧪 e\u0301", "[bold]not markup[/bold]", "\\[x] {'loss': 1.0}"]
 )
 def test_harmless_text_in_any_language_stays_as_it_is(text):
-    assert inert(text) == text
+    assert sanitize(text) == text
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_harmless_text_in_any_language_stays_as_it_is(text):
     ],
 )
 def test_what_cannot_be_shown_gets_a_stand_in(text, shown):
-    assert inert(text) == shown
+    assert sanitize(text) == shown
 
 
 def test_markup_and_escapes_of_a_megabyte_line_are_dealt_with():
-    assert inert("\x1b[31m[red]\0" * 50_000) == "[red]␀" * 50_000
+    assert sanitize("\x1b[31m[red]\0" * 50_000) == "[red]␀" * 50_000
 
 
 def test_hostile_repetition_costs_linear_time():
     # Without possessive matching these would take minutes, not milliseconds.
     assert strip_ansi("\x1b]" * 100_000) == ""
-    assert inert("\x1b[" * 100_000).count("␛") == 100_000
+    assert sanitize("\x1b[" * 100_000).count("␛") == 100_000
     assert strip_ansi("\x1b[" + "1;" * 100_000).startswith("\x1b[1;")
 
 
@@ -108,7 +108,7 @@ def test_of_an_overwritten_line_the_last_state_is_shown(text, segment):
     st.text(st.characters(min_codepoint=0x20, max_codepoint=0x2FF) | st.sampled_from("漢字カナ한글│▇⡇●✓🧪…"))
 )
 def test_width_agrees_with_what_the_screen_reckons(text):
-    assert cell_width(inert(text)) == cell_len(inert(text))
+    assert cell_width(sanitize(text)) == cell_len(sanitize(text))
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_width_of_ordinary_text_is_exact(text):
 
 @given(any_text | nasty, st.integers(0, 30))
 def test_clipped_text_fits(text, cells):
-    shown = clip(inert(text), cells)
+    shown = clip(sanitize(text), cells)
     assert cell_width(shown) <= cells
-    if cells > 0 and cell_width(inert(text)) <= cells:
-        assert shown == inert(text)
+    if cells > 0 and cell_width(sanitize(text)) <= cells:
+        assert shown == sanitize(text)
 
 
 @pytest.mark.parametrize(

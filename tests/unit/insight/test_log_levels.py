@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.logs.levels import LEVELS, RANKS, detected_level, level_of, rank_of
+from tui.analysis.logs.levels import LEVELS, RANKS, detected_level, level_of, level_rank
 
 TOLD = """ERROR|ERROR 11-21 12:00:00 [core.py:1] boom
 ERROR|2026-11-21 12:00:00,123 - trainer - ERROR - boom
@@ -81,7 +81,7 @@ def test_a_traceback_appended_to_a_message_is_an_error():
 
 def test_levels_are_ordered_and_a_line_without_one_counts_as_information():
     assert [RANKS[level] for level in LEVELS] == sorted(RANKS[level] for level in LEVELS)
-    assert rank_of("step 3") == RANKS["INFO"] < rank_of("WARNING: x") < rank_of("ERROR: x")
+    assert level_rank("step 3") == RANKS["INFO"] < level_rank("WARNING: x") < level_rank("ERROR: x")
 
 
 @given(st.text(max_size=300), st.sampled_from(["[a]", "- ", "1:", "(x)", "ERROR", "E1121 ", "\x1b[31m", "|"]))

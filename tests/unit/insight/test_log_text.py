@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tui.analysis.logs.ansi import AnsiStyle, styled_runs
 from tui.analysis.logs.levels import level_of
-from tui.analysis.logs.repeats import LinesAsOne, banner_key, banner_keys, progress_bar
+from tui.analysis.logs.repeats import BatchPrefilter, banner_key, banner_keys, progress_bar
 from tui.analysis.logs.structured import pretty_rows
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 SEQUENCES = [
     "\x1b[31m",
@@ -64,7 +64,7 @@ def test_what_codes_mean(codes, style):
 @given(nasty | st.text(st.characters(exclude_categories=())))
 def test_the_text_is_inert_whatever_it_was_and_runs_lie_in_it(text):
     plain, runs = styled_runs(text)
-    assert plain == inert(text)
+    assert plain == sanitize(text)
     assert not [one for one in plain if unicodedata.category(one) in ("Cc", "Cf", "Cs")]
     done = 0
     for begin, end, style in runs:
@@ -162,12 +162,14 @@ MANY = (
 @given(st.lists(st.sampled_from(MANY), max_size=8))
 def test_many_lines_looked_at_as_one_are_told_apart(lines):
     assert banner_keys(lines) == [banner_key(line) for line in lines]
-    whole = LinesAsOne(lines)
+    whole = BatchPrefilter(lines)
     places = {place for place, line in enumerate(lines) if level_of(line)}
-    assert places <= set(whole.that_may_tell_levels())
-    assert {place for place, line in enumerate(lines) if progress_bar(line)} == set(whole.that_may_be_bars())
+    assert places <= set(whole.level_candidates())
+    assert {place for place, line in enumerate(lines) if progress_bar(line)} == set(
+        whole.progress_bar_candidates()
+    )
     headings = {place for place, line in enumerate(lines) if line.startswith("Traceback")}
-    assert headings == set(whole.that_may_begin_tracebacks())
+    assert headings == set(whole.traceback_candidates())
 
 
 # Objects

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.fleet.snapshot import brief
-from tui.analysis.run.finding import SHORT_CHARACTERS, Finding, FindingKind
-from tui.text.names import apart, middle
-from tui.text.sanitize import cell_width, inert
+from tui.analysis.run.finding import SHORT_CHARACTERS, FindingKind, HealthFinding
+from tui.text.names import abbreviated_names, clip_middle
+from tui.text.sanitize import cell_width, sanitize
 
 JOB = "baseten-training-job-lqz4o0q-multinode"
 HOSTS = ["ip-10-0-12-131.us-west-2.compute.internal", "ip-10-0-9-131.us-west-2.compute.internal"]
@@ -27,26 +27,26 @@ HOSTS = ["ip-10-0-12-131.us-west-2.compute.internal", "ip-10-0-9-131.us-west-2.c
     ],
 )
 def test_what_tells_names_apart_is_kept(names, cells, shown):
-    assert apart(names, cells) == shown
+    assert abbreviated_names(names, cells) == shown
 
 
-@given(st.lists(st.text(max_size=40).map(inert), max_size=8), st.integers(-1, 45))
+@given(st.lists(st.text(max_size=40).map(sanitize), max_size=8), st.integers(-1, 45))
 def test_never_wider_than_asked(names, cells):
-    cut = apart(names, cells)
+    cut = abbreviated_names(names, cells)
     assert len(cut) == len(names)
     assert all(cell_width(name) <= max(0, cells) for name in cut)
-    assert all(cell_width(middle(name, cells)) <= max(0, cells) for name in names)
+    assert all(cell_width(clip_middle(name, cells)) <= max(0, cells) for name in names)
 
 
 @given(st.integers(2, 64), st.integers(6, 40))
 def test_ranks_are_always_told_apart(count, cells):
     names = [f"{JOB}-{rank}" for rank in range(count)]
-    assert len(set(apart(names, cells))) == count
+    assert len(set(abbreviated_names(names, cells))) == count
 
 
 def test_a_finding_says_what_is_wrong_whatever_its_node_is_called():
     node = f"{JOB}-2"
-    slow = Finding(
+    slow = HealthFinding(
         FindingKind.STRAGGLER, "warning", "", node, short=f"{node} is slow: GPUs at 60 %, the others at 95 %"
     )
     assert len(slow.short) <= SHORT_CHARACTERS

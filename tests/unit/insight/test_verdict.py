@@ -23,12 +23,12 @@ def parts(*names: str) -> frozenset[str]:
     [
         (WELL, "healthy", "healthy"),
         (run(), "findings", ""),
-        (replace(WELL, judged_by=parts(LOG)), "checking", "checking health…"),
-        (replace(WELL, judged_by=parts(METRICS)), "checking", "checking health…"),
-        (replace(WELL, judged_by=parts()), "checking", "checking health…"),
+        (replace(WELL, checked_sources=parts(LOG)), "checking", "checking health…"),
+        (replace(WELL, checked_sources=parts(METRICS)), "checking", "checking health…"),
+        (replace(WELL, checked_sources=parts()), "checking", "checking health…"),
         (replace(WELL, log_read=False), "checking", "checking health…"),
         (
-            replace(WELL, judged_by=parts(LOG), failing=parts(METRICS)),
+            replace(WELL, checked_sources=parts(LOG), failing=parts(METRICS)),
             *("unknown", "no problems in the log, the metrics cannot be read"),
         ),
         (
@@ -36,15 +36,19 @@ def parts(*names: str) -> frozenset[str]:
             *("unknown", "no problems in the metrics, the log cannot be read"),
         ),
         (
-            replace(WELL, judged_by=parts(), failing=parts(LOG, METRICS)),
+            replace(WELL, checked_sources=parts(), failing=parts(LOG, METRICS)),
             *("unknown", "health unknown: the log and the metrics cannot be read"),
         ),
-        (replace(WELL, vitals=MetricsSnapshot()), "unknown", "no problems in the log, no metrics yet"),
+        (
+            replace(WELL, health_metrics=MetricsSnapshot()),
+            "unknown",
+            "no problems in the log, no metrics yet",
+        ),
         (replace(WELL, at=LATER), "stale", "no problems when last seen, 12m ago"),
         (replace(WELL, failing=parts(STATUS)), "stale", "no problems when last seen, 0s ago"),
-        (replace(WELL, at=LATER, vitals_at=LATER, stale_after_s=3600.0), "healthy", "healthy"),
+        (replace(WELL, at=LATER, health_metrics_at=LATER, stale_after_s=3600.0), "healthy", "healthy"),
         (replace(WELL, at=LATER, seen_at=LATER), "checking", "checking health…"),
-        (replace(WELL, at=LATER, seen_at=LATER, vitals_at=LATER), "healthy", "healthy"),
+        (replace(WELL, at=LATER, seen_at=LATER, health_metrics_at=LATER), "healthy", "healthy"),
     ],
     ids=[
         *(

@@ -9,9 +9,9 @@ from metrics_payloads import START_S, node_series, payload, samples
 from api_client.models import InstanceType, TrainingJob
 from tui.analysis.health.checks import health
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.run.finding import Finding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import VITALS_STEP_S, vitals_fold
+from tui.readers.run import HEALTH_METRICS_STEP_S, health_metrics_fold
 
 GIB = 1024**3
 H100 = InstanceType(
@@ -27,7 +27,7 @@ def watched(
     every_s: int = 300,
     rules: HealthRules | None = None,
     **fields: Any,
-) -> Iterator[tuple[float, tuple[Finding, ...]]]:
+) -> Iterator[tuple[float, tuple[HealthFinding, ...]]]:
     """What is found every five minutes, or other times (seconds from the beginning), of samples a minute apart.
 
     ``nodes`` are levels over time by node: gpu (0–1), gpu_memory and memory (GiB), disk (0–1).
@@ -41,12 +41,14 @@ def watched(
             "node_count": len(nodes),
         }
     )
-    fold, found = vitals_fold(job), ()
+    fold, found = health_metrics_fold(job), ()
     for at in range(0, int(hours * 3600) + 1, every_s):
         now = datetime.fromtimestamp(START_S + at, UTC)
-        new = range(max(0, at - every_s + VITALS_STEP_S), at + 1, VITALS_STEP_S)
-        vitals = fold.fold(payload({name: _samples(levels, new) for name, levels in nodes.items()}))
-        run = RunSnapshot(job, now, now, vitals=vitals, history_known=True, log_read=True, **fields)
+        new = range(max(0, at - every_s + HEALTH_METRICS_STEP_S), at + 1, HEALTH_METRICS_STEP_S)
+        health_metrics = fold.fold(payload({name: _samples(levels, new) for name, levels in nodes.items()}))
+        run = RunSnapshot(
+            job, now, now, health_metrics=health_metrics, history_known=True, log_read=True, **fields
+        )
         found = health(run, rules or HealthRules(), found)
         yield at, found
 

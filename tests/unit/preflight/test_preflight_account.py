@@ -80,7 +80,7 @@ def test_every_missing_secret_is_named_with_the_field_that_wants_it():
 def test_secrets_that_could_not_be_listed_are_not_called_missing():
     wanted = project("sleep 1", environment_variables={"A": SecretReference(name="hf")})
 
-    found = findings(wanted, untold=(("secrets", "403 no"),))
+    found = findings(wanted, unknown_facts=(("secrets", "403 no"),))
 
     assert problems(found, "error") == []
     assert problems(found, "info") == ["account: secrets could not be checked: 403 no"]

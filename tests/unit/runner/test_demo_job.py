@@ -12,7 +12,7 @@ from local_world import local_world
 
 from api_client.emulator.demo_job.checkpoint import safetensors_bytes
 from api_client.emulator.demo_job.digits import epoch_order, load_digits, shifted
-from api_client.emulator.demo_job.network import PARAMETERS, Network
+from api_client.emulator.demo_job.network import PARAMETERS, DigitNetwork
 from api_client.emulator.world import demo_job_spec
 from api_client.models import JobStatus
 
@@ -46,7 +46,7 @@ async def test_two_runs_at_once_give_the_same_losses(tmp_path: Path) -> None:
 
 
 def test_the_gradient_is_the_slope_of_the_loss() -> None:
-    network = Network(seed=3)
+    network = DigitNetwork(seed=3)
     batch = load_digits(seed=1).training[:3]
     _, gradient = network.loss_and_gradient(batch)
     step = 1e-6
@@ -77,7 +77,7 @@ def test_a_shifted_image_loses_only_its_edge() -> None:
 
 
 def test_weights_are_written_as_safetensors() -> None:
-    parameters = Network(seed=3).parameters
+    parameters = DigitNetwork(seed=3).parameters
     content = safetensors_bytes(parameters)
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])

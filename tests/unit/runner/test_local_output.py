@@ -23,9 +23,9 @@ from api_client.emulator.runner.log_writer import (
     LogWriter,
     detect_level,
 )
-from api_client.emulator.runner.node_queue import Changes
+from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import LogStore, StoredLine
+from api_client.emulator.store.job_streams import JobLogStore, StoredLine
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
@@ -162,7 +162,7 @@ def test_half_a_line_is_no_line_because_nobody_read_on() -> None:
     assert splitter.feed(b"a line\n", 60.2) == ["half a line"]
 
 
-class FullDisk(LogStore):
+class FullDisk(JobLogStore):
     """Refuses the second transaction, as a disk that is full for a moment."""
 
     transactions = 0
@@ -179,7 +179,7 @@ async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
 ) -> None:
     database = Database(tmp_path / "logs.db")
     store = FullDisk(database)
-    writer = LogWriter(store, SystemClock(), Changes())
+    writer = LogWriter(store, SystemClock(), ChangeNotifier())
     messages = [str(number) for number in range(LINES_A_TRANSACTION * 3 + 1)]
     writer.add("job1", 0, messages)
     writer.add("job1", 1, ["last"])

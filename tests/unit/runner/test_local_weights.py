@@ -16,7 +16,7 @@ from local_world import LocalWorld, job_spec, local_world
 from object_store_stub import ObjectStoreStub, object_store
 
 from api_client.emulator.runner.weights import FetchFailed
-from api_client.emulator.runner.weights_fetch import place
+from api_client.emulator.runner.weights_fetch import link_or_copy
 from api_client.models import JobStatus
 
 SECRET = json.dumps(
@@ -115,19 +115,21 @@ async def test_every_node_finds_them_and_cannot_write(tmp_path: Path, model: Pat
 
 
 async def test_a_free_path_of_this_machine_is_a_link_while_the_job_runs(tmp_path: Path, model: Path) -> None:
-    place = tmp_path / "app" / "models" / "llama"
+    link_or_copy = tmp_path / "app" / "models" / "llama"
     taken = tmp_path / "taken"
     taken.mkdir()
     sources = [
         {"source": f"file://{model}", "mount_location": str(path), "allow_patterns": ["words.txt"]}
-        for path in (place, taken)
+        for path in (link_or_copy, taken)
     ]
     async with local_world(tmp_path / "data") as world:
-        job = await world.run("job1", with_weights(job_spec(f"cat {place}/words.txt; ls {taken}"), *sources))
+        job = await world.run(
+            "job1", with_weights(job_spec(f"cat {link_or_copy}/words.txt; ls {taken}"), *sources)
+        )
         assert job.current_status == JobStatus.COMPLETED, job.error_message
         assert world.messages("job1") == ["words.txt"]
         said = remarks(world, "job1")
-        assert any(f"{place} is a link" in line for line in said)
+        assert any(f"{link_or_copy} is a link" in line for line in said)
         assert any(f"{taken} is no path" in line and "something else" in line for line in said)
     assert sorted(names_in(tmp_path)) == ["data", "my model", "taken"]
 
@@ -324,5 +326,5 @@ def test_a_file_is_never_placed_outside(tmp_path: Path, name: str) -> None:
     source = tmp_path / "source"
     source.write_text("evil")
     with pytest.raises(FetchFailed):
-        place(source, tmp_path / "inside" / "deep", name, link=True)
+        link_or_copy(source, tmp_path / "inside" / "deep", name, link=True)
     assert names_in(tmp_path) == ["source"]

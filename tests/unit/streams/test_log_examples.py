@@ -256,12 +256,12 @@ async def test_memory_is_bounded_even_in_a_flood():
         api.fetch_job,
         clock=api.clock,
         start_ms=BEGIN_MS,
-        options=FollowOptions(generous_lines=1000, ledger_lines=2000, lateness_s=1.0),
+        options=FollowOptions(generous_lines=1000, deduplicated_lines=2000, lateness_s=1.0),
     )
     count = 0
     async for batch in follower.stream():
         count += len(batch.entries) if isinstance(batch, LogBatch) else 0
-        assert follower.remembered_lines < 5000
+        assert follower.tracked_line_count < 5000
 
     assert count == len(flood)
 

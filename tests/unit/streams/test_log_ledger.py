@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api_client.models.logs import LogLine
-from api_client.streams.deduplicator import Ledger
+from api_client.streams.deduplicator import LineDeduplicator
 
 NOW_NS = 1_760_000_000_000_000_000
 
@@ -19,35 +19,37 @@ def line(message: str, at_ms: int = 0) -> LogLine:
 
 
 def test_of_identical_lines_as_many_are_new_as_have_come() -> None:
-    ledger = Ledger()
+    deduplicator = LineDeduplicator()
     same, other = line("same"), line("other")
 
-    assert ledger.admit([same], 0) == [same]
-    assert ledger.admit([same, same, other, same], 0) == [same, same, other]
-    assert ledger.admit([other, same, same, same], 0) == []
-    assert ledger.line_count == 4
+    assert deduplicator.new_lines([same], 0) == [same]
+    assert deduplicator.new_lines([same, same, other, same], 0) == [same, same, other]
+    assert deduplicator.new_lines([other, same, same, same], 0) == []
+    assert deduplicator.line_count == 4
 
 
 def test_a_second_that_is_answered_as_before_hides_no_line_of_the_next_answer() -> None:
-    ledger = Ledger()
+    deduplicator = LineDeduplicator()
     known = [line("a", 100), line("b", 300)]
 
-    assert ledger.admit(known, 0) == known
-    assert ledger.admit(known, 0) == []
-    assert ledger.admit([known[0], line("late", 200), known[1]], 0) == [line("late", 200)]
-    assert ledger.admit([known[0], line("late", 200), line("late", 200), known[1]], 0) == [line("late", 200)]
+    assert deduplicator.new_lines(known, 0) == known
+    assert deduplicator.new_lines(known, 0) == []
+    assert deduplicator.new_lines([known[0], line("late", 200), known[1]], 0) == [line("late", 200)]
+    assert deduplicator.new_lines([known[0], line("late", 200), line("late", 200), known[1]], 0) == [
+        line("late", 200)
+    ]
 
 
 def test_what_is_forgotten_is_new_again() -> None:
-    ledger = Ledger()
+    deduplicator = LineDeduplicator()
     lines = [line("a", 100), line("b", 300), line("c", 1200)]
-    ledger.admit(lines, 0)
-    ledger.admit(lines, 0)
+    deduplicator.new_lines(lines, 0)
+    deduplicator.new_lines(lines, 0)
 
-    ledger.forget_before(NOW_NS // 1_000_000 + 200)
+    deduplicator.forget_before(NOW_NS // 1_000_000 + 200)
 
-    assert ledger.admit(lines, NOW_NS // 1_000_000 + 200) == lines[:1]
-    assert ledger.line_count == 2
+    assert deduplicator.new_lines(lines, NOW_NS // 1_000_000 + 200) == lines[:1]
+    assert deduplicator.line_count == 2
 
 
 Reads = list[tuple[int, list[tuple[int, str]]]]
@@ -65,23 +67,23 @@ READS = st.lists(
 @settings(max_examples=200)
 @given(READS)
 def test_as_many_of_each_line_are_told_as_one_read_has_brought_most(reads: Reads) -> None:
-    ledger = Ledger()
+    deduplicator = LineDeduplicator()
     most: Counter[LogLine] = Counter()
     from_ms = 0
     for until_ms, brought in reads:
         lines = [line(message, at_ms) for at_ms, message in sorted(brought, key=lambda one: one[0])]
         lines = [one for one in lines if _ms(one) >= from_ms]
 
-        fresh = ledger.admit(lines, NOW_NS // 1_000_000)
+        fresh = deduplicator.new_lines(lines, NOW_NS // 1_000_000)
 
         assert Counter(fresh) == Counter(lines) - most
         assert fresh == _in_order_of(fresh, lines)
         most |= Counter(lines)
         if until_ms > from_ms and not until_ms % 3:
             from_ms = until_ms
-            ledger.forget_before(NOW_NS // 1_000_000 + from_ms)
+            deduplicator.forget_before(NOW_NS // 1_000_000 + from_ms)
             most = Counter({one: count for one, count in most.items() if _ms(one) >= from_ms})
-        assert ledger.line_count == most.total()
+        assert deduplicator.line_count == most.total()
 
 
 def _ms(one: LogLine) -> int:

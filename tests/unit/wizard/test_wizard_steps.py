@@ -18,9 +18,9 @@ from support.wizard_facts import (
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import Fault, KeptLosses, saved_key
+from tui.analysis.run.saved import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.wizard.progress import Walk
+from tui.wizard.progress import WizardProgress
 from tui.wizard.review import deploy_config, findings
 from tui.wizard.state import (
     BASE_MODEL,
@@ -51,7 +51,7 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
         job("new", "RUNNING", created_at="2026-02-28T00:00:00Z", name="sft"),
         job("queued", "PENDING", created_at="2026-03-01T00:00:00Z"),
     )
-    step = Walk(WizardState(Facts(NOW, jobs=jobs))).started().step
+    step = WizardProgress(WizardState(Facts(NOW, jobs=jobs))).started().step
 
     assert [each.value for each in step.choices] == ["queued", "new", "old"]
     assert step.default == "new"
@@ -62,7 +62,7 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
 
 
 def test_without_jobs_there_is_nothing_to_answer():
-    step = Walk(WizardState(Facts(NOW))).started().step
+    step = WizardProgress(WizardState(Facts(NOW))).started().step
 
     assert "no training jobs" in step.refusal
     assert step.problem("job1")
@@ -239,7 +239,7 @@ def test_the_token_s_secret_is_one_of_the_workspace_or_none():
 
 
 def test_where_secrets_cannot_be_listed_any_name_will_do():
-    step = to(Walk(state_of(lora("a"), secrets=None)).started(), HF_SECRET).step
+    step = to(WizardProgress(state_of(lora("a"), secrets=None)).started(), HF_SECRET).step
 
     assert (step.kind, step.default, step.problem("anything")) == ("text", "", "")
 
@@ -276,7 +276,7 @@ def test_the_review_never_shows_the_value_of_a_variable():
 
 def judged(*checkpoints, faulty=(), problem=""):
     """The wizard's state, these checkpoints written after the loss became NaN, the others in good order."""
-    fault = Fault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN", NOW)
+    fault = CheckpointFault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN", NOW)
     run = RunSnapshot(
         job(),
         NOW,
@@ -294,7 +294,7 @@ SAVED = tuple(lora(f"checkpoint-{n}", created_at=f"2026-03-01T1{n // 100}:00:00Z
 
 
 def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed():
-    step = to(Walk(judged(*SAVED, faulty=("checkpoint-300",))).started(), CHECKPOINTS).step
+    step = to(WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started(), CHECKPOINTS).step
 
     assert [each.warning for each in step.choices] == ["after NaN", "", ""]
     assert step.choices[1].hint.startswith("★ best")
@@ -305,13 +305,15 @@ def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed():
 
 
 def test_where_all_are_faulty_the_newest_is_proposed_with_its_warning():
-    step = to(Walk(judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED])).started(), CHECKPOINTS).step
+    step = to(
+        WizardProgress(judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED])).started(), CHECKPOINTS
+    ).step
 
     assert step.default == ("checkpoint-300",)
 
 
 def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best():
-    walk = Walk(judged(*SAVED, faulty=("checkpoint-300",))).started()
+    walk = WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started()
     found = review_findings(to(walk, REVIEW, checkpoints=("checkpoint-300",)).state)
 
     assert ("warning", "the best is 'checkpoint-200'") in [(one.severity, one.remedy) for one in found]
@@ -320,7 +322,7 @@ def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best():
 
 
 def test_what_could_not_be_judged_is_said_and_not_claimed():
-    walk = Walk(judged(*SAVED, problem="the log could not be read: no")).started()
+    walk = WizardProgress(judged(*SAVED, problem="the log could not be read: no")).started()
 
     assert "checkpoints are not judged: the log could not be read: no" in to(walk, CHECKPOINTS).step.remark
     (found,) = review_findings(to(walk, REVIEW).state)

@@ -7,8 +7,8 @@ import pytest
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of
-from tui.wizard.given import Given, beforehand, conflict, lacks_beforehand, settle
-from tui.wizard.progress import Walk, questions
+from tui.wizard.given import Prefilled, conflict, initial_wizard_state, resolve_defaults, unanswered_questions
+from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import DEPLOY, deploy_config, review
 from tui.wizard.state import (
     BASE_MODEL,
@@ -100,7 +100,7 @@ def test_the_review_cannot_deploy_what_is_in_error():
     assert walk.step.problem(DEPLOY) == ""
 
     broken = replace(walk.state, answers=replace(walk.state.answers, lora_rank=8))
-    step = Walk(broken, walk.visited, REVIEW).steps[-1]
+    step = WizardProgress(broken, walk.visited, REVIEW).steps[-1]
 
     assert "below" in step.problem(DEPLOY)
 
@@ -126,14 +126,14 @@ def test_a_saved_file_fed_back_gives_the_same_config_without_a_question(made, tm
     path.write_text(shown.python)
 
     config = load_deploy_checkpoints_config(path)
-    again = replace(beforehand(Given(), config, NOW), facts=made.state.facts)
-    assert lacks_beforehand(again) == ()
-    settled, lacks, _remarks = settle(again)
+    again = replace(initial_wizard_state(Prefilled(), config, NOW), facts=made.state.facts)
+    assert unanswered_questions(again) == ()
+    settled, missing_answers, _remarks = resolve_defaults(again)
 
     assert config == shown.config
-    assert lacks == ()
+    assert missing_answers == ()
     assert deploy_config(settled) == shown.config
-    assert Walk(settled).started().current == REVIEW
+    assert WizardProgress(settled).started().current == REVIEW
 
 
 def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for():
@@ -145,10 +145,10 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
         compute=Compute(cpu_count=7, memory="9Gi"),
     )
     facts = state_of(checkpoint("a", "full")).facts
-    state = replace(beforehand(Given(), config, NOW), facts=facts)
+    state = replace(initial_wizard_state(Prefilled(), config, NOW), facts=facts)
 
-    assert [each.flag for each in lacks_beforehand(state)] == ["--model-name", "--gpu"]
-    walk = Walk(state).started()
+    assert [each.flag for each in unanswered_questions(state)] == ["--model-name", "--gpu"]
+    walk = WizardProgress(state).started()
     asked = []
     while walk.current != REVIEW:
         asked.append(walk.current)
@@ -163,17 +163,19 @@ def test_options_win_over_the_file():
     config = deploy_config(
         to(walk_of(lora("a", 8), lora("b", 8)), REVIEW, environment=(("A", "1"), ("B", "2"))).state
     )
-    given = Given(
+    given = Prefilled(
         checkpoint_names=("b",),
         lora_rank="64",
         gpu="H100",
         environment=(("A", "9"),),
         secrets=(("B", "wandb"),),
     )
-    state = replace(beforehand(given, config, NOW), facts=state_of(lora("a", 8), lora("b", 8)).facts)
-    settled, lacks, _ = settle(state)
+    state = replace(
+        initial_wizard_state(given, config, NOW), facts=state_of(lora("a", 8), lora("b", 8)).facts
+    )
+    settled, missing_answers, _ = resolve_defaults(state)
 
-    assert lacks == ()
+    assert missing_answers == ()
     made = deploy_config(settled)
     (chosen,) = made.checkpoint_details.checkpoints
     assert (chosen.checkpoint_name, chosen.lora_details.rank) == ("b", 64)
@@ -189,17 +191,19 @@ def test_options_win_over_the_file():
 def test_an_option_that_contradicts_the_file_is_told():
     config = deploy_config(to(walk_of(lora("a")), REVIEW).state)
 
-    assert "job1" in conflict(Given(job_id="other"), config)
-    assert conflict(Given(job_id="job1"), config) == ""
-    assert conflict(Given(job_id="other", checkpoint_names=("x",)), config) == ""
+    assert "job1" in conflict(Prefilled(job_id="other"), config)
+    assert conflict(Prefilled(job_id="job1"), config) == ""
+    assert conflict(Prefilled(job_id="other", checkpoint_names=("x",)), config) == ""
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
-    assert "Loops" in conflict(Given(job_id="job1"), loops)
+    assert "Loops" in conflict(Prefilled(job_id="job1"), loops)
 
 
 def test_loops_checkpoints_are_asked_about_their_service_alone():
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
-    state = replace(beforehand(Given(), loops, NOW), facts=replace(state_of().facts, checkpoints_of=""))
-    walk = to(Walk(state).started(), REVIEW, model_name="m")
+    state = replace(
+        initial_wizard_state(Prefilled(), loops, NOW), facts=replace(state_of().facts, checkpoints_of="")
+    )
+    walk = to(WizardProgress(state).started(), REVIEW, model_name="m")
 
     assert [each.id for each in walk.steps] == [MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
     assert deploy_config(walk.state).checkpoint_details.loops_checkpoint_ids == ["l"]
@@ -207,26 +211,26 @@ def test_loops_checkpoints_are_asked_about_their_service_alone():
 
 @pytest.mark.parametrize("rank", ["0", "1", "7", "24", "100", "513", "-8", '"16"', "16.5", ""])
 def test_a_rank_option_outside_the_list_is_named(rank):
-    given = Given("job1", ("a",), lora_rank=rank, model_name="m", gpu="H100")
-    state = replace(beforehand(given, None, NOW), facts=state_of(lora("a", 8)).facts)
-    _, lacks, _ = settle(state)
+    given = Prefilled("job1", ("a",), lora_rank=rank, model_name="m", gpu="H100")
+    state = replace(initial_wizard_state(given, None, NOW), facts=state_of(lora("a", 8)).facts)
+    _, missing_answers, _ = resolve_defaults(state)
 
-    assert [each.flag for each in lacks] == ["--lora-rank"]
-    assert rank == "" or "8, 16, 32" in lacks[0].problem
+    assert [each.flag for each in missing_answers] == ["--lora-rank"]
+    assert rank == "" or "8, 16, 32" in missing_answers[0].problem
 
 
 def test_a_base_model_that_nothing_tells_is_lacking():
-    given = Given("job1", ("a",), model_name="m", gpu="H100")
-    state = replace(beforehand(given, None, NOW), facts=state_of(lora("a", base_model=None)).facts)
-    _, lacks, _ = settle(state)
+    given = Prefilled("job1", ("a",), model_name="m", gpu="H100")
+    state = replace(initial_wizard_state(given, None, NOW), facts=state_of(lora("a", base_model=None)).facts)
+    _, missing_answers, _ = resolve_defaults(state)
 
-    assert [(each.flag, each.problem) for each in lacks] == [("--base-model", "")]
+    assert [(each.flag, each.problem) for each in missing_answers] == [("--base-model", "")]
 
 
 def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own():
     state = state_of(lora("a"))
     state = replace(state, facts=replace(state.facts, jobs=(job(), job("job2"))))
-    walk = to(Walk(state).started(), REVIEW, job="job1").at(JOB).answered("job2")
+    walk = to(WizardProgress(state).started(), REVIEW, job="job1").at(JOB).answered("job2")
 
     assert walk.state.needs_checkpoints
     walk = walk.with_checkpoints([lora("z", training_job_id="job2")], None)

@@ -45,7 +45,7 @@ def compare_checkpoints(
         ComparedLine("step", count(left.step), count(right.step)),
         ComparedLine("type", left.kind, right.kind),
         ComparedLine("base model", one.base_model or UNKNOWN, other.base_model or UNKNOWN),
-        ComparedLine("size", *_whole_sizes(one, other)),
+        ComparedLine("size", *_exact_sizes(one, other)),
         ComparedLine(_score_name(left, right), _score(left), _score(right)),
         ComparedLine("written", _written(one), _written(other)),
         ComparedLine("storage", left.sync, right.sync),
@@ -57,7 +57,7 @@ def compare_checkpoints(
     return lines + _compared_adapters(one.lora_adapter_config, other.lora_adapter_config)
 
 
-def _whole_sizes(one: Checkpoint, other: Checkpoint) -> tuple[str, str]:
+def _exact_sizes(one: Checkpoint, other: Checkpoint) -> tuple[str, str]:
     left, right = _two_sizes(one.size_bytes, other.size_bytes)
     return UNKNOWN if one.size_bytes is None else left, UNKNOWN if other.size_bytes is None else right
 
@@ -68,7 +68,7 @@ def _written(checkpoint: Checkpoint) -> str:
 
 def _fault(facts: CheckpointFacts) -> str:
     if facts.fault is None:
-        return "no" if facts.is_judged else UNKNOWN
+        return "no" if facts.is_checked else UNKNOWN
     since = facts.fault.since
     return facts.fault.mark + (f", {since:%m-%d %H:%M} UTC" if since is not None else "")
 

@@ -16,16 +16,16 @@ from api_client.models.checkpoints import name_inside
 from tui.analysis.file_tree import FileEntry
 from tui.analysis.progress.snapshot import NANOSECONDS, over_steps
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import Fault, KeptLosses, SavedKey, StepValues, saved_key, step_of
+from tui.analysis.run.saved import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.text.names import middle
+from tui.text.names import clip_middle
 from tui.text.sanitize import cell_width
 from tui.text.units import count, number
 
 __all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
 
 NAMED_AT_MOST = 6
-NO_FAULTS: Mapping[SavedKey, Fault | None] = MappingProxyType({})
+NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
 SyncState = Literal["uploading", "stored", "unknown"]
 
@@ -34,17 +34,17 @@ ROOT_CHECKPOINT = "."
 
 _SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}
 _KINDS = {"full": "full", "whisper": "whisper"}
-_MOST_RANK_DIGITS = 9
+_MAX_RANK_DIGITS = 9
 
 
 def lora_rank(checkpoint: Checkpoint) -> int | None:
     """Return an adapter's rank from its own configuration."""
     rank = (checkpoint.lora_adapter_config or {}).get("r")
-    is_rank = isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**_MOST_RANK_DIGITS
+    is_rank = isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**_MAX_RANK_DIGITS
     return rank if is_rank else None
 
 
-def kind_words(checkpoint: Checkpoint) -> str:
+def kind_label(checkpoint: Checkpoint) -> str:
     """Return ``full``, ``LoRA r=16``, ``whisper``, the server's own type (not sanitized), or ``other``."""
     kind = (checkpoint.checkpoint_type or "").strip()
     if kind.lower() == "lora":
@@ -75,7 +75,7 @@ class Score:
 class CheckpointFacts:
     """A checkpoint and the facts known about it.
 
-    ``score`` is None if the log reports nothing for its step. ``is_judged`` is True once it is known
+    ``score`` is None if the log reports nothing for its step. ``is_checked`` is True once it is known
     whether the checkpoint has a ``fault``.
     """
 
@@ -86,8 +86,8 @@ class CheckpointFacts:
     score: Score | None = None
     is_newest: bool = False
     is_best: bool = False
-    fault: Fault | None = None
-    is_judged: bool = False
+    fault: CheckpointFault | None = None
+    is_checked: bool = False
 
     @property
     def name(self) -> str:
@@ -142,7 +142,7 @@ def checkpoint_facts(
     *,
     loss_by_step: StepValues = (),
     eval_loss_by_step: StepValues = (),
-    faults: Mapping[SavedKey, Fault | None] | None = NO_FAULTS,
+    faults: Mapping[SavedKey, CheckpointFault | None] | None = NO_FAULTS,
 ) -> list[CheckpointFacts]:
     """Return facts about each checkpoint in the given order, with the newest and the best marked.
 
@@ -165,19 +165,19 @@ def checkpoint_facts(
         CheckpointFacts(
             checkpoint=checkpoint,
             step=steps[place],
-            kind=kind_words(checkpoint),
+            kind=kind_label(checkpoint),
             sync=syncs[place],
             score=None if _is_not_finite(found[place]) else scores[place],
             is_newest=place == newest,
             is_best=place == best,
             fault=found[place],
-            is_judged=faults is not None and saved_key(checkpoint) in faults,
+            is_checked=faults is not None and saved_key(checkpoint) in faults,
         )
         for place, checkpoint in enumerate(checkpoints)
     ]
 
 
-def _is_not_finite(fault: Fault | None) -> bool:
+def _is_not_finite(fault: CheckpointFault | None) -> bool:
     return fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE
 
 
@@ -223,7 +223,7 @@ def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> i
 _COUNTED = re.compile(r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?\d{1,12}", re.IGNORECASE)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
-Whereabouts = Literal["stored", "uploading", "log"]
+CheckpointLocation = Literal["stored", "uploading", "log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ class LastCheckpoint:
 
     name: str
     at: datetime | None
-    where: Whereabouts
+    where: CheckpointLocation
 
     @property
     def remark(self) -> str:
@@ -248,7 +248,7 @@ def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """Return the newest checkpoint the API lists, else the newest in the log, else None."""
     if run.checkpoints:
         newest = max(run.checkpoints, key=lambda one: one.created_at or _OLDEST)
-        where: Whereabouts = "uploading" if sync_state(newest) == "uploading" else "stored"
+        where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:
         return None
@@ -261,7 +261,7 @@ def name_within(name: str, cells: int) -> str:
     if cell_width(name) <= cells:
         return name
     counted = [f"…{match[0]}…" for match in _COUNTED.finditer(name)]
-    return next((one for one in reversed(counted) if cell_width(one) <= cells), middle(name, cells))
+    return next((one for one in reversed(counted) if cell_width(one) <= cells), clip_middle(name, cells))
 
 
 def epoch_s(text: str) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from api_client.models import TrainingJob
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 NAMES_SHOWN = 6
 FAILURES_SHOWN = 4
@@ -100,7 +100,7 @@ class Batch:
         failed = {job.id for job, _ in failures}
         done = [job for job in self.jobs if job.id not in failed]
         lines = [f"{names_of(done)}: {words.done}."] if done else []
-        lines += [f"✗ {name_of(job)}: {inert(why)}" for job, why in failures[:FAILURES_SHOWN]]
+        lines += [f"✗ {name_of(job)}: {sanitize(why)}" for job, why in failures[:FAILURES_SHOWN]]
         rest = len(failures) - FAILURES_SHOWN
         if rest > 0:
             lines.append(f"… and {rest} more")
@@ -118,7 +118,7 @@ def batch_of(verb: Verb, jobs: Sequence[TrainingJob]) -> Batch:
 
 
 def name_of(job: TrainingJob) -> str:
-    return inert(job.name or job.id)
+    return sanitize(job.name or job.id)
 
 
 def names_of(jobs: Sequence[TrainingJob]) -> str:

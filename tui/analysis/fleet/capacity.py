@@ -52,7 +52,7 @@ class CapacityRow:
 
 
 @dataclass(frozen=True, slots=True)
-class GpuHolder:
+class GpuAllocation:
     """A job that has GPUs or waits for them. ``place`` is its queue position per GPU type, from 1."""
 
     job: TrainingJob
@@ -78,8 +78,8 @@ class CapacityView:
 
     state: CapacityState = "loading"
     rows: tuple[CapacityRow, ...] = ()
-    waiting: tuple[GpuHolder, ...] = ()
-    holding: tuple[GpuHolder, ...] = ()
+    waiting: tuple[GpuAllocation, ...] = ()
+    holding: tuple[GpuAllocation, ...] = ()
     at: datetime | None = None
     error: str = ""
     jobs_known: bool = False
@@ -112,9 +112,9 @@ def gpus_of(job: TrainingJob) -> int:
     return (job.instance_type.gpu_count or 0) * (job.node_count or 1)
 
 
-def holders(
+def gpu_allocations(
     jobs: Iterable[TrainingJob], now: datetime
-) -> tuple[tuple[GpuHolder, ...], tuple[GpuHolder, ...]]:
+) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
     """Return the waiting jobs in queue order (priority, then age), and GPU holders, the largest first.
 
     Jobs without a GPU are in neither. The queue order is the documented one; the server decides which job
@@ -129,20 +129,20 @@ def holders(
     placed = []
     for one in waiting:
         places[one.gpu_type] = place = places.get(one.gpu_type, 0) + 1
-        placed.append(GpuHolder(one.job, one.gpu_type, one.gpus, one.age_s, True, place))
+        placed.append(GpuAllocation(one.job, one.gpu_type, one.gpus, one.age_s, True, place))
     holding = sorted(
         (one for one in found if not one.waits), key=lambda one: (one.gpu_type, -one.gpus, one.job.id)
     )
     return tuple(placed), tuple(holding)
 
 
-def _holder(job: TrainingJob, now: datetime) -> GpuHolder:
+def _holder(job: TrainingJob, now: datetime) -> GpuAllocation:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     waits = job.current_status in WAITING_STATUSES
-    return GpuHolder(job, job.instance_type.gpu_type or "GPU", gpus_of(job), age_s, waits)
+    return GpuAllocation(job, job.instance_type.gpu_type or "GPU", gpus_of(job), age_s, waits)
 
 
-def is_waited_for(view: CapacityView, row: CapacityRow) -> int:
+def queued_gpu_count(view: CapacityView, row: CapacityRow) -> int:
     """Return how many GPUs of the row's type jobs are waiting for, in total."""
     return sum(one.gpus for one in view.waiting if one.gpu_type == row.gpu_type)
 

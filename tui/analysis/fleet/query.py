@@ -22,7 +22,7 @@ FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
 TRAITS = ("bookmarked", "alarmed", "spot")
 """Values that ``is:`` accepts; a row without such data has none of them."""
 
-_SHORTEST_FUZZY = 3  # Shorter words would match ids, and names letter by letter, almost anywhere.
+_MIN_FUZZY_LENGTH = 3  # Shorter words would match ids, and names letter by letter, almost anywhere.
 
 _TERM = re.compile(
     r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
@@ -216,7 +216,7 @@ def _loosely(row: QueryRow, word: str) -> bool:
     texts = (row.project, row.user, row.gpu, short_status(_status_name(row)))
     if any(word in (text or "").lower() for text in texts):
         return True
-    if len(word) < _SHORTEST_FUZZY:
+    if len(word) < _MIN_FUZZY_LENGTH:
         return False
     return any(word in text.lower() for text in (row.id, row.project_id)) or _letters_in_order(word, name)
 

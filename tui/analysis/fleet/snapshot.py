@@ -17,10 +17,10 @@ from tui.analysis.cost import Charge, charge
 from tui.analysis.export import ExportTable, Value
 from tui.analysis.fleet.query import Query
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import NODE_CHARACTERS, Finding, FindingKind
+from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.status import StatusView, status_view
-from tui.text.names import middle
-from tui.text.sanitize import inert
+from tui.text.names import clip_middle
+from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, age, count, duration
 
 
@@ -69,15 +69,15 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class JobPreview:
     """A preview of a running job: its progress, and its recent GPU utilization (0–1, oldest first)."""
 
     progress: ProgressSnapshot | None = None
     trace: tuple[float | None, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[HealthFinding, ...] = ()
 
 
-UNSEEN = Glance()
+NO_PREVIEW = JobPreview()
 """The preview of a job that has not been polled yet."""
 
 
@@ -113,7 +113,7 @@ class JobRow:
     priority: int
     spot: bool
     alarmed: bool
-    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    findings: tuple[HealthFinding, ...] = field(default=(), compare=False)
     judged: bool = field(default=False, compare=False)
     """True once the job has been checked for findings."""
     marked: bool = False
@@ -150,9 +150,9 @@ class FleetSnapshot:
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
 
-def job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
+def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
-    note, tone = _note(job, glance, age_s, now)
+    note, tone = _note(job, job_preview, age_s, now)
     per_node = job.instance_type.gpu_count or 0
     status = status_view(job.current_status)
     return JobRow(
@@ -160,26 +160,26 @@ def job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
         id=job.id,
         project_id=job.project_id,
         rank=(status.order, -(job.created_at or _OLDEST).timestamp()),
-        name=inert(job.name or job.id),
-        project=inert(job.training_project.name if job.training_project else "") or job.project_id,
+        name=sanitize(job.name or job.id),
+        project=sanitize(job.training_project.name if job.training_project else "") or job.project_id,
         status=status,
         gpu=hardware(job),
         gpu_count=per_node * (job.node_count or 1),
         charge=charge(job, now),
         note=note,
         note_tone=tone,
-        progress_fraction=(glance.progress.fraction if glance.progress else None) or 0.0,
-        steps=_steps(glance.progress),
-        trace=glance.trace,
+        progress_fraction=(job_preview.progress.fraction if job_preview.progress else None) or 0.0,
+        steps=_steps(job_preview.progress),
+        trace=job_preview.trace,
         age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
         running=job.current_status == JobStatus.RUNNING,
-        user=inert((job.user.email if job.user else None) or ""),
+        user=sanitize((job.user.email if job.user else None) or ""),
         priority=job.priority or 0,
         spot=(job.availability_model or "").lower() == "spot",
-        alarmed=bool(glance.findings) and not job.is_finished,
-        findings=() if job.is_finished else glance.findings,
-        judged=glance is not UNSEEN,
+        alarmed=bool(job_preview.findings) and not job.is_finished,
+        findings=() if job.is_finished else job_preview.findings,
+        judged=job_preview is not NO_PREVIEW,
     )
 
 
@@ -192,7 +192,7 @@ def older_row(row: JobRow, now: datetime) -> JobRow:
     return replace(row, age=age(age_s), age_s=age_s)
 
 
-def silenced(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:
+def without_snoozed(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:
     """Clear the row's alarm if all findings of its job are snoozed (pairs of job id and finding key)."""
     if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
         return row
@@ -201,7 +201,7 @@ def silenced(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:
 
 def hardware(job: TrainingJob) -> str:
     """Return ``4×8 H100`` for four nodes of eight; ``8 H100`` for one node or an unknown number."""
-    per_node, gpu = job.instance_type.gpu_count or 0, inert(job.instance_type.gpu_type or "")
+    per_node, gpu = job.instance_type.gpu_count or 0, sanitize(job.instance_type.gpu_type or "")
     nodes = job.node_count or 1
     if not per_node and not job.instance_type.name:
         return UNKNOWN
@@ -209,19 +209,19 @@ def hardware(job: TrainingJob) -> str:
     return f"{nodes}×{machine}" if nodes > 1 else machine
 
 
-def _note(job: TrainingJob, glance: Glance, age_s: float, now: datetime) -> tuple[str, str]:
+def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime) -> tuple[str, str]:
     if job.current_status in WAITING_STATUSES:
         return f"waiting {duration(age_s)}", "muted"
     if job.is_finished:
         if job.current_status == JobStatus.COMPLETED:
             return f"took {duration(_lifetime_s(job))}", "muted"
-        words = short_reason(inert(job.error_message or ""))
+        words = short_reason(sanitize(job.error_message or ""))
         lifetime_s = _lifetime_s(job)
         return words or (f"after {duration(lifetime_s)}" if lifetime_s else ""), "muted"
-    worst = next(iter(glance.findings), None)
+    worst = next(iter(job_preview.findings), None)
     if worst is not None:
         return f"▲ {brief(worst, now)}", "warn" if worst.severity == "warning" else "bad"
-    progress = glance.progress
+    progress = job_preview.progress
     if progress is None or progress.step is None:
         return (
             ("up " + duration(age_s), "muted") if job.current_status == JobStatus.RUNNING else ("", "muted")
@@ -238,10 +238,10 @@ def _steps(progress: ProgressSnapshot | None) -> str:
     return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
 
 
-def brief(finding: Finding, now: datetime) -> str:
+def brief(finding: HealthFinding, now: datetime) -> str:
     """Shorten a finding to two or three words for a narrow column: ``stalled 17m``, ``node-2 slow``."""
     since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
-    node = middle(inert(finding.node or ""), NODE_CHARACTERS)
+    node = clip_middle(sanitize(finding.node or ""), NODE_CHARACTERS)
     match finding.kind:
         case FindingKind.STALLED:
             return f"stalled{since}"
@@ -250,8 +250,10 @@ def brief(finding: Finding, now: datetime) -> str:
         case FindingKind.LOSS_EXPLODING:
             return f"loss explodes{since}"
         case FindingKind.GPU_IDLE:
-            told = inert(finding.short).replace(" for ", " ")  # All GPUs, those of a node, or some of a node.
-            return told.replace(inert(finding.node), node) if finding.node else told
+            told = sanitize(finding.short).replace(
+                " for ", " "
+            )  # All GPUs, those of a node, or some of a node.
+            return told.replace(sanitize(finding.node), node) if finding.node else told
         case FindingKind.STRAGGLER:
             return f"{node or 'a node'} slow"
         case FindingKind.NODE_MISSING:
@@ -273,7 +275,7 @@ def brief(finding: Finding, now: datetime) -> str:
         case FindingKind.ERRORS:
             return f"errors{since}"
         case _:
-            return inert(finding.text)
+            return sanitize(finding.text)
 
 
 def short_reason(message: str) -> str:
@@ -309,7 +311,7 @@ _SORT_KEYS: dict[str, SortKey] = {
 }
 
 
-def arrange(
+def filter_and_sort(
     rows: Sequence[JobRow], *, project_id: str, query: Query, sort_by: str, descending: bool
 ) -> tuple[JobRow, ...]:
     """Return a project's jobs (all if "") that match the query, in the requested order."""
@@ -336,7 +338,7 @@ def _exported(row: JobRow) -> tuple[Value, ...]:
     )
 
 
-STALE_SHARE, LONGEST_STALE_S = 0.02, 600.0
+STALE_SHARE, MAX_STALE_S = 0.02, 600.0
 """Maximum lag of an ended job's displayed age: this fraction of it, but at most this many seconds."""
 _STALE_STEPS = 61
 
@@ -346,23 +348,27 @@ class FleetFold:
 
     ``warm`` takes all jobs; after that ``fold`` receives only unfinished jobs and those that have changed
     since. Only the age of an ended job changes: its row is rebuilt when the age is off by a fiftieth, or
-    by ``LONGEST_STALE_S``. Rebuilding ten thousand jobs would block the screen for a fifth of a second.
+    by ``MAX_STALE_S``. Rebuilding ten thousand jobs would block the screen for a fifth of a second.
     """
 
     def __init__(self) -> None:
         self._ended = _EndedRows((), {}, {})
         self._projects: dict[str, tuple[TrainingProject, ProjectRow]] = {}
 
-    def warm(self, jobs: Sequence[TrainingJob], glances: Mapping[str, Glance], now: datetime) -> None:
+    def warm(
+        self, jobs: Sequence[TrainingJob], job_previews: Mapping[str, JobPreview], now: datetime
+    ) -> None:
         """Build the rows of all ended jobs, and drop those that are gone; safe to run in a thread."""
         known = self._ended.known
         entries: dict[str, _Entry] = {}
         for job in jobs:
             if job.is_finished:
-                glance = glances.get(job.id, UNSEEN)
+                job_preview = job_previews.get(job.id, NO_PREVIEW)
                 before = known.get(job.id)
-                same = before is not None and before[0] is job and before[1] is glance
-                entries[job.id] = before if before and same else (job, glance, job_row(job, glance, now))
+                same = before is not None and before[0] is job and before[1] is job_preview
+                entries[job.id] = (
+                    before if before and same else (job, job_preview, job_row(job, job_preview, now))
+                )
         rows = sorted((row for _, _, row in entries.values()), key=_RANK)
         self._ended = _EndedRows(rows, entries, {row.id: place for place, row in enumerate(rows)}, now)
 
@@ -370,7 +376,7 @@ class FleetFold:
         self,
         projects: Iterable[TrainingProject],
         jobs: Iterable[TrainingJob],
-        glances: Mapping[str, Glance],
+        job_previews: Mapping[str, JobPreview],
         now: datetime,
         prices: Mapping[str, float] | None = None,
     ) -> FleetSnapshot:
@@ -378,7 +384,7 @@ class FleetFold:
 
         ``jobs`` are added to the ended ones known since ``warm``, or replace them.
         """
-        rows = [job_row(job, glances.get(job.id, UNSEEN), now) for job in jobs]
+        rows = [job_row(job, job_previews.get(job.id, NO_PREVIEW), now) for job in jobs]
         rows += self._ended.at(now, without=[row.id for row in rows])
         rows.sort(key=_RANK)
         return FleetSnapshot(self._project_rows(projects, rows), tuple(rows), now, prices or {})
@@ -393,14 +399,14 @@ class FleetFold:
             jobs, live = total[project.id], running[project.id]
             known = before.get(project.id)
             if known is None or known[0] is not project or (known[1].jobs, known[1].running) != (jobs, live):
-                name, team = inert(project.name) or project.id, inert(project.team_name or "")
+                name, team = sanitize(project.name) or project.id, sanitize(project.team_name or "")
                 known = (project, ProjectRow(project.id, name, team, jobs, live))
             self._projects[project.id] = known
         found = [row for _, row in self._projects.values()]
         return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
 
 
-_Entry = tuple[TrainingJob, Glance, JobRow]
+_Entry = tuple[TrainingJob, JobPreview, JobRow]
 
 
 class _EndedRows:
@@ -435,14 +441,14 @@ class _EndedRows:
 def _good_for_s(row: JobRow, place: int) -> float:
     """Return how long a row stays valid, spread out so that rows built together expire at different times."""
     spread = 0.5 + 0.5 * (place % _STALE_STEPS) / _STALE_STEPS
-    return min(LONGEST_STALE_S, row.age_s * STALE_SHARE) * spread
+    return min(MAX_STALE_S, row.age_s * STALE_SHARE) * spread
 
 
 def fold_fleet(
     projects: Iterable[TrainingProject],
     jobs: Iterable[TrainingJob],
-    glances: Mapping[str, Glance],
+    job_previews: Mapping[str, JobPreview],
     now: datetime,
     prices: Mapping[str, float] | None = None,
 ) -> FleetSnapshot:
-    return FleetFold().fold(projects, jobs, glances, now, prices)
+    return FleetFold().fold(projects, jobs, job_previews, now, prices)

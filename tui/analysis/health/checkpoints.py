@@ -10,10 +10,10 @@ from statistics import median
 
 from tui.analysis.health.context import Context, finding
 from tui.analysis.progress.snapshot import NANOSECONDS
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration
 
-_LOOKED_AT = 8  # The newest checkpoints determine the usual interval.
+_RECENT_CHECKPOINTS = 8  # The newest checkpoints determine the usual interval.
 _LAST_NUMBER = re.compile(r"(\d{1,12})(?!.*\d)")
 
 
@@ -23,13 +23,13 @@ class _Saved:
     step: int | None
 
 
-def overdue_checkpoint(context: Context) -> Iterator[Finding]:
+def overdue_checkpoint(context: Context) -> Iterator[HealthFinding]:
     """Report a checkpoint overdue by the run's usual interval, in time and, if known, in steps.
 
     A slow run saves late by time but not by steps, so both must be exceeded.
     """
     rules, told = context.rules, context.progress
-    saved = _saved(context)[-_LOOKED_AT:]
+    saved = _saved(context)[-_RECENT_CHECKPOINTS:]
     intervals = [after.at_s - before.at_s for before, after in itertools.pairwise(saved)]
     intervals = [interval for interval in intervals if interval > 0]
     if len(intervals) < rules.checkpoint_intervals:
@@ -40,7 +40,7 @@ def overdue_checkpoint(context: Context) -> Iterator[Finding]:
         usual_s = sorted(intervals)[-2]  # A single long wait does not make an interval usual.
     since_s = context.now_s - last.at_s
     held = context.is_held(FindingKind.CHECKPOINT_OVERDUE)
-    factor = context.eased(rules.checkpoint_factor, 1.0, held=held)
+    factor = context.with_hysteresis(rules.checkpoint_factor, 1.0, held=held)
     if since_s <= max(factor * usual_s, usual_s + rules.checkpoint_grace_s):
         return
     apart = [

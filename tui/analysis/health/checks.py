@@ -18,15 +18,15 @@ from tui.analysis.health.queue import waiting
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.health.stall import stall
 from tui.analysis.health.stragglers import stragglers
-from tui.analysis.run.finding import SEVERITIES, Finding, FindingKind
+from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
 _ORDER = {kind: place for place, kind in enumerate(FindingKind)}
 
 
 def health(
-    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[Finding] = ()
-) -> tuple[Finding, ...]:
+    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[HealthFinding] = ()
+) -> tuple[HealthFinding, ...]:
     """Return the findings of a running or waiting job, worst first; none if it is healthy or finished.
 
     Timestamps of lines and samples are compared with ``run.server_now``. Given the ``previous`` findings
@@ -45,22 +45,24 @@ def health(
 
 
 def judged(
-    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[Finding] = ()
+    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[HealthFinding] = ()
 ) -> RunSnapshot:
     """Return the run with its ``health`` findings and the rules they are based on."""
     found = health(run, rules, previous)
     if not run.log_read:
-        found = without_stalls(found)
-    read = ((LOG, run.log_read), (METRICS, run.vitals is not None))
-    return with_findings(replace(run, judged_by=frozenset(part for part, known in read if known)), found)
+        found = without_stall_findings(found)
+    read = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
+    return with_findings(
+        replace(run, checked_sources=frozenset(part for part, known in read if known)), found
+    )
 
 
-def without_stalls(found: Iterable[Finding]) -> tuple[Finding, ...]:
+def without_stall_findings(found: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
     """Drop the findings that need the whole log: a run's pauses are unknown until it has been read."""
     return tuple(one for one in found if one.kind != FindingKind.STALLED)
 
 
-def with_findings(run: RunSnapshot, found: Iterable[Finding]) -> RunSnapshot:
+def with_findings(run: RunSnapshot, found: Iterable[HealthFinding]) -> RunSnapshot:
     """Return the run with these findings, worst first, and the nodes they name."""
     ordered = tuple(sorted(found, key=_gravity))
     return replace(
@@ -71,15 +73,15 @@ def with_findings(run: RunSnapshot, found: Iterable[Finding]) -> RunSnapshot:
     )
 
 
-def _gravity(found: Finding) -> tuple[int, int]:
+def _gravity(found: HealthFinding) -> tuple[int, int]:
     return SEVERITIES.index(found.severity), _ORDER[found.kind]
 
 
-def nodes_found(findings: Iterable[Finding], kind: FindingKind) -> frozenset[str]:
+def nodes_found(findings: Iterable[HealthFinding], kind: FindingKind) -> frozenset[str]:
     return frozenset(found.node for found in findings if found.kind == kind and found.node is not None)
 
 
-def _of_running(context: Context) -> list[Finding]:
+def _of_running(context: Context) -> list[HealthFinding]:
     found = [*stall(context), *broken_loss(context)]
     kinds = {one.kind for one in found}
     if FindingKind.LOSS_NOT_FINITE not in kinds:
@@ -97,7 +99,7 @@ def _of_running(context: Context) -> list[Finding]:
     return found
 
 
-def _since_earlier(found: Finding, held: Finding | None) -> Finding:
+def _since_earlier(found: HealthFinding, held: HealthFinding | None) -> HealthFinding:
     if held is None or held.since is None or (found.since is not None and found.since <= held.since):
         return found
     return replace(found, since=held.since)

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import Finding, FindingKind, Severity
+from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
 from tui.analysis.series import Series
 
 
-def began(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) -> float | None:
+def start_of_condition(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) -> float | None:
     """Return the start of the newest run of values for which ``holds`` is True, None if there is none.
 
     Gaps do not end it, nor do up to ``forgiven`` other values in a row.
@@ -38,7 +38,7 @@ def began(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) 
     return first
 
 
-def growth_began(series: Series, at: float, rate: float, level: float, window_s: float) -> float:
+def growth_started_at(series: Series, at: float, rate: float, level: float, window_s: float) -> float:
     """Return when growth of ``rate`` per second to ``level`` at ``at`` began, at least a window ago.
 
     The line through the window is extended backward as long as the values are near it (within half of the
@@ -62,7 +62,7 @@ class Context:
 
     run: RunSnapshot
     rules: HealthRules
-    held: Mapping[str, Finding]
+    held: Mapping[str, HealthFinding]
 
     @property
     def now(self) -> datetime:
@@ -80,7 +80,7 @@ class Context:
     @property
     def metrics(self) -> MetricsSnapshot:
         """The samples to check: always the same time range, whatever the charts show."""
-        return self.run.vitals or self.run.metrics or MetricsSnapshot()
+        return self.run.health_metrics or self.run.metrics or MetricsSnapshot()
 
     @property
     def left_s(self) -> float | None:
@@ -89,9 +89,9 @@ class Context:
         return None if told is None else told[1]
 
     def is_held(self, kind: FindingKind, node: str | None = None) -> bool:
-        return Finding(kind, "info", "", node).key in self.held
+        return HealthFinding(kind, "info", "", node).key in self.held
 
-    def eased(self, threshold: float, healthy: float, *, held: bool) -> float:
+    def with_hysteresis(self, threshold: float, healthy: float, *, held: bool) -> float:
         """Return the threshold; for a held finding, it is moved toward the healthy value (hysteresis)."""
         return threshold + (healthy - threshold) * self.rules.release if held else threshold
 
@@ -108,8 +108,8 @@ def finding(
     short: str = "",
     node: str | None = None,
     since_s: float | None = None,
-) -> Finding:
-    return Finding(kind, severity, text, node, None if since_s is None else moment(since_s), short)
+) -> HealthFinding:
+    return HealthFinding(kind, severity, text, node, None if since_s is None else moment(since_s), short)
 
 
 def moment(epoch_s: float) -> datetime:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from api_client.models import JobStatus
 from tui.analysis.health.context import Context, finding
 from tui.analysis.progress.snapshot import NANOSECONDS
-from tui.analysis.run.finding import Finding, FindingKind, Severity
-from tui.text.sanitize import inert
+from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
+from tui.text.sanitize import sanitize
 from tui.text.units import duration
 
 _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
@@ -19,7 +19,7 @@ _MANY_RESTARTS = 5
 _LEVEL = re.compile(r"^(?:\W{0,4}(?:ERROR|CRITICAL|FATAL|Error)\b\W{0,4})+(?=\S)")
 
 
-def repeated_restarts(context: Context) -> Iterator[Finding]:
+def repeated_restarts(context: Context) -> Iterator[HealthFinding]:
     """Report more than one restart, according to the platform, the log, or the step numbers."""
     rules, run = context.rules, context.run
     history = [
@@ -46,7 +46,7 @@ def _counted(fields: dict[str, object]) -> int:
     return max((count for count in known if isinstance(count, int)), default=0)
 
 
-def errors(context: Context) -> Iterator[Finding]:
+def errors(context: Context) -> Iterator[HealthFinding]:
     """Report errors in the log until a while after the newest: their number, and the newest one."""
     tally = context.progress.errors
     if tally.newest is None or tally.first is None:
@@ -59,7 +59,7 @@ def errors(context: Context) -> Iterator[Finding]:
     if not recent:
         return
     first = recent[0]
-    words = inert(first.text)
+    words = sanitize(first.text)
     number = "an error" if len(recent) == 1 else f"{len(recent)} errors"
     ago = duration(max(0.0, context.now_s - first.at_ns / NANOSECONDS))
     which = "" if len(recent) == 1 else "first "

@@ -17,12 +17,12 @@ from tui.analysis.health.context import Context
 from tui.analysis.health.loss import broken_loss, exploding_loss
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import Finding, FindingKind
-from tui.analysis.run.saved import Fault, SavedKey, saved_key, step_of
+from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.saved import CheckpointFault, SavedKey, saved_key, step_of
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 
-MOST_JUDGED = 200
+MAX_CHECKED_CHECKPOINTS = 200
 """Check only the newest checkpoints, because each may take a few milliseconds."""
 SAME_MOMENT_S = 60.0
 """A loss printed this many seconds after its checkpoint was created may belong to its step."""
@@ -30,7 +30,7 @@ SAME_MOMENT_S = 60.0
 
 def checkpoint_faults(
     run: RunSnapshot, rules: HealthRules = DEFAULT_RULES
-) -> Mapping[SavedKey, Fault | None] | None:
+) -> Mapping[SavedKey, CheckpointFault | None] | None:
     """Return the fault of each checkpoint that can be checked, None for those without one.
 
     The result is None until the whole log has been read. Checkpoints without a nearby logged loss are
@@ -41,9 +41,9 @@ def checkpoint_faults(
     told = run.progress or ProgressSnapshot()
     losses = _Losses(run, told, rules)
     newest = sorted(run.checkpoints, key=lambda one: one.created_at.timestamp() if one.created_at else 0.0)
-    found: dict[SavedKey, Fault | None] = {}
+    found: dict[SavedKey, CheckpointFault | None] = {}
     before: float | None = None
-    for checkpoint in newest[-MOST_JUDGED:]:
+    for checkpoint in newest[-MAX_CHECKED_CHECKPOINTS:]:
         at = losses.place_of(checkpoint)
         if at is None:
             continue
@@ -60,7 +60,7 @@ class _Break:
 
     start: float
     end: float
-    fault: Fault
+    fault: CheckpointFault
 
 
 class _Losses:
@@ -73,7 +73,7 @@ class _Losses:
         named = len(by_step) == len(self.times) and len(told.step_series) > 0
         self._steps = [step for step, _ in by_step] if named else None
         self._starts = self._restarts()
-        self._breaks = list(self._lasting_breaks())
+        self._breaks = list(self._persistent_breaks())
 
     def _restarts(self) -> list[int]:
         places = {bisect_right(self.times, time) for time in self._told.restarts}
@@ -82,7 +82,7 @@ class _Losses:
             places |= {place for place, (step, following) in steps if following < step}
         return sorted(place for place in places if 0 < place < len(self.times))
 
-    def _lasting_breaks(self) -> Iterator[_Break]:
+    def _persistent_breaks(self) -> Iterator[_Break]:
         """Yield the problems that had not ended when the run was restarted, or are still going on."""
         for end in (*self._starts, len(self.times)):
             start = max((place for place in self._starts if place < end), default=0)
@@ -113,7 +113,7 @@ class _Losses:
     def _checked(self, place: int) -> int | None:
         return place if place >= 0 else None
 
-    def fault_at(self, place: int) -> Fault | None:
+    def fault_at(self, place: int) -> CheckpointFault | None:
         """Return why a checkpoint written at that loss is faulty; None if it is good."""
         at = self.times[place]
         lasting = next((one for one in self._breaks if one.start <= at < one.end), None)
@@ -127,7 +127,7 @@ class _Losses:
                 found = None
         return _fault(found) if found is not None else None
 
-    def _trouble(self, count: int) -> Finding | None:
+    def _trouble(self, count: int) -> HealthFinding | None:
         told, until = self._told, self.times[count - 1] if count else 0.0
         losses = _first(told.loss_series, count)
         norms = told.grad_norm_series
@@ -151,9 +151,9 @@ def _first(series: Series, count: int) -> Series:
     return Series(series.name, series.times[:count], series.values[:count])
 
 
-def _fault(found: Finding) -> Fault:
+def _fault(found: HealthFinding) -> CheckpointFault:
     what = found.text.replace("explodes", "exploded").replace("diverges", "diverged")
     if found.kind is FindingKind.LOSS_NOT_FINITE:
         subject, _, value = found.text.partition(" is ")
         what = f"{subject} became {'NaN' if value == 'nan' else 'infinite'}"
-    return Fault(found.kind, f"the {what}", found.since)
+    return CheckpointFault(found.kind, f"the {what}", found.since)

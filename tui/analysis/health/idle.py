@@ -5,19 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from tui.analysis.health.context import Context, began, finding
+from tui.analysis.health.context import Context, finding, start_of_condition
 from tui.analysis.node_metrics import NodeSnapshot
-from tui.analysis.progress.phases import LONE_PAUSE_S
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.progress.phases import SINGLE_PAUSE_S
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series, mean_between, value_range
 from tui.text.units import duration, percent
 
 _LATE_SAMPLES_S = 300.0  # If a node has been silent for longer, there is no telling whether it is idle.
 # GPUs that never worked next to others that do may start late: wait this many idle times.
-_LONELY_FACTOR = 2.0
+_SINGLE_NODE_FACTOR = 2.0
 
 
-def idle_gpus(context: Context) -> Iterator[Finding]:
+def idle_gpus(context: Context) -> Iterator[HealthFinding]:
     """Report GPUs that worked and are now idle: a single finding for the job if all are."""
     metrics, rules = context.metrics, context.rules
     at = metrics.at
@@ -74,8 +74,8 @@ def _still_since(utilization: Series, idle_below: float, active_from: float) -> 
 
     A single slightly higher sample does not count as work: it may be a monitoring tool or a heartbeat.
     """
-    blips = began(utilization, lambda value: value < idle_below, forgiven=1)
-    steady = began(utilization, lambda value: value < active_from)
+    blips = start_of_condition(utilization, lambda value: value < idle_below, forgiven=1)
+    steady = start_of_condition(utilization, lambda value: value < active_from)
     return None if blips is None or steady is None else max(blips, steady)
 
 
@@ -99,15 +99,15 @@ def _longest_rest(utilization: Series, until: float, active_from: float) -> floa
             rests.append(time - worked_at)
         worked_at, rested = time, False
     rests.sort()
-    if rests and rests[-1] > LONE_PAUSE_S and (len(rests) < 2 or rests[-2] < rests[-1] / 2):
+    if rests and rests[-1] > SINGLE_PAUSE_S and (len(rests) < 2 or rests[-2] < rests[-1] / 2):
         rests.pop()
     return rests[-1] if rests else 0.0
 
 
-def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[Finding]:
+def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[HealthFinding]:
     """Report idle GPUs next to busy ones of the same node: a dead rank, or GPUs never used."""
     rules = context.rules
-    start = at - _LONELY_FACTOR * rules.idle_after_s
+    start = at - _SINGLE_NODE_FACTOR * rules.idle_after_s
     if len(node.gpus) < 2:
         return
     means: dict[str, float] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tui.analysis.health.context import Context, finding
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series
 from tui.text.units import number
 
@@ -16,12 +16,12 @@ _STAGES = 20  # Parts of the whole curve, to detect a divergence that takes hour
 _FALLEN = 2.5  # A divergence: the loss had fallen to less than its current level divided by this.
 _NAN_NORMS = 3  # A single infinite norm is normal while the loss scale adjusts.
 _DEVIATION = 1.4826  # Converts a median absolute deviation to a standard deviation.
-_LEAST_SPREAD = 0.02  # As a fraction of the level: even a very stable loss may fluctuate this much.
-_LEAST_RISE = 0.1
+_MIN_SPREAD = 0.02  # As a fraction of the level: even a very stable loss may fluctuate this much.
+_MIN_RISE = 0.1
 """Smaller increases are not explosions: the losses of GRPO and PPO start at 0 and grow by design."""
 
 
-def broken_loss(context: Context) -> Iterator[Finding]:
+def broken_loss(context: Context) -> Iterator[HealthFinding]:
     """Report a newest loss that is not finite, or such gradient norms, which some trainers log as loss 0."""
     told = context.progress
     if told.loss is not None and not math.isfinite(told.loss):
@@ -37,7 +37,7 @@ def broken_loss(context: Context) -> Iterator[Finding]:
         yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=since)
 
 
-def exploding_loss(context: Context) -> Iterator[Finding]:
+def exploding_loss(context: Context) -> Iterator[HealthFinding]:
     """Report losses that rose far above their usual level and stay there."""
     rules, told = context.rules, context.progress
     held = context.is_held(FindingKind.LOSS_EXPLODING)
@@ -47,10 +47,10 @@ def exploding_loss(context: Context) -> Iterator[Finding]:
     if usual is not None:
         now = median(losses[-count:])
         level = median(usual)
-        spread = max(_DEVIATION * median(abs(value - level) for value in usual), _LEAST_SPREAD * abs(level))
-        spreads = context.eased(rules.loss_spreads, 0.0, held=held)
-        factor = context.eased(rules.loss_factor, 1.0, held=held)
-        if now > level + max(spreads * spread, (factor - 1) * abs(level), _LEAST_RISE):
+        spread = max(_DEVIATION * median(abs(value - level) for value in usual), _MIN_SPREAD * abs(level))
+        spreads = context.with_hysteresis(rules.loss_spreads, 0.0, held=held)
+        factor = context.with_hysteresis(rules.loss_factor, 1.0, held=held)
+        if now > level + max(spreads * spread, (factor - 1) * abs(level), _MIN_RISE):
             text = f"loss explodes: {number(now)}, was {number(level)}"
             since = _since(told.loss_series, level + spreads * spread)
             yield finding(FindingKind.LOSS_EXPLODING, "critical", text, since_s=since)
@@ -66,7 +66,7 @@ def exploding_loss(context: Context) -> Iterator[Finding]:
     usual = _baseline(norms, count, rules.loss_history)
     if usual is not None:
         now, level = median(norms[-count:]), median(usual)
-        factor = context.eased(rules.grad_norm_factor, 1.0, held=held)
+        factor = context.with_hysteresis(rules.grad_norm_factor, 1.0, held=held)
         if level > 0 and now > factor * level:
             text = f"grad norm explodes: {number(now)}, was {number(level)}"
             since = _since(told.grad_norm_series, factor * level)
@@ -91,7 +91,7 @@ def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | Non
     noisy_up_to = median(
         max(part) for part in stages
     )  # Some trainers' single losses spike throughout the run.
-    if best > 0 and level > max(levels[0], _FALLEN * best, best + _LEAST_RISE, noisy_up_to):
+    if best > 0 and level > max(levels[0], _FALLEN * best, best + _MIN_RISE, noisy_up_to):
         return level, best
     return None
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from api_client.models import JobStatus
-from tui.analysis.health.context import Context, began, finding, growth_began
-from tui.analysis.run.finding import Finding, FindingKind, Severity
+from tui.analysis.health.context import Context, finding, growth_started_at, start_of_condition
+from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series, latest, mean_between
 from tui.text.units import bytes_iec, duration, percent
 
 PARTS = 4
 """Number of parts that a window is split into; steady growth must show in each of them."""
 
-LEAST_PART = 0.4
+MIN_GROWTH_SHARE = 0.4
 """Minimum growth of each part, as a fraction of the average part. A burst grows in one part only."""
 
 
@@ -44,7 +44,7 @@ def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, fl
         return None
     added = [later - earlier for earlier, later in itertools.pairwise(known)]
     average = (known[-1] - known[0]) / len(added)
-    if average <= 0 or min(added) < LEAST_PART * average:
+    if average <= 0 or min(added) < MIN_GROWTH_SHARE * average:
         return None
     return _line(series, at - window_s, at)
 
@@ -78,7 +78,7 @@ NEARLY_FULL = 0.98
 
 
 @dataclass(frozen=True, slots=True)
-class Swing:
+class Sawtooth:
     """The highest level that a series fell back from, the time, and the size of the fall."""
 
     top: float
@@ -86,12 +86,14 @@ class Swing:
     height: float
 
 
-def earlier_swing(series: Series, since: float, until: float, *, least: float, below: float) -> Swing | None:
+def earlier_sawtooth(
+    series: Series, since: float, until: float, *, least: float, below: float
+) -> Sawtooth | None:
     """Return the highest peak between two times (epoch s) from which the series fell by at least ``least``.
 
     Peaks at ``below`` or higher do not count. None if it never fell that far.
     """
-    found: Swing | None = None
+    found: Sawtooth | None = None
     top = at = lowest = math.nan
     for place in range(bisect_left(series.times, since), len(series.times)):
         time, value = series.times[place], series.values[place]
@@ -105,7 +107,7 @@ def earlier_swing(series: Series, since: float, until: float, *, least: float, b
             continue
         lowest = min(lowest, value)
         if top - lowest >= least and top < below and (found is None or top >= found.top):
-            found = Swing(top, at, top - lowest)
+            found = Sawtooth(top, at, top - lowest)
     return found
 
 
@@ -122,7 +124,7 @@ def growth_beyond(
     at, (rate, _) = context.metrics.at or 0.0, grown
     until = at - window_s if held else at
     least = FALLEN_SHARE * rate * window_s
-    swing = earlier_swing(series, _last_start(context), until, least=least, below=NEARLY_FULL * limit)
+    swing = earlier_sawtooth(series, _last_start(context), until, least=least, below=NEARLY_FULL * limit)
     if swing is None:
         return rate
     since = series.values[bisect_right(series.times, swing.at) :]
@@ -146,7 +148,7 @@ _LONG_WINDOWS = 4  # Growth in bursts shows only over a longer time.
 _URGENT_S = 3600.0
 
 
-def storage(context: Context) -> Iterator[Finding]:
+def storage(context: Context) -> Iterator[HealthFinding]:
     metrics = context.metrics
     if metrics.at is None:
         return
@@ -161,7 +163,7 @@ def storage(context: Context) -> Iterator[Finding]:
 
 def _volume(
     context: Context, kind: FindingKind, utilization: Series, name: str, node: str | None
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     rules, at = context.rules, context.metrics.at
     used = latest(utilization)
     if used is None or at is None:
@@ -177,17 +179,17 @@ def _volume(
         if rate is None:
             continue
         full_in_s = max(0.0, 1.0 - max(level, used)) / rate
-        least = context.eased(rules.disk_growth, 0.0, held=held)
+        least = context.with_hysteresis(rules.disk_growth, 0.0, held=held)
         if line_rate * window_s >= least and full_in_s <= horizon and not context.ends_before(full_in_s):
             severity: Severity = "critical" if full_in_s < _URGENT_S else "warning"
             text = f"{name} is {percent(used)} full and will be full in {duration(full_in_s)}"
             short = f"{name} full in {duration(full_in_s)}"
-            since = growth_began(utilization, at, line_rate, level, window_s)
+            since = growth_started_at(utilization, at, line_rate, level, window_s)
             yield finding(kind, severity, text, short=short, node=node, since_s=since)
             return
-    limit = context.eased(rules.disk_share, rules.disk_share - 0.1, held=held)
+    limit = context.with_hysteresis(rules.disk_share, rules.disk_share - 0.1, held=held)
     if used >= limit:
-        full_since = began(utilization, lambda value: value >= limit)
+        full_since = start_of_condition(utilization, lambda value: value >= limit)
         yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node, since_s=full_since)
 
 
@@ -203,7 +205,7 @@ class _Leak:
     since: float
 
 
-def gpu_memory(context: Context) -> Iterator[Finding]:
+def gpu_memory(context: Context) -> Iterator[HealthFinding]:
     """Report GPUs whose memory has been near its limit for a while, in a single finding."""
     metrics, rules = context.metrics, context.rules
     limit = (context.run.job.instance_type.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
@@ -212,7 +214,7 @@ def gpu_memory(context: Context) -> Iterator[Finding]:
         return
     held = any(found.kind == FindingKind.GPU_MEMORY for found in context.held.values())
     # Healthy is a tenth below the limit, the room that PyTorch's caching allocator leaves.
-    threshold = limit * context.eased(rules.gpu_memory_share, 0.9, held=held)
+    threshold = limit * context.with_hysteresis(rules.gpu_memory_share, 0.9, held=held)
     start = at - rules.gpu_memory_after_s
     near: list[tuple[float, str, str]] = []
     since = start
@@ -221,7 +223,7 @@ def gpu_memory(context: Context) -> Iterator[Finding]:
             lowest = _lowest_since(series, start)
             if lowest is not None and lowest >= threshold:
                 near.append((lowest / limit, node.name, gpu))
-                since = min(since, began(series, lambda value: value >= threshold) or since)
+                since = min(since, start_of_condition(series, lambda value: value >= threshold) or since)
     if not near:
         return
     share, name, gpu = max(near)
@@ -237,7 +239,7 @@ def gpu_memory(context: Context) -> Iterator[Finding]:
     )
 
 
-def leaks(context: Context) -> Iterator[Finding]:
+def leaks(context: Context) -> Iterator[HealthFinding]:
     """Report memory of a GPU or node that grows steadily and will be full before the run ends."""
     machine, at = context.run.job.instance_type, context.metrics.at
     if at is None:
@@ -277,14 +279,14 @@ def _leak(
     if rate is None:
         return
     full_in_s = max(0.0, limit - level) / rate
-    least = context.eased(rules.leak_share, 0.0, held=held)
+    least = context.with_hysteresis(rules.leak_share, 0.0, held=held)
     horizon = rules.leak_full_within_s * (1 + rules.release if held else 1)
     if (
         line_rate * rules.leak_window_s >= least * limit
         and full_in_s <= horizon
         and not context.ends_before(full_in_s)
     ):
-        since = growth_began(series, at, line_rate, level, rules.leak_window_s)
+        since = growth_started_at(series, at, line_rate, level, rules.leak_window_s)
         yield _Leak(node, place, rate, full_in_s, since)
 
 

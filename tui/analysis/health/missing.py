@@ -11,18 +11,18 @@ from typing import Literal
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import LEADER, NodeSnapshot
 from tui.analysis.progress.snapshot import NANOSECONDS, ReplicaLog
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration
 
 _STEPS = 4  # Samples or log lines that may be missed before a node counts as silent.
 # If metrics were last read earlier than this, they are old only because nothing polls them.
 _ANSWERED_S = 90.0
 
-Voice = Literal["logging", "silent", "unknown"]
+LogState = Literal["logging", "silent", "unknown"]
 """A node's state by its log; ``unknown`` if its silence proves nothing."""
 
 
-def missing_nodes(context: Context) -> Iterator[Finding]:
+def missing_nodes(context: Context) -> Iterator[HealthFinding]:
     """Report nodes without samples while others have some, and metrics that stopped for the whole job.
 
     If only one of several nodes was ever seen, the server reports just the leader, with or without its
@@ -48,7 +48,7 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
             silent.append((node, silent_s, span[1]))
     if wanted and len(metrics.nodes) - len(silent) >= wanted:
         return  # The expected number of nodes is active: the silent ones were replaced.
-    log = _Log(context, at)
+    log = _NodeActivity(context, at)
     for node, silent_s, last_at in silent:
         yield _without_metrics(context, log, node.name, silent_s, last_at)
     absent = wanted - len(metrics.nodes)
@@ -56,17 +56,19 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
         yield from _never_measured(log, absent, wanted, first_at)
 
 
-def _without_metrics(context: Context, log: _Log, name: str, silent_s: float, last_at: float) -> Finding:
+def _without_metrics(
+    context: Context, log: _NodeActivity, name: str, silent_s: float, last_at: float
+) -> HealthFinding:
     no_metrics = f"{name}: no metrics for {duration(silent_s)}"
-    voice = log.voice(name)
-    if voice == "silent":
+    log_state = log.log_state(name)
+    if log_state == "silent":
         quiet_s = log.at - log.replicas[name].last_at_ns / NANOSECONDS
         text = f"{name} is missing: no metrics for {duration(silent_s)}, no log line for {duration(quiet_s)}"
-    elif voice == "unknown" and not _makes_steps(context, last_at):
+    elif log_state == "unknown" and not _makes_steps(context, last_at):
         text = f"{name} has sent no metrics for {duration(silent_s)}, the others have"
     else:
         evidence = "; the run still makes steps"
-        if voice == "logging":
+        if log_state == "logging":
             evidence = ", still logging" if log.names_nodes else f"; all {log.nodes} nodes are logging"
         return finding(
             FindingKind.METRICS_MISSING, "warning", no_metrics + evidence, node=name, since_s=last_at
@@ -75,9 +77,9 @@ def _without_metrics(context: Context, log: _Log, name: str, silent_s: float, la
     return finding(FindingKind.NODE_MISSING, "critical", text, short=short, node=name, since_s=last_at)
 
 
-def _never_measured(log: _Log, absent: int, wanted: int, first_at: float) -> Iterator[Finding]:
+def _never_measured(log: _NodeActivity, absent: int, wanted: int, first_at: float) -> Iterator[HealthFinding]:
     """Report expected nodes that never sent metrics; those that log are running."""
-    logging = log.beside_metrics()[:absent]
+    logging = log.nodes_without_metrics()[:absent]
     for name in logging:
         text = f"{name}: no metrics since it started, still logging"
         yield finding(FindingKind.METRICS_MISSING, "warning", text, node=name, since_s=first_at)
@@ -95,10 +97,10 @@ def _never_measured(log: _Log, absent: int, wanted: int, first_at: float) -> Ite
     yield finding(FindingKind.NODE_MISSING, "warning", text, short=short, since_s=first_at)
 
 
-def _stopped(context: Context, at: float) -> Iterator[Finding]:
+def _stopped(context: Context, at: float) -> Iterator[HealthFinding]:
     """Report metrics that ended for the whole job although the server was polled just now."""
     run = context.run
-    asked_at = run.vitals_at if run.vitals is not None else run.metrics_at
+    asked_at = run.health_metrics_at if run.health_metrics is not None else run.metrics_at
     if asked_at is None or (run.at - asked_at).total_seconds() > _ANSWERED_S:
         return
     silent_s = context.now_s - at
@@ -116,7 +118,7 @@ def _makes_steps(context: Context, since_s: float) -> bool:
     return step_ns is not None and step_ns / NANOSECONDS > since_s + context.rules.missing_after_s
 
 
-class _Log:
+class _NodeActivity:
     """Log activity per node, as of the newest data read: no node falls silent while nothing is read."""
 
     def __init__(self, context: Context, metrics_at: float) -> None:
@@ -132,7 +134,7 @@ class _Log:
         """True if log lines name nodes as the metrics do; replicas may have other names."""
         return not self._measured.isdisjoint(self.replicas)
 
-    def voice(self, name: str) -> Voice:
+    def log_state(self, name: str) -> LogState:
         if not self.names_nodes:
             return "logging" if self.count_logging() >= self.nodes else "unknown"
         replica = self.replicas.get(name)
@@ -143,7 +145,7 @@ class _Log:
     def count_logging(self) -> int:
         return sum(map(self._is_logging, self.replicas.values()))
 
-    def beside_metrics(self) -> list[str]:
+    def nodes_without_metrics(self) -> list[str]:
         if not self.names_nodes:
             return []
         return [

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from api_client.models import QueueContext
 from tui.analysis.health.context import Context
-from tui.analysis.run.finding import Finding, FindingKind
-from tui.text.sanitize import inert
+from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.text.sanitize import sanitize
 from tui.text.units import duration
 
 _NAMED = 2  # Maximum number of jobs ahead, or holding the GPUs, to list by name.
 _SAME_MOMENT_S = 60.0
 
 
-def waiting(context: Context) -> Iterator[Finding]:
+def waiting(context: Context) -> Iterator[HealthFinding]:
     """Report the wait time, and the queue as it was at submission, which is all that the API provides.
 
     The queue is described in the past tense, with its time, because it has moved since.
@@ -25,11 +25,11 @@ def waiting(context: Context) -> Iterator[Finding]:
     if waited_s < context.rules.queued_after_s:
         return
     gpus = (job.instance_type.gpu_count or 0) * context.run.node_count
-    what = f" for {gpus} {inert(job.instance_type.gpu_type or 'GPUs')}" if gpus else ""
+    what = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else ""
     short = f"waiting {duration(waited_s)}{what}"
     then = _at_submission(context.run.queue) if context.run.queue is not None else ""
     text = f"{short}; at submission{_ago(context, waited_s)} {then}" if then else short
-    yield Finding(FindingKind.QUEUED, "info", text, None, since, short)
+    yield HealthFinding(FindingKind.QUEUED, "info", text, None, since, short)
 
 
 def _ago(context: Context, waited_s: float) -> str:
@@ -58,6 +58,6 @@ def _at_submission(queue: QueueContext) -> str:
 
 
 def _names(names: list[str]) -> str:
-    told = ", ".join(inert(name) for name in names[:_NAMED])
+    told = ", ".join(sanitize(name) for name in names[:_NAMED])
     more = len(names) - _NAMED
     return f"{told} and {more} more" if more > 0 else told

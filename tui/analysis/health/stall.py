@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.progress.snapshot import NANOSECONDS
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration, percent
 
 _JUST_BEFORE_S = 60.0  # The timestamp of a listed checkpoint may precede its step's log line by this much.
 
 
-def stall(context: Context) -> Iterator[Finding]:
+def stall(context: Context) -> Iterator[HealthFinding]:
     """Report a run with no step or line for far longer than usual, or with lines but no step.
 
     A run's pauses (evaluations, checkpoints) are learned: a pause may be a little longer than the longest
@@ -28,7 +28,7 @@ def stall(context: Context) -> Iterator[Finding]:
         yield from _unread(context, line_s, silent_s)
         return
     if told.total_steps is not None and told.step is not None and told.step >= told.total_steps:
-        yield from _after_the_last_step(context, line_s, silent_s)
+        yield from _after_last_step(context, line_s, silent_s)
         return
     step_s = told.last_step_at_ns / NANOSECONDS
     usual_s = told.step_interval_s or 0.0
@@ -40,7 +40,7 @@ def stall(context: Context) -> Iterator[Finding]:
         # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
         rules.stall_unread_s if told.step is not None and not usual_s else 0.0,
         # The first evaluation or save has no earlier one to compare with.
-        rules.stall_aside_s if _first_aside(context, step_s) else 0.0,
+        rules.stall_aside_s if _first_phase(context, step_s) else 0.0,
     )
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
     if context.now_s - sign_s > allowed_s:
@@ -54,7 +54,7 @@ def stall(context: Context) -> Iterator[Finding]:
         2 * rules.stall_pause_factor * (told.step_pause_s or 0.0),
     )
     # As long as the log shows progress of an evaluation, the run is busy with that.
-    busy_s = step_s if told.aside is None else max(step_s, told.aside.newest)
+    busy_s = step_s if told.run_phase is None else max(step_s, told.run_phase.newest)
     if usual_s and context.now_s - busy_s > talking_s:
         text = (
             f"no step for {duration(context.now_s - step_s)}{usually}, though it still logs{_busy(context)}"
@@ -63,16 +63,18 @@ def stall(context: Context) -> Iterator[Finding]:
         yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=step_s)
 
 
-def _first_aside(context: Context, step_s: float) -> bool:
+def _first_phase(context: Context, step_s: float) -> bool:
     """Return True if the log announced a first evaluation or save, or a first checkpoint is listed."""
-    aside = context.progress.aside
+    run_phase = context.progress.run_phase
     saved = [
         one.created_at.timestamp() for one in context.run.checkpoints or () if one.created_at is not None
     ]
-    return (aside is not None and aside.first) or (bool(saved) and min(saved) >= step_s - _JUST_BEFORE_S)
+    return (run_phase is not None and run_phase.first) or (
+        bool(saved) and min(saved) >= step_s - _JUST_BEFORE_S
+    )
 
 
-def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
+def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
     """Report silence of a run that logs no steps and logged regularly before."""
     told, rules = context.progress, context.rules
     if told.first_line_at_ns is None or told.line_pause_s is None:
@@ -84,7 +86,7 @@ def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Findin
         yield finding(FindingKind.STALLED, "warning", short + _busy(context), short=short, since_s=line_s)
 
 
-def _after_the_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
+def _after_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
     """Report a job that does not end after its last step while its GPUs are busy: ranks stuck in shutdown."""
     use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
     idle = use is not None and use < context.rules.idle_below  # Idle GPUs have their own finding.

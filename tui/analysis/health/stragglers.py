@@ -15,7 +15,7 @@ from statistics import median
 
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series, mean_between, value_range
 from tui.text.units import duration, percent
 
@@ -37,7 +37,7 @@ OTHER_MEMORY = 0.75
 ALIKE_SPREAD = 0.15
 """Nodes within this range of each other all do the same work, so the details need no check."""
 
-_LEAST_GROUP = 2
+_MIN_GROUP_SIZE = 2
 
 Bins = dict[int, float]
 """Means by bin number."""
@@ -59,13 +59,13 @@ def same_work(
     slow before, also belong to the others: their normal state may be older than the samples.
     """
     at = snapshot.at
-    if at is None or len(snapshot.nodes) < _LEAST_GROUP or _all_alike(snapshot.nodes, at - window_s, at):
+    if at is None or len(snapshot.nodes) < _MIN_GROUP_SIZE or _all_alike(snapshot.nodes, at - window_s, at):
         return (snapshot,)
     bins = {node.name: _bins(node.mean_utilization) for node in snapshot.nodes}
     groups: list[list[NodeSnapshot]] = []
     for node in snapshot.nodes:
         for group in groups:
-            if _do_the_same(bins[group[0].name], bins[node.name], share, busy):
+            if _share_workload(bins[group[0].name], bins[node.name], share, busy):
                 group.append(node)
                 break
         else:
@@ -74,11 +74,11 @@ def same_work(
     def differ(group: Sequence[NodeSnapshot], others: Sequence[NodeSnapshot]) -> bool:
         if all(node.name in held for node in group):
             return False
-        if len(group) >= _LEAST_GROUP:
+        if len(group) >= _MIN_GROUP_SIZE:
             return True
         one = group[0]
-        turns = _take_turns(_both(bins[one.name], bins[others[0].name], busy), share)
-        leads = one is snapshot.nodes[0] and len(others) >= _LEAST_GROUP
+        turns = _work_alternately(_both(bins[one.name], bins[others[0].name], busy), share)
+        leads = one is snapshot.nodes[0] and len(others) >= _MIN_GROUP_SIZE
         return turns or leads or _holds_something_else(one, others)
 
     groups = _joined(groups, differ)
@@ -100,13 +100,13 @@ def _bins(series: Series) -> Bins:
     return {number: total / count for number, (total, count) in sums.items()}
 
 
-def _do_the_same(one: Bins, other: Bins, share: float, busy: float) -> bool:
+def _share_workload(one: Bins, other: Bins, share: float, busy: float) -> bool:
     """Return True if two nodes started alike and never took turns, or too little is known."""
     worked = _both(one, other, busy)
     began = [min(pair) >= share * max(pair) for pair in worked[:FIRST_BINS]]
-    if len(began) >= _LEAST_GROUP and sum(began) <= ALIKE_BINS * len(began):
+    if len(began) >= _MIN_GROUP_SIZE and sum(began) <= ALIKE_BINS * len(began):
         return False
-    return not _take_turns(worked, share)
+    return not _work_alternately(worked, share)
 
 
 def _both(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:
@@ -115,7 +115,7 @@ def _both(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:
     return [(one[at], other[at]) for at in common if max(one[at], other[at]) >= busy]
 
 
-def _take_turns(worked: Sequence[tuple[float, float]], share: float) -> bool:
+def _work_alternately(worked: Sequence[tuple[float, float]], share: float) -> bool:
     less = sum(a < share * b for a, b in worked)
     more = sum(b < share * a for a, b in worked)
     return min(less, more) >= TURNS
@@ -169,7 +169,7 @@ ALIKE = 0.15
 """The idle others must be within this range of each other, and at least three (two prove nothing)."""
 
 _PARTS = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
-_LEAST_WAITING = 3
+_MIN_WAITING_NODES = 3
 _OTHERWISE = 3  # More samples than this in a row without a lag mean that it had not begun.
 _ALIGNED_S = 30.0
 
@@ -229,7 +229,7 @@ def lagging_nodes(
     return lagging or {}
 
 
-def lag_began(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: float, busy: float) -> float:
+def lag_started_at(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: float, busy: float) -> float:
     """Return when a slow node began to lag (epoch seconds), following the available samples back.
 
     Samples in which no node lags because all of them wait (an evaluation, a checkpoint) do not end the
@@ -273,21 +273,21 @@ def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | N
     if usual >= busy and own < share * usual:
         return Lag(own, usual)
     alike = others[-1] - others[0] <= ALIKE
-    if len(others) >= _LEAST_WAITING and alike and own >= WAITED_FOR and usual < share * own:
+    if len(others) >= _MIN_WAITING_NODES and alike and own >= WAITED_FOR and usual < share * own:
         return Lag(own, usual, busier=True)
     return None
 
 
-_LEAST_RANKS = 3  # With fewer step times, none is the usual one.
+_MIN_RANKS = 3  # With fewer step times, none is the usual one.
 
 
-def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
+def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFinding]:
     """Report nodes that are persistently slower, by their GPUs or by the step times their ranks print.
 
     ``excused`` are nodes that already have a more serious finding.
     """
     metrics, rules = context.metrics, context.rules
-    share_held = context.eased(rules.straggler_share, 1.0, held=True)
+    share_held = context.with_hysteresis(rules.straggler_share, 1.0, held=True)
     held = frozenset(
         found.node
         for found in context.held.values()
@@ -316,29 +316,31 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
     yield from _by_step_time(context, frozenset(named))
 
 
-def _by_its_gpus(context: Context, group: MetricsSnapshot, name: str, lag: Lag, share: float) -> Finding:
+def _by_its_gpus(
+    context: Context, group: MetricsSnapshot, name: str, lag: Lag, share: float
+) -> HealthFinding:
     rules = context.rules
     uses = f"GPUs at {percent(lag.own)}, theirs at {percent(lag.others)}"
     how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
     since = (group.at or 0.0) - rules.straggler_window_s
-    since = min(since, lag_began(group, name, lag, share=share, busy=rules.straggler_busy))
+    since = min(since, lag_started_at(group, name, lag, share=share, busy=rules.straggler_busy))
     short = f"{name} is slow: {percent(lag.own)}, others {percent(lag.others)}"
     return finding(
         FindingKind.STRAGGLER, "warning", f"{name} {how}: {uses}", short=short, node=name, since_s=since
     )
 
 
-def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[Finding]:
+def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[HealthFinding]:
     own = {
         view.replica: view.step_time_s
         for view in context.progress.streams
         if view.replica is not None and view.step_time_s
     }
-    if len(own) < _LEAST_RANKS:
+    if len(own) < _MIN_RANKS:
         return
     for replica, step_s in own.items():
         usual = median(other for name, other in own.items() if name != replica)
-        limit = context.eased(
+        limit = context.with_hysteresis(
             context.rules.straggler_step_time, 1.0, held=context.is_held(FindingKind.STRAGGLER, replica)
         )
         if replica not in named and step_s > limit * usual:

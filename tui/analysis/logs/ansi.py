@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 Colour = int | tuple[int, int, int]
 """An index into the 256 terminal colors, or red, green, blue of 0 … 255."""
 
 _SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]{0,64}+)m")
 _INTRODUCERS = ("\x1b", "\x9b")
-_MOST_RUNS = 512
+_MAX_STYLED_RUNS = 512
 """Maximum number of style changes to parse in a line, since a malicious line could have one per character."""
 _INDEXED, _DIRECT = 5, 2
 _BRIGHT = 8
@@ -50,29 +50,29 @@ Run = tuple[int, int, AnsiStyle]
 def styled_runs(text: str) -> tuple[str, list[Run]]:
     """Return a line of text sanitized, with its styled runs in order and without overlaps.
 
-    The text is the result of ``inert``. Text that its style would hide (concealed, or in its background's
+    The text is the result of ``sanitize``. Text that its style would hide (concealed, or in its background's
     color) stays visible.
     """
     if not any(introducer in text for introducer in _INTRODUCERS):
-        return inert(text), []
+        return sanitize(text), []
     pieces: list[str] = []
     runs: list[Run] = []
     style, length, done = PLAIN, 0, 0
     for count, found in enumerate(_SGR.finditer(text)):
-        if count >= _MOST_RUNS:
+        if count >= _MAX_STYLED_RUNS:
             break
         length = _add(pieces, runs, text[done : found.start()], length, style)
         style = _after(style, found[1])
         done = found.end()
     _add(pieces, runs, text[done:], length, style)
     plain = "".join(pieces)
-    whole = inert(text)
+    whole = sanitize(text)
     # If the pieces differ from the whole (tabs, combining marks across a border), safety comes first.
     return (plain, runs) if plain == whole else (whole, [])
 
 
 def _add(pieces: list[str], runs: list[Run], raw: str, length: int, style: AnsiStyle) -> int:
-    piece = inert(raw) if raw else ""
+    piece = sanitize(raw) if raw else ""
     if not piece:
         return length
     end = length + len(piece)

@@ -113,7 +113,7 @@ class ErrorLines:
 
 _LONGEST = 400
 """Maximum number of characters of a line to check."""
-_FOREIGN_LINES = 60
+_MAX_INTERLEAVED_LINES = 60
 """Maximum number of unrelated lines between those of a traceback."""
 
 _LANE = re.compile(r"(\[[A-Za-z]{1,20}\d{1,5}\]:|\([A-Za-z_]{0,40}\s?pid=\d+[^)]{0,40}\)) ?")
@@ -244,7 +244,7 @@ class TracebackReader:
         known.foreign += 1
         # A traceback past its end, or a stack whose next line is not a frame, is over; other processes may
         # only interrupt a traceback in the middle.
-        if known.kind is not _Kind.PYTHON or known.foreign > _FOREIGN_LINES:
+        if known.kind is not _Kind.PYTHON or known.foreign > _MAX_INTERLEAVED_LINES:
             del self._open[lane]
         return None
 

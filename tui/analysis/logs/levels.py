@@ -114,7 +114,7 @@ SIGNS = (
 """A line with a level contains one of these, or begins with a bracket or a date in glog's format."""
 
 
-def rank_of(message: str, server_level: str | None = None) -> int:
+def level_rank(message: str, server_level: str | None = None) -> int:
     return RANKS[level_of(message, server_level)]
 
 

@@ -114,7 +114,7 @@ def _number(text: str) -> float:
         return 0.0
 
 
-_FEWEST_CHARACTERS = 8
+_MIN_BANNER_CHARACTERS = 8
 """Shorter lines (blank ones, short rulers) contain too little to be worth folding."""
 _LONGEST = 512
 _LONGEST_AS_IT_IS = 2048
@@ -156,9 +156,9 @@ def banner_keys(texts: Sequence[str]) -> list[str]:
     joined = _LINE_END.join(bodies)
     if joined.count(_LINE_END) >= len(bodies):
         joined = _LINE_END.join([body.replace(_LINE_END, _FOR_A_LINE_END) for body in bodies])
-    keys = [key.rstrip() for key in _without_speakers(joined).split(_LINE_END)]
+    keys = [key.rstrip() for key in _without_node_names(joined).split(_LINE_END)]
     return [
-        (key if len(key) >= _FEWEST_CHARACTERS else "") if len(text) <= _LONGEST else _as_it_is(text)
+        (key if len(key) >= _MIN_BANNER_CHARACTERS else "") if len(text) <= _LONGEST else _as_it_is(text)
         for key, text in zip(keys, texts, strict=False)
     ]
 
@@ -176,7 +176,7 @@ def _without_time(text: str) -> str:
     return _BRACKETED_RANK.sub(r"[\1#]", text, count=1) if text[:1] == "[" else text
 
 
-def _without_speakers(text: str) -> str:
+def _without_node_names(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     done = 0
@@ -203,7 +203,7 @@ _LEVEL_BEGINNING = r"\n(?:\[|.\d{4}|..\d{4})"
 _TIME_BEGINNING = r"\n[\d\[]"
 
 
-class LinesAsOne:
+class BatchPrefilter:
     """Finds the lines of a batch that need a closer check; it may report too many, but misses none."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -212,29 +212,29 @@ class LinesAsOne:
         text = "\n".join(("", *lines))
         if len(text) > LARGEST:
             self._text: bytes | None = None
-            self._is_ordinary = False
+            self._is_plain_ascii = False
         else:
             self._text = _encoded(text)
-            self._is_ordinary = _anything().search(self._text) is None
+            self._is_plain_ascii = _anything().search(self._text) is None
 
     @property
-    def may_name_speakers(self) -> bool:
+    def may_contain_node_names(self) -> bool:
         """True if some line may begin with a time or name a rank, so that it is not its own banner key."""
-        if self._is_ordinary:
+        if self._is_plain_ascii:
             return False
         return self._text is None or _speaker_signs().search(self._text) is not None
 
-    def that_may_tell_levels(self) -> Collection[int]:
+    def level_candidates(self) -> Collection[int]:
         return self._places(_levels)
 
-    def that_may_begin_tracebacks(self) -> Collection[int]:
+    def traceback_candidates(self) -> Collection[int]:
         return self._places(_tracebacks)
 
-    def that_may_be_bars(self) -> Collection[int]:
+    def progress_bar_candidates(self) -> Collection[int]:
         return self._places(_bars)
 
     def _places(self, signs: Any) -> Collection[int]:
-        if self._is_ordinary:
+        if self._is_plain_ascii:
             return ()
         if self._text is None:
             return range(len(self._lines))

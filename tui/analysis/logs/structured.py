@@ -6,13 +6,13 @@ import ast
 import json
 import re
 
-from tui.text.sanitize import inert, strip_ansi
+from tui.text.sanitize import sanitize, strip_ansi
 
 LONGEST_JSON = 262_144
 """Maximum number of characters of JSON to pretty-print."""
 LONGEST_PYTHON = 16_384
 """The same limit for a printed Python dict, which takes longer to parse."""
-MOST_ROWS = 2_000
+MAX_PRETTY_ROWS = 2_000
 _DEEPEST = 40
 _NO_NUMBER = re.compile(r"(?<=[\s:,\[(])(-?(?:nan|inf))(?=[,\s\])}])")
 """``nan`` and ``inf`` are not Python literals, so they are shown as strings."""
@@ -37,11 +37,11 @@ def pretty_rows(text: str) -> list[str] | None:
         body = json.dumps(decoded, indent=2, ensure_ascii=False, default=repr)
     except (ValueError, RecursionError, TypeError):
         return None
-    rows = [inert(row) for row in body.split("\n")]
-    if len(rows) > MOST_ROWS:
-        rows = [*rows[:MOST_ROWS], _CUT.format(f"{len(rows) - MOST_ROWS:,}")]
+    rows = [sanitize(row) for row in body.split("\n")]
+    if len(rows) > MAX_PRETTY_ROWS:
+        rows = [*rows[:MAX_PRETTY_ROWS], _CUT.format(f"{len(rows) - MAX_PRETTY_ROWS:,}")]
     before = text[:begin].rstrip()
-    return [inert(before), *rows] if before else rows
+    return [sanitize(before), *rows] if before else rows
 
 
 def _begin(text: str) -> int:

@@ -14,8 +14,8 @@ from api_client.models.logs import LogLine
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.patterns.custom import ProgressPattern
 from tui.analysis.progress.patterns.parse import parse
-from tui.analysis.progress.patterns.reading import Reading
-from tui.analysis.progress.phases import Aside, Asides, Pauses, announces_aside
+from tui.analysis.progress.patterns.reading import ParsedMetrics
+from tui.analysis.progress.phases import Pauses, RunPhase, RunPhases, announces_phase
 from tui.analysis.progress.snapshot import (
     NANOSECONDS,
     ProgressSnapshot,
@@ -26,7 +26,7 @@ from tui.analysis.progress.snapshot import (
     loss_trend,
     over_steps,
 )
-from tui.analysis.progress.stream import Pace, StreamProgress
+from tui.analysis.progress.stream import StepRate, StreamProgress
 from tui.text.names import natural_key
 
 _HINTS = ("estart", "RETRY_COUNT", "etrying", "ttempt")
@@ -62,7 +62,7 @@ _NEIGHBOURS = 8
 _NAMELESS = "checkpoint"
 
 
-class ToldSaves:
+class LoggedCheckpoints:
     """Saves in time order, from lines in any order."""
 
     __slots__ = ("_saves",)
@@ -100,7 +100,7 @@ class ToldSaves:
 _BLOCKS = 8
 """Parts in which recent speed is measured; their differences give the uncertainty of the estimate."""
 
-_LEAST_SHARE = 0.02
+_MIN_RELATIVE_ERROR = 0.02
 """Minimum relative uncertainty of any estimate."""
 
 _SPREAD = 2.0
@@ -119,7 +119,7 @@ def eta_range_s(
     known = [rate for rate in rates if rate is not None and rate > 0 and math.isfinite(rate)]
     if not known:
         return None
-    share = max(_LEAST_SHARE, _SPREAD * _relative_error(times, steps))
+    share = max(_MIN_RELATIVE_ERROR, _SPREAD * _relative_error(times, steps))
     fastest, slowest = max(known) * (1 + share), min(known) / (1 + share)
     return left_steps / fastest, left_steps / slowest
 
@@ -146,7 +146,7 @@ def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
 
 _TREND_SHARE = 4  # Compare the newest quarter of the losses with the quarter before.
 _TREND_READINGS = 200  # Maximum number of losses on either side.
-_LEAST_READINGS = 3  # Minimum number of losses on either side.
+_MIN_READINGS = 3  # Minimum number of losses on either side.
 
 
 def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
@@ -156,7 +156,7 @@ def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None,
     since a spread around the mean would count a steep trend as noise.
     """
     size = min(_TREND_READINGS, len(values) // _TREND_SHARE)
-    finite = [value for value in values[-2 * max(_LEAST_READINGS, size) :] if math.isfinite(value)]
+    finite = [value for value in values[-2 * max(_MIN_READINGS, size) :] if math.isfinite(value)]
     half = len(finite) // 2
     if half < 2:
         return (finite[-1] if finite else None), None, None
@@ -170,10 +170,10 @@ def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None,
 
 __all__ = [
     "NANOSECONDS",
+    "ParsedMetrics",
     "ProgressFold",
     "ProgressPattern",
     "ProgressSnapshot",
-    "Reading",
     "StreamView",
     "Trend",
     "loss_trend",
@@ -187,7 +187,7 @@ MAX_POINTS = 20_000
 MAX_RESTARTS = 200
 """Number of newest announced restarts to keep."""
 
-RESTARTS_APART_S = 600.0
+MIN_RESTART_GAP_S = 600.0
 """An announced restart and a step that goes back within this time after it are the same restart."""
 
 _SECONDARY_SHARE = 16  # Other streams keep a sixteenth: they matter only if they become the displayed one.
@@ -213,8 +213,8 @@ class ProgressFold:
         self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
-        self._saves = ToldSaves()
-        self._asides = Asides()
+        self._saves = LoggedCheckpoints()
+        self._run_phases = RunPhases()
         self._announced_restarts: list[float] = []
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
@@ -228,7 +228,7 @@ class ProgressFold:
                 self._snapshot = None
             if self._first_line_at_ns is None or stamp < self._first_line_at_ns:
                 self._first_line_at_ns = stamp
-            if line.replica and self._heard(line.replica, stamp):
+            if line.replica and self._record_replica_line(line.replica, stamp):
                 self._snapshot = None
             if self._pauses.add(stamp / NANOSECONDS):
                 self._snapshot = None
@@ -240,13 +240,13 @@ class ProgressFold:
                     insort(self._announced_restarts, stamp / NANOSECONDS)
                     del self._announced_restarts[:-MAX_RESTARTS]
                     told = True
-                elif (aside := announces_aside(line.message)) is not None:
-                    told |= self._asides.keep(aside, stamp / NANOSECONDS)
+                elif (run_phase := announces_phase(line.message)) is not None:
+                    told |= self._run_phases.keep(run_phase, stamp / NANOSECONDS)
                 continue
             told = True
             if reading.checkpoint is not None:
                 self._saves.keep(reading.checkpoint, stamp)
-                self._asides.keep("checkpoint", stamp / NANOSECONDS)
+                self._run_phases.keep("checkpoint", stamp / NANOSECONDS)
             else:
                 self._stream(line.replica or "", reading.rank).add(stamp / NANOSECONDS, reading)
         if told:
@@ -266,7 +266,7 @@ class ProgressFold:
             self._snapshot = self._build()
         return self._snapshot
 
-    def _heard(self, replica: str, stamp_ns: int) -> bool:
+    def _record_replica_line(self, replica: str, stamp_ns: int) -> bool:
         known = self._replicas.get(replica)
         if known is None:
             if len(self._replicas) >= _MAX_REPLICAS:
@@ -323,15 +323,15 @@ class ProgressFold:
                 last_line_at_ns=self._last_line_at_ns,
                 saves=self._saves.named(),
                 errors=self._errors.tally(),
-                restarts=_apart(self._announced_restarts),
+                restarts=_drop_close_times(self._announced_restarts),
                 line_pause_s=self._pauses.longest(-math.inf),
                 replicas=self._replica_logs(),
             )
         key, stream = shown
-        steps_told_by = self._telling_steps(stream)
-        pace = steps_told_by.pace()
+        step_source = self._step_source(stream)
+        pace = step_source.pace()
         recent, before, error = compare_recent(stream.losses.values)
-        started = steps_told_by.first_step_at() or -math.inf
+        started = step_source.first_step_at() or -math.inf
         low, high = _eta_range(pace) or (None, None)
         return ProgressSnapshot(
             step=pace.step if pace else None,
@@ -353,10 +353,10 @@ class ProgressFold:
             eta_low_s=low,
             eta_high_s=high,
             step_interval_s=pace.interval_s if pace else None,
-            step_pause_s=steps_told_by.pauses.longest(started),
+            step_pause_s=step_source.pauses.longest(started),
             line_pause_s=self._pauses.longest(started),
             last_step_at_ns=self._last_step_at_ns(pace, stream),
-            aside=self._aside(pace, steps_told_by),
+            run_phase=self._current_phase(pace, step_source),
             last_checkpoint=self._saves.last(pace.step if pace else None),
             first_line_at_ns=self._first_line_at_ns,
             last_line_at_ns=self._last_line_at_ns,
@@ -367,9 +367,9 @@ class ProgressFold:
             grad_norm_series=self._points("grad_norms", stream).series(),
             tokens_per_s_series=self._points("tokens_per_s", stream).series(),
             samples_per_s_series=self._points("samples_per_s", stream).series(),
-            rate_series=steps_told_by.rate_series(),
-            step_series=steps_told_by.step_series(),
-            restarts=_apart([*self._announced_restarts, *steps_told_by.restarts()]),
+            rate_series=step_source.rate_series(),
+            step_series=step_source.step_series(),
+            restarts=_drop_close_times([*self._announced_restarts, *step_source.restarts()]),
             saves=self._saves.named(),
             errors=self._errors.tally(),
             replicas=self._replica_logs(),
@@ -396,13 +396,15 @@ class ProgressFold:
         ]
         return tuple(sorted(views, key=lambda view: natural_key(view.key)))
 
-    def _telling_steps(self, stream: StreamProgress) -> StreamProgress:
+    def _step_source(self, stream: StreamProgress) -> StreamProgress:
         """Return the stream, or one with the run's steps if it has only losses or counts within rounds."""
         if stream.pace() is None:
             return max(self._streams.values(), key=lambda other: other.step_readings)
-        if len(self._streams) == 1 or not stream.goes_round():
+        if len(self._streams) == 1 or not stream.restarts_repeatedly():
             return stream
-        others = [one for one in self._streams.values() if one.pace() is not None and not one.goes_round()]
+        others = [
+            one for one in self._streams.values() if one.pace() is not None and not one.restarts_repeatedly()
+        ]
         return max(others, key=lambda other: other.step_readings, default=stream)
 
     def _points(self, name: str, stream: StreamProgress) -> ThinnedPoints:
@@ -425,19 +427,19 @@ class ProgressFold:
         ]
         return max(told)[1] if told else None
 
-    def _aside(self, pace: Pace | None, stream: StreamProgress) -> Aside | None:
+    def _current_phase(self, pace: StepRate | None, stream: StreamProgress) -> RunPhase | None:
         """Return the current activity other than steps: announced, or shown by another progress bar."""
         if pace is None:
             return None
-        announced = self._asides.since(stream.first_step_at(), pace.step_at)
+        announced = self._run_phases.since(stream.first_step_at(), pace.step_at)
         bar = max((other.other_bar_at() or 0.0 for other in self._streams.values()), default=0.0)
         if bar <= pace.step_at or (announced is not None and announced.newest >= bar):
             return announced
         if announced is not None:
             return replace(announced, newest=bar)
-        return Aside("other", bar, bar, first=False)
+        return RunPhase("other", bar, bar, first=False)
 
-    def _last_step_at_ns(self, pace: Pace | None, stream: StreamProgress) -> int | None:
+    def _last_step_at_ns(self, pace: StepRate | None, stream: StreamProgress) -> int | None:
         """Return the time of the newest step; without steps, of the newest loss."""
         if pace is not None:
             return round(pace.step_at * NANOSECONDS)
@@ -449,10 +451,10 @@ def _stream_key(key: tuple[str, int]) -> str:
     return replica if rank < 0 else f"{replica}[{rank}]"
 
 
-def _apart(times: Sequence[float]) -> tuple[float, ...]:
+def _drop_close_times(times: Sequence[float]) -> tuple[float, ...]:
     kept: list[float] = []
     for time in sorted(times):
-        if not kept or time - kept[-1] > RESTARTS_APART_S:
+        if not kept or time - kept[-1] > MIN_RESTART_GAP_S:
             kept.append(time)
     return tuple(kept)
 
@@ -461,14 +463,14 @@ def _last(values: list[float]) -> float | None:
     return values[-1] if values else None
 
 
-def _eta_range(pace: Pace | None) -> tuple[float, float] | None:
+def _eta_range(pace: StepRate | None) -> tuple[float, float] | None:
     if pace is None or pace.total_steps is None or pace.lasting is None:
         return None
     left = max(0, pace.total_steps - pace.step)
     return eta_range_s(left, (pace.recent, pace.lasting, pace.overall), pace.times, pace.steps)
 
 
-def _eta_s(pace: Pace | None) -> float | None:
+def _eta_s(pace: StepRate | None) -> float | None:
     if pace is None or pace.total_steps is None or pace.lasting is None:
         return None
     return max(0, pace.total_steps - pace.step) / pace.lasting

@@ -11,7 +11,7 @@ from typing import Literal
 JOIN_S = 20.0
 """Signs of life closer together than this belong to the same active time range."""
 
-LONE_PAUSE_S = 1800.0
+SINGLE_PAUSE_S = 1800.0
 """A single longer pause is an accident, not a pattern."""
 
 _MAX_STRETCHES = 2000
@@ -66,13 +66,13 @@ class Pauses:
         )
         answer = None
         if gaps:
-            lone = gaps[0] > LONE_PAUSE_S and (len(gaps) < 2 or gaps[1] < gaps[0] / 2)
+            lone = gaps[0] > SINGLE_PAUSE_S and (len(gaps) < 2 or gaps[1] < gaps[0] / 2)
             answer = gaps[0] if not lone else (gaps[1] if len(gaps) > 1 else None)
         self._worked_out = (self._version, since, answer)
         return answer
 
 
-AsideKind = Literal["evaluation", "checkpoint", "other"]
+RunPhaseKind = Literal["evaluation", "checkpoint", "other"]
 
 JOIN_ASIDES_S = 300.0
 """Lines about the same kind of activity that are closer than this belong to one time range."""
@@ -113,20 +113,20 @@ _NO_BEGINNING = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class RunPhase:
     """The newest such activity since the last step, with the times of its first and newest line (epoch s).
 
     If several follow each other too closely to be separated, it begins with the last step. ``first`` is
     True if no earlier activity of this kind has interrupted the run's steps.
     """
 
-    kind: AsideKind
+    kind: RunPhaseKind
     since: float
     newest: float
     first: bool
 
 
-def announces_aside(message: str) -> AsideKind | None:
+def announces_phase(message: str) -> RunPhaseKind | None:
     """Return the activity that a line announces; None for other lines. Saves are parsed elsewhere."""
     head = message[:MAX_CHARACTERS].lower()
     for hint in _HINTS:
@@ -134,21 +134,21 @@ def announces_aside(message: str) -> AsideKind | None:
             break
     else:
         return None
-    kind: AsideKind | None = (
+    kind: RunPhaseKind | None = (
         "evaluation" if _EVALUATION.search(head) else "other" if _OTHER.search(head) else None
     )
     return None if kind is None or _NO_BEGINNING.search(head) else kind
 
 
-class Asides:
+class RunPhases:
     """Time ranges of such activities, from lines in any order."""
 
     __slots__ = ("_stretches",)
 
     def __init__(self) -> None:
-        self._stretches: dict[AsideKind, list[tuple[float, float]]] = {}
+        self._stretches: dict[RunPhaseKind, list[tuple[float, float]]] = {}
 
-    def keep(self, kind: AsideKind, time: float) -> bool:
+    def keep(self, kind: RunPhaseKind, time: float) -> bool:
         """Record a line about an activity at that time (epoch s). Return True if that changed anything."""
         stretches = self._stretches.setdefault(kind, [])
         joined = (time, time)
@@ -161,12 +161,12 @@ class Asides:
         del stretches[:-MAX_STRETCHES]
         return True
 
-    def since(self, first_step_at: float | None, last_step_at: float | None) -> Aside | None:
+    def since(self, first_step_at: float | None, last_step_at: float | None) -> RunPhase | None:
         """Return the newest activity that lasts beyond the last step; None if there is none, or no step."""
         if last_step_at is None:
             return None
         begun = -math.inf if first_step_at is None else first_step_at
-        found: Aside | None = None
+        found: RunPhase | None = None
         for kind, stretches in self._stretches.items():
             begin, newest = stretches[-1]
             if newest < last_step_at - BEFORE_ITS_STEP_S or (found is not None and newest < found.newest):
@@ -176,5 +176,5 @@ class Asides:
             if begin < last_step_at - BEFORE_ITS_STEP_S:
                 earlier |= begin >= begun
                 begin = last_step_at
-            found = Aside(kind, begin, max(begin, newest), not earlier)
+            found = RunPhase(kind, begin, max(begin, newest), not earlier)
         return found

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tui.analysis.logs.errors import ErrorTally
-from tui.analysis.progress.phases import Aside
+from tui.analysis.progress.phases import RunPhase
 from tui.analysis.series import EMPTY, Series
 
 _GROUP = 4  # Group of points of which thinning keeps two: the lowest and the highest.
-_KEPT_WHOLE = 64  # the newest points are never thinned
+_UNTHINNED_POINTS = 64  # the newest points are never thinned
 
 
 class ThinnedPoints:
@@ -49,7 +49,7 @@ class ThinnedPoints:
             times.insert(position, time)
             self.values.insert(position, value)
             self.steps.insert(position, step)
-        if len(times) <= max(self.limit, 2 * _KEPT_WHOLE):
+        if len(times) <= max(self.limit, 2 * _UNTHINNED_POINTS):
             return position
         self._thin()
         return 0
@@ -81,7 +81,7 @@ class ThinnedPoints:
     def _thin(self) -> None:
         kept: list[int] = []
         values = self.values
-        old = (len(values) - _KEPT_WHOLE) // _GROUP * _GROUP
+        old = (len(values) - _UNTHINNED_POINTS) // _GROUP * _GROUP
         for start in range(0, old, _GROUP):
             low = high = start
             for position in range(start + 1, start + _GROUP):
@@ -146,7 +146,7 @@ class ProgressSnapshot:
     steady the run's speed has been. ``loss_recent`` is the mean of the newest losses, ``loss_before`` of
     those just before them, and ``loss_error`` the standard error of their difference. ``step_interval_s``
     is the usual interval between reports of a new step; ``step_pause_s`` and ``line_pause_s`` are the
-    longest times without a step or a line that the run has recovered from (evaluations, saves). ``aside``
+    longest times without a step or a line that the run has recovered from (evaluations, saves). ``run_phase``
     is the activity since the last step if the log announces one (an evaluation, a save). ``replica`` is
     the source of the lines, ``stream`` its key in ``streams``.
 
@@ -177,7 +177,7 @@ class ProgressSnapshot:
     step_pause_s: float | None = None
     line_pause_s: float | None = None
     last_step_at_ns: int | None = None
-    aside: Aside | None = None
+    run_phase: RunPhase | None = None
     last_checkpoint: tuple[str, int] | None = None
     first_line_at_ns: int | None = None
     last_line_at_ns: int | None = None

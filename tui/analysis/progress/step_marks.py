@@ -35,7 +35,7 @@ ROUND_BEGINS = 0.5
 ROUNDS = 2
 """A progress bar that restarted this many times counts epochs or rollouts, not the run."""
 
-_INTERVALS_LOOKED_AT = 50
+_RECENT_INTERVALS = 50
 
 
 def slope(marks: ThinnedPoints, first: int, last: int) -> float | None:
@@ -65,7 +65,7 @@ def speed(marks: ThinnedPoints, window_s: float) -> float | None:
 def usual_interval(marks: ThinnedPoints) -> float | None:
     """Return the median time between increasing steps among the newest marks."""
     times, steps = marks.times, marks.values
-    start = max(1, len(times) - _INTERVALS_LOOKED_AT)
+    start = max(1, len(times) - _RECENT_INTERVALS)
     intervals = sorted(
         times[position] - times[position - 1]
         for position in range(start, len(times))
@@ -95,7 +95,7 @@ def rates(marks: ThinnedPoints) -> Series:
     return Series("steps/s", tuple(at), tuple(values))
 
 
-def steps_back(marks: ThinnedPoints) -> tuple[float, ...]:
+def restart_times(marks: ThinnedPoints) -> tuple[float, ...]:
     """Return the times (epoch seconds) when the run resumed at an earlier step."""
     times, steps = marks.times, marks.values
     return tuple(
@@ -116,7 +116,7 @@ def rounds(marks: ThinnedPoints, total: float) -> tuple[float, ...]:
     )
 
 
-def counted_through(marks: ThinnedPoints) -> ThinnedPoints:
+def unroll_epochs(marks: ThinnedPoints) -> ThinnedPoints:
     """Convert steps that restart with every epoch to steps of the whole run.
 
     ``steps`` of the points are the epochs. Returns the same object if no epoch begins at a lower step.
@@ -139,7 +139,7 @@ def counted_through(marks: ThinnedPoints) -> ThinnedPoints:
     return counted
 
 
-def counted_over(marks: ThinnedPoints, begun: Collection[float]) -> ThinnedPoints:
+def unroll_rounds(marks: ThinnedPoints, begun: Collection[float]) -> ThinnedPoints:
     """Convert steps to a count over all rounds, which began at these times (epoch seconds)."""
     offset, through, starts = 0.0, [], frozenset(begun)
     for place, (time, value) in enumerate(zip(marks.times, marks.values, strict=True)):

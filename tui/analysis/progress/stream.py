@@ -11,20 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tui.analysis.progress.patterns.reading import Reading
+from tui.analysis.progress.patterns.reading import ParsedMetrics
 from tui.analysis.progress.phases import Pauses
 from tui.analysis.progress.snapshot import ThinnedPoints
 from tui.analysis.progress.step_marks import (
     LONG_S,
     RECENT_S,
     ROUNDS,
-    counted_over,
-    counted_through,
     rates,
+    restart_times,
     rounds,
     slope,
     speed,
-    steps_back,
+    unroll_epochs,
+    unroll_rounds,
     usual_interval,
     window_start,
 )
@@ -42,7 +42,7 @@ class _Newest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StepRate:
     """The speed of a run.
 
     ``step`` was first seen at ``step_at`` (epoch seconds); rates are steps per second.
@@ -79,7 +79,7 @@ class StreamProgress:
         self._newest: dict[str, _Newest] = {}
         self._marks: dict[int, ThinnedPoints] = {}
         self._rounds_of: dict[int, tuple[int, tuple[float, ...]]] = {}
-        self._unrolled: tuple[int, int, ThinnedPoints] | None = None
+        self._unwrapped_steps: tuple[int, int, ThinnedPoints] | None = None
         self._epoch_marks = ThinnedPoints("epochs", limit)
         self._paired: list[tuple[int, float]] = []
         self._paired_with: int | None = None
@@ -101,7 +101,7 @@ class StreamProgress:
             points.limit = limit
 
     def newest(self, name: str) -> float | None:
-        """Return the newest value of a field of ``Reading`` that has no curve."""
+        """Return the newest value of a field of ``ParsedMetrics`` that has no curve."""
         found = self._newest.get(name)
         return None if found is None else found.value
 
@@ -109,7 +109,7 @@ class StreamProgress:
         found = self._newest.get(name)
         return None if found is None else found.time
 
-    def add(self, time: float, reading: Reading) -> None:
+    def add(self, time: float, reading: ParsedMetrics) -> None:
         if reading.whole_epochs is not None and reading.epoch_step is None:
             self._mark_epoch(time, reading.whole_epochs)
         step = self._step_over_epochs(time, reading)
@@ -172,23 +172,23 @@ class StreamProgress:
 
     def restarts(self) -> tuple[float, ...]:
         marks = self._run_marks()
-        return () if marks is None else steps_back(marks)
+        return () if marks is None else restart_times(marks)
 
     def _run_marks(self) -> ThinnedPoints | None:
         """Return the run's steps, as a count over the whole run if they restart with every epoch."""
         source = self._training_source()
         if source is None:
             return None
-        held = self._unrolled
+        held = self._unwrapped_steps
         if held is None or held[:2] != (source, self.step_readings):
             marks = self._marks[source]
-            through = counted_through(marks) if source == _OWN else marks
-            if through is marks and self._goes_round(source):
-                through = counted_over(marks, self._rounds(source))
-            held = self._unrolled = (source, self.step_readings, through)
+            through = unroll_epochs(marks) if source == _OWN else marks
+            if through is marks and self._restarts_repeatedly(source):
+                through = unroll_rounds(marks, self._rounds(source))
+            held = self._unwrapped_steps = (source, self.step_readings, through)
         return held[2]
 
-    def pace(self) -> Pace | None:
+    def pace(self) -> StepRate | None:
         """Return step, total and speed; ``None`` while no step is known."""
         source, marks = self._training_source(), self._run_marks()
         if source is None or marks is None:
@@ -199,7 +199,7 @@ class StreamProgress:
         first_of_step = last
         while first_of_step and steps[first_of_step - 1] == steps[last]:
             first_of_step -= 1
-        return Pace(
+        return StepRate(
             step=int(steps[last]),
             step_at=times[first_of_step],
             total_steps=self._total(source, int(steps[last])),
@@ -241,7 +241,7 @@ class StreamProgress:
         if held is None or time >= held.time:
             self._newest[name] = _Newest(time, value)
 
-    def _mark_step(self, time: float, step: int, reading: Reading) -> None:
+    def _mark_step(self, time: float, step: int, reading: ParsedMetrics) -> None:
         source = (reading.total_steps or reading.epoch_steps or _OWN) if reading.from_bar else _OWN
         marks = self._marks.get(source)
         if marks is None:
@@ -268,7 +268,7 @@ class StreamProgress:
             return _OWN
         votes: dict[int, int] = {}
         for time in self.losses.times[-_VOTING_LOSSES:]:
-            beside = self._source_beside(time)
+            beside = self._source_nearest(time)
             if beside is not None:
                 votes[beside] = votes.get(beside, 0) + 1
         if votes:
@@ -290,7 +290,7 @@ class StreamProgress:
 
     def _around(self, inner: int) -> int | None:
         """Return the bar around a repeating one that keeps counting meanwhile, as in OpenRLHF."""
-        if not self._goes_round(inner):
+        if not self._restarts_repeatedly(inner):
             return None
         begun = self._rounds(inner)
         outer = [
@@ -304,15 +304,15 @@ class StreamProgress:
         ]
         return max(outer, key=lambda source: len(self._marks[source]), default=None)
 
-    def goes_round(self) -> bool:
+    def restarts_repeatedly(self) -> bool:
         """Return True if the steps restart repeatedly, so that they are not the run's."""
         source = self._training_source()
-        return source is not None and self._goes_round(source)
+        return source is not None and self._restarts_repeatedly(source)
 
-    def _goes_round(self, source: int) -> bool:
+    def _restarts_repeatedly(self, source: int) -> bool:
         return len(self._rounds(source)) >= ROUNDS
 
-    def _source_beside(self, time: float) -> int | None:
+    def _source_nearest(self, time: float) -> int | None:
         """Return the source of the last mark up to a time; on a tie, the one with the higher total."""
         nearest: tuple[float, int] | None = None
         for source, marks in self._marks.items():
@@ -323,7 +323,7 @@ class StreamProgress:
         return None if nearest is None else nearest[1]
 
     def _total(self, source: int, step: int) -> int | None:
-        if self._goes_round(source):
+        if self._restarts_repeatedly(source):
             return None
         if source != _OWN:
             # Bars that count within epochs are identified by their length, which is not the run's total.
@@ -347,7 +347,7 @@ class StreamProgress:
         seconds = self.newest("step_time_s")
         return 1 / seconds if seconds and 0 < seconds < float("inf") else None
 
-    def _step_over_epochs(self, time: float, reading: Reading) -> int | None:
+    def _step_over_epochs(self, time: float, reading: ParsedMetrics) -> int | None:
         """Return the step over the whole run; Keras prints the epoch on an earlier line."""
         if reading.step is not None or reading.epoch_step is None or not reading.epoch_steps:
             return reading.step
@@ -370,7 +370,7 @@ class StreamProgress:
         for position in marks.between(time, until):
             marks.values[position] = float(over_epochs(marks.values[position]))
         marks.corrected()
-        self._unrolled = None
+        self._unwrapped_steps = None
         for position in self.losses.between(time, until):
             step = self.losses.steps[position]
             self.losses.steps[position] = None if step is None else over_epochs(step)

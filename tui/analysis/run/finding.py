@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from tui.text.names import middle, shortened
+from tui.text.names import clip_middle, shortened
 
 SHORT_CHARACTERS = 60
 """Maximum length of a finding's short form."""
@@ -44,7 +44,7 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 
 LOSS_KINDS = frozenset({FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING})
 
-_SAYING_HOW_LONG = frozenset(
+_KINDS_WITH_DURATION = frozenset(
     {
         FindingKind.STALLED,
         FindingKind.GPU_IDLE,
@@ -57,7 +57,7 @@ _SAYING_HOW_LONG = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthFinding:
     """A problem: ``text`` is the description, ``node`` the affected node, ``since`` its start (UTC).
 
     ``text`` is the long form, for places with room for a sentence or two; ``short`` has at most
@@ -76,13 +76,13 @@ class Finding:
         short = self.short or self.text
         # Shorten the name rather than the description of the problem.
         if self.node and len(short) > SHORT_CHARACTERS:
-            short = short.replace(self.node, middle(self.node, NODE_CHARACTERS))
+            short = short.replace(self.node, clip_middle(self.node, NODE_CHARACTERS))
         object.__setattr__(self, "short", shortened(short, SHORT_CHARACTERS))
 
     @property
-    def says_how_long(self) -> bool:
+    def has_duration_in_text(self) -> bool:
         """True if ``text`` states the duration itself, so that ``since`` need not be shown next to it."""
-        return self.kind in _SAYING_HOW_LONG
+        return self.kind in _KINDS_WITH_DURATION
 
     @property
     def key(self) -> str:

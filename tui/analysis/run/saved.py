@@ -34,7 +34,7 @@ class KeptLosses:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CheckpointFault:
     """The reason a checkpoint is unusable: the loss had broken at ``since`` (UTC), before it was written."""
 
     kind: FindingKind

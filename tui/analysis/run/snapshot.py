@@ -12,8 +12,8 @@ from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot
-from tui.analysis.run.finding import Finding
-from tui.analysis.run.saved import Fault, KeptLosses, SavedKey
+from tui.analysis.run.finding import HealthFinding
+from tui.analysis.run.saved import CheckpointFault, KeptLosses, SavedKey
 from tui.analysis.status import StatusView, status_view
 from tui.text.units import age
 
@@ -35,7 +35,9 @@ class Verdict:
 
 def is_settled(run: RunSnapshot) -> bool:
     """True once all data has been checked or could not be read: no more will be known soon."""
-    judged = run.judged_by if run.log_read else run.judged_by - {LOG}  # not while the log is being read again
+    judged = (
+        run.checked_sources if run.log_read else run.checked_sources - {LOG}
+    )  # not while the log is being read again
     return judged | run.failing >= PARTS
 
 
@@ -53,9 +55,12 @@ def verdict(run: RunSnapshot) -> Verdict:
         return Verdict("unknown", "no problems in the metrics, the log cannot be read")
     if METRICS in run.failing:
         return Verdict("unknown", "no problems in the log, the metrics cannot be read")
-    if run.vitals is None or run.vitals.at is None:
+    if run.health_metrics is None or run.health_metrics.at is None:
         return Verdict("unknown", "no problems in the log, no metrics yet")
-    if run.vitals_at is not None and (run.at - run.vitals_at).total_seconds() > STALE_METRICS_S:
+    if (
+        run.health_metrics_at is not None
+        and (run.at - run.health_metrics_at).total_seconds() > STALE_METRICS_S
+    ):
         return Verdict("checking", "checking health…")
     return Verdict("healthy", "healthy")
 
@@ -132,14 +137,14 @@ class RunSnapshot:
 
     ``history_known`` says that the history of statuses was asked for (not everybody may read it), and
     ``log_read`` that all of the log so far is in ``progress``. ``checkpoints`` is None until they were
-    listed once; ``vitals`` are the metrics of the last hour, by which health is judged whatever stretch
-    of time ``metrics`` show; ``metrics_at``, ``vitals_at`` and ``seen_at`` (of the status) are the times of
-    the last good answers by our clock, which is ``clock_ahead_s`` ahead of the server's;
+    listed once; ``health_metrics`` are the metrics of the last hour, by which health is judged whatever
+    stretch of time ``metrics`` show; ``metrics_at``, ``health_metrics_at`` and ``seen_at`` (of the status)
+    are the times of the last good answers by our clock, which is ``clock_ahead_s`` ahead of the server's;
     ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
-    ``missing_nodes`` are names as in ``metrics``. ``judged_by`` names what ``findings`` were made of and
-    ``failing`` what was last asked for in vain, by the words of ``tui.analysis.connection``. A run whose
-    status was not seen for ``stale_after_s`` may be anything by now. ``kept_losses`` are None until the
-    trainer's own record was asked for, ``faults`` until the checkpoints were judged.
+    ``missing_nodes`` are names as in ``metrics``. ``checked_sources`` names what ``findings`` were made of
+    and ``failing`` what was last asked for in vain, by the words of ``tui.analysis.connection``. A run
+    whose status was not seen for ``stale_after_s`` may be anything by now. ``kept_losses`` are None until
+    the trainer's own record was asked for, ``faults`` until the checkpoints were judged.
     """
 
     job: TrainingJob
@@ -148,16 +153,16 @@ class RunSnapshot:
     progress: ProgressSnapshot | None = None
     metrics: MetricsSnapshot | None = None
     metrics_at: datetime | None = None
-    vitals: MetricsSnapshot | None = None
-    vitals_at: datetime | None = None
+    health_metrics: MetricsSnapshot | None = None
+    health_metrics_at: datetime | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
     queue: QueueContext | None = None
     history_known: bool = False
-    findings: tuple[Finding, ...] = ()
-    judged_by: frozenset[str] = frozenset()
+    findings: tuple[HealthFinding, ...] = ()
+    checked_sources: frozenset[str] = frozenset()
     failing: frozenset[str] = frozenset()
     kept_losses: KeptLosses | None = None
-    faults: Mapping[SavedKey, Fault | None] | None = None
+    faults: Mapping[SavedKey, CheckpointFault | None] | None = None
     stale_after_s: float = STALE_AFTER_S
     slow_nodes: frozenset[str] = frozenset()
     missing_nodes: frozenset[str] = frozenset()
@@ -173,7 +178,7 @@ class RunSnapshot:
     def server_now(self) -> datetime:
         """The current time by the server's clock, for comparison with timestamps of lines and samples."""
         now = self.at - timedelta(seconds=self.clock_ahead_s)
-        newest = max((one.at for one in (self.metrics, self.vitals) if one and one.at), default=None)
+        newest = max((one.at for one in (self.metrics, self.health_metrics) if one and one.at), default=None)
         if self.progress is not None and self.progress.last_line_at_ns is not None:
             # A line may have any timestamp: it can only reduce the lead of the local clock, not show that it
             # is behind.

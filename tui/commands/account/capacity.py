@@ -11,7 +11,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
     JSON,
-    Settings,
+    CommandSettings,
     examples,
     listing_format_option,
     remote_option,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from api_client.client import TrainingClient
     from api_client.models import Team
-    from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuHolder
+    from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation
     from tui.commands.support.tables import Cell
 
 BAR_CELLS = 12
@@ -64,7 +64,7 @@ def capacity() -> None:
 @listing_format_option
 @remote_option
 @click.pass_obj
-def view(settings: Settings, output_format: str) -> ExitCode:
+def view(settings: CommandSettings, output_format: str) -> ExitCode:
     """Show GPU limits and use of the organization and its teams, and the jobs that wait for GPUs.
 
     JSON is the API's response plus "jobs": the queued jobs in queue order, and the jobs that hold GPUs.
@@ -105,7 +105,7 @@ def view(settings: Settings, output_format: str) -> ExitCode:
 @yes_option
 @remote_option
 @click.pass_obj
-def update(settings: Settings, team: str, gpu_type: str, max_gpus: int, assume_yes: bool) -> ExitCode:
+def update(settings: CommandSettings, team: str, gpu_type: str, max_gpus: int, assume_yes: bool) -> ExitCode:
     """Set how many GPUs of a type a team may use at once. Running jobs are not affected."""
     # the official command does not ask either; accept --yes so that scripts can pass it everywhere
     del assume_yes
@@ -113,9 +113,9 @@ def update(settings: Settings, team: str, gpu_type: str, max_gpus: int, assume_y
     async def change(client: TrainingClient, output: Output) -> ExitCode:
         found = _team_named(await client.account.teams(), team)
         changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
-        from tui.text.sanitize import inert
+        from tui.text.sanitize import sanitize
 
-        name, kind = inert(changed.team_name or found.name), inert(changed.gpu_type)
+        name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
         output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
         return ExitCode.OK
 
@@ -138,31 +138,31 @@ def _team_named(teams: Sequence[Team], wanted: str) -> Team:
 
 async def _holders(
     client: TrainingClient, output: Output
-) -> tuple[tuple[GpuHolder, ...], tuple[GpuHolder, ...]]:
+) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
     """Return the queued jobs and those that hold GPUs; both are empty if the server has no search route."""
     from api_client.errors import NotFound
     from api_client.models import RUNNABLE_STATUSES
-    from tui.analysis.fleet.capacity import holders
+    from tui.analysis.fleet.capacity import gpu_allocations
 
     try:
         jobs = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
     except NotFound:
         output.remark("this server cannot search jobs: who waits is not known")
         return (), ()
-    return holders(jobs, datetime.now(UTC))
+    return gpu_allocations(jobs, datetime.now(UTC))
 
 
 def _print_tables(output: Output, seen: CapacityView) -> None:
-    from tui.commands.support.tables import Column, render_table
+    from tui.commands.support.tables import TextColumn, render_table
 
-    numbers = [Column(title, right=True) for title in ("BASELINE", "LIMIT", "ON-DEMAND", "SPOT", "FREE")]
+    numbers = [TextColumn(title, right=True) for title in ("BASELINE", "LIMIT", "ON-DEMAND", "SPOT", "FREE")]
     for title, rows in (
         ("", [row for row in seen.rows if not row.team]),
         ("TEAM", [row for row in seen.rows if row.team]),
     ):
         if rows:
-            first = [Column("TEAM", shrinks=True)] if title else []
-            columns = [*first, Column("GPU TYPE"), *numbers, Column("OF LIMIT")]
+            first = [TextColumn("TEAM", shrinks=True)] if title else []
+            columns = [*first, TextColumn("GPU TYPE"), *numbers, TextColumn("OF LIMIT")]
             output.data(
                 render_table(
                     columns,
@@ -193,17 +193,17 @@ def _cells(row: CapacityRow, *, with_team: bool) -> list[Cell]:
 
 def _print_queue(output: Output, seen: CapacityView) -> None:
     from tui.analysis.status import status_view
-    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.commands.support.tables import Cell, TextColumn, render_table
 
     columns = [
-        Column("STATUS", shrinks=True),
-        Column("GPUS", right=True),
-        Column("TYPE"),
-        Column("FOR", right=True),
-        Column("PRIO", right=True),
-        Column("JOB"),
-        Column("NAME", shrinks=True),
-        Column("PROJECT", shrinks=True),
+        TextColumn("STATUS", shrinks=True),
+        TextColumn("GPUS", right=True),
+        TextColumn("TYPE"),
+        TextColumn("FOR", right=True),
+        TextColumn("PRIO", right=True),
+        TextColumn("JOB"),
+        TextColumn("NAME", shrinks=True),
+        TextColumn("PROJECT", shrinks=True),
     ]
     rows = []
     for one in (*seen.waiting, *seen.holding):

@@ -13,10 +13,10 @@ import click
 
 from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import cannot_write
 from tui.settings.checked import config_path
-from tui.system.process import without_keys
+from tui.system.process import scrubbed_environment
 
 if TYPE_CHECKING:
     from tui.settings.loading import Loaded
@@ -50,22 +50,22 @@ def config() -> None:
 @format_option(TABLE, JSON)
 @click.option("--changed", is_flag=True, help="Only what is not the default.")
 @click.pass_obj
-def show(settings: Settings | None, output_format: str, changed: bool) -> ExitCode:
+def show(settings: CommandSettings | None, output_format: str, changed: bool) -> ExitCode:
     """Print every setting, its value and its origin.
 
     JSON is a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
     VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
     """
-    output = (settings or Settings()).output
+    output = (settings or CommandSettings()).output
     loaded = _loaded(settings)
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
     if output_format == JSON:
         output.json([{"setting": name, "value": value, "origin": origin} for name, value, origin in rows])
         return ExitCode.OK
-    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.commands.support.tables import Cell, TextColumn, render_table
     from tui.settings.reference import toml_value
 
-    columns = (Column("SETTING"), Column("VALUE", shrinks=True), Column("ORIGIN", shrinks=True))
+    columns = (TextColumn("SETTING"), TextColumn("VALUE", shrinks=True), TextColumn("ORIGIN", shrinks=True))
     cells = [
         (
             Cell(name, "name"),
@@ -80,9 +80,9 @@ def show(settings: Settings | None, output_format: str, changed: bool) -> ExitCo
 
 @config.command("path", short_help="Where the file is, or would be.", epilog=examples("bt-tui config path"))
 @click.pass_obj
-def path(settings: Settings | None) -> ExitCode:
+def path(settings: CommandSettings | None) -> ExitCode:
     """Print the path of the settings file, even if it does not exist yet."""
-    (settings or Settings()).output.data(f"{config_path(os.environ)}\n")
+    (settings or CommandSettings()).output.data(f"{config_path(os.environ)}\n")
     return ExitCode.OK
 
 
@@ -93,7 +93,7 @@ def path(settings: Settings | None) -> ExitCode:
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.pass_obj
-def validate(settings: Settings | None, file: Path | None) -> ExitCode:
+def validate(settings: CommandSettings | None, file: Path | None) -> ExitCode:
     """Check a settings file (default: the one in use) and print each problem to stderr as FILE:LINE.
 
     The exit code is 0 for a valid file and 2 for one with problems.
@@ -102,7 +102,9 @@ def validate(settings: Settings | None, file: Path | None) -> ExitCode:
 
     chosen = file or config_path(os.environ)
     if file is None and not chosen.exists():
-        (settings or Settings()).output.remark(f"there is no {chosen}: all settings have their defaults")
+        (settings or CommandSettings()).output.remark(
+            f"there is no {chosen}: all settings have their defaults"
+        )
         return ExitCode.OK
     return _report(check_file(chosen), chosen, settings)
 
@@ -113,7 +115,7 @@ def validate(settings: Settings | None, file: Path | None) -> ExitCode:
     epilog=examples("bt-tui config edit", "EDITOR=nano bt-tui config edit"),
 )
 @click.pass_obj
-def edit(settings: Settings | None) -> ExitCode:
+def edit(settings: CommandSettings | None) -> ExitCode:
     """Open the settings file in $VISUAL or $EDITOR, then check it.
 
     A new file contains every setting as a comment.
@@ -128,7 +130,7 @@ def edit(settings: Settings | None) -> ExitCode:
     except OSError as error:
         raise cannot_write(chosen, error) from None
     try:
-        done = subprocess.run([*editor, str(chosen)], check=False, env=without_keys(os.environ))
+        done = subprocess.run([*editor, str(chosen)], check=False, env=scrubbed_environment(os.environ))
     except OSError as error:
         raise CommandFailed(f"{error.filename or editor[0]}: {error.strerror}", ExitCode.USAGE) from None
     if chosen.exists() and chosen.stat().st_mode & 0o077:
@@ -138,8 +140,8 @@ def edit(settings: Settings | None) -> ExitCode:
     return _report(check_file(chosen), chosen, settings)
 
 
-def _report(problems: list[Problem], file: Path, settings: Settings | None) -> ExitCode:
-    output = (settings or Settings()).output
+def _report(problems: list[Problem], file: Path, settings: CommandSettings | None) -> ExitCode:
+    output = (settings or CommandSettings()).output
     for problem in problems:
         output.remark(str(problem))
     if not problems:
@@ -147,7 +149,7 @@ def _report(problems: list[Problem], file: Path, settings: Settings | None) -> E
     return ExitCode.USAGE if problems else ExitCode.OK
 
 
-def _loaded(settings: Settings | None) -> Loaded:
+def _loaded(settings: CommandSettings | None) -> Loaded:
     from tui.settings.loading import ConfigurationBroken, load
 
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.session import remote_name, run_with
 from tui.commands.support.terminal import can_ask, piped_text
 
@@ -38,7 +38,7 @@ KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
-def remotes(settings: Settings, output_format: str) -> ExitCode:
+def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     """Show the remotes in order of precedence and which one is used.
 
     Each address, key and team is shown with its origin: a variable, a section of ~/.trussrc, a profile of
@@ -54,9 +54,15 @@ def remotes(settings: Settings, output_format: str) -> ExitCode:
     if output_format == JSON:
         output.json([_as_json(each) for each in listing.remotes])
     else:
-        from tui.commands.support.tables import Column, render_table
+        from tui.commands.support.tables import TextColumn, render_table
 
-        columns = (Column(" "), Column("REMOTE"), Column(""), Column("VALUE"), Column("FROM", shrinks=True))
+        columns = (
+            TextColumn(" "),
+            TextColumn("REMOTE"),
+            TextColumn(""),
+            TextColumn("VALUE"),
+            TextColumn("FROM", shrinks=True),
+        )
         rows = [row for each in listing.remotes for row in _rows(each)]
         if rows:
             output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
@@ -180,7 +186,7 @@ class _KeyOption(click.Option):
 @remote_option
 @click.pass_obj
 def login(
-    settings: Settings,
+    settings: CommandSettings,
     remote_url: str | None,
     team: str | None,
     api_key_stdin: bool,
@@ -216,7 +222,7 @@ def login(
             await _check_team(client, team)
         _keep(path, remote, team)
         output.remark(f"logged in to {remote.app_url}{who}; the key is kept in {path} [{name}]")
-        if _environment_goes_first():
+        if _environment_overrides():
             output.remark(
                 "BASETEN_* variables with another key are set and go before it: unset them, or --remote"
             )
@@ -245,9 +251,9 @@ def _key_from_stdin() -> str:
 def _asked_key(name: str, app_url: str) -> str:
     if not can_ask():
         raise CommandFailed("there is no terminal to ask at: give --api-key-stdin", ExitCode.USAGE)
-    from tui.commands.support.questions import asked_secret
+    from tui.commands.support.questions import ask_secret
 
-    text = asyncio.run(asked_secret(f"API key of {app_url} (remote {name}), not shown:"))
+    text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), not shown:"))
     if not text:
         raise click.Abort
     return text
@@ -302,7 +308,7 @@ def _keep(path: Path, remote: Remote, team: str | None) -> None:
     delete_entry(TRUSS_SERVICE, remote.name, os.environ)
 
 
-def _environment_goes_first() -> bool:
+def _environment_overrides() -> bool:
     from api_client.remotes.environment import Environment
 
     return Environment(os.environ).holds_a_remote
@@ -317,7 +323,7 @@ def _environment_goes_first() -> bool:
 )
 @remote_option
 @click.pass_obj
-def logout(settings: Settings) -> ExitCode:
+def logout(settings: CommandSettings) -> ExitCode:
     """Remove a remote: its section of ~/.trussrc (comments are kept) and its entry in the system's keyring.
 
     An OAuth login is ended on the server too. An API key stays valid until it is revoked in the
@@ -344,7 +350,7 @@ def logout(settings: Settings) -> ExitCode:
     return ExitCode.OK
 
 
-def _end_login(settings: Settings, name: str) -> None:
+def _end_login(settings: CommandSettings, name: str) -> None:
     """End the login on the server; errors are ignored because it is removed locally in any case."""
     from api_client.errors import ApiClientError
     from api_client.remotes import resolve_remote

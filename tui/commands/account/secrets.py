@@ -11,7 +11,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
     remote_option,
@@ -56,18 +56,18 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         if output_format == JSON:
             output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
             return ExitCode.OK
-        from tui.commands.support.tables import Cell, Column, render_table
+        from tui.commands.support.tables import Cell, TextColumn, render_table
 
         if not found:
             output.remark("no secrets")
-        columns = (Column("NAME"), Column("TEAM", shrinks=True), Column("CREATED"))
+        columns = (TextColumn("NAME"), TextColumn("TEAM", shrinks=True), TextColumn("CREATED"))
         rows = [
             [Cell(each.name, "strong"), Cell(each.team_name or ""), Cell(_created(each))] for each in found
         ]
         output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
         return ExitCode.OK
 
-    return run_on_remote(context.ensure_object(Settings), show)
+    return run_on_remote(context.ensure_object(CommandSettings), show)
 
 
 @secrets.command(
@@ -100,7 +100,7 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
         output.remark(f"secret {kept.name} is set" + (f" (team {kept.team_name})" if kept.team_name else ""))
         return ExitCode.OK
 
-    return run_on_remote(context.ensure_object(Settings), act)
+    return run_on_remote(context.ensure_object(CommandSettings), act)
 
 
 @secrets.command(
@@ -121,15 +121,15 @@ def delete_secret(context: click.Context, name: str, team: str | None, assume_ye
         output.remark(f"secret {name} is deleted")
         return ExitCode.OK
 
-    return run_on_remote(context.ensure_object(Settings), act)
+    return run_on_remote(context.ensure_object(CommandSettings), act)
 
 
 def _value(name: str) -> str:
     """Read the secret's value. Raises CommandFailed if there is none, click.Abort if the user cancels."""
     if can_ask():
-        from tui.commands.support.questions import asked_secret
+        from tui.commands.support.questions import ask_secret
 
-        asked = asyncio.run(asked_secret(f"value of {name}, not shown:"))
+        asked = asyncio.run(ask_secret(f"value of {name}, not shown:"))
         if not asked:
             raise click.Abort
         return asked

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from tui.commands.support.catalogue import SHELL_ASKS
+from tui.commands.support.catalogue import COMPLETION_VARIABLE
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.options import Settings, examples
+from tui.commands.support.options import CommandSettings, examples
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -35,7 +35,7 @@ def completion(context: click.Context, shell: str) -> ExitCode:
     found = get_completion_class(shell)
     assert found is not None
     root = context.find_root()
-    script = found(root.command, {}, "bt-tui", SHELL_ASKS)
+    script = found(root.command, {}, "bt-tui", COMPLETION_VARIABLE)
     text = script.source_template % script.source_vars()
-    context.ensure_object(Settings).output.data(text + "\n")
+    context.ensure_object(CommandSettings).output.data(text + "\n")
     return ExitCode.OK

@@ -10,9 +10,9 @@ import click
 
 from tui.commands.app.demo import run_demo, run_local
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.options import Settings, examples, readonly_option, remote_option
-from tui.commands.support.session import chosen_remote, remote_called, remote_of
-from tui.commands.support.terminal import need_terminal, told_that_it_opens
+from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
+from tui.commands.support.session import chosen_remote, remote_by_name, remote_of
+from tui.commands.support.terminal import need_terminal, opening_notice
 
 if TYPE_CHECKING:
     from api_client.remotes import Remote
@@ -25,13 +25,15 @@ CHECK_S = 3.0
 TABS = ("live", "logs", "metrics", "checkpoints", "details")
 
 
-def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | None = None) -> ExitCode:
+def open_dashboard(
+    settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None
+) -> ExitCode:
     """Open the dashboard on the chosen remote, or the welcome screen if there is none.
 
     The user's choice on the welcome screen (demo, local emulator) starts here once the screen has closed.
     """
     need_terminal()
-    with told_that_it_opens():
+    with opening_notice():
         loaded = _loaded(settings)
         from tui.app import run_dashboard
         from tui.commands.support.session import started_local_remote
@@ -45,20 +47,20 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | 
     return ExitCode.OK
 
 
-def _remote(settings: Settings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
+def _remote(settings: CommandSettings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
     """Return the chosen remote; if there is none, None, or RemoteNotConfigured if `is_needed`."""
     from api_client.remotes import RemoteNotConfigured
 
     named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
     try:
-        return remote_called(named, settings.output)
+        return remote_by_name(named, settings.output)
     except RemoteNotConfigured:
         if is_needed:
             raise
         return None
 
 
-def open_page(settings: Settings) -> ExitCode:
+def open_page(settings: CommandSettings) -> ExitCode:
     """Open the dashboard for a page of ``bt-tui serve``, which talks to it over pipes."""
     from tui.app import run_dashboard
 
@@ -66,7 +68,7 @@ def open_page(settings: Settings) -> ExitCode:
     return ExitCode.OK
 
 
-def _loaded(settings: Settings) -> Loaded:
+def _loaded(settings: CommandSettings) -> Loaded:
     from tui.settings.loading import load_or_defaults
 
     return load_or_defaults(
@@ -90,18 +92,18 @@ def _loaded(settings: Settings) -> Loaded:
 @remote_option
 @readonly_option
 @click.pass_obj
-def watch(settings: Settings, job_id: str, tab: str | None) -> ExitCode:
+def watch(settings: CommandSettings, job_id: str, tab: str | None) -> ExitCode:
     """Open the dashboard on one job.
 
     If the server reports that the job does not exist, the exit code is 7 and nothing opens.
     """
     need_terminal()
-    with told_that_it_opens():
+    with opening_notice():
         _check_job(settings, job_id)
     return open_dashboard(settings, job_id=job_id, tab=tab)
 
 
-def _check_job(settings: Settings, job_id: str) -> None:
+def _check_job(settings: CommandSettings, job_id: str) -> None:
     """Raise NotFound if the job does not exist; leave all other errors to the dashboard."""
     from api_client.errors import NotFound, RequestError
 

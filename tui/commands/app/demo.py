@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from tui.commands.app.emulator import speed_option, world_option
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir, local_remote
-from tui.commands.support.options import Settings, examples, readonly_option
+from tui.commands.support.options import CommandSettings, examples, readonly_option
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import need_terminal
 
@@ -46,7 +46,7 @@ def demo(context: click.Context, world: str, speed: float) -> ExitCode:
     deleted.
     """
     given = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
-    readonly = (context.find_object(Settings) or Settings()).readonly
+    readonly = (context.find_object(CommandSettings) or CommandSettings()).readonly
     return run_demo(world=world, speed=speed if given else None, readonly=readonly)
 
 
@@ -55,7 +55,7 @@ def run_demo(*, world: str = DEMO_WORLD, speed: float | None = None, readonly: b
 
     Raises CommandFailed without a terminal.
     """
-    return _run_beside_emulator(DEMO_REMOTE, world=world, speed=speed, data_dir=None, readonly=readonly)
+    return _run_with_emulator(DEMO_REMOTE, world=world, speed=speed, data_dir=None, readonly=readonly)
 
 
 def run_local(*, readonly: bool = False) -> ExitCode:
@@ -74,12 +74,12 @@ def run_local(*, readonly: bool = False) -> ExitCode:
         loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
         run_dashboard(local_remote(Output()), settings=loaded)
         return ExitCode.OK
-    return _run_beside_emulator(
+    return _run_with_emulator(
         LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir, readonly=readonly
     )
 
 
-def _run_beside_emulator(
+def _run_with_emulator(
     remote_name: str, *, world: str, speed: float | None, data_dir: Path | None, readonly: bool
 ) -> ExitCode:
     """Run the dashboard on a new emulator, which is stopped however the dashboard ends.
@@ -109,7 +109,7 @@ def _run_beside_emulator(
 
 
 @contextmanager
-def demo_beside() -> Iterator[EmulatorChild]:
+def background_demo() -> Iterator[EmulatorChild]:
     """Start the demo's emulator for several dashboards; it stops with the context. Raises CommandFailed."""
     from api_client.emulator.processes import EmulatorChild, EmulatorFailed
     from tui.settings.loading import load_or_defaults

@@ -11,7 +11,7 @@ import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir
-from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def size_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-class WithFaults(click.Group):
+class FaultHelpGroup(click.Group):
     """A group whose help includes a table of the available faults."""
 
     def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,7 +88,7 @@ def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[
 
 
 @click.group(
-    cls=WithFaults,
+    cls=FaultHelpGroup,
     invoke_without_command=True,
     short_help="Serve the training API on this machine.",
     epilog=examples(
@@ -158,11 +158,11 @@ def emulator(
     """
     if context.invoked_subcommand is not None:
         return None
-    from api_client.emulator.data_folder import EmulatorRefused
+    from api_client.emulator.data_folder import EmulatorStartError
     from api_client.emulator.server import EmulatorOptions, serve
     from api_client.emulator.world_size import WorldSize
 
-    output = context.ensure_object(Settings).output
+    output = context.ensure_object(CommandSettings).output
     folder = data_dir if data_dir is not None else default_data_dir(world)
     options = EmulatorOptions(
         data_dir=folder,
@@ -178,7 +178,7 @@ def emulator(
         output.remark(f"it makes trouble on purpose: {' | '.join(faults)}")
     try:
         serve(options, on_ready=lambda address: announce(output, address))
-    except EmulatorRefused as refusal:
+    except EmulatorStartError as refusal:
         raise CommandFailed(str(refusal), ExitCode.UNEXPECTED) from refusal
     return ExitCode.OK
 
@@ -199,7 +199,7 @@ running_data_option = click.option(
 @running_data_option
 @format_option(TABLE, JSON)
 @click.pass_obj
-def status(settings: Settings, data_dir: Path | None, output_format: str) -> ExitCode:
+def status(settings: CommandSettings, data_dir: Path | None, output_format: str) -> ExitCode:
     """Show which emulators run on this machine; the exit code is 7 if there are none."""
     from api_client.emulator.data_folder import running_address
 
@@ -208,9 +208,9 @@ def status(settings: Settings, data_dir: Path | None, output_format: str) -> Exi
     if output_format == JSON:
         output.json(found)
     else:
-        from tui.commands.support.tables import Cell, Column, render_table
+        from tui.commands.support.tables import Cell, TextColumn, render_table
 
-        columns = (Column("ADDRESS"), Column("PROCESS", right=True), Column("DATA"))
+        columns = (TextColumn("ADDRESS"), TextColumn("PROCESS", right=True), TextColumn("DATA"))
         rows = [
             [Cell(each["url"], "strong"), Cell(str(each["pid"])), Cell(each["data_dir"])] for each in found
         ]
@@ -227,7 +227,7 @@ def status(settings: Settings, data_dir: Path | None, output_format: str) -> Exi
 )
 @running_data_option
 @click.pass_obj
-def stop(settings: Settings, data_dir: Path | None) -> ExitCode:
+def stop(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
     """Stop the emulators on this machine and the jobs running in them; their data is kept."""
     from api_client.emulator.processes import EmulatorFailed, stop_running
 

@@ -15,9 +15,9 @@ import click
 
 from api_client.addresses import is_loopback
 from tui.commands.app.dashboard import open_page
-from tui.commands.app.demo import demo_beside, run_demo_page
+from tui.commands.app.demo import background_demo, run_demo_page
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import Settings, examples, readonly_option, remote_option
+from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import chosen_remote
 
 LOOPBACK = "127.0.0.1"
@@ -54,7 +54,7 @@ EXPOSED = (
 @remote_option
 @readonly_option
 @click.pass_obj
-def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: bool) -> ExitCode:
+def serve(settings: CommandSettings | None, host: str, port: int, demo: bool, expose: bool) -> ExitCode:
     """Serve the dashboard to a browser on this machine.
 
     Each page has its own dashboard, which ends when the page is closed. Logs, tables and checkpoints that
@@ -63,7 +63,7 @@ def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: b
     of an address or a page. The printed address contains a token; without it, neither other users of this
     machine nor pages of other sites can connect.
     """
-    settings = settings or Settings()
+    settings = settings or CommandSettings()
     if any(find_spec(name) is None for name in NEEDED_MODULES):
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     from tui.web.access import TOKEN_PARAMETER, Guard
@@ -100,9 +100,11 @@ def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: b
 @remote_option
 @readonly_option
 @click.pass_obj
-def serve_page(settings: Settings | None, demo_url: str | None, demo_key_file: Path | None) -> ExitCode:
+def serve_page(
+    settings: CommandSettings | None, demo_url: str | None, demo_key_file: Path | None
+) -> ExitCode:
     """Run the dashboard of one page; bt-tui serve starts it and talks to it over pipes."""
-    settings = settings or Settings()
+    settings = settings or CommandSettings()
     if "TEXTUAL_DRIVER" not in os.environ:
         raise CommandFailed("bt-tui serve starts this for a page; it draws on no terminal", ExitCode.USAGE)
     if demo_url is not None and demo_key_file is not None:
@@ -110,7 +112,7 @@ def serve_page(settings: Settings | None, demo_url: str | None, demo_key_file: P
     return open_page(settings)
 
 
-def _page_arguments(settings: Settings, resources: ExitStack, *, demo: bool) -> list[str]:
+def _page_arguments(settings: CommandSettings, resources: ExitStack, *, demo: bool) -> list[str]:
     """Return the arguments for a page's process; never a key, which the process reads itself.
 
     Raises RemoteNotConfigured now rather than on every page.
@@ -119,7 +121,7 @@ def _page_arguments(settings: Settings, resources: ExitStack, *, demo: bool) -> 
     if settings.readonly:
         arguments.append("--readonly")
     if demo:
-        child = resources.enter_context(demo_beside())
+        child = resources.enter_context(background_demo())
         return [*arguments, "--demo-url", child.url, "--demo-key-file", str(child.key_file)]
     chosen_remote(settings)
     if settings.remote_name is not None:

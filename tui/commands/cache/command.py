@@ -20,7 +20,7 @@ from tui.commands.support.options import (
     CSV,
     DESCENDING,
     JSON,
-    Settings,
+    CommandSettings,
     examples,
     listing_format_option,
     order_option,
@@ -29,17 +29,17 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, Column, render_table
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.text.units import bytes_iec, count, percent
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
 
 _COLUMNS = (
-    Column("SIZE", right=True),
-    Column("SHARE", right=True),
-    Column("FILES", right=True),
-    Column("DIRECTORY"),
+    TextColumn("SIZE", right=True),
+    TextColumn("SHARE", right=True),
+    TextColumn("FILES", right=True),
+    TextColumn("DIRECTORY"),
 )
 
 
@@ -140,7 +140,7 @@ def cache() -> None:
 @remote_option
 @click.pass_obj
 def summarize(
-    settings: Settings, project: str, sort: str, order: str, depth: int | None, output_format: str
+    settings: CommandSettings, project: str, sort: str, order: str, depth: int | None, output_format: str
 ) -> ExitCode:
     """List the cache of a project (id or name), as reported by its most recent job.
 
@@ -164,12 +164,12 @@ def summarize(
         _print(output, listing, found.id, output_format, total_bytes)
         return ExitCode.OK
 
-    with _without_looking_for_cycles():
+    with _gc_disabled():
         return run_on_remote(settings, show)
 
 
 @contextmanager
-def _without_looking_for_cycles() -> Iterator[None]:
+def _gc_disabled() -> Iterator[None]:
     """Disable garbage collection, as scanning 100,000 acyclic records takes a sixth of the run."""
     was_on = gc.isenabled()
     gc.disable()

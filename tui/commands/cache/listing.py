@@ -13,7 +13,7 @@ from api_client.models.cache import CacheListing, ListedPath
 from tui.commands.support.options import LocalTimes, official_size
 from tui.commands.support.output import DELETE, Output
 from tui.commands.support.tables import COLUMN_GAP
-from tui.text.sanitize import cell_width, inert
+from tui.text.sanitize import cell_width, sanitize
 from tui.text.units import bytes_iec, count
 
 UNKNOWN = "Unknown"
@@ -48,7 +48,7 @@ def table_lines(files: Sequence[ListedPath], output: Output) -> Iterator[str]:
         if mode not in modes:
             modes[mode] = output.paint(_cell(mode, mode_cells), "muted")
         when = output.paint(_cell(times.of(file.modified), when_cells), "muted")
-        path = inert(file.path)
+        path = sanitize(file.path)
         if kind == DIRECTORY:
             path = output.paint(path, "strong")
         yield (
@@ -66,17 +66,17 @@ def _when_width_key(when: str) -> str:
 
 
 def _widest(title: str, texts: Iterable[str]) -> int:
-    return max(len(title), *(cell_width(inert(text)) for text in texts))
+    return max(len(title), *(cell_width(sanitize(text)) for text in texts))
 
 
 def _cell(text: str, cells: int, *, right: bool = False) -> str:
-    shown = inert(text)
+    shown = sanitize(text)
     padding = " " * (cells - cell_width(shown))
     return padding + shown if right else shown + padding
 
 
 AT_A_TIME = 500
-MOST_LEVELS = 100
+MAX_ANCESTORS = 100
 """Maximum number of ancestors whose totals include a file: the official limit."""
 _FORMULA_SIGNS = "=+-@\t\r"
 
@@ -112,7 +112,7 @@ def _total_directories(listing: CacheListing) -> None:
             of_folder[folder] = of_folder.get(folder, 0) + file.size_bytes
     for folder, size_bytes in of_folder.items():
         above = folder
-        for _level in range(MOST_LEVELS):
+        for _level in range(MAX_ANCESTORS):
             if above in totals:
                 totals[above] += size_bytes
             parent = _folder_of(above)
@@ -193,7 +193,7 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
                 official_size(file.size_bytes),
                 csv_text(times.of(file.modified)),
                 csv_text(file.file_type or UNKNOWN),
-                inert(file.permissions or UNKNOWN),
+                sanitize(file.permissions or UNKNOWN),
             )
             for file in part
         )
@@ -205,7 +205,7 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
 
 def csv_text(text: str) -> str:
     """Return a server's text as a CSV cell without formulas or escape sequences (JSON has the exact text)."""
-    shown = inert(text)
+    shown = sanitize(text)
     return f"'{shown}" if shown.startswith(tuple(_FORMULA_SIGNS)) else shown
 
 

@@ -16,15 +16,15 @@ from tui.commands.support.options import (
     CSV,
     DESCENDING,
     JSON,
-    Settings,
+    CommandSettings,
     examples,
     job_options,
     listing_format_option,
     local_time,
-    meant_job,
     official_size,
     order_option,
     remote_option,
+    selected_job,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
@@ -90,10 +90,10 @@ def list_checkpoints(
             files, checkpoint=checkpoint_name, output_format=output_format, **given
         )
         return code
-    settings: Settings = context.find_object(Settings) or Settings()
+    settings: CommandSettings = context.find_object(CommandSettings) or CommandSettings()
 
     async def answer(client: TrainingClient, output: Output) -> ExitCode:
-        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
         found = await client.checkpoints.list(job.project_id, job.id)
         found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
         if output_format == CSV:
@@ -152,7 +152,7 @@ def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence)
             "sync_status": one.sync_status,
             "loss": _loss(known),
             "is_best": known.is_best,
-            "judged": known.is_judged,
+            "judged": known.is_checked,
             "fault": _fault(known),
         }
         if one.lora_adapter_config:
@@ -217,20 +217,20 @@ def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
     from datetime import UTC, datetime
 
     from tui.analysis.checkpoints.facts import fault_lines
-    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.commands.support.tables import Cell, TextColumn, render_table
     from tui.text.units import UNKNOWN, age, bytes_iec, count
 
     bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
     now = datetime.now(UTC)
     columns = [
-        Column("CHECKPOINT", shrinks=True),
-        Column("MARK"),
-        Column("STEP", right=True),
-        Column("TYPE"),
-        Column("SIZE", right=True),
-        Column("AGE", right=True),
-        Column("STORAGE"),
-        Column("BASE MODEL", shrinks=True),
+        TextColumn("CHECKPOINT", shrinks=True),
+        TextColumn("MARK"),
+        TextColumn("STEP", right=True),
+        TextColumn("TYPE"),
+        TextColumn("SIZE", right=True),
+        TextColumn("AGE", right=True),
+        TextColumn("STORAGE"),
+        TextColumn("BASE MODEL", shrinks=True),
     ]
     rows = []
     for one in facts:

@@ -15,17 +15,17 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
     job_options,
-    meant_job,
     remote_option,
+    selected_job,
 )
 from tui.commands.support.output import Output, cannot_write, failure_code, run_plan
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import can_ask
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ LONGEST_NAME = 120
 @job_options
 @remote_option
 @click.pass_obj
-def urls(settings: Settings, job_id: str | None, project: str | None, project_id: str | None) -> ExitCode:
+def urls(
+    settings: CommandSettings, job_id: str | None, project: str | None, project_id: str | None
+) -> ExitCode:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
     Anyone with the file can read the checkpoints until the URLs expire, so only you can read it. An
@@ -53,7 +55,7 @@ def urls(settings: Settings, job_id: str | None, project: str | None, project_id
     """
 
     async def write(client: TrainingClient, output: Output) -> ExitCode:
-        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
         found = [file async for file in client.checkpoints.files(job.project_id, job.id)]
         if not found:
             raise CommandFailed(f"job {job.id} has no checkpoint files", ExitCode.NOT_FOUND)
@@ -94,7 +96,7 @@ def _file_name(job: TrainingJob) -> str:
 @remote_option
 @click.pass_obj
 def snippet(
-    settings: Settings,
+    settings: CommandSettings,
     checkpoint: str | None,
     job_id: str | None,
     project: str | None,
@@ -105,7 +107,7 @@ def snippet(
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 
-        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
         found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
         named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
         if not named:
@@ -161,7 +163,7 @@ TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
 @remote_option
 @click.pass_obj
 def download_checkpoints(
-    settings: Settings,
+    settings: CommandSettings,
     checkpoints: tuple[str, ...],
     job_id: str,
     folder: Path | None,
@@ -227,7 +229,7 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
             f"other files are there already: {shown} (say --existing skip, overwrite or rename)",
             ExitCode.USAGE,
         )
-    click.echo(inert(f"Other files are there already: {shown}"), err=True)
+    click.echo(sanitize(f"Other files are there already: {shown}"), err=True)
     answer = click.prompt(
         "Skip them, overwrite them, or rename the new ones",
         type=click.Choice(CHOICES[1:]),
@@ -241,7 +243,7 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
     if output_format == JSON:
         output.json(document(plan, report))
         return
-    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.commands.support.tables import Cell, TextColumn, render_table
 
     rows = []
     for file in report.files:
@@ -253,7 +255,7 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
                 Cell(str(file.path) + (f"  ({about})" if about else "")),
             ]
         )
-    columns = [Column("STATE"), Column("SIZE", right=True), Column("PATH")]
+    columns = [TextColumn("STATE"), TextColumn("SIZE", right=True), TextColumn("PATH")]
     # Never clipped: users copy paths.
     output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0

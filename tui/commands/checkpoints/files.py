@@ -11,13 +11,13 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     CSV,
     JSON,
-    Settings,
+    CommandSettings,
     examples,
     job_options,
     listing_format_option,
     local_time,
-    meant_job,
     remote_option,
+    selected_job,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @remote_option
 @click.pass_obj
 def files(
-    settings: Settings,
+    settings: CommandSettings,
     checkpoint: str | None,
     job_id: str | None,
     project: str | None,
@@ -54,7 +54,7 @@ def files(
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
         found = await checkpoint_files(client, job, checkpoint)
         total_bytes = sum(max(0, file.size_bytes) for file in found)
         if output_format == JSON:
@@ -123,10 +123,15 @@ def _csv(found: list[CheckpointFile], output: Output) -> str:
 
 
 def _table(found: list[CheckpointFile], output: Output) -> str:
-    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.commands.support.tables import Cell, TextColumn, render_table
     from tui.text.units import bytes_iec
 
-    columns = (Column("SIZE", right=True), Column("MODIFIED"), Column("RANK", right=True), Column("FILE"))
+    columns = (
+        TextColumn("SIZE", right=True),
+        TextColumn("MODIFIED"),
+        TextColumn("RANK", right=True),
+        TextColumn("FILE"),
+    )
     rows = [
         [
             Cell(bytes_iec(file.size_bytes)),

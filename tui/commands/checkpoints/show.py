@@ -12,12 +12,12 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
     job_options,
-    meant_job,
     remote_option,
+    selected_job,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
@@ -46,7 +46,7 @@ LONGEST_VALUE = 200
 @remote_option
 @click.pass_obj
 def show(
-    settings: Settings,
+    settings: CommandSettings,
     checkpoint: str,
     job_id: str | None,
     project: str | None,
@@ -59,13 +59,13 @@ def show(
     """
 
     async def answer(client: TrainingClient, output: Output) -> ExitCode:
-        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
         listed = await client.checkpoints.list(job.project_id, job.id)
         known = next((one for one in listed if one.checkpoint_id == checkpoint), None)
         found = await checkpoint_files(client, job, checkpoint)
         if known is None and not found:
             raise CommandFailed(f"job {job.id} has no checkpoint {checkpoint!r}", ExitCode.NOT_FOUND)
-        inside = await _look_inside(client, job, checkpoint, found)
+        inside = await _read_details(client, job, checkpoint, found)
         document = _document(job.id, checkpoint, known, found, inside)
         if output_format == JSON:
             output.json(_without_infinities(document))
@@ -78,7 +78,7 @@ def show(
     return run_on_remote(settings, answer)
 
 
-class _Inside:
+class _CheckpointDetails:
     """The parts of a checkpoint that could be read, and the errors for those that could not."""
 
     def __init__(self) -> None:
@@ -89,14 +89,14 @@ class _Inside:
         self.problems: list[str] = []
 
 
-async def _look_inside(
+async def _read_details(
     client: TrainingClient, job: TrainingJob, checkpoint: str, files: list[CheckpointFile]
-) -> _Inside:
+) -> _CheckpointDetails:
     from api_client.checkpoints import UnreadableFile, is_safetensors, name_inside
 
     contents = client.checkpoint_contents
     place = (job.project_id, job.id)
-    inside = _Inside()
+    inside = _CheckpointDetails()
     by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
 
     async def attempt(name: str, read: Any) -> Any:
@@ -123,7 +123,7 @@ def _document(
     checkpoint: str,
     known: Checkpoint | None,
     files: list[CheckpointFile],
-    inside: _Inside,
+    inside: _CheckpointDetails,
 ) -> dict[str, Any]:
     return {
         "job_id": job_id,
@@ -175,8 +175,8 @@ def _state(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def _print(output: Output, document: dict[str, Any], inside: _Inside) -> None:
-    from tui.commands.support.tables import Cell, Column, render_facts, render_table
+def _print(output: Output, document: dict[str, Any], inside: _CheckpointDetails) -> None:
+    from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
     from tui.text.units import bytes_iec
 
     facts = _known_facts(document)
@@ -192,10 +192,10 @@ def _print(output: Output, document: dict[str, Any], inside: _Inside) -> None:
     output.data(render_facts(facts, paint=output.paint))
     if weights is not None and weights["largest_tensors"]:
         columns = (
-            Column("SIZE", right=True),
-            Column("TYPE"),
-            Column("SHAPE", right=True),
-            Column("LARGEST TENSORS", shrinks=True),
+            TextColumn("SIZE", right=True),
+            TextColumn("TYPE"),
+            TextColumn("SHAPE", right=True),
+            TextColumn("LARGEST TENSORS", shrinks=True),
         )
         rows = [
             [

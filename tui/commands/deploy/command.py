@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tui.commands.deploy.options import DeployWishes, deploy_options, pairs_of
+from tui.commands.deploy.options import DeployOptions, deploy_options, pairs_of
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
-    given_project,
     project_named,
     remote_option,
+    selected_project,
     yes_option,
 )
 from tui.commands.support.output import Output
@@ -30,7 +30,7 @@ from tui.commands.support.terminal import can_ask
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.definitions import DeployCheckpointsConfig
-    from tui.wizard.given import Given, Lack
+    from tui.wizard.given import MissingAnswer, Prefilled
     from tui.wizard.state import WizardState
 
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @remote_option
 @click.pass_obj
 def deploy_checkpoints(
-    settings: Settings,
+    settings: CommandSettings,
     config_path: Path | None,
     project_id: str | None,
     project: str | None,
@@ -79,9 +79,9 @@ def deploy_checkpoints(
     Nothing is deployed without a final confirmation. --dry-run never creates anything: it writes the
     truss config that the platform would deploy into truss_configs/.
     """
-    from tui.wizard.given import Given, beforehand, conflict
+    from tui.wizard.given import Prefilled, conflict, initial_wizard_state
 
-    given = Given(
+    given = Prefilled(
         job_id=job_id,
         checkpoint_names=checkpoints,
         base_model=base_model,
@@ -96,11 +96,11 @@ def deploy_checkpoints(
     problem = conflict(given, config)
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
-    wishes = DeployWishes(assume_yes, dry_run, wait, output_dir, output_format, project_id, project)
-    state = beforehand(given, config, datetime.now(UTC))
+    cli_options = DeployOptions(assume_yes, dry_run, wait, output_dir, output_format, project_id, project)
+    state = initial_wizard_state(given, config, datetime.now(UTC))
     if not can_ask():
-        _need_enough(state, wishes)
-    return run_on_remote(settings, lambda client, output: _deploy(client, output, state, given, wishes))
+        _require_answers(state, cli_options)
+    return run_on_remote(settings, lambda client, output: _deploy(client, output, state, given, cli_options))
 
 
 def _load(path: Path | None) -> DeployCheckpointsConfig | None:
@@ -111,51 +111,55 @@ def _load(path: Path | None) -> DeployCheckpointsConfig | None:
     return load_deploy_checkpoints_config(path)
 
 
-def _need_enough(state: WizardState, wishes: DeployWishes) -> None:
+def _require_answers(state: WizardState, cli_options: DeployOptions) -> None:
     """Raise CommandFailed naming all missing options if the session is not interactive."""
-    from tui.wizard.given import Lack, lacks_beforehand
+    from tui.wizard.given import MissingAnswer, unanswered_questions
 
-    lacks = lacks_beforehand(state)
-    if not (wishes.assume_yes or wishes.dry_run):
-        lacks = (*lacks, Lack("--yes (or --dry-run)", "Confirmation"))
-    if lacks:
-        raise CommandFailed(_lacks_text(lacks), ExitCode.USAGE)
+    missing_answers = unanswered_questions(state)
+    if not (cli_options.assume_yes or cli_options.dry_run):
+        missing_answers = (*missing_answers, MissingAnswer("--yes (or --dry-run)", "Confirmation"))
+    if missing_answers:
+        raise CommandFailed(_missing_answers_text(missing_answers), ExitCode.USAGE)
 
 
-def _lacks_text(lacks: Sequence[Lack]) -> str:
-    missing = [lack.flag for lack in lacks if not lack.problem]
-    lines = [f"{lack.flag}: {lack.problem}" for lack in lacks if lack.problem]
+def _missing_answers_text(missing_answers: Sequence[MissingAnswer]) -> str:
+    missing = [missing_answer.flag for missing_answer in missing_answers if not missing_answer.problem]
+    lines = [
+        f"{missing_answer.flag}: {missing_answer.problem}"
+        for missing_answer in missing_answers
+        if missing_answer.problem
+    ]
     if missing:
         lines.append(f"there is no terminal to ask at: give {', '.join(missing)}")
     return "\n".join(lines)
 
 
 async def _deploy(
-    client: TrainingClient, output: Output, state: WizardState, given: Given, wishes: DeployWishes
+    client: TrainingClient, output: Output, state: WizardState, given: Prefilled, cli_options: DeployOptions
 ) -> ExitCode:
-    from tui.commands.deploy.terminal import DeployDesk
-    from tui.wizard.given import lacks_beforehand, settle
-    from tui.wizard.progress import Walk
+    from tui.commands.deploy.terminal import TerminalDeployer
+    from tui.wizard.given import resolve_defaults, unanswered_questions
+    from tui.wizard.progress import WizardProgress
 
-    if wishes.assume_yes and not wishes.dry_run:
+    if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
-    desk = DeployDesk(client, output, wishes)
-    state = await _with_facts(client, state, given, wishes)
-    if not lacks_beforehand(state):
-        state, lacks, remarks = settle(state)
+    wizard_io = TerminalDeployer(client, output, cli_options)
+    state = await _with_facts(client, state, given, cli_options)
+    if not unanswered_questions(state):
+        state, missing_answers, remarks = resolve_defaults(state)
         for text in remarks:
             output.remark(text)
-        if lacks and not can_ask():
-            raise CommandFailed(_lacks_text(lacks), ExitCode.USAGE)
-        if not lacks and (wishes.assume_yes or wishes.dry_run):
-            return await desk.finish(state)
-    return await desk.ask(Walk(state).started())
+        if missing_answers and not can_ask():
+            raise CommandFailed(_missing_answers_text(missing_answers), ExitCode.USAGE)
+        if not missing_answers and (cli_options.assume_yes or cli_options.dry_run):
+            return await wizard_io.finish(state)
+    return await wizard_io.ask(WizardProgress(state).started())
 
 
 async def _with_facts(
-    client: TrainingClient, state: WizardState, given: Given, wishes: DeployWishes
+    client: TrainingClient, state: WizardState, given: Prefilled, cli_options: DeployOptions
 ) -> WizardState:
-    from tui.commands.deploy.terminal import judged_facts
+    from tui.commands.deploy.terminal import facts_with_health
     from tui.readers.account import account_facts, checkpoint_facts
     from tui.wizard.given import config_jobs
 
@@ -163,16 +167,16 @@ async def _with_facts(
     if state.answers.job_id is not None:
         is_config_s = not given.job_id and not given.checkpoint_names
         jobs = (is_config_s and config_jobs(state.config)) or (state.answers.job_id,)
-    project_id = await _project_id(client, wishes)
+    project_id = await _project_id(client, cli_options)
     facts = await account_facts(client, state.facts.now, job_ids=jobs, project_id=project_id)
     if jobs or state.serves_loops:
         facts = await checkpoint_facts(client, facts, facts.jobs if jobs else ())
         if len(facts.jobs) == 1:
-            facts = await judged_facts(client, facts, facts.jobs[0])
+            facts = await facts_with_health(client, facts, facts.jobs[0])
     return replace(state, facts=facts)
 
 
-async def _project_id(client: TrainingClient, wishes: DeployWishes) -> str | None:
+async def _project_id(client: TrainingClient, cli_options: DeployOptions) -> str | None:
     """Return the id of the named project. Raises CommandFailed if none or several have that name."""
-    name = given_project(wishes.project, wishes.project_id)
+    name = selected_project(cli_options.project, cli_options.project_id)
     return (await project_named(client, name)).id if name is not None else None

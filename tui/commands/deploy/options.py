@@ -15,7 +15,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class DeployWishes:
+class DeployOptions:
     """Options that control the deployment; ``project`` is a name or an id, ``project_id`` an id."""
 
     assume_yes: bool

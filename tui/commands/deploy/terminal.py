@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api_client.files import why_not_written, write_file
-from tui.commands.deploy.options import DeployWishes
+from tui.commands.deploy.options import DeployOptions
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import JSON
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.tables import Cell, render_facts
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from api_client.models import TrainingJob
     from api_client.remotes import Remote
     from api_client.submission.findings import Finding
-    from tui.wizard.progress import Walk
+    from tui.wizard.progress import WizardProgress
     from tui.wizard.review import Review
     from tui.wizard.state import Facts, WizardState
 
 
-def remark_findings(output: Output, findings: Sequence[Finding]) -> None:
+def print_findings(output: Output, findings: Sequence[Finding]) -> None:
     from tui.commands.jobs.push import finding_text
 
     for finding in findings:
@@ -87,7 +87,7 @@ def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
     output.data(render_facts(facts, paint=output.paint))
     for name in ("curl", "python"):
         if name in document:
-            lines = "".join(f"{inert(line)}\n" for line in document[name].splitlines())
+            lines = "".join(f"{sanitize(line)}\n" for line in document[name].splitlines())
             output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
 
 
@@ -118,53 +118,53 @@ def _parsed(truss_config: str) -> Any:
 DEFAULT_FILE = "deploy.py"
 
 
-class DeployDesk:
+class TerminalDeployer:
     """Runs a deployment, interactively at a terminal or from a script."""
 
-    def __init__(self, client: TrainingClient, output: Output, wishes: DeployWishes) -> None:
+    def __init__(self, client: TrainingClient, output: Output, cli_options: DeployOptions) -> None:
         self._client = client
         self._output = output
-        self._wishes = wishes
+        self._cli_options = cli_options
         self._done_something = False
         self._code = ExitCode.OK
         self._is_asking = False
 
-    async def ask(self, walk: Walk) -> ExitCode:
+    async def ask(self, walk: WizardProgress) -> ExitCode:
         """Ask the open questions and return the exit code. Raises CommandFailed."""
-        from tui.commands.support.questions import NoAnswerPossible, walk_at_terminal
+        from tui.commands.support.questions import UnanswerableQuestion, run_wizard
         from tui.wizard.review import DEPLOY, DRY_RUN
 
         self._is_asking = True
-        decided = DRY_RUN if self._wishes.dry_run else DEPLOY if self._wishes.assume_yes else None
+        decided = DRY_RUN if self._cli_options.dry_run else DEPLOY if self._cli_options.assume_yes else None
         try:
-            if await walk_at_terminal(walk, self, decided=decided):
+            if await run_wizard(walk, self, decided=decided):
                 return self._code
-        except NoAnswerPossible as error:
+        except UnanswerableQuestion as error:
             raise CommandFailed(str(error), ExitCode.USAGE) from error
         return self._left()
 
     async def finish(self, state: WizardState) -> ExitCode:
         """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
         review = _review(state)
-        remark_findings(self._output, review.findings)
+        print_findings(self._output, review.findings)
         if review.errors:
             raise CommandFailed("nothing was deployed, for what is wrong with it", ExitCode.USAGE)
-        if self._wishes.dry_run:
-            return await self._rehearse(review)
+        if self._cli_options.dry_run:
+            return await self._run_dry_run(review)
         return await self._deploy(state, review)
 
     def say(self, text: str) -> None:
         """Print a line to stderr: dimmed between questions, as a plain remark otherwise."""
         if self._is_asking:
-            click.secho(f"  {inert(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
+            click.secho(f"  {sanitize(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
         else:
             self._output.remark(text)
 
-    def present(self, walk: Walk) -> None:
+    def present(self, walk: WizardProgress) -> None:
         review = _review(walk.state)
         facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
         click.echo(render_facts(facts, paint=lambda text, _tone: text), err=True)
-        remark_findings(self._output, review.findings)
+        print_findings(self._output, review.findings)
 
     def _left(self) -> ExitCode:
         if self._done_something:
@@ -172,7 +172,7 @@ class DeployDesk:
         self.say("nothing was deployed")
         return ExitCode.INTERRUPTED
 
-    async def load(self, walk: Walk) -> Walk:
+    async def load(self, walk: WizardProgress) -> WizardProgress:
         """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
         from api_client.errors import RequestError
         from tui.readers.account import checkpoint_facts
@@ -182,7 +182,7 @@ class DeployDesk:
         try:
             facts = await checkpoint_facts(self._client, state.facts, [state.job] if state.job else [])
             if state.job is not None:
-                facts = await judged_facts(self._client, facts, state.job)
+                facts = await facts_with_health(self._client, facts, state.job)
         except RequestError as error:
             if JOB in state.given:
                 raise
@@ -191,13 +191,13 @@ class DeployDesk:
             return replace(walk, state=replace(state, answers=answers)).at(JOB)
         return replace(walk, state=replace(state, facts=facts)).started()
 
-    async def act(self, walk: Walk, action: str) -> Walk | None:
+    async def act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
         """Run the chosen action; return where to continue, or None to end.
 
         Errors are shown and no answer is lost.
         """
         from api_client.errors import ApiClientError
-        from tui.commands.support.questions import confirmed
+        from tui.commands.support.questions import ask_yes_no
         from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE
 
         if action.startswith(CHANGE):
@@ -207,12 +207,12 @@ class DeployDesk:
             return None
         review = _review(walk.state)
         try:
-            if action == DRY_RUN or (self._wishes.dry_run and action == DEPLOY):
-                await self._rehearse(review)
+            if action == DRY_RUN or (self._cli_options.dry_run and action == DEPLOY):
+                await self._run_dry_run(review)
                 self._done_something = True
-                return None if self._wishes.dry_run else walk
+                return None if self._cli_options.dry_run else walk
             if action == DEPLOY:
-                if self._wishes.assume_yes or await confirmed(_last_question(review)):
+                if self._cli_options.assume_yes or await ask_yes_no(_last_question(review)):
                     self._code = await self._deploy(walk.state, review)
                     return None
             elif action == SAVE:
@@ -223,14 +223,14 @@ class DeployDesk:
             self.say(explain(error)[0] if not isinstance(error, OSError) else str(error))
         return walk
 
-    async def _rehearse(self, review: Review) -> ExitCode:
+    async def _run_dry_run(self, review: Review) -> ExitCode:
         from api_client.deployment import deploy
 
         result = await deploy(self._client, review.config, dry_run=True)
         path = self._write_truss_config(result)
-        if not self._wishes.dry_run:
+        if not self._cli_options.dry_run:
             self.say(f"the truss config: {path or 'none was returned'}")  # stdout is for the requested output
-        elif self._wishes.output_format == JSON:
+        elif self._cli_options.output_format == JSON:
             self._output.json(dry_run_document(review, result, path))
         else:
             print_dry_run(self._output, review, path)
@@ -246,10 +246,10 @@ class DeployDesk:
         self.say(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
         status = ""
         code = ExitCode.OK
-        if self._wishes.wait:
+        if self._cli_options.wait:
             status, code = await self._follow(result)
         document = deployed_document(self._client.remote, state, review, result, path, status)
-        if self._wishes.output_format == JSON:
+        if self._cli_options.output_format == JSON:
             self._output.json(document)
         else:
             print_deployed(self._output, document)
@@ -285,7 +285,7 @@ class DeployDesk:
 
         local_now = datetime.now(UTC).astimezone()
         try:
-            return write_truss_config(result, self._wishes.output_dir, local_now)
+            return write_truss_config(result, self._cli_options.output_dir, local_now)
         except OSError as error:
             if result.version_id is None:
                 raise cannot_write("the truss config", error) from error
@@ -293,13 +293,13 @@ class DeployDesk:
             return None
 
     async def _save(self, review: Review) -> None:
-        from tui.commands.support.questions import asked_text, confirmed
+        from tui.commands.support.questions import ask_text, ask_yes_no
 
-        typed = await asked_text("Save as", DEFAULT_FILE)
+        typed = await ask_text("Save as", DEFAULT_FILE)
         if not typed:
             return
         path = _path_of(typed)
-        if _is_there(path) and not await confirmed(f"{path} is there already. Overwrite it?"):
+        if _is_there(path) and not await ask_yes_no(f"{path} is there already. Overwrite it?"):
             return
         try:
             write_file(path, review.python.encode())
@@ -311,7 +311,7 @@ class DeployDesk:
 
     def _show(self, review: Review) -> None:
         for text in (review.python, review.json_text, review.command):
-            click.echo("".join(f"{inert(line)}\n" for line in text.splitlines()), err=True)
+            click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
 
 
 def _review(state: WizardState) -> Review:
@@ -337,10 +337,10 @@ def _last_question(review: Review) -> str:
     what = f" ({words[CHECKPOINTS]})" if CHECKPOINTS in words else ""
     warned = sum(found.severity == "warning" for found in review.findings)
     despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
-    return inert(f"Deploy {review.config.model_name}{what} on {words[GPU]}{despite}?")
+    return sanitize(f"Deploy {review.config.model_name}{what} on {words[GPU]}{despite}?")
 
 
-async def judged_facts(client: TrainingClient, facts: Facts, job: TrainingJob) -> Facts:
+async def facts_with_health(client: TrainingClient, facts: Facts, job: TrainingJob) -> Facts:
     from tui.commands.support.run_options import read_evidence
 
     evidence = await read_evidence(client, job, facts.checkpoints)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    TABLE,
+    CommandSettings,
+    examples,
+    format_option,
+    remote_option,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 
@@ -46,7 +54,7 @@ FIRST_CELLS = 2
 @remote_option
 @click.pass_obj
 def compare(
-    settings: Settings,
+    settings: CommandSettings,
     job_ids: tuple[str, ...],
     x_axis: str,
     with_curves: bool,
@@ -69,10 +77,10 @@ def compare(
     ids = tuple(dict.fromkeys(job_ids))
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        from tui.analysis.comparison import MOST_COMPARED
+        from tui.analysis.comparison import MAX_COMPARED_RUNS
 
-        if not FIRST_CELLS <= len(ids) <= MOST_COMPARED:
-            raise click.UsageError(f"give 2 to {MOST_COMPARED} different jobs")
+        if not FIRST_CELLS <= len(ids) <= MAX_COMPARED_RUNS:
+            raise click.UsageError(f"give 2 to {MAX_COMPARED_RUNS} different jobs")
         runs, worst = await _read(client, output, ids)
         if not runs:
             return worst
@@ -117,9 +125,9 @@ async def _read(
 
 def _print_table(output: Output, runs: Sequence[ComparedRun]) -> None:
     from tui.analysis.comparison import comparison_rows, labels
-    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.commands.support.tables import Cell, TextColumn, render_table
 
-    columns = [Column(""), Column("")] + [Column(name, shrinks=True) for name in labels(runs)]
+    columns = [TextColumn(""), TextColumn("")] + [TextColumn(name, shrinks=True) for name in labels(runs)]
     rows = [
         [
             Cell("≠" if row.differs else "", "caution"),

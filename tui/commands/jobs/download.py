@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output, failure_code, run_plan
 from tui.commands.support.session import run_on_remote
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @remote_option
 @click.pass_obj
 def download(
-    settings: Settings,
+    settings: CommandSettings,
     job: str | None,
     named_job: str | None,
     target_directory: Path,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
-from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import configuration_if_any, run_on_remote
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import TrainingJob
-    from tui.readers.run import RunReading
+    from tui.readers.run import LoadedRun
 
 GRAVITY = (
     ExitCode.CRITICAL,
@@ -48,7 +48,7 @@ SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("�
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
-def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> ExitCode:
+def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: str) -> ExitCode:
     """Check the health of jobs by their log, metrics, checkpoints and queue.
 
     Reports stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints and
@@ -71,11 +71,11 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
 
         own = configuration_if_any()
         rules = own.health if own is not None else DEFAULT_RULES
-        looked_at: list[RunReading] = []
+        looked_at: list[LoadedRun] = []
         jobs = await _jobs(client, job_ids)
         for number, job in enumerate(jobs, start=1):
             place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
-            reading = await read_with_line(client, job, output, with_vitals=True, place=place)
+            reading = await read_with_line(client, job, output, with_health_metrics=True, place=place)
             looked_at.append(replace(reading, run=judged(reading.run, rules)))
         if not job_ids:
             looked_at.sort(key=lambda each: (GRAVITY.index(_code(each)), TOTALLED.index(_totalled(each))))
@@ -91,7 +91,7 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
     return run_on_remote(settings, show)
 
 
-def _totalled(reading: RunReading) -> str:
+def _totalled(reading: LoadedRun) -> str:
     """Return the verdict for the total: a queued job without findings counts as waiting, not healthy."""
     from api_client.models import WAITING_STATUSES
 
@@ -117,7 +117,7 @@ async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[Training
     return [job for job in found if not job.is_finished]
 
 
-def _code(reading: RunReading) -> ExitCode:
+def _code(reading: LoadedRun) -> ExitCode:
     if reading.run.job.is_finished:
         return outcome_exit_code(reading.run.job.current_status)
     code = CODES.get(_gravest(reading))
@@ -128,11 +128,11 @@ def _code(reading: RunReading) -> ExitCode:
     )
 
 
-def _gravest(reading: RunReading) -> str:
+def _gravest(reading: LoadedRun) -> str:
     return next((found.severity for found in reading.run.findings), "")
 
 
-def _verdict(reading: RunReading) -> str:
+def _verdict(reading: LoadedRun) -> str:
     """Return ``critical``, ``warning``, ``healthy``, ``finished``, or ``unknown`` without enough data."""
     from api_client.models import WAITING_STATUSES
     from tui.analysis.run.snapshot import verdict
@@ -145,7 +145,7 @@ def _verdict(reading: RunReading) -> str:
     return "healthy" if is_waiting or verdict(reading.run).state == "healthy" else "unknown"
 
 
-def _record(reading: RunReading) -> dict[str, Any]:
+def _record(reading: LoadedRun) -> dict[str, Any]:
     from tui.analysis.export import iso_time
 
     job = reading.run.job
@@ -170,10 +170,10 @@ def _record(reading: RunReading) -> dict[str, Any]:
     }
 
 
-def _print(output: Output, reading: RunReading) -> None:
+def _print(output: Output, reading: LoadedRun) -> None:
     from tui.analysis.run.snapshot import verdict
     from tui.analysis.status import status_view
-    from tui.text.sanitize import inert
+    from tui.text.sanitize import sanitize
     from tui.text.units import age
 
     job = reading.run.job
@@ -188,13 +188,13 @@ def _print(output: Output, reading: RunReading) -> None:
     else:
         sign, tone = SIGNS[known]
         said = output.paint(f"{sign} {known}", tone)
-    name = f"  {inert(job.name)}" if job.name else ""
-    output.data(f"{output.paint(inert(job.id), 'strong')}{name}  {said}\n")
+    name = f"  {sanitize(job.name)}" if job.name else ""
+    output.data(f"{output.paint(sanitize(job.id), 'strong')}{name}  {said}\n")
     for one in reading.run.findings:
         sign, tone = SIGNS[one.severity]
         node = f"{one.node}: " if one.node and one.node not in one.text else ""
         age_s = (reading.run.server_now - one.since).total_seconds() if one.since else 0.0
-        since = f" (for {age(age_s)})" if one.since and not one.says_how_long else ""
-        output.data(f"  {output.paint(f'{sign} {one.kind}', tone)}  {inert(node + one.text)}{since}\n")
+        since = f" (for {age(age_s)})" if one.since and not one.has_duration_in_text else ""
+        output.data(f"  {output.paint(f'{sign} {one.kind}', tone)}  {sanitize(node + one.text)}{since}\n")
     if job.is_finished and job.error_message:
-        output.data(f"  {inert(job.error_message)}\n")
+        output.data(f"  {sanitize(job.error_message)}\n")

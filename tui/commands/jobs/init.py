@@ -14,7 +14,7 @@ import click
 
 from api_client.files import USUAL_FILE_MODE, write_file
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output, cannot_write
 
 SCRIPT_SUFFIX = ".sh"
@@ -125,7 +125,7 @@ CONFIG_NAME = "config.py"
 @format_option(TABLE, JSON)
 @click.pass_obj
 def init(
-    settings: Settings | None,
+    settings: CommandSettings | None,
     directory: Path | None,
     named_directory: Path | None,
     template: str | None,
@@ -139,7 +139,7 @@ def init(
     Each has a config.py that is valid for Baseten as is, a run.sh that the job runs, and a train.py.
     Without DIR it is written to a folder named after the template. The names of the files are printed.
     """
-    output = (settings or Settings()).output
+    output = (settings or CommandSettings()).output
     if directory is not None and named_directory not in (None, directory):
         raise click.UsageError("DIR and --target-directory name two folders: give one")
     directory = directory or named_directory
@@ -187,7 +187,7 @@ def _has_account() -> bool:
 
 
 def _list(output: Output, output_format: str) -> None:
-    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.commands.support.tables import Cell, TextColumn, render_table
 
     if output_format == JSON:
         output.json(
@@ -197,6 +197,6 @@ def _list(output: Output, output_format: str) -> None:
             ]
         )
         return
-    columns = (Column("NAME"), Column("MACHINE"), Column("WHAT", shrinks=True))
+    columns = (TextColumn("NAME"), TextColumn("MACHINE"), TextColumn("WHAT", shrinks=True))
     rows = [[Cell(each.name, "strong"), Cell(each.machine), Cell(each.summary)] for each in STARTER_PROJECTS]
     output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))

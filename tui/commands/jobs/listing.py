@@ -15,12 +15,12 @@ from tui.commands.support.options import (
     CSV,
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
-    given_project,
     project_named,
     remote_option,
+    selected_project,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
@@ -49,7 +49,7 @@ def _created(job: TrainingJob) -> datetime:
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
-def job(settings: Settings, job_id: str, output_format: str) -> ExitCode:
+def job(settings: CommandSettings, job_id: str, output_format: str) -> ExitCode:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
@@ -91,7 +91,7 @@ def job(settings: Settings, job_id: str, output_format: str) -> ExitCode:
 @remote_option
 @click.pass_obj
 def jobs(
-    settings: Settings, project_name: str | None, statuses: tuple[str, ...], output_format: str
+    settings: CommandSettings, project_name: str | None, statuses: tuple[str, ...], output_format: str
 ) -> ExitCode:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
 
@@ -149,7 +149,7 @@ async def _wanted_statuses(
 @format_option(TABLE, JSON, CSV)
 @remote_option
 @click.pass_obj
-def projects(settings: Settings, output_format: str) -> ExitCode:
+def projects(settings: CommandSettings, output_format: str) -> ExitCode:
     """List the projects that your key can access."""
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -198,12 +198,12 @@ def view(
 
     JSON is that of "bt-tui jobs"; with --job-id, that of "bt-tui job".
     """
-    wanted = given_project(project, project_id)
+    wanted = selected_project(project, project_id)
     if job_id is not None:
         return ExitCode(context.invoke(job, job_id=job_id, output_format=output_format))
     if wanted is None and output_format == TABLE:
         code = ExitCode(context.invoke(projects, output_format=output_format))
         if code is not ExitCode.OK:
             return code
-        context.ensure_object(Settings).output.data("\n")
+        context.ensure_object(CommandSettings).output.data("\n")
     return ExitCode(context.invoke(jobs, project_name=wanted, statuses=(), output_format=output_format))

@@ -13,15 +13,15 @@ from tui.commands.support.options import (
     CSV,
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
     job_options,
-    meant_job,
     remote_option,
+    selected_job,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.run_options import moment_since, since_option
+from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import run_on_remote
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ REFRESH_S = 30.0
 @remote_option
 @click.pass_obj
 def metrics(
-    settings: Settings,
+    settings: CommandSettings,
     job: str | None,
     job_id: str | None,
     project: str | None,
@@ -119,7 +119,7 @@ def metrics(
         from tui.commands.jobs.metrics_report import report_of
         from tui.commands.logs.printing import NodeChooser
 
-        found = await meant_job(client, job_id=job or job_id, project=project, project_id=project_id)
+        found = await selected_job(client, job_id=job or job_id, project=project, project_id=project_id)
         chosen = NodeChooser(nodes)
         new_report = partial(
             report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
@@ -149,7 +149,7 @@ def _window(job: TrainingJob, since: str | None, output_format: str) -> Window:
     now = datetime.now(UTC)
     end = job.updated_at + AFTER_THE_END if job.is_finished and job.updated_at else None
     if since is not None:
-        return moment_since(since), end
+        return resolve_since(since), end
     if output_format == TABLE:
         return (None, None) if job.is_finished else (now - NOW_SPAN, None)
     return job.created_at, end

@@ -17,7 +17,7 @@ from tui.analysis.status import status_view
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.options import CSV, JSON, TABLE
 from tui.commands.support.output import Output, ascii_json
-from tui.commands.support.tables import NOTHING, Cell, Column, render_table
+from tui.commands.support.tables import NOTHING, Cell, TextColumn, render_table
 from tui.text.names import natural_key
 from tui.text.units import bytes_iec, cores, percent
 
@@ -53,7 +53,7 @@ _PLACES = {metric: place for place, metric in enumerate(UNIT_OF_METRIC)}
 Sample = tuple[datetime, SampleKey, float | None]
 
 
-class SampleLedger:
+class SampleDeduplicator:
     """Merges answers, which may overlap and be out of order; the last value received for a moment wins.
 
     ``chosen`` selects the nodes (the cache, which has no node, only if all are chosen), ``metrics`` the
@@ -118,14 +118,14 @@ UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_
 HOT, FULL = 0.9, 0.97
 
 COLUMNS = (
-    Column("NODE", shrinks=True),
-    Column("GPU", right=True),
-    Column("EACH %", shrinks=True),
-    Column("GPU MEM", right=True),
-    Column("CPU", right=True),
-    Column("MEMORY", right=True),
-    Column("DISK", right=True),
-    Column("FULL", right=True),
+    TextColumn("NODE", shrinks=True),
+    TextColumn("GPU", right=True),
+    TextColumn("EACH %", shrinks=True),
+    TextColumn("GPU MEM", right=True),
+    TextColumn("CPU", right=True),
+    TextColumn("MEMORY", right=True),
+    TextColumn("DISK", right=True),
+    TextColumn("FULL", right=True),
 )
 
 
@@ -152,12 +152,12 @@ def report_of(
     """Return the report for the format."""
     if output_format == TABLE:
         return TableReport(output, job, chosen, follows=follows)
-    ledger = SampleLedger(chosen, metrics)
+    deduplicator = SampleDeduplicator(chosen, metrics)
     if output_format == CSV:
-        return CsvReport(output, ledger, job)
+        return CsvReport(output, deduplicator, job)
     if output_format == JSON:
-        return (NdjsonReport if follows else JsonReport)(output, ledger, job)
-    return ChartReport(output, SampleLedger(chosen, metrics or CHARTED), job)
+        return (NdjsonReport if follows else JsonReport)(output, deduplicator, job)
+    return ChartReport(output, SampleDeduplicator(chosen, metrics or CHARTED), job)
 
 
 class TableReport:
@@ -227,15 +227,15 @@ def _cache_row(snapshot: MetricsSnapshot) -> list[Cell]:
 class SampleReport:
     """Base of reports on single samples, printed as they arrive (``tell``) or all together (``end``)."""
 
-    def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
-        self._output, self._ledger, self._job = output, ledger, job
+    def __init__(self, output: Output, deduplicator: SampleDeduplicator, job: TrainingJob) -> None:
+        self._output, self._deduplicator, self._job = output, deduplicator, job
 
     @property
     def is_empty(self) -> bool:
-        return self._ledger.is_empty
+        return self._deduplicator.is_empty
 
     def take(self, answer: JobMetrics) -> None:
-        self.tell(self._ledger.take(answer))
+        self.tell(self._deduplicator.take(answer))
 
     def tell(self, fresh: Sequence[Sample]) -> None:
         """Print new samples."""
@@ -247,8 +247,8 @@ class SampleReport:
 class CsvReport(SampleReport):
     """CSV with one line per sample."""
 
-    def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
-        super().__init__(output, ledger, job)
+    def __init__(self, output: Output, deduplicator: SampleDeduplicator, job: TrainingJob) -> None:
+        super().__init__(output, deduplicator, job)
         output.data(csv_lines([CSV_COLUMNS]))
 
     def tell(self, fresh: Sequence[Sample]) -> None:
@@ -281,7 +281,7 @@ class JsonReport(SampleReport):
                     {"timestamp": iso_time(moment), "value": json_number(value)} for moment, value in samples
                 ],
             }
-            for key, samples in self._ledger.series()
+            for key, samples in self._deduplicator.series()
         ]
         head = {"job_id": job.id, "project_id": job.project_id, "current_status": job.current_status}
         self._output.json({**head, "series": series})
@@ -293,7 +293,7 @@ class ChartReport(SampleReport):
     def end(self) -> None:
         from tui.commands.support.text_chart import clock_label, draw_chart
 
-        found = self._ledger.series()
+        found = self._deduplicator.series()
         for metric, unit in UNIT_OF_METRIC.items():
             lines = _lines_of([(key, samples) for key, samples in found if key.metric == metric])
             if not lines:

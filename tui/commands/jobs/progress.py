@@ -18,18 +18,18 @@ from tui.commands.support.options import (
     CSV,
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
     job_options,
-    meant_job,
     remote_option,
+    selected_job,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.run_options import moment_since, since_option
+from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, Column, render_facts, render_table
-from tui.readers.run import RunReading
+from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.readers.run import LoadedRun
 from tui.text.units import age, count, duration, number, percent, rate
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ CURVES: tuple[tuple[str, str, Callable[[ProgressSnapshot], Series]], ...] = (
     ("steps_per_s", "it/s", lambda told: told.rate_series),
 )
 CURVE_COLUMNS = (
-    Column("CURVE"),
-    Column("READINGS", right=True),
-    Column("FIRST", right=True),
-    Column("LEAST", right=True),
-    Column("MOST", right=True),
-    Column("LAST", right=True),
+    TextColumn("CURVE"),
+    TextColumn("READINGS", right=True),
+    TextColumn("FIRST", right=True),
+    TextColumn("LEAST", right=True),
+    TextColumn("MOST", right=True),
+    TextColumn("LAST", right=True),
 )
 
 
-def print_json(output: Output, reading: RunReading, with_series: bool) -> None:
+def print_json(output: Output, reading: LoadedRun, with_series: bool) -> None:
     document = facts(reading)
     if with_series:
         told = reading.run.progress or ProgressSnapshot()
@@ -71,7 +71,7 @@ def print_json(output: Output, reading: RunReading, with_series: bool) -> None:
     output.json(document)
 
 
-def print_csv(output: Output, reading: RunReading, with_series: bool) -> None:
+def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
     if not with_series:
         flat = {name: value for name, value in facts(reading).items() if not isinstance(value, list | dict)}
         output.data(csv_lines([tuple(flat), tuple(flat.values())]))
@@ -86,7 +86,7 @@ def print_csv(output: Output, reading: RunReading, with_series: bool) -> None:
         )
 
 
-def print_table(output: Output, reading: RunReading, with_series: bool) -> None:
+def print_table(output: Output, reading: LoadedRun, with_series: bool) -> None:
     output.data(render_facts(_words(reading), paint=output.paint))
     if not with_series:
         return
@@ -96,7 +96,7 @@ def print_table(output: Output, reading: RunReading, with_series: bool) -> None:
     output.data(render_table(CURVE_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
 
 
-def facts(reading: RunReading) -> dict[str, Any]:
+def facts(reading: LoadedRun) -> dict[str, Any]:
     """Return everything known from the log, under stable names."""
     run, told = reading.run, reading.run.progress or ProgressSnapshot()
     left, between = seconds_left(told, run.server_now), seconds_left_range(told, run.server_now)
@@ -142,7 +142,7 @@ def facts(reading: RunReading) -> dict[str, Any]:
     }
 
 
-def _words(reading: RunReading) -> list[tuple[str, Cell]]:
+def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
     run, told = reading.run, reading.run.progress or ProgressSnapshot()
     view = status_view(run.job.current_status)
     words: list[tuple[str, Cell]] = [
@@ -247,7 +247,7 @@ def _stamp(at_ns: int | None) -> str | None:
 @remote_option
 @click.pass_obj
 def progress(
-    settings: Settings,
+    settings: CommandSettings,
     job: str | None,
     job_id: str | None,
     project: str | None,
@@ -270,8 +270,8 @@ def progress(
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.commands.support.run_options import read_with_line
 
-        found = await meant_job(client, job_id=job or job_id, project=project, project_id=project_id)
-        reading = await read_with_line(client, found, output, since=moment_since(since), stream=stream)
+        found = await selected_job(client, job_id=job or job_id, project=project, project_id=project_id)
+        reading = await read_with_line(client, found, output, since=resolve_since(since), stream=stream)
         told = reading.run.progress
         known = [one.key for one in told.streams] if told is not None else []
         if stream is not None and known and stream not in known:

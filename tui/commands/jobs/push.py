@@ -22,7 +22,7 @@ from tui.commands.support.options import (
     NDJSON,
     TABLE,
     TEXT,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
     remote_option,
@@ -30,9 +30,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, Column, render_facts, render_table
+from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
 from tui.commands.support.terminal import can_ask, confirm
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from api_client.submission.submitting import Submission, SubmissionProgress
 
 
-async def tell_or_tail(
+async def print_or_tail(
     client: TrainingClient,
     output: Output,
     job: TrainingJob,
@@ -130,12 +130,12 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
             for each in archive["dropped"]
         ),
     ]
-    columns = (Column("SIZE", right=True), Column("NAME"), Column("WHY", shrinks=True))
+    columns = (TextColumn("SIZE", right=True), TextColumn("NAME"), TextColumn("WHY", shrinks=True))
     if rows:
         output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
     output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
     for finding in findings:
-        text = inert(finding_text(finding))
+        text = sanitize(finding_text(finding))
         output.data(f"  {output.paint(text, TONE_OF_SEVERITY[finding.severity])}\n")
 
 
@@ -155,7 +155,7 @@ TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class JobDraft:
     """A job ready to be submitted: the project with all overrides, its folder and the plan of its archive."""
 
     project: TrainingProject
@@ -165,7 +165,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class PushOptions:
     """Options that control the submission."""
 
     assume_yes: bool
@@ -208,7 +208,7 @@ class Wishes:
 @remote_option
 @click.pass_obj
 def push(
-    settings: Settings,
+    settings: CommandSettings,
     config: Path,
     tail: bool,
     job_name: str | None,
@@ -247,16 +247,16 @@ def push(
         interactive_trigger=interactive,
         interactive_timeout_minutes=interactive_timeout_minutes,
     )
-    wishes = Wishes(assume_yes, dry_run, not skip_checks, tail, output_format)
+    cli_options = PushOptions(assume_yes, dry_run, not skip_checks, tail, output_format)
     draft = _draft(config, python, overrides, team, settings.output)
     if dry_run:
-        return rehearse(settings, draft, wishes)
-    return run_on_remote(settings, lambda client, output: _push(client, output, draft, wishes))
+        return run_push_dry_run(settings, draft, cli_options)
+    return run_on_remote(settings, lambda client, output: _push(client, output, draft, cli_options))
 
 
 def _draft(
     config: Path, python: Path | None, overrides: Overrides, team: str | None, output: Output
-) -> Draft:
+) -> JobDraft:
     """Load the config in a separate process and plan the archive. Raises ConfigurationError.
 
     A separate process keeps the output of the config and its children away from the data on stdout.
@@ -270,23 +270,25 @@ def _draft(
     for text in replaced:
         output.remark(text)
     source_dir = config.absolute().parent
-    return Draft(project, source_dir, plan_archive(source_dir, project.job.workspace), team)
+    return JobDraft(project, source_dir, plan_archive(source_dir, project.job.workspace), team)
 
 
-async def _push(client: TrainingClient, output: Output, draft: Draft, wishes: Wishes) -> ExitCode:
-    submission = await check_and_submit(client, output, draft, wishes)
-    return await tell_or_tail(
+async def _push(
+    client: TrainingClient, output: Output, draft: JobDraft, cli_options: PushOptions
+) -> ExitCode:
+    submission = await check_and_submit(client, output, draft, cli_options)
+    return await print_or_tail(
         client,
         output,
         submission.training_job,
         submission.as_dict(),
-        wishes.output_format,
-        tail=wishes.tail,
+        cli_options.output_format,
+        tail=cli_options.tail,
     )
 
 
 async def check_and_submit(
-    client: TrainingClient, output: Output, draft: Draft, wishes: Wishes
+    client: TrainingClient, output: Output, draft: JobDraft, cli_options: PushOptions
 ) -> Submission:
     """Check the job, submit it, and remark findings and warnings.
 
@@ -294,9 +296,9 @@ async def check_and_submit(
     and any error of ``submit``.
     """
     client.check_may_change("submitting a job")
-    findings = await _findings(client, draft, wishes)
+    findings = await _findings(client, draft, cli_options)
     _tell(findings, output)
-    _stop_or_ask(findings, wishes)
+    _stop_or_ask(findings, cli_options)
     submission = await _submit(client, output, draft)
     known = set(draft.plan.warnings)
     for text in submission.warnings:
@@ -307,28 +309,28 @@ async def check_and_submit(
     return submission
 
 
-def rehearse(settings: Settings, draft: Draft, wishes: Wishes) -> ExitCode:
+def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode:
     """Do everything except sending; without a server, skip the checks of the account."""
     from api_client.errors import Unreachable
     from api_client.remotes import RemoteNotConfigured
     from api_client.submission.preflight import Finding, check
 
     async def with_account(client: TrainingClient, output: Output) -> ExitCode:
-        return _show(output, draft, wishes, await _findings(client, draft, wishes))
+        return _show(output, draft, cli_options, await _findings(client, draft, cli_options))
 
     try:
         return run_on_remote(settings, with_account)
     except (RemoteNotConfigured, Unreachable) as error:
         reason = "there is no remote" if isinstance(error, RemoteNotConfigured) else str(error)
         unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
-        found = check(draft.project, draft.plan) if wishes.check else ()
-        return _show(settings.output, draft, wishes, (*found, unchecked))
+        found = check(draft.project, draft.plan) if cli_options.check else ()
+        return _show(settings.output, draft, cli_options, (*found, unchecked))
 
 
-def _show(output: Output, draft: Draft, wishes: Wishes, findings: Sequence[Finding]) -> ExitCode:
+def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]) -> ExitCode:
 
     document = dry_run_document(draft.project, draft.source_dir, draft.plan, findings)
-    if wishes.output_format == JSON:
+    if cli_options.output_format == JSON:
         output.json(document)
     else:
         print_dry_run(output, document, findings)
@@ -338,7 +340,7 @@ def _show(output: Output, draft: Draft, wishes: Wishes, findings: Sequence[Findi
     return ExitCode.OK
 
 
-async def _findings(client: TrainingClient, draft: Draft, wishes: Wishes) -> tuple[Finding, ...]:
+async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOptions) -> tuple[Finding, ...]:
     """Resolve the team, which secrets and capacity depend on, and run the checks."""
     from api_client.submission.preflight import preflight
     from api_client.submission.submitting import choose_team
@@ -348,7 +350,7 @@ async def _findings(client: TrainingClient, draft: Draft, wishes: Wishes) -> tup
     choice = await choose_team(client, project_name=project.name, wanted=wanted)
     if choice.name is not None:
         project.team_name = choice.name
-    return await preflight(client, project, draft.plan) if wishes.check else ()
+    return await preflight(client, project, draft.plan) if cli_options.check else ()
 
 
 def _tell(findings: Sequence[Finding], output: Output) -> None:
@@ -362,17 +364,17 @@ def _count_of_errors(findings: Sequence[Finding]) -> str:
     return "" if not count else "1 error" if count == 1 else f"{count} errors"
 
 
-def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
+def _stop_or_ask(findings: Sequence[Finding], cli_options: PushOptions) -> None:
     """Raise CommandFailed for errors; ask about warnings if interactive, and raise click.Abort on a no."""
     if errors := _count_of_errors(findings):
         raise CommandFailed(
             f"nothing was sent, for {errors} (--skip-checks submits all the same)", ExitCode.USAGE
         )
     if any(finding.severity == "warning" for finding in findings) and can_ask():
-        confirm("submit it all the same?", assume_yes=wishes.assume_yes)
+        confirm("submit it all the same?", assume_yes=cli_options.assume_yes)
 
 
-async def _submit(client: TrainingClient, output: Output, draft: Draft) -> Submission:
+async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:
     from api_client.errors import InvalidAnswer, ServerFault, Unreachable
     from api_client.submission.submitting import submit
     from tui.commands.support.output import ProgressLine

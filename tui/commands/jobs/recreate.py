@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tui.commands.jobs.push import tell_or_tail
+from tui.commands.jobs.push import print_or_tail
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
     remote_option,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @remote_option
 @click.pass_obj
 def recreate(
-    settings: Settings,
+    settings: CommandSettings,
     job_id: str | None,
     named_id: str | None,
     tail: bool,
@@ -66,7 +66,7 @@ def recreate(
         created = await client.jobs.recreate(original.project_id, original.id)
         output.remark(f"recreated job {original.id} as {created.id}")
         document = {"training_job": created.model_dump(mode="json")}
-        return await tell_or_tail(client, output, created, document, output_format, tail=tail)
+        return await print_or_tail(client, output, created, document, output_format, tail=tail)
 
     return run_on_remote(settings, act)
 

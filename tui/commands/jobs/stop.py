@@ -11,12 +11,12 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    Settings,
+    CommandSettings,
     examples,
     format_option,
-    given_project,
     project_named,
     remote_option,
+    selected_project,
     yes_option,
 )
 from tui.commands.support.output import Output
@@ -48,7 +48,7 @@ NAMES_SHOWN = 10
 @remote_option
 @click.pass_obj
 def stop(
-    settings: Settings,
+    settings: CommandSettings,
     job_ids: tuple[str, ...],
     named_ids: tuple[str, ...],
     project: str | None,
@@ -73,7 +73,7 @@ def stop(
         if wanted:
             chosen = [await client.jobs.find(job_id) for job_id in wanted]
         else:
-            chosen = await _active_jobs(client, given_project(project, project_id), stop_all=stop_all)
+            chosen = await _active_jobs(client, selected_project(project, project_id), stop_all=stop_all)
             confirm(_question(chosen), assume_yes=assume_yes)
         return await _stop(client, output, chosen, output_format)
 
@@ -157,7 +157,7 @@ AVAILABILITY_MODELS = ("dedicated", "spot")
 @remote_option
 @click.pass_obj
 def update(
-    settings: Settings,
+    settings: CommandSettings,
     job_argument: str | None,
     job_option: str | None,
     priority: int | None,

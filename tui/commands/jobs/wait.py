@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
-from tui.commands.support.options import JSON, NDJSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.options import (
+    JSON,
+    NDJSON,
+    TABLE,
+    CommandSettings,
+    examples,
+    format_option,
+    remote_option,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 
@@ -72,7 +80,7 @@ class _Span(click.ParamType[float]):
 @remote_option
 @click.pass_obj
 def wait(
-    settings: Settings,
+    settings: CommandSettings,
     job_ids: tuple[str, ...],
     until: str,
     timeout_s: float | None,

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, TimedOut
-from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, opened
+from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, is_known_outcome, outcome_exit_code
 from tui.commands.support.options import (
     JSON,
-    Settings,
+    CommandSettings,
     check_project,
     examples,
-    given_project,
     project_named,
     remote_option,
+    selected_project,
 )
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
 from tui.commands.support.session import run_on_remote
@@ -29,8 +29,8 @@ from tui.commands.support.session import run_on_remote
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import TrainingJob
-    from tui.commands.logs.printing import Shown
-    from tui.commands.logs.reading import Reading
+    from tui.commands.logs.printing import OutputLine
+    from tui.commands.logs.reading import LogRead
 
 T = TypeVar("T")
 
@@ -44,13 +44,13 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     Raises RequestError, or CommandFailed if there is none.
     """
     job_id = request.job_id
-    name = given_project(request.project, request.project_id)
+    name = selected_project(request.project, request.project_id)
     if job_id is not None:
-        job = await _insisting(lambda: client.jobs.find(job_id))
+        job = await _retry_lookup(lambda: client.jobs.find(job_id))
         check_project(job, name)
         return job
-    project_id = (await _insisting(lambda: project_named(client, name))).id if name is not None else None
-    found = await _insisting(lambda: client.jobs.search(project_id=project_id))
+    project_id = (await _retry_lookup(lambda: project_named(client, name))).id if name is not None else None
+    found = await _retry_lookup(lambda: client.jobs.search(project_id=project_id))
     if not found:
         raise CommandFailed("there is no job", ExitCode.NOT_FOUND)
     newest = max(found, key=lambda job: job.created_at or datetime.min.replace(tzinfo=UTC))
@@ -58,7 +58,7 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     return newest
 
 
-async def _insisting(call: Callable[[], Awaitable[T]]) -> T:
+async def _retry_lookup(call: Callable[[], Awaitable[T]]) -> T:
     """Await `call`, repeating it after retryable errors, invalid answers and timeouts."""
     for _ in range(ROUNDS - 1):
         try:
@@ -88,7 +88,7 @@ READER_INTERVAL_S = 1.0
 @log_options
 @remote_option
 @click.pass_obj
-def logs(settings: Settings, request: LogRequest) -> ExitCode:
+def logs(settings: CommandSettings, request: LogRequest) -> ExitCode:
     """Print a job's whole log as it arrives, oldest line first, all nodes merged by time.
 
     Without JOB_ID, the newest job is used: of --project if given, else of all.
@@ -107,7 +107,7 @@ def logs(settings: Settings, request: LogRequest) -> ExitCode:
     async def show(client: TrainingClient, output: Output) -> ExitCode:
 
         job = await job_of(client, request, output)
-        with opened(request.target, output, follows=request.follow) as target:
+        with open_target(request.target, output, follows=request.follow) as target:
             code, line_count = await _print(client, job, request, output, target)
         if request.target.file is not None:
             output.remark(f"saved {line_count:,} lines to {request.target.file}")
@@ -120,7 +120,7 @@ async def _print(
     client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
 ) -> tuple[ExitCode, int]:
     from tui.commands.logs.printing import JsonArray, NodeChooser
-    from tui.commands.logs.reading import Reading, progress_note
+    from tui.commands.logs.reading import LogRead, progress_note
 
     line = ProgressLine()
     shows_progress = line.is_terminal and not target.is_terminal
@@ -131,7 +131,7 @@ async def _print(
 
     now = datetime.now(UTC)
     nodes = NodeChooser(request.nodes)
-    reading = Reading(client, job, request.stretch(job, now), request.new_filter, progress, nodes)
+    reading = LogRead(client, job, request.stretch(job, now), request.new_filter, progress, nodes)
     array = JsonArray() if request.target.format == JSON else None
     render = array.render if array is not None else request.renderer(target, job)
     try:
@@ -163,7 +163,7 @@ async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[As
         await stream.aclose()
 
 
-def line_renderer(output: Output, output_format: str) -> Callable[[Shown], str]:
+def line_renderer(output: Output, output_format: str) -> Callable[[OutputLine], str]:
     from tui.commands.logs.printing import renderer
 
     return renderer(output, output_format)
@@ -178,20 +178,20 @@ def drain_from_environment() -> float | None:
 
 
 async def follow_log(
-    client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[Shown], str]
+    client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[OutputLine], str]
 ) -> ExitCode:
-    from tui.commands.logs.printing import LineFilter
-    from tui.commands.logs.reading import Reading, Stretch
+    from tui.commands.logs.printing import LogLineFilter
+    from tui.commands.logs.reading import LogRange, LogRead
 
-    reading = Reading(client, job, Stretch(), lambda _nodes: LineFilter(), lambda _part, _count: None)
+    reading = LogRead(client, job, LogRange(), lambda _nodes: LogLineFilter(), lambda _part, _count: None)
     return await _follow(reading, output, output, render, drain_from_environment(), lambda: None)
 
 
 async def _follow(
-    reading: Reading,
+    reading: LogRead,
     output: Output,
     target: Output,
-    render: Callable[[Shown], str],
+    render: Callable[[OutputLine], str],
     drain_s: float | None,
     clear_progress: Callable[[], object],
 ) -> ExitCode:
@@ -203,7 +203,7 @@ async def _follow(
     def finished(job: TrainingJob) -> None:
         clear_progress()
         ended[:] = [job]
-        _tell_outcome(job, output, ", waiting for late lines (ctrl-c ends that)")
+        _print_outcome(job, output, ", waiting for late lines (ctrl-c ends that)")
 
     stream = reading.follow(finished, drain_s=drain_s)
     watcher = asyncio.create_task(_end_without_reader(target, asyncio.current_task()))
@@ -215,9 +215,9 @@ async def _follow(
                 elif ended and ended[0].current_status == item.job.current_status:
                     return outcome_exit_code(item.job.current_status)
                 else:
-                    return _tell_outcome(item.job, output)
+                    return _print_outcome(item.job, output)
     except asyncio.CancelledError:
-        if target.reader_left:
+        if target.output_closed_by_reader:
             raise OutputClosed from None
         if not ended:
             raise
@@ -229,18 +229,18 @@ async def _follow(
 
 async def _end_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
     """Cancel following once the pipe's reader is gone (``| grep -m1``), even without new lines."""
-    while not target.reader_left:  # noqa: ASYNC110 – a pipe has no event for it
+    while not target.output_closed_by_reader:  # noqa: ASYNC110 – a pipe has no event for it
         await asyncio.sleep(READER_INTERVAL_S)
     if following is not None:
         following.cancel()
 
 
-def _write(batch: list[Shown], target: Output, render: Callable[[Shown], str]) -> None:
+def _write(batch: list[OutputLine], target: Output, render: Callable[[OutputLine], str]) -> None:
     if batch:
         target.data("".join([render(shown) for shown in batch]))
 
 
-def _tell_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
+def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
     from api_client.models import short_status
 
     code = outcome_exit_code(job.current_status)

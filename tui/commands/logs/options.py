@@ -25,8 +25,8 @@ from tui.commands.support.output import Output, cannot_write
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
-    from tui.commands.logs.printing import LineFilter, NodeChooser, Shown
-    from tui.commands.logs.reading import Stretch
+    from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine
+    from tui.commands.logs.reading import LogRange
 
 RAW = "raw"
 FORMATS = (TEXT, NDJSON, JSON, RAW)
@@ -63,7 +63,7 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
 
 
 @contextmanager
-def opened(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
+def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
     """Yield ``output`` itself, or an output that writes to the file. Raises CommandFailed.
 
     The file appears under its name only when complete. Following may take days and be interrupted, so
@@ -121,28 +121,28 @@ class LogRequest:
     drain_s: float | None
     target: Target
 
-    def stretch(self, job: TrainingJob, now: datetime) -> Stretch:
+    def stretch(self, job: TrainingJob, now: datetime) -> LogRange:
         """Return the requested time range. Raises CommandFailed if it is empty or in the future."""
-        from tui.commands.logs.reading import Stretch
-        from tui.commands.support.run_options import given_moment, since_moment
+        from tui.commands.logs.reading import LogRange
+        from tui.commands.support.run_options import parse_moment, parse_since
 
         beginning = job.created_at or now
-        start = given_moment(self.start, beginning, now) if self.start else None
+        start = parse_moment(self.start, beginning, now) if self.start else None
         if self.since:
-            start = since_moment(self.since, now)
-        end = given_moment(self.end, beginning, now) if self.end else None
+            start = parse_since(self.since, now)
+        end = parse_moment(self.end, beginning, now) if self.end else None
         if start is not None and start > now:
             raise CommandFailed("the log is wanted from a time in the future on", ExitCode.USAGE)
         if start is not None and end is not None and end <= start:
             raise CommandFailed("--end is not after the beginning: nothing is between them", ExitCode.USAGE)
-        return Stretch(start, end, self.last)
+        return LogRange(start, end, self.last)
 
-    def new_filter(self, is_chosen: NodeChooser) -> LineFilter:
+    def new_filter(self, is_chosen: NodeChooser) -> LogLineFilter:
         from tui.analysis.logs.pattern import LogPattern
-        from tui.commands.logs.printing import LineFilter
+        from tui.commands.logs.printing import LogLineFilter
 
         pattern = LogPattern(self.grep, regex=True, case=not self.ignore_case) if self.grep else None
-        return LineFilter(
+        return LogLineFilter(
             is_chosen=is_chosen,
             min_level=self.min_level,
             matches=pattern.matcher() if pattern else None,
@@ -150,7 +150,7 @@ class LogRequest:
             context_lines=self.context,
         )
 
-    def renderer(self, output: Output, job: TrainingJob) -> Callable[[Shown], str]:
+    def renderer(self, output: Output, job: TrainingJob) -> Callable[[OutputLine], str]:
         from tui.commands.logs.printing import renderer, stamp_text_of
 
         now = datetime.now(UTC)
@@ -174,12 +174,12 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _time_option(name: str, description: str) -> Callable[[Command], Command]:
     def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-        from tui.commands.support.run_options import given_moment, since_moment
+        from tui.commands.support.run_options import parse_moment, parse_since
 
         if value is not None:
             try:
-                moment = since_moment(value, SOME_DAY) if name == "--since" else None
-                moment or given_moment(value, SOME_DAY, SOME_DAY + timedelta(days=1))
+                moment = parse_since(value, SOME_DAY) if name == "--since" else None
+                moment or parse_moment(value, SOME_DAY, SOME_DAY + timedelta(days=1))
             except ValueError as error:
                 raise click.BadParameter(str(error)) from None
         return value

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
-from tui.analysis.logs.levels import RANKS, level_of, rank_of
+from tui.analysis.logs.levels import RANKS, level_of, level_rank
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.output import Output, ascii_json
 from tui.text.log_times import record_of
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
@@ -26,7 +26,7 @@ _LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OutputLine:
     """An entry to print: a match, a context line (``is_context``), or a gap.
 
     ``after_skipped`` is True if lines were left out before it, in a listing with context.
@@ -37,7 +37,7 @@ class Shown:
     after_skipped: bool = False
 
 
-class LineFilter:
+class LogLineFilter:
     """Filters entries one at a time, in either time direction, and returns those to print.
 
     ``is_chosen`` selects the nodes; among their lines, ``min_level`` and ``matches`` select the matches.
@@ -68,24 +68,24 @@ class LineFilter:
         """True if context lines after the last match are still needed."""
         return self._after > 0
 
-    def take(self, entry: LogEntry) -> list[Shown]:
+    def take(self, entry: LogEntry) -> list[OutputLine]:
         """Return the entries to print now; the entry itself, if included, comes last."""
         if isinstance(entry, LogGap):
-            return [Shown(entry)]
+            return [OutputLine(entry)]
         if not self._is_chosen(entry.replica):
             return []
         if self._is_match(entry):
             lines = [*self._before, entry]
             self._before.clear()
-            shown = [Shown(line, is_context=line is not entry) for line in lines]
+            shown = [OutputLine(line, is_context=line is not entry) for line in lines]
             if self._has_skipped and self._has_shown and self._context_lines:
-                shown[0] = Shown(lines[0], shown[0].is_context, after_skipped=True)
+                shown[0] = OutputLine(lines[0], shown[0].is_context, after_skipped=True)
             self._has_skipped, self._has_shown = False, True
             self._after = self._context_lines
             return shown
         if self._after:
             self._after -= 1
-            return [Shown(entry, is_context=True)]
+            return [OutputLine(entry, is_context=True)]
         if self._context_lines and len(self._before) < self._context_lines:
             self._before.append(entry)
             return []
@@ -93,15 +93,15 @@ class LineFilter:
         self._before.append(entry)
         return []
 
-    def take_around(self, entry: LogEntry) -> list[Shown]:
+    def take_around(self, entry: LogEntry) -> list[OutputLine]:
         """Return `entry` only as context of the last match: no more matches are wanted."""
         if isinstance(entry, LogGap) or not self._is_chosen(entry.replica):
             return []
         self._after -= 1
-        return [Shown(entry, is_context=True)]
+        return [OutputLine(entry, is_context=True)]
 
     def _is_match(self, line: LogLine) -> bool:
-        if self._min_rank is not None and rank_of(line.message, line.level) < self._min_rank:
+        if self._min_rank is not None and level_rank(line.message, line.level) < self._min_rank:
             return False
         return self._matches is None or self._matches(line.message) is not self._invert
 
@@ -163,7 +163,7 @@ TIME_MODES = (LOCAL, UTC_TIME, RELATIVE, ELAPSED, OFF)
 StampText = Callable[[int], str]
 
 
-def ndjson_line(shown: Shown) -> str:
+def ndjson_line(shown: OutputLine) -> str:
     """Return an entry as one line of JSON with a line break.
 
     The fields are those of ``record_of``; ``"context": true`` marks a context line of a match.
@@ -178,15 +178,15 @@ class JsonArray:
     """A whole log as one JSON array, with one object per line."""
 
     def __init__(self) -> None:
-        self._is_begun = False
+        self._has_begun = False
 
-    def render(self, shown: Shown) -> str:
-        lead = ",\n" if self._is_begun else "[\n"
-        self._is_begun = True
+    def render(self, shown: OutputLine) -> str:
+        lead = ",\n" if self._has_begun else "[\n"
+        self._has_begun = True
         return lead + ndjson_line(shown).rstrip("\n")
 
     def end(self) -> str:
-        return "\n]\n" if self._is_begun else "[]\n"
+        return "\n]\n" if self._has_begun else "[]\n"
 
 
 class RawLines:
@@ -195,7 +195,7 @@ class RawLines:
     def __init__(self, output: Output) -> None:
         self._remark = output.remark
 
-    def render(self, shown: Shown) -> str:
+    def render(self, shown: OutputLine) -> str:
         """Return the message with a line break; report a gap as a remark on stderr."""
         entry = shown.entry
         if isinstance(entry, LogGap):
@@ -213,7 +213,7 @@ class TextLines:
         self._replica_width = 0
         self._stamp_width = 0
 
-    def render(self, shown: Shown) -> str:
+    def render(self, shown: OutputLine) -> str:
         """Return one entry, sanitized, each line with a line break."""
         separator = GROUP_SEPARATOR if shown.after_skipped else ""
         if isinstance(shown.entry, LogGap):
@@ -221,7 +221,7 @@ class TextLines:
         return separator + self._line(shown.entry)
 
     def _line(self, line: LogLine) -> str:
-        replica = inert(line.replica or NO_NODE)
+        replica = sanitize(line.replica or NO_NODE)
         self._replica_width = max(self._replica_width, len(replica))
         stamp = self._stamp_text(line.timestamp_ns)
         self._stamp_width = max(self._stamp_width, len(stamp))
@@ -230,17 +230,17 @@ class TextLines:
         shown_stamp = f"{self._paint(stamp.rjust(self._stamp_width), 'muted')}  " if stamp else ""
         head = f"{shown_stamp}{self._paint(replica.ljust(self._replica_width), 'name')}  "
         if not rest:
-            return f"{head}{self._paint(inert(first), tone)}\n"
+            return f"{head}{self._paint(sanitize(first), tone)}\n"
         indent = " " * ((self._stamp_width + 2 if stamp else 0) + self._replica_width + 2)
-        texts = [f"{head}{self._paint(inert(first), tone)}\n"]
-        texts.extend(f"{indent}{self._paint(inert(text), tone)}\n" for text in rest)
+        texts = [f"{head}{self._paint(sanitize(first), tone)}\n"]
+        texts.extend(f"{indent}{self._paint(sanitize(text), tone)}\n" for text in rest)
         return "".join(texts)
 
 
 def gap_text(gap: LogGap, stamp_text: StampText) -> str:
     start, end = stamp_text(gap.start_ns), stamp_text(gap.end_ns)
     where = f" {start} to {end}" if start else ""
-    return f"gap{where}: {inert(gap.reason)}"
+    return f"gap{where}: {sanitize(gap.reason)}"
 
 
 def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]) -> StampText:
@@ -258,7 +258,7 @@ def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]
 
 def renderer(
     output: Output, output_format: str, stamp_text: StampText | None = None
-) -> Callable[[Shown], str]:
+) -> Callable[[OutputLine], str]:
     if output_format == "ndjson":
         return ndjson_line
     if output_format == "raw":

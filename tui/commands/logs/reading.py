@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from api_client.models.logs import NS_PER_S, LogEnd, LogGap, LogLine, stamp_ns
-from tui.commands.logs.printing import LineFilter, NodeChooser, Shown
+from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine
 from tui.text.units import percent
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Progress = Callable[[float | None, int], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogRange:
     """The requested part of the log: a bound of None is open, and ``last`` keeps only the last matches."""
 
     start: datetime | None = None
@@ -38,7 +38,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Reading:
+class LogRead:
     """A single pass over a job's log; ``gap_count`` is the number of time ranges that could not be read.
 
     At the end of the pass, a name in ``nodes`` that no node of the job has raises CommandFailed.
@@ -46,14 +46,14 @@ class Reading:
 
     client: TrainingClient
     job: TrainingJob
-    stretch: Stretch
-    new_filter: Callable[[NodeChooser], LineFilter]
+    stretch: LogRange
+    new_filter: Callable[[NodeChooser], LogLineFilter]
     progress: Progress
     nodes: NodeChooser = field(default_factory=NodeChooser)
     gap_count: int = 0
     line_count: int = 0
 
-    async def history(self) -> AsyncGenerator[list[Shown], None]:
+    async def history(self) -> AsyncGenerator[list[OutputLine], None]:
         """Yield the lines available now, oldest first."""
         if self.stretch.last is not None:
             yield await self._last(self.stretch.last)
@@ -70,10 +70,10 @@ class Reading:
 
     async def follow(
         self, finished: Finished, *, drain_s: float | None
-    ) -> AsyncGenerator[list[Shown] | LogEnd, None]:
+    ) -> AsyncGenerator[list[OutputLine] | LogEnd, None]:
         """Yield existing and new lines until the job has ended; the last item is its LogEnd."""
         start = self.stretch.start
-        held: deque[Shown] | None = None
+        held: deque[OutputLine] | None = None
         if self.stretch.last is not None:
             newest = await self._last(self.stretch.last)
             held = deque(maxlen=len(newest) or 1)
@@ -109,12 +109,12 @@ class Reading:
             return datetime.now(UTC) - LOG_LIFE
         return self.job.created_at - CLOCK_MARGIN
 
-    async def _last(self, count: int) -> list[Shown]:
+    async def _last(self, count: int) -> list[OutputLine]:
         """Return the last `count` matches with their context, reading backwards no further than needed."""
         if count == 0:
             return []
         chosen = self.new_filter(self.nodes)
-        backwards: list[Shown] = []
+        backwards: list[OutputLine] = []
         stream = self.client.logs.history(
             self.job.project_id, self.job.id, start=self._start(), end=self.stretch.end, newest_first=True
         )
@@ -134,14 +134,14 @@ class Reading:
             for each, is_after in zip(reversed(backwards), is_after_skipped, strict=False)
         ]
 
-    def _through(self, chosen: LineFilter, batch: LogBatch) -> list[Shown]:
+    def _through(self, chosen: LogLineFilter, batch: LogBatch) -> list[OutputLine]:
         shown = [each for entry in batch.entries for each in chosen.take(entry)]
         self._count(shown)
         if batch.read_part is not None:
             self.progress(batch.read_part, self.line_count)
         return shown
 
-    def _count(self, shown: list[Shown]) -> None:
+    def _count(self, shown: list[OutputLine]) -> None:
         gaps = sum(isinstance(each.entry, LogGap) for each in shown)
         self.gap_count += gaps
         self.line_count += len(shown) - gaps
@@ -153,7 +153,7 @@ async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEn
             yield entry
 
 
-def _is_match(shown: Shown) -> bool:
+def _is_match(shown: OutputLine) -> bool:
     return isinstance(shown.entry, LogLine) and not shown.is_context
 
 

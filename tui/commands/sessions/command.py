@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, Settings, examples, remote_option
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, remote_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import NOTHING
@@ -51,7 +51,7 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
 @remote_option
 @click.pass_obj
 def sessions(
-    settings: Settings,
+    settings: CommandSettings,
     job_argument: str | None,
     job_option: str | None,
     minutes: int | None,
@@ -79,7 +79,9 @@ def sessions(
 @click.option("--trigger", type=click.Choice(TRIGGERS), help="When they start.")
 @remote_option
 @click.pass_obj
-def update_session(settings: Settings, job_id: str, minutes: int | None, trigger: str | None) -> ExitCode:
+def update_session(
+    settings: CommandSettings, job_id: str, minutes: int | None, trigger: str | None
+) -> ExitCode:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
     if minutes is None and trigger is None:
         raise click.UsageError("nothing to change: give --timeout-minutes or --trigger")
@@ -87,7 +89,7 @@ def update_session(settings: Settings, job_id: str, minutes: int | None, trigger
 
 
 def run_sessions(
-    settings: Settings, job_id: str, *, minutes: int | None, trigger: str | None, output_format: str
+    settings: CommandSettings, job_id: str, *, minutes: int | None, trigger: str | None, output_format: str
 ) -> ExitCode:
     if minutes == 0:
         raise click.UsageError("0 minutes change nothing; -1 stands for ten years")
@@ -102,13 +104,19 @@ def run_sessions(
         if output_format == JSON:
             output.json([code.model_dump(mode="json") for code in found])
             return ExitCode.OK
-        from tui.commands.support.tables import Column, render_table
+        from tui.commands.support.tables import TextColumn, render_table
 
         if not found:
             output.remark(
                 f"job {job.id} has no interactive session (runtime: interactive_session in its config)"
             )
-        columns = (Column("REPLICA"), Column("CODE"), Column("ENDS"), Column("TUNNEL"), Column("SIGN IN AT"))
+        columns = (
+            TextColumn("REPLICA"),
+            TextColumn("CODE"),
+            TextColumn("ENDS"),
+            TextColumn("TUNNEL"),
+            TextColumn("SIGN IN AT"),
+        )
         rows = [_row(code) for code in found]
         output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
         return ExitCode.OK

@@ -15,10 +15,10 @@ import click
 
 from api_client.ssh.tickets import PATTERN
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
-from tui.commands.support.options import Settings, examples, remote_option
+from tui.commands.support.options import CommandSettings, examples, remote_option
 from tui.commands.support.output import cannot_write
 from tui.commands.support.session import run_on_remote
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -52,7 +52,7 @@ SIGNALLED = 128
 )
 @remote_option
 @click.pass_obj
-def ssh(settings: Settings, job_id: str, command: tuple[str, ...], node: int) -> int:
+def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: int) -> int:
     """Open a shell on a node of a running job, or run a command there, with the system's ssh.
 
     The job needs an interactive SSH session (session_provider in its config). Baseten signs a key created
@@ -81,7 +81,7 @@ def ssh_folder() -> SshFolder:
     return SshFolder(platformdirs.user_cache_path("bt-tui") / "ssh", os.environ)
 
 
-def sign(settings: Settings, host: NodeHost, folder: SshFolder) -> None:
+def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
     """Request a certificate for one connection to the node and store the result.
 
     Raises CommandFailed for a job that has ended or does not have the node, and the client's errors.
@@ -132,7 +132,8 @@ def quotable(value: object) -> str:
     text = str(value)
     if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
         raise CommandFailed(
-            f"{inert(text)!r} can't be written to an ssh configuration: it has a quote, a backslash, a '${{'"
+            f"{sanitize(text)!r} can't be written to an ssh configuration: it has a quote, a backslash, a"
+            " '${'"
             " or a control character",
             ExitCode.USAGE,
         )
@@ -171,7 +172,7 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
 @click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, in place of an earlier one.")
 @remote_option
 @click.pass_obj
-def ssh_config(settings: Settings, install: bool) -> ExitCode:
+def ssh_config(settings: CommandSettings, install: bool) -> ExitCode:
     """Print the ~/.ssh/config block for hosts training-job-JOB-NODE.ssh.baseten.co.
 
     Each connection gets a new certificate when ssh opens it. With --remote, that remote is used for all
@@ -194,13 +195,13 @@ def ssh_config(settings: Settings, install: bool) -> ExitCode:
 @click.argument("host_name", metavar="HOST")
 @remote_option
 @click.pass_obj
-def ssh_sign(settings: Settings, host_name: str) -> ExitCode:
+def ssh_sign(settings: CommandSettings, host_name: str) -> ExitCode:
     """For ssh_config: get a certificate for a connection to the host."""
     from api_client.ssh.tickets import parse_host
 
     host = parse_host(host_name)
     if host.remote_name is not None:
-        settings = Settings(remote_name=host.remote_name, output=settings.output)
+        settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
     sign(settings, host, ssh_folder())
     return ExitCode.OK
 
@@ -208,7 +209,7 @@ def ssh_sign(settings: Settings, host_name: str) -> ExitCode:
 @click.command("ssh-proxy", hidden=True)
 @click.argument("host_name", metavar="HOST")
 @click.pass_obj
-def ssh_proxy(_settings: Settings, host_name: str) -> ExitCode:
+def ssh_proxy(_settings: CommandSettings, host_name: str) -> ExitCode:
     """For ssh: forward the bytes of a connection whose certificate is signed."""
     from api_client.ssh.proxy import relay
     from api_client.ssh.tickets import parse_host

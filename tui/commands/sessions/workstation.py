@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tui.commands.jobs.push import Draft, Wishes, check_and_submit, rehearse, tell_or_tail
+from tui.commands.jobs.push import JobDraft, PushOptions, check_and_submit, print_or_tail, run_push_dry_run
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.options import JSON, TEXT, Settings, examples, remote_option, yes_option
+from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, remote_option, yes_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from api_client.submission.submitting import Submission
     from api_client.submission.workstation import Workstation
 
-MOST_GPUS = GPUS_OF_A_WHOLE_NODE = 8
+MAX_GPUS_PER_NODE = GPUS_PER_FULL_NODE = 8
 MOST_NODES = 16
 SLURM, NO_ORCHESTRATOR = "slurm", "none"
 
@@ -37,7 +37,10 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
     "--accelerator", default="H100", show_default=True, metavar="TYPE", help="Type of GPU, in any case."
 )
 @click.option(
-    "--gpu-count", type=click.IntRange(1, MOST_GPUS), metavar="N", help="How many, 1 to 8 (default: 1)."
+    "--gpu-count",
+    type=click.IntRange(1, MAX_GPUS_PER_NODE),
+    metavar="N",
+    help="How many, 1 to 8 (default: 1).",
 )
 @click.option(
     "--node-count",
@@ -79,7 +82,7 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
 @remote_option
 @click.pass_obj
 def workstation(
-    settings: Settings,
+    settings: CommandSettings,
     accelerator: str,
     gpu_count: int | None,
     node_count: int | None,
@@ -119,7 +122,7 @@ def workstation(
         )
     wanted = Workstation(
         accelerator=accelerator,
-        gpu_count=GPUS_OF_A_WHOLE_NODE if node_count is not None else gpu_count or 1,
+        gpu_count=GPUS_PER_FULL_NODE if node_count is not None else gpu_count or 1,
         node_count=nodes,
         project_name=project_name,
         image=image,
@@ -131,23 +134,27 @@ def workstation(
     )
     if not enable_checkpointing and (checkpoint_path or checkpoint_volume_size is not None):
         settings.output.remark("no checkpoints are kept without --enable-checkpointing")
-    return _run(settings, wanted, team, Wishes(assume_yes, dry_run, not skip_checks, tail, output_format))
+    return _run(
+        settings, wanted, team, PushOptions(assume_yes, dry_run, not skip_checks, tail, output_format)
+    )
 
 
-def _run(settings: Settings, wanted: Workstation, team: str | None, wishes: Wishes) -> ExitCode:
+def _run(
+    settings: CommandSettings, wanted: Workstation, team: str | None, cli_options: PushOptions
+) -> ExitCode:
     """Submit an empty folder, as the official CLI does, never the working directory."""
     from api_client.submission.archive import plan_archive
     from api_client.submission.workstation import workstation_project
 
     project = workstation_project(wanted)
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
-        draft = Draft(project, Path(folder), plan_archive(Path(folder)), team)
-        if wishes.dry_run:
-            return rehearse(settings, draft, wishes)
+        draft = JobDraft(project, Path(folder), plan_archive(Path(folder)), team)
+        if cli_options.dry_run:
+            return run_push_dry_run(settings, draft, cli_options)
 
         async def start(client: TrainingClient, output: Output) -> ExitCode:
-            submission = await check_and_submit(client, output, draft, wishes)
-            return await _tell(client, output, submission, draft, wishes, settings.remote_name)
+            submission = await check_and_submit(client, output, draft, cli_options)
+            return await _tell(client, output, submission, draft, cli_options, settings.remote_name)
 
         return run_on_remote(settings, start)
 
@@ -156,8 +163,8 @@ async def _tell(
     client: TrainingClient,
     output: Output,
     submission: Submission,
-    draft: Draft,
-    wishes: Wishes,
+    draft: JobDraft,
+    cli_options: PushOptions,
     remote_name: str | None,
 ) -> ExitCode:
     from api_client.submission.workstation import workstation_hosts
@@ -181,4 +188,6 @@ async def _tell(
         "nodes": [{"rank": host.node, "hostname": host.name, "is_leader": host.node == 0} for host in hosts],
         "job": submission.as_dict()["training_job"],
     }
-    return await tell_or_tail(client, output, job, document, wishes.output_format, tail=wishes.tail)
+    return await print_or_tail(
+        client, output, job, document, cli_options.output_format, tail=cli_options.tail
+    )

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import click
 
-SHELL_ASKS = "_BT_TUI_COMPLETE"
+COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
 """Environment variable set by the shell's completion script; click derives it from the program's name."""
 
 PLACES: Mapping[str, str] = {
@@ -63,7 +63,7 @@ OTHER_WORDS: Mapping[str, str] = {
 """Command names of the official CLI that differ from ours: they work but are hidden from all lists."""
 
 
-class Catalogue(MutableMapping[str, click.Command]):
+class CommandRegistry(MutableMapping[str, click.Command]):
     """The commands, each imported on first use: importing forty modules is a fifth of a short run."""
 
     def __init__(self) -> None:
@@ -74,10 +74,10 @@ class Catalogue(MutableMapping[str, click.Command]):
         if name not in self._loaded:
             module, _, attribute = self._places[name].partition(":")
             command: click.Command = getattr(import_module(f"tui.commands.{module}"), attribute)
-            if os.environ.get(SHELL_ASKS):
-                from tui.commands.support.completing import know_words_below
+            if os.environ.get(COMPLETION_VARIABLE):
+                from tui.commands.support.completing import complete_command_tree
 
-                know_words_below(command)
+                complete_command_tree(command)
             self._loaded[name] = _hidden(command) if name in OTHER_WORDS else command
         return self._loaded[name]
 

@@ -11,11 +11,11 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from tui.commands.support.options import Settings
+from tui.commands.support.options import CommandSettings
 from tui.commands.support.word_kinds import JOBS, KINDS, is_harmless
 
 
-class KnownWords(click.types.StringParamType):
+class CompletionType(click.types.StringParamType):
     """A text parameter that completes names of one kind."""
 
     def __init__(self, kind: str) -> None:
@@ -24,11 +24,13 @@ class KnownWords(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from tui.commands.support.completion_words import known_words
+        from tui.commands.support.completion_words import fetch_completions
 
         given = _given(ctx, param)
         try:
-            words = known_words(self._kind, ctx.find_object(Settings) or Settings(), _job_of(ctx))
+            words = fetch_completions(
+                self._kind, ctx.find_object(CommandSettings) or CommandSettings(), _job_of(ctx)
+            )
         except Exception:  # noqa: BLE001 - at tab there is nobody to tell
             return []
         return [
@@ -51,20 +53,20 @@ def _job_of(context: click.Context) -> str | None:
     return None
 
 
-def know_words(command: click.Command) -> None:
+def complete_parameters(command: click.Command) -> None:
     """Enable completion of server names for the command's own parameters."""
     for parameter in command.params:
         kind = KINDS.get(parameter.name or "")
         if kind is not None and parameter.type is click.STRING:
-            parameter.type = KnownWords(kind)
+            parameter.type = CompletionType(kind)
 
 
-def know_words_below(command: click.Command) -> None:
+def complete_command_tree(command: click.Command) -> None:
     """Enable completion of server names for a command and all its subcommands."""
-    know_words(command)
+    complete_parameters(command)
     if isinstance(command, click.Group):
         for below in command.commands.values():
-            know_words_below(below)
+            complete_command_tree(below)
 
 
 def answer(root: click.Group, program: str) -> NoReturn:
@@ -75,7 +77,7 @@ def answer(root: click.Group, program: str) -> NoReturn:
     code = 0
     with redirect_stderr(io.StringIO()):
         try:
-            know_words(root)
+            complete_parameters(root)
             root.main(args=[], prog_name=program)
         except SystemExit as over:
             code = over.code if isinstance(over.code, int) else 1

@@ -16,26 +16,26 @@ from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remo
 from tui.commands.support.session import remote_name, without_httpx_command_line
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, PROJECT_IDS, PROJECTS, REMOTES, is_harmless
 from tui.settings.remembered import Memory, memory_path
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 
 if TYPE_CHECKING:
     from api_client import TrainingClient
     from api_client.remotes import Remote
-    from tui.commands.support.options import Settings
+    from tui.commands.support.options import CommandSettings
 
 ASK_TIMEOUT_S = 2.0
 """Maximum time to wait for the server at a tab press."""
 FRESH_S = 15.0
 """Time for which an answer is reused: users press tab several times."""
-MOST_WORDS = 300
-LONGEST_WORD = 120
+MAX_COMPLETIONS = 300
+MAX_COMPLETION_CHARACTERS = 120
 ABOUT_CELLS = 50
 
 Words = Sequence[tuple[str, str]]
 """Pairs of a word and its description."""
 
 
-def known_words(kind: str, settings: Settings, job_id: str | None) -> Words:
+def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
     """Return the words of that kind at the chosen remote; ``job_id`` selects whose checkpoints.
 
     Takes at most two seconds, then falls back to the server's last answer. Does not start an emulator or
@@ -58,7 +58,7 @@ def known_words(kind: str, settings: Settings, job_id: str | None) -> Words:
     return found
 
 
-def _remote(settings: Settings) -> Remote | None:
+def _remote(settings: CommandSettings) -> Remote | None:
     """Return the chosen remote without login renewal: a renewal cut off half-way would lose the login."""
     from api_client.remotes import resolve_remote
     from api_client.remotes.trussrc import read_sections, trussrc_path
@@ -87,7 +87,7 @@ def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Word
     if not isinstance(asked_s, float) or not 0 <= now_s - asked_s < FRESH_S:
         found = _asked(remote, topic, job_id)
         if found is not None:
-            words = [list(one) for one in found[:MOST_WORDS] if len(one[0]) <= LONGEST_WORD]
+            words = [list(one) for one in found[:MAX_COMPLETIONS] if len(one[0]) <= MAX_COMPLETION_CHARACTERS]
             kept = {"asked_s": now_s, "job_id": job_id, "words": words}
             memory.put(topic, kept)
             memory.save()
@@ -128,4 +128,4 @@ async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
 
 
 def _about(name: str | None) -> str:
-    return clip(inert(name or ""), ABOUT_CELLS)
+    return clip(sanitize(name or ""), ABOUT_CELLS)

@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from enum import IntEnum
 
 from tui.text.names import natural_key
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 
-MOST_NAMES = 12
+MAX_LISTED_NAMES = 12
 LONGEST_NAME_CELLS = 60
-SHORTEST_RANGE = 4
+MIN_RANGE_NAMES = 4
 """Minimum number of names shown as a range; fewer are listed individually."""
 
 _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>0|[1-9][0-9]{0,8})(?P<after>[^0-9]*)", re.DOTALL)
@@ -24,10 +24,10 @@ def known_names(names: Iterable[str]) -> str:
     found = sorted(set(names), key=natural_key)
     if not found:
         return "none"
-    if len(found) >= SHORTEST_RANGE and _is_range(found):
+    if len(found) >= MIN_RANGE_NAMES and _is_range(found):
         return f"{_shown(found[0])} to {_shown(found[-1])}"
-    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
-    return ", ".join(map(_shown, found[:MOST_NAMES])) + more
+    more = f" and {len(found) - MAX_LISTED_NAMES} more" if len(found) > MAX_LISTED_NAMES else ""
+    return ", ".join(map(_shown, found[:MAX_LISTED_NAMES])) + more
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
@@ -44,7 +44,7 @@ def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    return clip(inert(name), LONGEST_NAME_CELLS)
+    return clip(sanitize(name), LONGEST_NAME_CELLS)
 
 
 def _is_range(names: list[str]) -> bool:

@@ -75,7 +75,7 @@ def job_options(command: Command) -> Command:
     return command
 
 
-def given_project(project: str | None, project_id: str | None) -> str | None:
+def selected_project(project: str | None, project_id: str | None) -> str | None:
     """Return the project given by ``--project`` or ``--project-id``. Raises UsageError if they differ."""
     if project and project_id and project != project_id:
         raise click.UsageError("--project and --project-id name two projects: give one")
@@ -100,14 +100,14 @@ async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProj
     return by_name[0]
 
 
-async def meant_job(
+async def selected_job(
     client: TrainingClient, *, job_id: str | None, project: str | None, project_id: str | None
 ) -> TrainingJob:
     """Return the job with that id, else the newest of the project.
 
     Raises CommandFailed if there is none, and UsageError if neither is given.
     """
-    named = given_project(project, project_id)
+    named = selected_project(project, project_id)
     if job_id:
         job = await client.jobs.find(job_id)
         check_project(job, named)
@@ -183,7 +183,7 @@ TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CommandSettings:
     """Settings of every command: the remote given by ``--remote``, the output, and read-only mode."""
 
     remote_name: str | None = None
@@ -192,7 +192,7 @@ class Settings:
 
 
 def _set_remote(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    outer = context.find_object(Settings) or Settings()
+    outer = context.find_object(CommandSettings) or CommandSettings()
     context.obj = replace(outer, remote_name=value) if value is not None else outer
 
 
@@ -202,7 +202,7 @@ def _set_non_interactive(context: click.Context, _parameter: click.Parameter, va
 
 
 def _set_readonly(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    outer = context.find_object(Settings) or Settings()
+    outer = context.find_object(CommandSettings) or CommandSettings()
     context.obj = replace(outer, readonly=True) if value else outer
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from api_client.files import WRONG_PLACE, why_not_written
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.text.sanitize import cell_width, clip, inert, sanitize_lines
+from tui.text.sanitize import cell_width, clip, sanitize, sanitize_lines
 from tui.text.units import bytes_iec, duration, percent
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REDRAW_S = 0.1
 BAR_CELLS = 24
-SHORTEST_BAR_CELLS = 4
+MIN_BAR_CELLS = 4
 FULL, EMPTY = "█", "░"
 TO_LINE_START, CLEAR_LINE = "\r", "\x1b[K"
 
@@ -40,7 +40,7 @@ class ProgressLine:
         self.is_terminal = self._stream.isatty()
         self._label = ""
         self._drawn_at_s = float("-inf")
-        self._is_drawn = False
+        self._is_visible_line = False
 
     def show(self, label: str, done_bytes: int, total_bytes: int, note: str = "") -> None:
         """Draw the line; with the same label and no note, at most ten times a second."""
@@ -48,24 +48,24 @@ class ProgressLine:
         is_news = label != self._label or note or done_bytes >= total_bytes
         if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < REDRAW_S):
             return
-        self._label, self._drawn_at_s, self._is_drawn = label, now_s, True
+        self._label, self._drawn_at_s, self._is_visible_line = label, now_s, True
         columns = shutil.get_terminal_size().columns
-        text = inert(progress_text(label, done_bytes, total_bytes, note))
+        text = sanitize(progress_text(label, done_bytes, total_bytes, note))
         # Shorten the bar before the text.
         surplus = max(0, cell_width(text) - (columns - 1))
         if surplus:
-            cells = max(SHORTEST_BAR_CELLS, BAR_CELLS - surplus)
+            cells = max(MIN_BAR_CELLS, BAR_CELLS - surplus)
             text = clip(
-                inert(progress_text(label, done_bytes, total_bytes, note, bar_cells=cells)), columns - 1
+                sanitize(progress_text(label, done_bytes, total_bytes, note, bar_cells=cells)), columns - 1
             )
         self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}{text}")
         self._stream.flush()
 
     def clear(self) -> None:
-        if self._is_drawn:
+        if self._is_visible_line:
             self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}")
             self._stream.flush()
-            self._is_drawn = False
+            self._is_visible_line = False
 
 
 def progress_text(
@@ -81,7 +81,7 @@ def progress_text(
     return f"{label}  {bar}  {percent(fraction)}  {amount}" + (f"  {note}" if note else "")
 
 
-MOST_REMARKS = 10
+MAX_REMARKS = 10
 """Maximum number of waits reported when there is no bar; a bad connection has hundreds."""
 
 
@@ -98,7 +98,7 @@ async def run_plan(
         )
         if not line.is_terminal and progress.note and progress.note not in told[-1:]:
             told.append(progress.note)
-            if len(told) <= MOST_REMARKS:
+            if len(told) <= MAX_REMARKS:
                 output.remark(progress.note)
 
     try:
@@ -188,7 +188,7 @@ class Output:
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     @property
-    def reader_left(self) -> bool:
+    def output_closed_by_reader(self) -> bool:
         """True if stdout is a pipe without a reader, detected without having to write."""
         try:
             descriptor = self._stdout.fileno()
@@ -250,7 +250,7 @@ class Output:
     def remark(self, text: str) -> None:
         """Write one line for the user to stderr; write errors are ignored."""
         try:
-            self._stderr.write(f"bt-tui: {inert(text)}\n")
+            self._stderr.write(f"bt-tui: {sanitize(text)}\n")
             self._stderr.flush()
         except (OSError, ValueError):
             return

@@ -12,9 +12,9 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.wizard.environment_steps import read_pair
-from tui.wizard.progress import Walk
+from tui.wizard.progress import WizardProgress
 from tui.wizard.state import Pairs
 from tui.wizard.step import Answer, Choice, Step
 
@@ -31,7 +31,7 @@ NO_HELP = " "
 """A blank replaces questionary's own help on the arrow keys."""
 
 
-class Move(Enum):
+class WizardMove(Enum):
     """A move given instead of an answer."""
 
     BACK = "back"
@@ -41,67 +41,67 @@ class Move(Enum):
 Say = Callable[[str], None]
 
 
-class NoAnswerPossible(Exception):
+class UnanswerableQuestion(Exception):
     """No answer is possible and there is no earlier question to go back to; the message explains why."""
 
 
-class Desk(Protocol):
+class WizardIO(Protocol):
     """Fetches data, shows messages and runs actions for the wizard."""
 
     def say(self, text: str) -> None:
         """Show a line."""
 
-    async def load(self, walk: Walk) -> Walk:
+    async def load(self, walk: WizardProgress) -> WizardProgress:
         """Return the walk with the chosen job's checkpoints, or at another step without a job."""
 
-    def present(self, walk: Walk) -> None:
+    def present(self, walk: WizardProgress) -> None:
         """Show the answers before the review's question."""
 
-    async def act(self, walk: Walk, action: str) -> Walk | None:
+    async def act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
         """Run the action chosen in the review; return where to continue, or None to end."""
 
 
-async def walk_at_terminal(walk: Walk, desk: Desk, *, decided: str | None = None) -> bool:
+async def run_wizard(walk: WizardProgress, wizard_io: WizardIO, *, decided: str | None = None) -> bool:
     """Ask until the user is done; return True if it ended with an action, False if the user left.
 
     ``decided`` is the action to run at the review without asking, if it is possible. Raises
-    NoAnswerPossible, the desk's errors, and KeyboardInterrupt for ctrl+c.
+    UnanswerableQuestion, the desk's errors, and KeyboardInterrupt for ctrl+c.
     """
     if decided is None:
-        desk.say(KEYS_HELP)
+        wizard_io.say(KEYS_HELP)
     while True:
         if walk.state.needs_checkpoints:
-            walk = await desk.load(walk)
+            walk = await wizard_io.load(walk)
             continue
         step = walk.step
         if step.refusal:
             if not walk.can_go_back:
-                raise NoAnswerPossible(step.refusal)
-            desk.say(step.refusal)
+                raise UnanswerableQuestion(step.refusal)
+            wizard_io.say(step.refusal)
             walk = walk.back()
             continue
-        answer: Answer | Move
+        answer: Answer | WizardMove
         if step.kind == "review":
-            desk.present(walk)
+            wizard_io.present(walk)
         if step.kind == "review" and decided is not None and not step.problem(decided):
             answer, decided = decided, None
         else:
-            answer = await ask(step, walk.place, desk.say)
-        if answer is Move.LEAVE:
-            if await confirmed("Leave without deploying?"):
+            answer = await ask(step, walk.place, wizard_io.say)
+        if answer is WizardMove.LEAVE:
+            if await ask_yes_no("Leave without deploying?"):
                 return False
-        elif answer is Move.BACK:
+        elif answer is WizardMove.BACK:
             walk = walk.back()
         elif step.kind == "review":
-            goes_on = await desk.act(walk, str(answer))
-            if goes_on is None:
+            should_continue = await wizard_io.act(walk, str(answer))
+            if should_continue is None:
                 return True
-            walk = goes_on
-        elif not isinstance(answer, Move):
+            walk = should_continue
+        elif not isinstance(answer, WizardMove):
             walk = walk.answered(answer)
 
 
-async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
+async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | WizardMove:
     if step.kind == "pairs":
         return await _ask_pairs(step, place, say)
     title = f"[{place[0]}/{place[1]}] {step.question}"
@@ -119,39 +119,39 @@ async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
     return await _run(_text(title, default, step.problem), str)
 
 
-async def _ask_choice(title: str, step: Step, say: Say) -> Answer | Move:
+async def _ask_choice(title: str, step: Step, say: Say) -> Answer | WizardMove:
     """Ask until the choice is valid: a filtered list also offers disabled choices."""
     while True:
         chosen = await _run(_select(title, step), lambda place: step.choices[place].value)
-        problem = "" if isinstance(chosen, Move) else step.problem(chosen)
+        problem = "" if isinstance(chosen, WizardMove) else step.problem(chosen)
         if not problem:
             return chosen
         say(problem)
 
 
-async def confirmed(question: str) -> bool:
+async def ask_yes_no(question: str) -> bool:
     """Return True if the user confirms; the default is no."""
     import questionary
 
-    return await _run(questionary.confirm(inert(question), default=False, output=_stderr()), bool) is True
+    return await _run(questionary.confirm(sanitize(question), default=False, output=_stderr()), bool) is True
 
 
-async def asked_text(question: str, default: str) -> str:
+async def ask_text(question: str, default: str) -> str:
     """Ask for a text without validation; empty if the user cancels."""
     answer = await _run(_text(question, default, lambda _text: ""), str)
-    return "" if isinstance(answer, Move) else answer.strip()
+    return "" if isinstance(answer, WizardMove) else answer.strip()
 
 
-async def asked_secret(question: str) -> str:
+async def ask_secret(question: str) -> str:
     """Ask for a text without showing it; empty if the user cancels."""
     import questionary
 
-    field = questionary.password(inert(question), validate=_checked(lambda _text: ""), output=_stderr())
+    field = questionary.password(sanitize(question), validate=_checked(lambda _text: ""), output=_stderr())
     answer = await _run(field, str)
-    return "" if isinstance(answer, Move) else answer.strip()
+    return "" if isinstance(answer, WizardMove) else answer.strip()
 
 
-async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
+async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | WizardMove:
     """Ask for pairs until an empty line; ``-NAME`` removes one."""
     default = step.default if isinstance(step.default, tuple) else ()
     pairs: Pairs = tuple((each[0], each[1]) for each in default if isinstance(each, tuple))
@@ -165,7 +165,7 @@ async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | M
         if problem:
             say(problem)
         line = await _run(_text(title, "", partial(_pair_problem, step, pairs)), str)
-        if isinstance(line, Move):
+        if isinstance(line, WizardMove):
             return line
         if not line and not problem:
             return pairs
@@ -200,7 +200,7 @@ def _select(title: str, step: Step) -> Any:
     is_long = len(step.choices) >= LONG_LIST
     choices = [_choice(each, place, blocked=not is_long) for place, each in enumerate(step.choices)]
     return questionary.select(
-        inert(title),
+        sanitize(title),
         choices=choices,
         default=next(
             (
@@ -224,10 +224,10 @@ def _checkbox(title: str, step: Step) -> Any:
     marked = step.proposal if isinstance(step.proposal, tuple) else ()
 
     def check(places: Any) -> str | bool:
-        return inert(step.problem(_values(step, places))) or True
+        return sanitize(step.problem(_values(step, places))) or True
 
     return questionary.checkbox(
-        inert(title),
+        sanitize(title),
         choices=[
             _choice(each, place, checked=each.value in marked) for place, each in enumerate(step.choices)
         ],
@@ -245,8 +245,8 @@ def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
     import questionary
 
     return questionary.text(
-        inert(title),
-        default=inert(default),
+        sanitize(title),
+        default=sanitize(default),
         validate=_checked(problem),
         validate_while_typing=False,
         output=_stderr(),
@@ -259,7 +259,7 @@ def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
     def validate(text: str) -> str | bool:
         if _SURROGATES.search(text):
             return "that is not UTF-8; check the terminal's encoding and type it again"
-        return inert(problem(text)) or True
+        return sanitize(problem(text)) or True
 
     return validate
 
@@ -267,9 +267,9 @@ def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
 def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool = True) -> Any:
     import questionary
 
-    reason = inert(choice.disabled_reason)
+    reason = sanitize(choice.disabled_reason)
     warning = f"  ▲ {choice.warning}" if choice.warning else ""
-    title = inert(choice.label + warning + (f"  {choice.hint}" if choice.hint else ""))
+    title = sanitize(choice.label + warning + (f"  {choice.hint}" if choice.hint else ""))
     if reason and not blocked:
         title, reason = f"- {title} ({reason})", ""
     return questionary.Choice(
@@ -280,7 +280,7 @@ def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool 
     )
 
 
-async def _run(question: Any, read: Callable[[Any], T]) -> T | Move:
+async def _run(question: Any, read: Callable[[Any], T]) -> T | WizardMove:
     """Ask and convert questionary's answer; adds the keys for going back and leaving."""
     from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
     from prompt_toolkit.keys import Keys
@@ -289,16 +289,16 @@ async def _run(question: Any, read: Callable[[Any], T]) -> T | Move:
 
     @keys.add(Keys.BackTab, eager=True)
     def _back(event: Any) -> None:
-        event.app.exit(result=Move.BACK)
+        event.app.exit(result=WizardMove.BACK)
 
     @keys.add(Keys.Escape, eager=True)
     def _leave(event: Any) -> None:
-        event.app.exit(result=Move.LEAVE)
+        event.app.exit(result=WizardMove.LEAVE)
 
     application = question.application
     application.key_bindings = merge_key_bindings([application.key_bindings, keys])
     answer = await question.unsafe_ask_async()
-    return answer if isinstance(answer, Move) else read(answer)
+    return answer if isinstance(answer, WizardMove) else read(answer)
 
 
 def _stderr() -> Any:

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import Checkpoint, TrainingJob
     from tui.feeds.checkpoint_evidence import Evidence
-    from tui.readers.run import RunReading
+    from tui.readers.run import LoadedRun
 
 EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 """Digits of an epoch time of this century → its units per second."""
 
 
-def since_moment(typed: str, now: datetime) -> datetime:
-    """Return the moment for ``2h`` (that long ago) or any form of ``given_moment``. Raises ValueError."""
+def parse_since(typed: str, now: datetime) -> datetime:
+    """Return the moment for ``2h`` (that long ago) or any form of ``parse_moment``. Raises ValueError."""
     try:
         return now - span_of(typed)
     except ValueError:
-        return given_moment(typed, now, now)
+        return parse_moment(typed, now, now)
     except OverflowError:
         raise ValueError(f"no calendar goes that far: {typed[:40]}") from None
 
 
-def given_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
+def parse_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
     """Parse a time of day, a date, ISO 8601, an epoch time (s, ms, µs, ns), ``-15m``, ``15m ago``, ``now``.
 
     A bare duration such as ``1h20m`` counts from the run's ``beginning``. Times are local unless they
@@ -48,7 +48,7 @@ def given_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
 
 
 def _check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    moment_since(value)
+    resolve_since(value)
     return value
 
 
@@ -57,13 +57,13 @@ def since_option(description: str) -> Callable[[Command], Command]:
     return click.option("--since", metavar="TIME", callback=_check, help=description)
 
 
-def moment_since(typed: str | None) -> datetime | None:
+def resolve_since(typed: str | None) -> datetime | None:
     """Resolve the time relative to now. Raises click.BadParameter."""
     if typed is None:
         return None
     now = datetime.now(UTC)
     try:
-        moment = since_moment(typed, now)
+        moment = parse_since(typed, now)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--since") from None
     if moment > now:
@@ -87,10 +87,10 @@ async def read_with_line(
     *,
     since: datetime | None = None,
     prices: Mapping[str, float] | None = None,
-    with_vitals: bool = False,
+    with_health_metrics: bool = False,
     stream: str | None = None,
     place: str = "",
-) -> RunReading:
+) -> LoadedRun:
     """Read a run with a progress line that starts with ``place``; remark any part that could not be read.
 
     Raises RequestError.
@@ -104,7 +104,7 @@ async def read_with_line(
             job,
             since=since,
             prices=prices,
-            with_vitals=with_vitals,
+            with_health_metrics=with_health_metrics,
             on_part=_shown_on(line, job, place),
             stream=stream,
             patterns=own.progress_patterns if own is not None else (),

@@ -15,10 +15,10 @@ from api_client.remotes import Remote
 from api_client.remotes.listing import ListedRemote, RemoteListing
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, running_local_remote
-from tui.commands.support.options import Settings
+from tui.commands.support.options import CommandSettings
 from tui.commands.support.output import Output
 from tui.settings.checked import CONFIG_VARIABLE, config_path
-from tui.system.process import collect_as_usual
+from tui.system.process import restore_collection
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from tui.settings.model import Configuration
 
 
-def chosen_remote(settings: Settings) -> Remote:
-    """Return the remote selected by flags, environment and files. Raises as ``remote_called`` does."""
-    return remote_called(remote_name(settings.remote_name, os.environ), settings.output)
+def chosen_remote(settings: CommandSettings) -> Remote:
+    """Return the remote selected by flags, environment and files. Raises as ``remote_by_name`` does."""
+    return remote_by_name(remote_name(settings.remote_name, os.environ), settings.output)
 
 
-def remote_called(name: str | None, output: Output) -> Remote:
+def remote_by_name(name: str | None, output: Output) -> Remote:
     """Return the remote called `name` (None: the default); ``local`` is the emulator on this machine.
 
     A section of ~/.trussrc with that name takes precedence. Raises RemoteNotConfigured,
@@ -163,7 +163,7 @@ LASTING_S = 5.0
 ClientAction = Callable[["TrainingClient", Output], Awaitable[ExitCode]]
 
 
-def run_on_remote(settings: Settings, action: ClientAction) -> ExitCode:
+def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode:
     """Resolve the remote, run ``action`` with a client for it, and return its exit code.
 
     The client refuses changes if ``--readonly`` or the settings forbid them. Raises the client's errors;
@@ -172,15 +172,15 @@ def run_on_remote(settings: Settings, action: ClientAction) -> ExitCode:
     return run_with(chosen_remote(settings), settings, action)
 
 
-def run_with(remote: Remote, settings: Settings, action: ClientAction) -> ExitCode:
+def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) -> ExitCode:
     output, forbidden_by = settings.output, read_only_by(settings.readonly, os.environ)
     with without_httpx_command_line():
         from api_client.client import TrainingClient
 
     async def session() -> ExitCode:
-        asyncio.get_running_loop().call_later(LASTING_S, collect_as_usual)
+        asyncio.get_running_loop().call_later(LASTING_S, restore_collection)
         async with TrainingClient(
-            remote, on_event=lambda event: _remark_wait(event, output), read_only_by=forbidden_by
+            remote, on_event=lambda event: _report_wait(event, output), read_only_by=forbidden_by
         ) as client:
             return await action(client, output)
 
@@ -208,6 +208,6 @@ def without_httpx_command_line() -> Iterator[None]:
             del sys.modules[HTTPX_COMMAND_LINE]
 
 
-def _remark_wait(event: RequestEvent, output: Output) -> None:
+def _report_wait(event: RequestEvent, output: Output) -> None:
     if event.kind == "waiting":
         output.remark(f"{event.reason}; retrying in {event.delay_s:.1f} s")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from api_client.models import TrainingJob, TrainingProject
 from tui.analysis.export import csv_lines
 from tui.analysis.status import status_view
-from tui.text.sanitize import cell_width, clip, inert
+from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import age
 
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
@@ -17,7 +17,7 @@ ERROR_CELLS_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column: if ``shrinks`` is set, its text may be clipped on a narrow terminal."""
 
     title: str
@@ -26,22 +26,22 @@ class Column:
 
 
 PROJECT_COLUMNS = (
-    Column("ID"),
-    Column("NAME", shrinks=True),
-    Column("TEAM", shrinks=True),
-    Column("LATEST JOB", shrinks=True),
-    Column("STATUS", shrinks=True),
-    Column("CREATED"),
+    TextColumn("ID"),
+    TextColumn("NAME", shrinks=True),
+    TextColumn("TEAM", shrinks=True),
+    TextColumn("LATEST JOB", shrinks=True),
+    TextColumn("STATUS", shrinks=True),
+    TextColumn("CREATED"),
 )
 
 JOB_COLUMNS = (
-    Column("STATUS", shrinks=True),
-    Column("ID"),
-    Column("NAME", shrinks=True),
-    Column("PROJECT", shrinks=True),
-    Column("GPUS", shrinks=True),
-    Column("AGE", right=True),
-    Column("MESSAGE", shrinks=True),
+    TextColumn("STATUS", shrinks=True),
+    TextColumn("ID"),
+    TextColumn("NAME", shrinks=True),
+    TextColumn("PROJECT", shrinks=True),
+    TextColumn("GPUS", shrinks=True),
+    TextColumn("AGE", right=True),
+    TextColumn("MESSAGE", shrinks=True),
 )
 
 
@@ -122,7 +122,7 @@ def _age(moment: datetime | None) -> str:
 COLUMN_GAP = "  "
 NOTHING = "–"
 """Placeholder for a missing value."""
-SMALLEST_SHRUNK_CELLS = 8
+MIN_SHRUNK_CELLS = 8
 
 Paint = Callable[[str, str | None], str]
 
@@ -136,11 +136,11 @@ class Cell:
 
 
 def render_table(
-    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, width_cells: int | None, paint: Paint
+    columns: Sequence[TextColumn], rows: Sequence[Sequence[Cell]], *, width_cells: int | None, paint: Paint
 ) -> str:
     """Render the table with its header, each line with a line break; ``width_cells`` None means no limit."""
-    texts = [[inert(cell.text) for cell in row] for row in rows]
-    titles = [inert(column.title) for column in columns]
+    texts = [[sanitize(cell.text) for cell in row] for row in rows]
+    titles = [sanitize(column.title) for column in columns]
     widths = [
         max([cell_width(title), *(cell_width(row[index]) for row in texts)])
         for index, title in enumerate(titles)
@@ -155,16 +155,16 @@ def render_table(
 
 def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
     """Render two columns, ``name  value``, each line with a line break; values are never clipped."""
-    names = [inert(name) for name, _cell in facts]
+    names = [sanitize(name) for name, _cell in facts]
     width = max(map(cell_width, names), default=0)
     return "".join(
         f"{paint(name + ' ' * (width - cell_width(name)), 'muted')}{COLUMN_GAP}"
-        f"{paint(inert(cell.text), cell.tone)}\n"
+        f"{paint(sanitize(cell.text), cell.tone)}\n"
         for name, (_name, cell) in zip(names, facts, strict=True)
     )
 
 
-def _fit(columns: Sequence[Column], widths: Sequence[int], width_cells: int) -> list[int]:
+def _fit(columns: Sequence[TextColumn], widths: Sequence[int], width_cells: int) -> list[int]:
     """Shrink the widest shrinkable column cell by cell until the line fits."""
     fitted = list(widths)
     surplus = sum(fitted) + len(COLUMN_GAP) * (len(fitted) - 1) - width_cells
@@ -172,7 +172,7 @@ def _fit(columns: Sequence[Column], widths: Sequence[int], width_cells: int) -> 
         candidates = [
             index
             for index, column in enumerate(columns)
-            if column.shrinks and fitted[index] > SMALLEST_SHRUNK_CELLS
+            if column.shrinks and fitted[index] > MIN_SHRUNK_CELLS
         ]
         if not candidates:
             break
@@ -182,7 +182,7 @@ def _fit(columns: Sequence[Column], widths: Sequence[int], width_cells: int) -> 
 
 
 def _line(
-    columns: Sequence[Column],
+    columns: Sequence[TextColumn],
     texts: Sequence[str],
     tones: Sequence[str | None],
     widths: Sequence[int],

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 
 NON_INTERACTIVE = "bt-tui.non-interactive"
 """Key in the click context for ``--non-interactive``."""
@@ -32,7 +32,7 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         return
     if not can_ask():
         raise CommandFailed(f"{question} (there is no terminal to ask at: give --yes)", ExitCode.USAGE)
-    click.confirm(inert(question), abort=True, err=True)
+    click.confirm(sanitize(question), abort=True, err=True)
 
 
 def need_terminal() -> None:
@@ -63,7 +63,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 @contextmanager
-def told_that_it_opens() -> Iterator[None]:
+def opening_notice() -> Iterator[None]:
     """Show an opening message while the dashboard's modules load, which takes a moment."""
     sys.stdout.write(OPENING)
     sys.stdout.flush()

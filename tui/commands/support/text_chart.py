@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 
 from tui.analysis.series import Series, extent, reduce_columns
 from tui.commands.support.output import Output
-from tui.text.sanitize import cell_width, clip, inert
+from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import number
 
 PIPED_CELLS = 100
@@ -43,7 +43,7 @@ def draw_chart(
     finite values are left out.
     """
     shown = [one for one in series if any(map(math.isfinite, one.values))]
-    output.data(output.paint(inert(title), "strong") + "\n")
+    output.data(output.paint(sanitize(title), "strong") + "\n")
     if not shown:
         output.data(NO_DATA + "\n")
         return
@@ -70,7 +70,7 @@ def _legend(output: Output, series: Sequence[Series], letters: bool, width: int)
     lines, used = [""], 0
     for place, one in enumerate(series):
         sign = LETTERS[place % len(LETTERS)] if letters else "━"
-        name = clip(inert(one.name), LABEL_CELLS)
+        name = clip(sanitize(one.name), LABEL_CELLS)
         cells = cell_width(name) + 4
         if used and used + cells > width:
             lines.append("")

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.widgets.choice_list import ChoiceList
 from tui.wizard.environment_steps import read_pair
 from tui.wizard.state import SECRETS
@@ -25,7 +25,7 @@ REASON_CELLS = 44
 """Wrap reasons to this width, so that they fit beside the list of steps at 80 columns."""
 
 
-class MarkList(ChoiceList):
+class CheckboxList(ChoiceList):
     """A multiple-choice list. Space or a click marks, Enter continues; marks are signs, not colors."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -86,7 +86,7 @@ class MarkList(ChoiceList):
         self.post_message(self.Complete())
 
 
-class AnswerPane(Vertical):
+class QuestionPane(Vertical):
     """Asks one step and posts ``Answered`` when the user is done; it does not validate the answer."""
 
     class Answered(Message):
@@ -106,7 +106,7 @@ class AnswerPane(Vertical):
         if step.kind in ("choice", "review"):
             yield _options(step)
         elif step.kind == "choices":
-            yield MarkList(step.choices, _names(step.proposal))
+            yield CheckboxList(step.choices, _names(step.proposal))
         elif step.kind == "pairs":
             yield TextArea(_pairs_text(step), id="pairs", show_line_numbers=False, compact=True)
             value = "secret" if step.id == SECRETS else "value"
@@ -119,7 +119,7 @@ class AnswerPane(Vertical):
 
     def revise(self, step: Step) -> bool:
         """Update the text of the same question's choices; return False if the question differs."""
-        marks = self.query(MarkList)
+        marks = self.query(CheckboxList)
         if step.id != self.step.id or not marks or not marks.first().revise(step.choices):
             return False
         self.step = step
@@ -136,9 +136,9 @@ class AnswerPane(Vertical):
         """Post the current input as the answer."""
         match self.step.kind:
             case "choices":
-                self.post_message(self.Answered(self.query_one(MarkList).answer()))
+                self.post_message(self.Answered(self.query_one(CheckboxList).answer()))
             case "pairs":
-                self._give_pairs(self.query_one(TextArea).text)
+                self._submit_pairs(self.query_one(TextArea).text)
             case "text" | "number":
                 self.post_message(self.Answered(self.query_one("#text", Input).value))
             case _:
@@ -146,7 +146,7 @@ class AnswerPane(Vertical):
                 if options.highlighted is not None:
                     self.post_message(self.Answered(options.get_option_at_index(options.highlighted).id))
 
-    def _give_pairs(self, text: str) -> None:
+    def _submit_pairs(self, text: str) -> None:
         pairs = []
         for line in filter(None, (line.strip() for line in text.splitlines())):
             pair = read_pair(line)
@@ -166,8 +166,8 @@ class AnswerPane(Vertical):
         else:
             self.post_message(self.Answered(event.option.id))
 
-    @on(MarkList.Complete)
-    def _marked(self, event: MarkList.Complete) -> None:
+    @on(CheckboxList.Complete)
+    def _marked(self, event: CheckboxList.Complete) -> None:
         event.stop()
         self.give()
 
@@ -196,14 +196,14 @@ def choice_text(choice: Choice) -> Text:
 
     For a disabled choice, return the whole reason: the cursor cannot move there to read on.
     """
-    text = Text(inert(choice.label))
+    text = Text(sanitize(choice.label))
     if choice.disabled_reason:
-        lines = textwrap.wrap(inert(choice.disabled_reason), REASON_CELLS)
+        lines = textwrap.wrap(sanitize(choice.disabled_reason), REASON_CELLS)
         text.append("".join(f"\n    {line}" for line in lines), "dim italic")
     elif choice.hint:
-        text.append(f"  {inert(choice.hint)}", "dim")
+        text.append(f"  {sanitize(choice.hint)}", "dim")
     if choice.warning:
-        text.append(f"\n    ▲ {inert(choice.warning)}", "bold")
+        text.append(f"\n    ▲ {sanitize(choice.warning)}", "bold")
     return text
 
 
@@ -212,7 +212,7 @@ def _names(value: Answer) -> tuple[str, ...]:
 
 
 def _text(value: Answer) -> str:
-    return "" if value is None or isinstance(value, tuple) else inert(str(value))
+    return "" if value is None or isinstance(value, tuple) else sanitize(str(value))
 
 
 def _pairs_text(step: Step) -> str:

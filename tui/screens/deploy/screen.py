@@ -22,28 +22,28 @@ from tui.actions.keymap import bindings_of
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.screens.base import AppScreen
 from tui.screens.confirm import ConfirmScreen
-from tui.screens.deploy.answers import AnswerPane
+from tui.screens.deploy.answers import QuestionPane
 from tui.screens.messages import CopyRequested
-from tui.text.sanitize import inert, inert_lines
+from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.widgets.log_view.view import LogView
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
-from tui.wizard.progress import Walk, questions
+from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
 from tui.wizard.state import REVIEW
 
 CALL = "Call it (ctrl+y copies the command):\n\n"
 EMULATED_CALL = "This emulator serves no model. On Baseten, the call would be like this:\n\n"
-WAY_UP = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
+DEPLOYMENT_STAGES = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
 
 
-class FollowPane(Vertical):
+class DeploymentPane(Vertical):
     """Status, instructions, and the deployment's log."""
 
     DEFAULT_CSS = """
-    FollowPane {
+    DeploymentPane {
         & > #follow-head { padding: 0 1; }
         & > #follow-text { height: auto; max-height: 60%; padding: 0 1; }
         & > LogView { height: 1fr; margin-left: 1; }
@@ -85,20 +85,20 @@ class FollowPane(Vertical):
         if tried:
             head.append("✓ Dry run: nothing was created. ", tones["good"])
             head.append("This is the Truss config that would be deployed.", tones["muted"])
-            words.append(inert_lines(truss_config))
+            words.append(sanitize_multiline(truss_config))
             self.to_copy = truss_config
         else:
             self._stations(head, snapshot)
             if result.link:
-                head.append(f"\n{inert(result.link)}", tones["muted"])
+                head.append(f"\n{sanitize(result.link)}", tones["muted"])
             if snapshot.error:
-                head.append(f"\n✗ {inert(snapshot.error)}", tones["bad"])
+                head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
             if call is not None:
                 words.append(EMULATED_CALL if serves_nothing else CALL, tones["strong"])
-                words.append("\n\n".join(inert_lines(form) for form in call))
+                words.append("\n\n".join(sanitize_multiline(form) for form in call))
                 self.to_copy = call[0]
         if snapshot.written_to is not None:
-            head.append(f"\nWritten to {inert(str(snapshot.written_to))}", tones["muted"])
+            head.append(f"\nWritten to {sanitize(str(snapshot.written_to))}", tones["muted"])
         self.query_one("#follow-head", WrappedText).update(head)
         self.query_one("#follow-words", Static).update(words)
         self.query_one("#follow-text").display = bool(words)
@@ -107,16 +107,16 @@ class FollowPane(Vertical):
         """List the deployment states and mark the current one; an unknown state is shown by its name."""
         tones = tone_styles(self.app)
         name = snapshot.result.name if snapshot.result is not None else ""
-        head.append(f"{inert(name or 'deployment')}  ", tones["strong"])
-        status = snapshot.status or WAY_UP[0]
-        if status not in WAY_UP:
+        head.append(f"{sanitize(name or 'deployment')}  ", tones["strong"])
+        status = snapshot.status or DEPLOYMENT_STAGES[0]
+        if status not in DEPLOYMENT_STAGES:
             head.append(
-                f"{'✗' if snapshot.is_over else '●'} {inert(status)}",
+                f"{'✗' if snapshot.is_over else '●'} {sanitize(status)}",
                 tones["bad" if snapshot.is_over else "warn"],
             )
             return
-        here = WAY_UP.index(status)
-        for position, station in enumerate(WAY_UP):
+        here = DEPLOYMENT_STAGES.index(status)
+        for position, station in enumerate(DEPLOYMENT_STAGES):
             sign = "✓" if position < here or snapshot.is_serving else "●" if position == here else "·"
             tone = "good" if sign == "✓" else "key" if sign == "●" else "muted"
             head.append(f"{sign} {station.lower().replace('_', ' ')}  ", tones[tone])
@@ -167,7 +167,7 @@ class DeployScreen(AppScreen):
         )
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(DeployScreen.connection)
         with Horizontal(id="asking"):
             with VerticalScroll(id="way", can_focus=False):
@@ -179,7 +179,7 @@ class DeployScreen(AppScreen):
                 yield WrappedText(id="problem")
                 yield VerticalScroll(Static(id="made"), id="made-pane")
         yield WrappedText(id="waiting")
-        yield FollowPane(id="following")
+        yield DeploymentPane(id="following")
         yield StatusFooter().data_bind(DeployScreen.connection)
 
     def on_mount(self) -> None:
@@ -193,7 +193,7 @@ class DeployScreen(AppScreen):
 
     @on(LogArrived)
     def _take_lines(self, message: LogArrived) -> None:
-        self.query_one(FollowPane).take(message.lines)
+        self.query_one(DeploymentPane).take(message.lines)
 
     def watch_snapshot(self, snapshot: DeploySnapshot) -> None:
         stage = "asking" if snapshot.stage == "asking" else snapshot.stage
@@ -201,17 +201,17 @@ class DeployScreen(AppScreen):
             self.set_class(name == stage, f"-{name}")
         waiting = WAITING.get(stage, "")
         if stage == "loading" and snapshot.error:
-            waiting += f"\n\n✗ {inert(snapshot.error)}\n{AGAIN.format(key=self.key_for('screen.refresh'))}"
+            waiting += f"\n\n✗ {sanitize(snapshot.error)}\n{AGAIN.format(key=self.key_for('screen.refresh'))}"
         self.query_one("#waiting", WrappedText).update(waiting)
         self.refresh_bindings()
         self._show_header(snapshot)
         if snapshot.walk is not None and stage == "asking":
-            for pane in self.query(AnswerPane):
+            for pane in self.query(QuestionPane):
                 pane.take_focus()  # it lost the focus while hidden behind a result
             self._show_question(snapshot.walk)
             self._show_problem(snapshot.error or snapshot.walk.step.objection, snapshot.note)
         if stage in ("tried", "following"):
-            self.query_one(FollowPane).show(
+            self.query_one(DeploymentPane).show(
                 snapshot,
                 truss_config=self._feed.truss_config,
                 call=self._feed.how_to_call(),
@@ -228,32 +228,32 @@ class DeployScreen(AppScreen):
         if snapshot.walk is not None and snapshot.stage == "asking":
             number, total = snapshot.walk.place
             spans.append([(f"step {number} of {total}", "plain")])
-        self.query_one("#header", FactLine).set_facts(spans)
+        self.query_one("#header", StatusLine).set_facts(spans)
 
-    def _show_question(self, walk: Walk) -> None:
+    def _show_question(self, walk: WizardProgress) -> None:
         step = walk.step
         self.query_one("#steps", WrappedText).update(self._way(walk))
-        self.query_one("#question", WrappedText).update(inert(step.question))
+        self.query_one("#question", WrappedText).update(sanitize(step.question))
         remark = self.query_one("#remark", WrappedText)
         remark.display = bool(step.remark)
-        remark.update(inert_lines(step.remark))
+        remark.update(sanitize_multiline(step.remark))
         self.set_class(step.id == REVIEW, "-review")
         # Keep typed text if the same question is asked again.
         shown = (step.id, step.default, step.choices)
         if shown != self._shown:
             self._shown = shown
-            if not any(pane.revise(step) for pane in self.query(AnswerPane)):
-                self._ask(AnswerPane(step))
+            if not any(pane.revise(step) for pane in self.query(QuestionPane)):
+                self._ask(QuestionPane(step))
         self.form = "python" if step.id == REVIEW else ""
         self._show_made(walk)
 
     @work(group="pane", exclusive=True)
-    async def _ask(self, pane: AnswerPane) -> None:
+    async def _ask(self, pane: QuestionPane) -> None:
         box = self.query_one("#answer", Vertical)
         await box.remove_children()
         await box.mount(pane)
 
-    def _way(self, walk: Walk) -> Text:
+    def _way(self, walk: WizardProgress) -> Text:
         """List every step with its answer below; mark the current step by a sign, not only by color."""
         tones = tone_styles(self.app)
         lines: list[Text] = []
@@ -263,9 +263,9 @@ class DeployScreen(AppScreen):
             done = settled and not here and step.id != REVIEW
             sign, tone = ("▸", "key") if here else ("✓", "good") if done else ("·", "muted")
             title_tone = "strong" if here else "plain" if done else "muted"
-            lines.append(Text.assemble((f"{sign} ", tones[tone]), (inert(step.title), tones[title_tone])))
+            lines.append(Text.assemble((f"{sign} ", tones[tone]), (sanitize(step.title), tones[title_tone])))
             if done:
-                lines.append(Text(f"  {inert(answer_text(walk.state, step))}", tones["muted"]))
+                lines.append(Text(f"  {sanitize(answer_text(walk.state, step))}", tones["muted"]))
         return Text("\n").join(lines)
 
     def _show_problem(self, problem: str, note: str = "") -> None:
@@ -273,12 +273,14 @@ class DeployScreen(AppScreen):
         line.display = bool(problem or note)
         tones = tone_styles(self.app)
         line.update(
-            Text(f"✗ {inert(problem)}", tones["bad"]) if problem else Text(f"✓ {inert(note)}", tones["good"])
+            Text(f"✗ {sanitize(problem)}", tones["bad"])
+            if problem
+            else Text(f"✓ {sanitize(note)}", tones["good"])
         )
         if line.display:
             self.call_after_refresh(self.query_one("#desk").scroll_end, animate=False)
 
-    def _show_made(self, walk: Walk) -> None:
+    def _show_made(self, walk: WizardProgress) -> None:
         made = self._review(walk)
         self.query_one("#made-pane").display = made is not None and bool(self.form)
         if made is None or not self.form:
@@ -287,13 +289,13 @@ class DeployScreen(AppScreen):
         text = Text()
         for found in made.findings:
             tone = {"error": "bad", "warning": "warn"}.get(found.severity, "muted")
-            text.append(f"{'✗' if tone == 'bad' else '▲'} {inert(found.problem)}\n", tones[tone])
+            text.append(f"{'✗' if tone == 'bad' else '▲'} {sanitize(found.problem)}\n", tones[tone])
         forms = {"python": made.python, "json": made.json_text, "command": made.command}
-        text.append("\n".join(inert(line) for line in forms[self.form].splitlines()))
+        text.append("\n".join(sanitize(line) for line in forms[self.form].splitlines()))
         self.query_one("#made", Static).update(text)
 
     @staticmethod
-    def _review(walk: Walk) -> Review | None:
+    def _review(walk: WizardProgress) -> Review | None:
         try:
             return review(walk.state, questions(walk.state))
         except ValueError:
@@ -301,8 +303,8 @@ class DeployScreen(AppScreen):
 
     # Answers
 
-    @on(AnswerPane.Answered)
-    def _answered(self, message: AnswerPane.Answered) -> None:
+    @on(QuestionPane.Answered)
+    def _answered(self, message: QuestionPane.Answered) -> None:
         walk = self.snapshot.walk
         if walk is None or self.snapshot.stage != "asking":
             return
@@ -345,11 +347,12 @@ class DeployScreen(AppScreen):
                 self.run_worker(self._feed.deploy(), name="deployment", group="deploy", exit_on_error=False)
 
         gpu = next((text for _, title, text in made.lines if "GPU" in title), "")
-        warnings = [f"▲ {inert(found.problem)}" for found in made.findings if found.severity == "warning"]
-        cost = f"It is built and started on {inert(self._place)} and costs money while it runs: {inert(gpu)}."
+        warnings = [f"▲ {sanitize(found.problem)}" for found in made.findings if found.severity == "warning"]
+        place = sanitize(self._place)
+        cost = f"It is built and started on {place} and costs money while it runs: {sanitize(gpu)}."
         what = "\n".join((*warnings, cost))
         self.app.push_screen(
-            ConfirmScreen(f"Deploy {inert(made.config.model_name or 'the model')}?", what, "Deploy it"),
+            ConfirmScreen(f"Deploy {sanitize(made.config.model_name or 'the model')}?", what, "Deploy it"),
             answered,
         )
 
@@ -361,13 +364,13 @@ class DeployScreen(AppScreen):
             return self.snapshot.stage == "asking"
         if action == "previous":
             walk = self.snapshot.walk
-            asked_before = walk is not None and walk.back_into_given() is not walk
+            asked_before = walk is not None and walk.back_to_prefilled() is not walk
             return self.snapshot.stage == "tried" or (self.snapshot.stage == "asking" and asked_before)
         return True
 
     def action_next(self) -> None:
         """Submit the current answer."""
-        for pane in self.query(AnswerPane):
+        for pane in self.query(QuestionPane):
             pane.give()
 
     def action_previous(self) -> None:
@@ -375,12 +378,12 @@ class DeployScreen(AppScreen):
         if self.snapshot.stage == "asking":
             self._feed.back()
         elif self.snapshot.stage == "tried":
-            self._feed.review_again()
+            self._feed.rebuild_review()
 
     def action_copy(self) -> None:
         """Copy what is shown: the generated config, or how to call the model."""
         if self.snapshot.stage in ("tried", "following"):
-            text = self.query_one(FollowPane).to_copy
+            text = self.query_one(DeploymentPane).to_copy
             if text:
                 self.post_message(CopyRequested(text, "call", lines=True))
             return
@@ -399,7 +402,7 @@ class DeployScreen(AppScreen):
     def action_back(self) -> None:
         """Leave the wizard; ask first if answers would be lost."""
         if self.snapshot.stage == "tried":
-            self._feed.review_again()
+            self._feed.rebuild_review()
         else:
             self._leave()
 

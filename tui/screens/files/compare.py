@@ -15,8 +15,8 @@ from tui.actions.keymap import bindings_of
 from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoints
 from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.screens.base import AppScreen
-from tui.text.sanitize import cell_width, clip, inert
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.text.sanitize import cell_width, clip, sanitize
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import Line, TextPanel
 
@@ -45,7 +45,7 @@ class CompareScreen(AppScreen):
         self._remark = "listing the files of both…"
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(CompareScreen.connection)
         yield TextPanel(id="compared")
         yield StatusFooter().data_bind(CompareScreen.connection)
@@ -69,7 +69,7 @@ class CompareScreen(AppScreen):
         except RequestError as error:
             key = self.key_for("screen.refresh")
             self._remark = (
-                f"✗ The files cannot be listed: {inert(str(error)).rstrip('.')}."
+                f"✗ The files cannot be listed: {sanitize(str(error)).rstrip('.')}."
                 f" It is tried again by itself; {key} tries now."
             )
             self.set_timer(AGAIN_S, self.action_refresh, name="try again")
@@ -82,14 +82,14 @@ class CompareScreen(AppScreen):
 
     def _show_lines(self) -> None:
         differing = sum(line.differs for line in self._compared)
-        self.query_one(FactLine).set_facts(
+        self.query_one(StatusLine).set_facts(
             [
                 [
                     ("‹ ", "muted"),
                     ("Compare ", "key"),
-                    (inert(self._left.name), "strong"),
+                    (sanitize(self._left.name), "strong"),
                     (" with ", "muted"),
-                    (inert(self._right.name), "strong"),
+                    (sanitize(self._right.name), "strong"),
                 ],
                 [(f"{differing} of {len(self._compared)} differ", "accent")],
             ]
@@ -121,5 +121,5 @@ class CompareScreen(AppScreen):
 
 
 def _fitted(text: str, cells: int) -> str:
-    shown = clip(inert(text), cells)
+    shown = clip(sanitize(text), cells)
     return shown + " " * (cells - cell_width(shown) + 1)

@@ -20,12 +20,12 @@ from api_client.checkpoints import SafetensorsHeader, TrainerState, Weights
 from api_client.models import CheckpointFile
 from tui.analysis.checkpoints.facts import epoch_s
 from tui.analysis.series import Series
-from tui.feeds.checkpoint_files import FileLook
+from tui.feeds.checkpoint_files import FilePreview
 from tui.screens.base import key_on
-from tui.text.sanitize import cell_width, clip, inert
+from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 from tui.widgets.charts.line_chart import LineChart
-from tui.widgets.notice import FactLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import Span, tone_styles
 
@@ -34,7 +34,7 @@ HIGHLIGHTED_CHARACTERS = 128 * 1024
 SHOWN_CHARACTERS = 1024 * 1024
 LONGEST_LINE = 4096
 LONGEST_VALUE_CELLS = 300
-MOST_PROBLEMS = 5
+MAX_SHOWN_PROBLEMS = 5
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FACTS = (
     ("r", "rank r"),
@@ -63,7 +63,7 @@ _LABEL_CELLS = 15
 _NAME_CELLS = 44
 
 
-def look_lines(look: FileLook, tones: Mapping[str, Style], *, again: str, download: str) -> list[Line]:
+def preview_lines(look: FilePreview, tones: Mapping[str, Style], *, again: str, download: str) -> list[Line]:
     """Return the lines of a preview.
 
     Highlighting a long text is slow, so call this outside of the event loop. ``again`` and ``download``
@@ -73,7 +73,7 @@ def look_lines(look: FileLook, tones: Mapping[str, Style], *, again: str, downlo
         return [
             [("✗ It cannot be read.", "bad")],
             "",
-            inert(look.error),
+            sanitize(look.error),
             "",
             [(f"{again} tries again.", "muted")],
         ]
@@ -81,7 +81,7 @@ def look_lines(look: FileLook, tones: Mapping[str, Style], *, again: str, downlo
         return weights_lines(look.header)
     lines: list[Line] = []
     if look.problem:
-        lines += [[(f"✗ Not what its name says: {inert(look.problem)}", "warn")], ""]
+        lines += [[(f"✗ Not what its name says: {sanitize(look.problem)}", "warn")], ""]
     if look.state is not None:
         lines += [*state_lines(look.state), ""]
     if look.text is not None:
@@ -98,13 +98,13 @@ def look_lines(look: FileLook, tones: Mapping[str, Style], *, again: str, downlo
 
 
 def _fact(label: str, value: str) -> Line:
-    return [(f"{label:<{_LABEL_CELLS}}", "muted"), (clip(inert(value), LONGEST_VALUE_CELLS), "plain")]
+    return [(f"{label:<{_LABEL_CELLS}}", "muted"), (clip(sanitize(value), LONGEST_VALUE_CELLS), "plain")]
 
 
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
     """Return the facts of a safetensors header: parameters, types, metadata, and every tensor."""
     by_dtype = ", ".join(
-        f"{inert(dtype)} {count(parameters)}" for dtype, parameters in header.parameters_by_dtype.items()
+        f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in header.parameters_by_dtype.items()
     )
     lines: list[Line] = [
         [
@@ -115,12 +115,12 @@ def weights_lines(header: SafetensorsHeader) -> list[Line]:
         _fact("values", bytes_iec(header.data_bytes)),
         _fact("read", f"{bytes_iec(header.header_bytes)} of header, no weights"),
     ]
-    lines += [_fact(clip(inert(name), _LABEL_CELLS - 1), value) for name, value in header.metadata.items()]
+    lines += [_fact(clip(sanitize(name), _LABEL_CELLS - 1), value) for name, value in header.metadata.items()]
     lines += ["", [(f"{'tensor':<{_NAME_CELLS}} {'type':<6} {'size':>9}  shape", "muted")]]
     lines += [
         [
-            (f"{_ending(inert(tensor.name), _NAME_CELLS):<{_NAME_CELLS}} ", "plain"),
-            (f"{clip(inert(tensor.dtype), 6):<6} ", "accent"),
+            (f"{_ending(sanitize(tensor.name), _NAME_CELLS):<{_NAME_CELLS}} ", "plain"),
+            (f"{clip(sanitize(tensor.dtype), 6):<6} ", "accent"),
             (f"{bytes_iec(tensor.size_bytes):>9}  ", "plain"),
             (" × ".join(f"{size:,}" for size in tensor.shape) or "scalar", "muted"),
         ]
@@ -142,7 +142,7 @@ def directory_lines(weights: Weights | str) -> list[Line]:
         return [[(f"✗ {weights}", "bad")]]
     shards, tensors = len(weights.shards), len(weights.tensors)
     by_dtype = ", ".join(
-        f"{inert(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
+        f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
     )
     lines: list[Line] = [
         [
@@ -156,7 +156,7 @@ def directory_lines(weights: Weights | str) -> list[Line]:
         _fact("by type", by_dtype or UNKNOWN),
         _fact("read", f"{bytes_iec(weights.bytes_read)} of headers, no weights"),
     ]
-    return lines + [[(f"✗ {inert(problem)}", "warn")] for problem in weights.problems[:MOST_PROBLEMS]]
+    return lines + [[(f"✗ {sanitize(problem)}", "warn")] for problem in weights.problems[:MAX_SHOWN_PROBLEMS]]
 
 
 def adapter_lines(text: str) -> list[Line]:
@@ -209,7 +209,7 @@ def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
 
 def _shortened(line: str) -> str:
     rest = len(line) - LONGEST_LINE
-    return inert(line) if rest <= 0 else f"{inert(line[:LONGEST_LINE])} … {count(rest)} more characters"
+    return sanitize(line) if rest <= 0 else f"{sanitize(line[:LONGEST_LINE])} … {count(rest)} more characters"
 
 
 def hex_lines(content: bytes) -> list[Line]:
@@ -235,30 +235,35 @@ AGAIN_S = 10.0
 REMEMBERED = 64
 """Maximum number of cached previews."""
 
-Look = Callable[[CheckpointFile], Awaitable[FileLook]]
-Weigh = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]
+Look = Callable[[CheckpointFile], Awaitable[FilePreview]]
+ReadWeights = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]
 
 
-class Preview(Vertical):
+class PreviewPane(Vertical):
     """Shows a directory's totals or a file's preview.
 
-    ``look`` reads a file's preview, ``weigh`` the combined weights of several files.
+    ``look`` reads a file's preview, ``read_weights`` the combined weights of several files.
     """
 
     def __init__(
-        self, look: Look, weigh: Weigh, *, now_s: Callable[[], float] = time.time, id: str | None = None
+        self,
+        look: Look,
+        read_weights: ReadWeights,
+        *,
+        now_s: Callable[[], float] = time.time,
+        id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self._look = look
-        self._weigh = weigh
+        self._weigh = read_weights
         self._now_s = now_s
-        self._weighed: dict[tuple[tuple[int, str], ...], list[Line]] = {}
-        self._looks: dict[tuple[int, str], tuple[FileLook, list[Line]]] = {}
+        self._directory_cache: dict[tuple[tuple[int, str], ...], list[Line]] = {}
+        self._previews: dict[tuple[int, str], tuple[FilePreview, list[Line]]] = {}
         self._shown: CheckpointFile | None = None
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="preview-head")
+        yield StatusLine(id="preview-head")
         yield LineChart("loss", x_axis="step", empty_text="no loss in it", id="preview-chart")
         yield TextPanel(id="preview-lines")
 
@@ -267,14 +272,14 @@ class Preview(Vertical):
 
     def forget(self) -> None:
         """Clear the cache, so that previews are read again."""
-        self._looks.clear()
-        self._weighed.clear()
+        self._previews.clear()
+        self._directory_cache.clear()
         self._shown = None
 
     def notify_style_update(self) -> None:
         """Discard cached previews, whose highlighting has the colors of the previous theme."""
         super().notify_style_update()
-        self._looks.clear()
+        self._previews.clear()
 
     def show_nothing(self) -> None:
         """Clear the panel."""
@@ -291,7 +296,7 @@ class Preview(Vertical):
     ) -> None:
         """Show a directory's totals, and the number of parameters in its ``weights`` files."""
         key = tuple(map(_key, weights))
-        known = self._weighed.get(key, [])
+        known = self._directory_cache.get(key, [])
         self._stop()
         lines: list[Line] = [
             [(f"{count(files)} file{'' if files == 1 else 's'}, {bytes_iec(size_bytes)}", "plain")]
@@ -309,7 +314,7 @@ class Preview(Vertical):
 
         async def read() -> None:
             found = directory_lines(await self._weigh(weights))
-            self._weighed[key] = found
+            self._directory_cache[key] = found
             self._show(head, [*lines, *found, "", hint])
 
         self._timer = self.set_timer(REST_S, lambda: self._begin(read))
@@ -320,7 +325,7 @@ class Preview(Vertical):
             return
         self._stop()
         self._shown = file
-        known = self._looks.get(_key(file))
+        known = self._previews.get(_key(file))
         if known is not None:
             self._show_look(*known)
             return
@@ -341,18 +346,18 @@ class Preview(Vertical):
         look = await self._look(file)
         again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
         lines = await asyncio.to_thread(
-            look_lines, look, tone_styles(self.app), again=again, download=download
+            preview_lines, look, tone_styles(self.app), again=again, download=download
         )
         if not look.error:
-            while len(self._looks) >= REMEMBERED:
-                del self._looks[next(iter(self._looks))]
-            self._looks[_key(file)] = (look, lines)
+            while len(self._previews) >= REMEMBERED:
+                del self._previews[next(iter(self._previews))]
+            self._previews[_key(file)] = (look, lines)
         if file == self._shown:
             self._show_look(look, lines)
             if look.error:
                 self._timer = self.set_timer(AGAIN_S, lambda: self._begin(partial(self._read, file)))
 
-    def _show_look(self, look: FileLook, lines: list[Line]) -> None:
+    def _show_look(self, look: FilePreview, lines: list[Line]) -> None:
         self._show(self._head(look.file, look), lines)
         curves = loss_curves(look)
         self.set_class(bool(curves), "-chart")
@@ -361,8 +366,8 @@ class Preview(Vertical):
             chart = self.query_one(LineChart)
             chart.set_data(curves, start=min(places), end=max(*places, min(places) + 1))
 
-    def _head(self, file: CheckpointFile, look: FileLook | None) -> list[list[Span]]:
-        name = inert(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
+    def _head(self, file: CheckpointFile, look: FilePreview | None) -> list[list[Span]]:
+        name = sanitize(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
         head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
         if look is not None and 0 < look.read_bytes < (file.size_bytes or 0):
             head.append([(f"read {bytes_iec(look.read_bytes)} of it", "muted")])
@@ -373,11 +378,11 @@ class Preview(Vertical):
 
     def _show(self, head: list[list[Span]], lines: list[Line]) -> None:
         self.remove_class("-chart")
-        self.query_one(FactLine).set_facts(head)
+        self.query_one(StatusLine).set_facts(head)
         self.query_one(TextPanel).set_lines(lines)
 
 
-def loss_curves(look: FileLook) -> list[Series]:
+def loss_curves(look: FilePreview) -> list[Series]:
     """Return the training and eval loss by step, from the trainer's state."""
     if look.state is None:
         return []

@@ -19,21 +19,21 @@ from api_client.models.checkpoints import is_safetensors
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
 from tui.analysis.checkpoints.facts import checkpoint_entries
-from tui.analysis.transfers import Wanted, files_words
+from tui.analysis.transfers import DownloadRequest, files_text
 from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
 from tui.screens.file_tree import TreeScreen
-from tui.screens.files.preview import Preview
+from tui.screens.files.preview import PreviewPane
 from tui.screens.messages import DownloadRequested
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count
 from tui.widgets.file_tree import FileTreeView
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import Span
 
-MOST_FILES_LOOKED_THROUGH = 2000
-MOST_SHARDS_READ = 100
+MAX_FILES_SCANNED = 2000
+MAX_SHARDS_READ = 100
 """Maximum number of safetensors headers read to count a directory's parameters."""
 FILTER_HINT = "text or pattern: adapter, *.json"
 NO_FILES = "No files are stored of this checkpoint.\n\nThey appear as they are uploaded; {key} asks again."
@@ -78,13 +78,13 @@ class FilesScreen(TreeScreen):
         self._feed = feed_with(publish=lambda snapshot: self.post_message(self.FilesChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(FilesScreen.connection)
         yield WrappedText(id="stale")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="no path fits the filter", id="tree")
-            yield Preview(self._feed.look, self._feed.weigh, now_s=self._now_s, id="preview")
+            yield PreviewPane(self._feed.look, self._feed.read_weights, now_s=self._now_s, id="preview")
         yield WrappedText(id="instead")
         yield StatusFooter().data_bind(FilesScreen.connection)
 
@@ -94,8 +94,8 @@ class FilesScreen(TreeScreen):
         self.run_worker(self._feed.run(), name="file feed", group="feed", exit_on_error=False)
 
     @property
-    def _preview(self) -> Preview:
-        return self.query_one(Preview)
+    def _preview(self) -> PreviewPane:
+        return self.query_one(PreviewPane)
 
     # Updates from the feed
 
@@ -137,25 +137,27 @@ class FilesScreen(TreeScreen):
     @on(FileTreeView.MarksChanged)
     def _show_header(self) -> None:
         checkpoint, tree = self._checkpoint, self.tree_view.file_tree
-        job = inert(self._job.name or self._job.id)
+        job = sanitize(self._job.name or self._job.id)
         facts: list[list[Span]] = [
-            [("‹ ", "muted"), (f"{job} ▸ ", "muted"), (inert(checkpoint.checkpoint_id), "key")]
+            [("‹ ", "muted"), (f"{job} ▸ ", "muted"), (sanitize(checkpoint.checkpoint_id), "key")]
         ]
         facts += self.filter_facts()
-        essential = len(facts)
+        priority_count = len(facts)
         marked = len(self.tree_view.marked)
         if marked:
             facts.append([(f"✓ {count(marked)} marked", "good")])
-        if essential == 1 and tree is not None:
+        if priority_count == 1 and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
-            facts.append([(files_words(tree.file_count), "plain")])
+            facts.append([(files_text(tree.file_count), "plain")])
         if self.snapshot.is_loading:
             facts.append([("↻ listing", "muted")])
         if (checkpoint.sync_status or "").upper() == "SYNCING":
             facts.append([("↑ uploading", "caution")])
-        facts.append([(inert(checkpoint.checkpoint_type or ""), "muted")])
-        facts.append([(inert(checkpoint.base_model or ""), "muted")])
-        self.query_one("#header", FactLine).set_facts([fact for fact in facts if fact[0][0]], essential)
+        facts.append([(sanitize(checkpoint.checkpoint_type or ""), "muted")])
+        facts.append([(sanitize(checkpoint.base_model or ""), "muted")])
+        self.query_one("#header", StatusLine).set_facts(
+            [fact for fact in facts if fact[0][0]], priority_count
+        )
 
     # The item under the cursor
 
@@ -175,7 +177,7 @@ class FilesScreen(TreeScreen):
             self._preview.show_file(file)
         else:
             self._preview.show_directory(
-                inert(tree.names[node]),
+                sanitize(tree.names[node]),
                 tree.file_counts[node],
                 tree.sizes[node],
                 tree.newest_s[node],
@@ -185,12 +187,12 @@ class FilesScreen(TreeScreen):
     def _weights_below(self, node: int) -> tuple[CheckpointFile, ...]:
         """Return the safetensors files in and below a directory; empty if there are too many to read."""
         tree = self.tree_view.file_tree
-        if tree is None or tree.file_counts[node] > MOST_FILES_LOOKED_THROUGH:
+        if tree is None or tree.file_counts[node] > MAX_FILES_SCANNED:
             return ()
         places = [tree.entry_of[each] for each in tree.files_below(node)]
         files = (self._files[place] for place in places if 0 <= place < len(self._files))
         found = tuple(file for file in files if is_safetensors(file.relative_file_name) and file.size_bytes)
-        return found if len(found) <= MOST_SHARDS_READ else ()
+        return found if len(found) <= MAX_SHARDS_READ else ()
 
     @on(FileTreeView.FileChosen)
     def _file_chosen(self) -> None:
@@ -212,7 +214,7 @@ class FilesScreen(TreeScreen):
     def action_open_node(self) -> None:
         """Toggle the directory, or show the file on the whole screen."""
         if self.has_class("-whole"):
-            self._leave_whole()
+            self._leave_full_view()
         else:
             super().action_open_node()
 
@@ -229,16 +231,16 @@ class FilesScreen(TreeScreen):
         size = sum(file.size_bytes or 0 for file in files)
         self.post_message(
             DownloadRequested(
-                Wanted(self._job, (self._checkpoint.checkpoint_id,), files=files, size_bytes=size)
+                DownloadRequest(self._job, (self._checkpoint.checkpoint_id,), files=files, size_bytes=size)
             )
         )
 
     def action_filter(self) -> None:
-        self._leave_whole()
+        self._leave_full_view()
         super().action_filter()
 
     def action_toggle_preview(self) -> None:
-        self._leave_whole()
+        self._leave_full_view()
         self.toggle_class("-no-preview")
 
     def path_under_cursor(self) -> str | None:
@@ -252,7 +254,7 @@ class FilesScreen(TreeScreen):
         self._preview.forget()
         self._cursor_moved()
 
-    def _leave_whole(self) -> bool:
+    def _leave_full_view(self) -> bool:
         if not self.has_class("-whole"):
             return False
         self.remove_class("-whole")
@@ -261,7 +263,7 @@ class FilesScreen(TreeScreen):
 
     def action_back(self) -> None:
         """Close the full preview, the filter, the focus on the preview, the marks, then the screen."""
-        if self._leave_whole() or self.leave_filter():
+        if self._leave_full_view() or self.leave_filter():
             return
         if self._preview.has_focus_within:
             self.tree_view.focus()

@@ -11,7 +11,7 @@ from tui.widgets.charts.spec import trace
 from tui.widgets.row_table import Column
 from tui.widgets.tones import Span
 
-LEAST_GPU_HOURS = 1.0
+MIN_GPU_HOURS = 1.0
 
 
 def header_facts(
@@ -38,7 +38,7 @@ def header_facts(
     if snapshot is not None and (query or project):
         within = [(" in ", "muted"), (project, "accent")] if project else []
         facts.append([(f"{len(rows)} of {jobs}", "plain"), *within])
-    essential = len(facts)
+    priority_count = len(facts)
     if marked:
         facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
     if snapshot is not None:
@@ -54,13 +54,13 @@ def header_facts(
             facts.append([(f"{busy} GPUs busy", "muted")])
         if spent := _total(rows, snapshot):
             facts.append(spent)
-    return facts, essential
+    return facts, priority_count
 
 
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
     """Return an upper bound of the GPU-hours of the listed jobs, and their cost where prices are known."""
     cost = charges_cost((row.charge for row in rows), snapshot.prices)
-    if cost.gpu_hours < LEAST_GPU_HOURS:
+    if cost.gpu_hours < MIN_GPU_HOURS:
         return []
     said: list[Span] = [(f"≤ {count(cost.gpu_hours)} GPU·h", "muted")]
     if cost.usd:
@@ -85,7 +85,7 @@ def _note(row: JobRow) -> list[Span]:
     return [(row.note, row.note_tone)]
 
 
-def _note_alone(row: JobRow) -> list[Span]:
+def _note_without_status(row: JobRow) -> list[Span]:
     """Return the note for layouts without a status column.
 
     The row's sign shows the status, so the word is added only if the note does not imply it.
@@ -113,7 +113,7 @@ JOB_COLUMNS: tuple[Column[JobRow], ...] = (
     Column("name", "  job", _name, width=19, flex=4, keep=9),
     Column("status", "status", _status, width=13, keep=5),
     Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
-    Column("note", "progress", _note, width=22, flex=5, keep=8, without={"status": _note_alone}),
+    Column("note", "progress", _note, width=22, flex=5, keep=8, without={"status": _note_without_status}),
     Column("step", "step", _step, width=13, align="right", keep=3),
     Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
     Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),

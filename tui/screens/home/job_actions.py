@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textual.reactive import var
 
 from api_client.models import TrainingJob
-from tui.analysis.comparison import MOST_COMPARED
+from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.fleet.batches import Verb
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, jobs_table
 from tui.screens.base import AppScreen
@@ -93,9 +93,9 @@ class JobActions(AppScreen):
         if len(jobs) < 2:
             mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
             self.notify(f"Mark two jobs or more with {mark}, then {compare} compares them.")
-        elif len(jobs) > MOST_COMPARED:
+        elif len(jobs) > MAX_COMPARED_RUNS:
             mark = self.key_for("home.mark")
-            self.notify(f"{MOST_COMPARED} jobs can be compared at once; {mark} takes a mark away.")
+            self.notify(f"{MAX_COMPARED_RUNS} jobs can be compared at once; {mark} takes a mark away.")
         else:
             self.post_message(CompareJobsRequested(jobs))
 

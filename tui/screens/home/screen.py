@@ -16,19 +16,19 @@ from textual.widgets import Input
 
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
-from tui.analysis.connection import LISTS, Connection, Link
+from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.fleet.query import Query, parse
-from tui.analysis.fleet.snapshot import FleetSnapshot, ProjectRow, arrange, silenced
+from tui.analysis.fleet.snapshot import FleetSnapshot, ProjectRow, filter_and_sort, without_snoozed
 from tui.feeds.fleet import FleetFeed
 from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS, header_facts
 from tui.screens.home.job_actions import JobActions
 from tui.screens.messages import (
-    FleetJudged,
+    FleetChecked,
     OpenJobRequested,
 )
 from tui.settings.remembered import Memory
-from tui.text.sanitize import inert
-from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.text.sanitize import sanitize
+from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
@@ -39,8 +39,8 @@ FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 MEMORY_NAME = "home"
 BOOKMARKS_MEMORY = "bookmarks"
-MOST_BOOKMARKS = 200
-LONGEST_FILTER = 200
+MAX_BOOKMARKS = 200
+MAX_FILTER_CHARACTERS = 200
 
 MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
@@ -81,7 +81,7 @@ class HomeScreen(JobActions):
         self._feed = feed_with(lambda snapshot: self.post_message(self.FleetChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="header")
+        yield StatusLine(id="header")
         yield ConnectionNotice().data_bind(HomeScreen.connection)
         with Horizontal(id="body"):
             yield RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
@@ -105,12 +105,12 @@ class HomeScreen(JobActions):
         column, text = found.get("sort"), found.get("filter")
         if column in {order for order, _ in SORT_ORDERS}:
             self.sort = (column, found.get("descending") is True)
-        if isinstance(text, str) and text and len(text) <= LONGEST_FILTER:
+        if isinstance(text, str) and text and len(text) <= MAX_FILTER_CHARACTERS:
             self.query_one("#filter", Input).value = text
         self.set_class(found.get("projects_flipped") is True, "-projects-flipped")
         kept = self._memory.table(BOOKMARKS_MEMORY).get("jobs")
         if isinstance(kept, list):
-            self.bookmarks = tuple(one for one in kept if isinstance(one, str))[-MOST_BOOKMARKS:]
+            self.bookmarks = tuple(one for one in kept if isinstance(one, str))[-MAX_BOOKMARKS:]
 
     def _remember(self) -> None:
         column, descending = self.sort
@@ -142,7 +142,7 @@ class HomeScreen(JobActions):
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
         self._show_jobs()
-        self.post_message(FleetJudged(snapshot))
+        self.post_message(FleetChecked(snapshot))
 
     def watch_snoozed(self) -> None:
         if self.is_mounted:
@@ -180,7 +180,7 @@ class HomeScreen(JobActions):
         """Toggle the bookmark of a job; return True if it is bookmarked now."""
         others = tuple(one for one in self.bookmarks if one != job_id)
         had_one = len(others) < len(self.bookmarks)
-        self.bookmarks = others if had_one else (*others, job_id)[-MOST_BOOKMARKS:]
+        self.bookmarks = others if had_one else (*others, job_id)[-MAX_BOOKMARKS:]
         return not had_one
 
     def watch_marked(self) -> None:
@@ -193,11 +193,15 @@ class HomeScreen(JobActions):
             column, descending = self.sort
             project_id = self._projects.cursor_key or ALL_PROJECTS
             self._jobs.sort_mark = self.sort
-            jobs = [silenced(row, self.snoozed) for row in snapshot.jobs] if self.snoozed else snapshot.jobs
+            jobs = (
+                [without_snoozed(row, self.snoozed) for row in snapshot.jobs]
+                if self.snoozed
+                else snapshot.jobs
+            )
             if self.bookmarks:
                 starred = frozenset(self.bookmarks)
                 jobs = [replace(row, bookmarked=True) if row.id in starred else row for row in jobs]
-            rows = arrange(
+            rows = filter_and_sort(
                 jobs,
                 project_id=project_id,
                 query=self._query,
@@ -215,23 +219,25 @@ class HomeScreen(JobActions):
 
     def _show_header(self) -> None:
         chosen = self._projects.cursor_row
-        facts, essential = header_facts(
+        facts, priority_count = header_facts(
             self._place,
             self.snapshot,
             self._jobs.rows,
             marked=len(self.marked),
             compare_key=self.key_for("home.compare"),
             filter_key=self.key_before("home.filter"),
-            query=inert(self.query_text.strip()),
+            query=sanitize(self.query_text.strip()),
             project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
-        self.query_one("#header", FactLine).set_facts(facts, essential)
+        self.query_one("#header", StatusLine).set_facts(facts, priority_count)
 
     def _show_emptiness(self) -> None:
         """Distinguish loading, unreachable, no jobs, and no matching jobs."""
         snapshot, shown = self.snapshot, bool(self._jobs.rows)
         connection = self.connection
-        trouble = connection.link in (Link.LOST, Link.UNAUTHORISED) or bool(connection.stale)
+        trouble = connection.link in (ConnectionState.LOST, ConnectionState.UNAUTHORISED) or bool(
+            connection.stale
+        )
         self.query_one("#loading").display = snapshot is None and not trouble
         empty = self.query_one("#empty", WrappedText)
         empty.display = not shown and (snapshot is not None or trouble)

@@ -11,15 +11,15 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.screens.job.chart_grid import LAYOUTS, ChartDeck
+from tui.screens.job.chart_grid import LAYOUTS, ChartGrid
 from tui.screens.job.chart_view import FIRST_SPAN, SMOOTHINGS, X_AXES, ChartView, longer, shorter
-from tui.screens.job.charts import ChartMaker
+from tui.screens.job.charts import ChartBuilder
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window
 
-CALM_S = 0.3
+DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
-FAR_CELLS = 10
+FAST_CURSOR_CELLS = 10
 PAN_SHARE = 0.5
 
 
@@ -35,8 +35,8 @@ class ChartActions(Widget):
     node_history: var[bool] = var(False, init=False)
     worst_first: var[bool] = var(False, init=False)
 
-    maker: ChartMaker
-    _calm: Timer | None = None
+    maker: ChartBuilder
+    _settle_timer: Timer | None = None
 
     @property
     def run_shown(self) -> RunSnapshot | None:
@@ -62,18 +62,18 @@ class ChartActions(Widget):
     def _show_window(self, window: Window, *, at_once: bool = True) -> None:
         if window == self.view.window:
             return
-        self.view = replace(self.view, window=window, whole_progress=False)
-        if self._calm is not None:
-            self._calm.stop()
+        self.view = replace(self.view, window=window, full_range=False)
+        if self._settle_timer is not None:
+            self._settle_timer.stop()
         if at_once:
             self.read_window()
         else:
-            self._calm = self.set_timer(CALM_S, self.read_window)
+            self._settle_timer = self.set_timer(DEBOUNCE_S, self.read_window)
 
     # Live and metrics tabs
 
     def action_next_chart(self) -> None:
-        self.query_one(ChartDeck).next()
+        self.query_one(ChartGrid).next()
 
     def action_next_span(self) -> None:
         self._show_preset(longer(self.view.window))
@@ -82,9 +82,9 @@ class ChartActions(Widget):
         self._show_preset(shorter(self.view.window))
 
     def _show_preset(self, window: Window) -> None:
-        whole = self.view.whole_progress
+        whole = self.view.full_range
         self._show_window(window)
-        self.view = replace(self.view, whole_progress=whole)
+        self.view = replace(self.view, full_range=whole)
 
     def action_matrix_metric(self) -> None:
         """Toggle between utilization and memory in the GPU matrix."""
@@ -147,13 +147,13 @@ class ChartActions(Widget):
         self._move_cursor(1)
 
     def action_cursor_far_left(self) -> None:
-        self._move_cursor(-FAR_CELLS)
+        self._move_cursor(-FAST_CURSOR_CELLS)
 
     def action_cursor_far_right(self) -> None:
-        self._move_cursor(FAR_CELLS)
+        self._move_cursor(FAST_CURSOR_CELLS)
 
     def _move_cursor(self, cells: int) -> None:
-        reach, deck = self._reach(), self.query_one(ChartDeck)
+        reach, deck = self._reach(), self.query_one(ChartGrid)
         chart = deck.front_chart
         if reach is None or chart is None:
             return
@@ -205,7 +205,7 @@ class ChartActions(Widget):
 
     def action_chart_layout(self) -> None:
         """Cycle through the layouts: all charts, one large chart, one chart per series."""
-        deck = self.query_one(ChartDeck)
+        deck = self.query_one(ChartGrid)
         deck.arrangement = LAYOUTS[(LAYOUTS.index(deck.arrangement) + 1) % len(LAYOUTS)]
         self.nodes_large = False
 
@@ -216,7 +216,7 @@ class ChartActions(Widget):
         self._select(-1)
 
     def _names(self) -> tuple[str, ...]:
-        chart = self.query_one(ChartDeck).front_chart
+        chart = self.query_one(ChartGrid).front_chart
         return chart.names if chart is not None else ()
 
     def _select(self, by: int) -> None:

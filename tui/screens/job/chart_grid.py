@@ -10,7 +10,7 @@ from typing import Literal
 from textual.containers import Container
 from textual.reactive import var
 
-from tui.screens.job.charts import ChartData, ChartTable, one_a_series, table_of
+from tui.screens.job.charts import ChartData, ChartTable, one_series_each, table_of
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.raster import is_crowd
 
@@ -22,7 +22,7 @@ TIGHT_CHART_LINES = 7
 """Minimum height of two stacked charts, because two low charts are better than one."""
 STRIP_LINES = 5
 """Minimum height of a chart with a single series."""
-CROWD_WAITS_S = 10.0
+CROWDED_CHART_DELAY_S = 10.0
 """Seconds between updates of a chart with more series than colors, which must be redrawn as a whole."""
 
 Layout = Literal["grid", "one", "lines"]
@@ -30,11 +30,11 @@ LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
 """All charts that fit; only the first one; or a small chart for each series of the first one."""
 
 
-class ChartDeck(Container, can_focus=True):
+class ChartGrid(Container, can_focus=True):
     """Lays out charts in the available space; ``next`` brings another one to the front."""
 
     DEFAULT_CSS = """
-    ChartDeck { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
+    ChartGrid { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
     """
 
     front: var[str] = var("", init=False)
@@ -45,7 +45,7 @@ class ChartDeck(Container, can_focus=True):
         self._charts: dict[str, LineChart] = {}
         self._data: tuple[ChartData, ...] = ()
         self._shown: tuple[ChartData, ...] = ()
-        self._crowds: dict[str, tuple[float, ChartData]] = {}
+        self._crowded_charts: dict[str, tuple[float, ChartData]] = {}
 
     def set_charts(self, charts: Sequence[ChartData], *, at_s: float | None = None) -> None:
         """Show these charts, those with data first.
@@ -104,7 +104,7 @@ class ChartDeck(Container, can_focus=True):
         if self.arrangement == "one":
             return order[:1], 1, 1
         if self.arrangement == "lines":
-            lines = one_a_series(order[0]) or order[:1]
+            lines = one_series_each(order[0]) or order[:1]
             rows = max(1, height // STRIP_LINES)
             columns = min(max(1, width // CHART_CELLS), -(-len(lines) // rows))
             selected = order[0].spec.selected
@@ -120,12 +120,12 @@ class ChartDeck(Container, can_focus=True):
 
     def _may_wait(self, data: ChartData, at_s: float | None) -> bool:
         """Return True if a recently drawn crowded chart would only gain a few samples."""
-        shown_s, shown = self._crowds.get(data.id, (0.0, None))
-        if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWD_WAITS_S:
+        shown_s, shown = self._crowded_charts.get(data.id, (0.0, None))
+        if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWDED_CHART_DELAY_S:
             drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
             return shown.names == data.names and drawn_as == data.spec
         if is_crowd(data.series):
-            self._crowds[data.id] = (at_s or shown_s, data)
+            self._crowded_charts[data.id] = (at_s or shown_s, data)
         return False
 
     def _arrange(self, at_s: float | None = None) -> None:

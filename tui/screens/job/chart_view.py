@@ -28,7 +28,7 @@ class ChartView:
 
     Attributes:
         window: the visible time range, in epoch seconds.
-        whole_progress: charts of the log show the whole run, regardless of the time range.
+        full_range: charts of the log show the whole run, regardless of the time range.
         node: the only node shown, by GPU, or None for all nodes.
         x_axis: unit of the x axis; "step" applies only to charts of the log.
         smoothing: weight of the exponential moving average, 0 for none.
@@ -39,7 +39,7 @@ class ChartView:
     """
 
     window: Window = field(default_factory=lambda: Window(FIRST_SPAN.total_seconds()))
-    whole_progress: bool = True
+    full_range: bool = True
     node: str | None = None
     x_axis: XAxis = "relative"
     smoothing: float = 0.0
@@ -90,7 +90,7 @@ def _length(seconds: float) -> str:
     return duration(seconds)
 
 
-class StepClock:
+class StepTimeMap:
     """Converts between time and step; after a restart it keeps the highest step reached so far."""
 
     def __init__(self, steps: Series) -> None:

@@ -13,8 +13,8 @@ from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.run.snapshot import RunEvent, RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
-from tui.screens.job.chart_view import ChartView, StepClock
-from tui.text.sanitize import inert
+from tui.screens.job.chart_view import ChartView, StepTimeMap
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, number, percent, significant
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 
@@ -67,7 +67,7 @@ def table_of(chart: ChartData) -> ChartTable:
     return ChartTable(chart.id, chart.spec.title, chart.unit, x, tuple(kept))
 
 
-def one_a_series(chart: ChartData) -> list[ChartData]:
+def one_series_each(chart: ChartData) -> list[ChartData]:
     """Split a chart into one chart per visible series, all on the same scale."""
     shown = [one for one in chart.series if one.name not in chart.spec.hidden]
     found = extent(shown, chart.spec.start, chart.spec.end)
@@ -81,7 +81,7 @@ def one_a_series(chart: ChartData) -> list[ChartData]:
             (one,),
             replace(
                 spec,
-                title=inert(one.name),
+                title=sanitize(one.name),
                 y_min=spec.y_min if spec.y_min is not None or spec.log else low,
                 y_max=spec.y_max if spec.y_max is not None else high,
                 selected=None,
@@ -103,13 +103,13 @@ _SIGNS: dict[str, tuple[str, Tone]] = {
 }
 
 
-class ChartMaker:
+class ChartBuilder:
     """Builds charts from snapshots; unchanged series stay the same objects."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str], tuple[Series, object, Series]] = {}
         self._used: dict[tuple[int, str], tuple[Series, object, Series]] = {}
-        self._clock: tuple[Series, StepClock] | None = None
+        self._clock: tuple[Series, StepTimeMap] | None = None
 
     def charts(self, run: RunSnapshot, view: ChartView) -> list[ChartData]:
         """Return the charts of a run: one series per node, or per GPU if one node is selected.
@@ -150,13 +150,13 @@ class ChartMaker:
         first = begun or created
         return min(first.timestamp() if first else last - 1, last - 1), last
 
-    def clock(self, run: RunSnapshot) -> StepClock:
+    def clock(self, run: RunSnapshot) -> StepTimeMap:
         """Return the run's step clock."""
         return self._clock_of(run.progress.step_series if run.progress is not None else EMPTY)
 
-    def _clock_of(self, steps: Series) -> StepClock:
+    def _clock_of(self, steps: Series) -> StepTimeMap:
         if self._clock is None or self._clock[0] is not steps:
-            self._clock = (steps, StepClock(steps))
+            self._clock = (steps, StepTimeMap(steps))
         return self._clock[1]
 
     # --- out of the log -----------------------------------------------------------------------
@@ -185,7 +185,7 @@ class ChartMaker:
             if not present:
                 continue
             own = replace(spec, title=title, unit=unit, note=note if chart_id == "loss" else "")
-            if view.whole_progress:
+            if view.full_range:
                 begin = min(series.times[0] for _, series in present)
                 until = max(spec.end, reach[1])
                 if view.window.follows:
@@ -224,7 +224,7 @@ class ChartMaker:
         share = replace(spec, unit=percent, y_max=1.0, log=False)
         in_bytes = replace(spec, unit=bytes_iec, tick_base=2)
         limit_mib = run.job.instance_type.gpu_memory_limit_mib
-        suffix = "" if node is None else f", {inert(node)}"
+        suffix = "" if node is None else f", {sanitize(node)}"
         use = replace(share, title=f"GPU use{suffix}")
         memory = replace(in_bytes, title=f"GPU memory{suffix}")
         if limit_mib:
@@ -274,7 +274,8 @@ class ChartMaker:
     ) -> tuple[Series, ...]:
         """Return one series per node, with the node's name."""
         return tuple(
-            self._named(partial(_same, series(node)), inert(node.name), None, series(node)) for node in nodes
+            self._named(partial(_same, series(node)), sanitize(node.name), None, series(node))
+            for node in nodes
         )
 
     def _by_gpu(
@@ -282,7 +283,7 @@ class ChartMaker:
     ) -> tuple[Series, ...]:
         """Return one series per GPU of one node, named by rank."""
         return tuple(
-            self._named(partial(_same, line), f"gpu {inert(gpu)}", None, line)
+            self._named(partial(_same, line), f"gpu {sanitize(gpu)}", None, line)
             for node in nodes
             if node.name == name
             for gpu, line in zip(node.gpus, series(node), strict=False)
@@ -339,7 +340,7 @@ def _marks(events: Sequence[RunEvent]) -> tuple[Mark, ...]:
     for event in events:
         if event.kind in _SIGNS:
             sign, tone = _SIGNS[event.kind]
-            marks.append(Mark(event.at_s, sign, tone, inert(event.text)))
+            marks.append(Mark(event.at_s, sign, tone, sanitize(event.text)))
     return tuple(marks)
 
 

@@ -22,7 +22,7 @@ from tui.analysis.checkpoints.facts import (
 )
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.transfers import Wanted
+from tui.analysis.transfers import DownloadRequest
 from tui.screens.base import key_on
 from tui.screens.messages import (
     CompareCheckpointsRequested,
@@ -31,9 +31,9 @@ from tui.screens.messages import (
     OpenCheckpointRequested,
 )
 from tui.text.names import natural_key
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
-from tui.widgets.notice import FactLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import Span
@@ -61,7 +61,7 @@ class CheckpointRow:
         return self.facts.name
 
 
-def keyed(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
+def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
     """Map names to facts, adding a number to repeated names."""
     found: dict[str, CheckpointFacts] = {}
     for one in facts:
@@ -120,7 +120,7 @@ def written(facts: CheckpointFacts, now: datetime) -> str:
 
 
 def _name(row: CheckpointRow) -> list[Span]:
-    return [("✓ " if row.is_marked else "  ", "good"), (inert(row.name), "strong")]
+    return [("✓ " if row.is_marked else "  ", "good"), (sanitize(row.name), "strong")]
 
 
 def _marks(row: CheckpointRow) -> list[Span]:
@@ -147,13 +147,13 @@ def _sync(row: CheckpointRow) -> list[Span]:
     known = SYNC_VIEWS.get(row.facts.sync)
     if known is not None:
         return [known]
-    return [(inert(row.facts.checkpoint.sync_status or UNKNOWN), "muted")]
+    return [(sanitize(row.facts.checkpoint.sync_status or UNKNOWN), "muted")]
 
 
 CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     Column("name", "  checkpoint", _name, width=18, flex=3, keep=10),
     Column("step", "step", lambda row: [(count(row.facts.step), "plain")], width=7, align="right", keep=2),
-    Column("kind", "type", lambda row: [(inert(row.facts.kind), "plain")], width=9, keep=7),
+    Column("kind", "type", lambda row: [(sanitize(row.facts.kind), "plain")], width=9, keep=7),
     Column(
         "size",
         "size",
@@ -169,7 +169,7 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     Column(
         "base",
         "base model",
-        lambda row: [(inert(row.facts.checkpoint.base_model or ""), "muted")],
+        lambda row: [(sanitize(row.facts.checkpoint.base_model or ""), "muted")],
         width=16,
         flex=2,
         keep=1,
@@ -205,7 +205,7 @@ class CheckpointPane(Vertical):
         """Key of the row that has the cursor as long as the user does not move it."""
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="checkpoint-summary")
+        yield StatusLine(id="checkpoint-summary")
         yield RowTable(CHECKPOINT_COLUMNS, lambda row: row.key, id="checkpoint-table")
         yield WrappedText(LOADING, id="no-checkpoints")
 
@@ -227,7 +227,7 @@ class CheckpointPane(Vertical):
     def show_run(self, run: RunSnapshot) -> None:
         """Show the run's checkpoints; rebuild the table only if something changed."""
         empty = self.query_one("#no-checkpoints", WrappedText)
-        self.query_one(FactLine).display = bool(run.checkpoints)
+        self.query_one(StatusLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
         if not run.checkpoints:
             empty.update(LOADING if run.checkpoints is None else _none(run))
@@ -240,7 +240,7 @@ class CheckpointPane(Vertical):
         is_new = is_new and not self._awaits_more(run)
         if is_new:
             self._made_of, self._made_at = made_of, run.at
-            self._facts = keyed(facts_of_run(run))
+            self._facts = rows_by_key(facts_of_run(run))
             self._reads = told is not None and bool(told.loss_by_step) and not run.log_read
             self._marked = [key for key in self._marked if key in self._facts]
         if is_new or self._now is None or run.at - self._now >= AGES_GO_ON:
@@ -293,11 +293,11 @@ class CheckpointPane(Vertical):
             facts.append([("reading the log to judge them…", "muted")])
         best = next((one for one in all_facts if one.is_best and one.score), None)
         if best is not None and best.score is not None:
-            facts.append([("★ best ", "accent"), (f"{inert(best.name)}, {best.score.words}", "plain")])
+            facts.append([("★ best ", "accent"), (f"{sanitize(best.name)}, {best.score.words}", "plain")])
         newest = next((one for one in all_facts if one.is_newest), None)
         if newest is not None:
-            facts.append([("newest ", "key"), (inert(newest.name), "plain")])
-        self.query_one(FactLine).set_facts(facts)
+            facts.append([("newest ", "key"), (sanitize(newest.name), "plain")])
+        self.query_one(StatusLine).set_facts(facts)
 
     # User actions
 
@@ -353,7 +353,7 @@ def _none(run: RunSnapshot) -> str:
         return NONE_YET
     ago = age((run.at - told.at).total_seconds())
     return (
-        f"No checkpoints.\n\nThe log tells of {inert(told.name)} {ago} ago, but it is not here:"
+        f"No checkpoints.\n\nThe log tells of {sanitize(told.name)} {ago} ago, but it is not here:"
         " not uploaded yet, or not written below $BT_CHECKPOINT_DIR."
     )
 
@@ -391,7 +391,7 @@ class CheckpointActions(Widget):
         sizes = [one.checkpoint.size_bytes for one in wanted]
         size = sum(size for size in sizes if size is not None) if any(sizes) else None
         names = tuple(dict.fromkeys(one.name for one in wanted))
-        self.post_message(DownloadRequested(Wanted(self.job, names, size_bytes=size)))
+        self.post_message(DownloadRequested(DownloadRequest(self.job, names, size_bytes=size)))
 
     def action_compare_checkpoints(self) -> None:
         """Compare the two marked checkpoints, or the only marked one with the one under the cursor."""

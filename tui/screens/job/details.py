@@ -13,10 +13,10 @@ from textual.widgets import Static
 
 from tui.analysis.cost import Cost
 from tui.analysis.fleet.snapshot import hardware
-from tui.analysis.run.finding import Finding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, money, significant
 from tui.widgets.tones import tone_styles
 
@@ -42,7 +42,7 @@ class Details(VerticalScroll, can_focus=True):
         table.add_column(no_wrap=True, style=tones["muted"])
         table.add_column(ratio=1, overflow="fold")
         for name, value in facts(run):
-            table.add_row(Text(name), Text(inert(value)))
+            table.add_row(Text(name), Text(sanitize(value)))
         if run.findings:
             table.add_row("", "")
             table.add_row(Text("findings", tones["strong"]), "")
@@ -59,14 +59,14 @@ class Details(VerticalScroll, can_focus=True):
                 if event.exit_code is not None:
                     words.append(f"  exit code {event.exit_code}")
                 if event.event_message:
-                    words.append(f"  {inert(event.event_message)}", tones["muted"])
+                    words.append(f"  {sanitize(event.event_message)}", tones["muted"])
                 table.add_row(Text(_local(event.created)), words)
         return table
 
 
-def _told(finding: Finding) -> str:
-    node = inert(finding.node) if finding.node is not None else ""
-    text = inert(finding.text)
+def _told(finding: HealthFinding) -> str:
+    node = sanitize(finding.node) if finding.node is not None else ""
+    text = sanitize(finding.text)
     return text if not node or node in text else f"{node}: {text}"
 
 

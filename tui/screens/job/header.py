@@ -15,12 +15,12 @@ from api_client.models import WAITING_STATUSES
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief, hardware
 from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
-from tui.analysis.run.finding import NODE_CHARACTERS, Finding, FindingKind
+from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
-from tui.text.names import middle, shortened
-from tui.text.sanitize import inert
+from tui.text.names import clip_middle, shortened
+from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, money, number, percent, rate, significant
-from tui.widgets.notice import FactLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.tones import Span
 
 Fact = list[Span]
@@ -28,23 +28,23 @@ Form = Literal["long", "short", "brief"]
 _FORMS: tuple[Form, ...] = ("long", "short", "brief")
 CENT = 0.01
 THOUSAND = 1000
-IDENTITY_ESSENTIALS = 4
+IDENTITY_PRIORITY_COUNT = 4
 """Name, status, hardware and the age of the data are always visible."""
-HEALTH_ESSENTIALS = 3
+HEALTH_PRIORITY_COUNT = 3
 """The worst finding, the number of further ones, and the last checkpoint are always visible."""
-SURE_SHARE = 0.1
+CONFIDENT_SHARE = 0.1
 """Show an ETA without its range if the range is narrower than this share of it."""
-_HOPELESS = (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE)
-_SAY_SINCE = (FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING)
+_NO_ETA_KINDS = (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE)
+_KINDS_WITH_SINCE = (FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING)
 """Findings whose text has no time, although users ask next how long they have lasted."""
-_ASIDES = {"evaluation": "evaluating", "checkpoint": "saving"}
-LEAST_ASIDE_S = 30.0
-ASIDE_STEPS = 3
+_PHASE_NAMES = {"evaluation": "evaluating", "checkpoint": "saving"}
+MIN_PHASE_S = 30.0
+PHASE_STEPS = 3
 """Show a side activity once it takes longer than this many steps."""
-ONCE_IT_RUNS = "nodes, charts and log fill this screen once it runs"
-LEAST_ERROR_CELLS = 24
+BEFORE_RUNNING_NOTE = "nodes, charts and log fill this screen once it runs"
+MIN_ERROR_CELLS = 24
 """Minimum width for an error's text; with less space, errors are only counted."""
-LEAST_CHECKPOINT_CELLS = 20
+MIN_CHECKPOINT_CELLS = 20
 CHECKPOINT_PART = 4
 """Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
 SEPARATOR_CELLS = 3
@@ -63,9 +63,9 @@ class RunHeader(Vertical):
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
 
     def compose(self) -> ComposeResult:
-        yield FactLine(id="identity", separator="  ", essential=IDENTITY_ESSENTIALS)
-        yield FactLine(id="progress")
-        yield FactLine(id="health", essential=HEALTH_ESSENTIALS)
+        yield StatusLine(id="identity", separator="  ", priority_count=IDENTITY_PRIORITY_COUNT)
+        yield StatusLine(id="progress")
+        yield StatusLine(id="health", priority_count=HEALTH_PRIORITY_COUNT)
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         if snapshot is not None:
@@ -80,9 +80,11 @@ class RunHeader(Vertical):
             self._say(self.snapshot)
 
     def _say(self, snapshot: RunSnapshot) -> None:
-        self.query_one("#identity", FactLine).set_facts(identity(snapshot))
-        self.query_one("#progress", FactLine).set_facts(progress(snapshot))
-        self.query_one("#health", FactLine).set_facts(health(snapshot, self.content_size.width, self.snoozed))
+        self.query_one("#identity", StatusLine).set_facts(identity(snapshot))
+        self.query_one("#progress", StatusLine).set_facts(progress(snapshot))
+        self.query_one("#health", StatusLine).set_facts(
+            health(snapshot, self.content_size.width, self.snoozed)
+        )
 
 
 def identity(run: RunSnapshot) -> list[Fact]:
@@ -90,14 +92,14 @@ def identity(run: RunSnapshot) -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
-        [(f"{status.sign} ", status.tone), (inert(job.name or job.id), "strong")],
+        [(f"{status.sign} ", status.tone), (sanitize(job.name or job.id), "strong")],
         [(status.word.upper(), status.tone), (elapsed, "plain")],
         [(hardware(job), "plain")],
     ]
     if not job.is_finished:
         facts.append([(f"seen {age((run.at - run.seen_at).total_seconds())} ago", "muted")])
     facts.append(_cost(run))
-    project = inert(job.training_project.name if job.training_project else "") or job.project_id
+    project = sanitize(job.training_project.name if job.training_project else "") or job.project_id
     facts.append([(f"‹ {project}", "muted")])
     if (job.availability_model or "").lower() == "spot":
         facts.append([("spot", "caution")])
@@ -109,7 +111,9 @@ def progress(run: RunSnapshot) -> list[Fact]:
     if run.job.current_status in WAITING_STATUSES:
         return [_queue(run)]
     if run.job.is_finished and run.job.error_message:
-        return [[("✗ " if run.status.tone == "bad" else "", "bad"), (inert(run.job.error_message), "plain")]]
+        return [
+            [("✗ " if run.status.tone == "bad" else "", "bad"), (sanitize(run.job.error_message), "plain")]
+        ]
     told = run.progress
     facts: list[Fact] = []
     if told is not None and told.step is not None:
@@ -125,11 +129,11 @@ def progress(run: RunSnapshot) -> list[Fact]:
                 (f" {loss_trend(told)}".rstrip() if isfinite(told.loss) else "", "accent"),
             ]
         )
-    if told is not None and not run.job.is_finished and (aside := _aside(told, run.server_now)):
-        facts.append(aside)
+    if told is not None and not run.job.is_finished and (run_phase := _current_phase(told, run.server_now)):
+        facts.append(run_phase)
     left_s = seconds_left(told, run.server_now) if told is not None else None
     if left_s is not None and not run.job.is_finished:
-        facts.append([("no ETA", "muted")] if _moves_no_more(run) else _eta(run, left_s))
+        facts.append([("no ETA", "muted")] if _is_stuck(run) else _eta(run, left_s))
     if told is not None and told.rate_steps_per_s is not None:
         facts.append([(rate(told.rate_steps_per_s), "plain")])
     if told is not None and told.learning_rate is not None:
@@ -143,15 +147,15 @@ def progress(run: RunSnapshot) -> list[Fact]:
     return facts
 
 
-def _aside(told: ProgressSnapshot, now: datetime) -> Fact:
+def _current_phase(told: ProgressSnapshot, now: datetime) -> Fact:
     """Return the run's side activity (evaluation or saving), once it has taken a while."""
-    word = _ASIDES.get(told.aside.kind) if told.aside is not None else None
-    if told.aside is None or word is None or told.last_step_at_ns is None:
+    word = _PHASE_NAMES.get(told.run_phase.kind) if told.run_phase is not None else None
+    if told.run_phase is None or word is None or told.last_step_at_ns is None:
         return []
     still_s = now.timestamp() - told.last_step_at_ns / NANOSECONDS
-    if still_s < max(LEAST_ASIDE_S, ASIDE_STEPS * (told.step_interval_s or 0.0)):
+    if still_s < max(MIN_PHASE_S, PHASE_STEPS * (told.step_interval_s or 0.0)):
         return []
-    return [(f"{word} for {duration(now.timestamp() - told.aside.since)}", "accent")]
+    return [(f"{word} for {duration(now.timestamp() - told.run_phase.since)}", "accent")]
 
 
 def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = frozenset()) -> list[Fact]:
@@ -167,11 +171,11 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
     # shown in the progress line
     ordered = [finding for finding in ordered if finding.kind is not FindingKind.QUEUED]
     if not ordered and waits:
-        return [[(ONCE_IT_RUNS, "muted")], checkpoint]
+        return [[(BEFORE_RUNNING_NOTE, "muted")], checkpoint]
     if not ordered:
         running = run.status.tone == "running"
         progresses = running and run.progress is not None and run.progress.step is not None
-        return [_well(run), checkpoint] if progresses else [checkpoint]
+        return [_is_healthy_run(run), checkpoint] if progresses else [checkpoint]
     now = run.server_now
     room = width - (_cells(checkpoint) + SEPARATOR_CELLS if checkpoint else 0)
     told: list[Fact] = []
@@ -197,31 +201,36 @@ def _line_cells(facts: list[Fact]) -> int:
     return sum(_cells(fact) for fact in facts) + SEPARATOR_CELLS * (len(facts) - 1)
 
 
-def _well(run: RunSnapshot) -> Fact:
+def _is_healthy_run(run: RunSnapshot) -> Fact:
     """Return the verdict on a run without findings."""
     found = verdict(run)
     return [("✓ healthy", "good")] if found.state == "healthy" else [(found.words, "muted")]
 
 
-def _finding(finding: Finding, now: datetime, form: Form, room: int = 0) -> Fact:
+def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
     sign, tone = _SIGNS[finding.severity]
     text = {"long": finding.text, "short": finding.short, "brief": brief(finding, now)}[form]
-    if form == "brief" and finding.kind is FindingKind.ERRORS and room >= LEAST_ERROR_CELLS:
+    if form == "brief" and finding.kind is FindingKind.ERRORS and room >= MIN_ERROR_CELLS:
         # part of the error's text is worth more than a count
         text = shortened(finding.short, room - cell_len(f"{sign} "))
-    text = inert(text)
+    text = sanitize(text)
     if finding.node is not None:
-        name = inert(finding.node)
-        cut = name if form == "long" else middle(name, NODE_CHARACTERS)
+        name = sanitize(finding.node)
+        cut = name if form == "long" else clip_middle(name, NODE_CHARACTERS)
         if name not in text and cut not in text:
             text = f"{cut}: {text}"
-    if form != "brief" and finding.kind in _SAY_SINCE and finding.since is not None and now > finding.since:
+    if (
+        form != "brief"
+        and finding.kind in _KINDS_WITH_SINCE
+        and finding.since is not None
+        and now > finding.since
+    ):
         what, colon, figures = text.partition(": ")
         text = f"{what} for {duration((now - finding.since).total_seconds())}{colon}{figures}"
     return [(f"{sign} ", tone), (text, tone)]
 
 
-def _silent(finding: Finding, now: datetime, form: Form) -> Fact:
+def _silent(finding: HealthFinding, now: datetime, form: Form) -> Fact:
     words = _finding(finding, now, form)[1:]
     return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in words)]
 
@@ -238,14 +247,14 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
     """Return the remaining time, with its range unless that is small."""
     fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
     between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
-    if between is not None and between[1] - between[0] > SURE_SHARE * left_s:
+    if between is not None and between[1] - between[0] > CONFIDENT_SHARE * left_s:
         fact.append((f" ({duration(between[0])}–{duration(between[1])})", "muted"))
     return fact
 
 
-def _moves_no_more(run: RunSnapshot) -> bool:
+def _is_stuck(run: RunSnapshot) -> bool:
     """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
-    return any(found.kind in _HOPELESS for found in run.findings)
+    return any(found.kind in _NO_ETA_KINDS for found in run.findings)
 
 
 def _cost(run: RunSnapshot) -> Fact:
@@ -264,7 +273,7 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
     if last is not None:
         remark = f", {last.remark}" if last.where == "log" else ""
         room = width // CHECKPOINT_PART if run.findings else width // 2
-        name = name_within(inert(last.name), max(LEAST_CHECKPOINT_CELLS, room))
+        name = name_within(sanitize(last.name), max(MIN_CHECKPOINT_CELLS, room))
         fault = (run.faults or {}).get((last.name, last.at))
         broken: Fact = [(f" ✗ {fault.mark}", "bad")] if fault is not None else []
         return [(name, "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted"), *broken]
@@ -276,14 +285,14 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
 def _queue(run: RunSnapshot) -> Fact:
     found = next((one for one in run.findings if one.kind is FindingKind.QUEUED), None)
     if found is not None:
-        why = f" · {inert(run.job.error_message)}" if run.job.error_message else ""
-        return [(f"{inert(found.text)}{why}", "plain")]
+        why = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
+        return [(f"{sanitize(found.text)}{why}", "plain")]
     waiting = (run.at - run.job.created_at).total_seconds() if run.job.created_at else None
     words = f"waiting for capacity for {duration(waiting)}"
     if run.queue is not None and run.queue.pending_ahead_at_submit:
         words += f", {len(run.queue.pending_ahead_at_submit)} ahead when it was submitted"
     if run.job.error_message:
-        words += f" · {inert(run.job.error_message)}"
+        words += f" · {sanitize(run.job.error_message)}"
     return [(words, "plain")]
 
 

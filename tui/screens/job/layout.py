@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from api_client.models import JobStatus, TrainingJob
 from tui.screens.job.chart_view import FIRST_SPAN, PRESETS
-from tui.screens.job.log_bar import LogWays
+from tui.screens.job.log_bar import LogDisplayOptions
 from tui.widgets.log_view.gutter import TIME_MODES
 
 
@@ -84,7 +84,7 @@ class JobLayout:
     job_id: str = ""
     span_s: float = FIRST_SPAN.total_seconds()
     memory_in_matrix: bool = False
-    log: LogWays = field(default_factory=LogWays)
+    log: LogDisplayOptions = field(default_factory=LogDisplayOptions)
 
     def first_tab(self, job: TrainingJob) -> str:
         """Return the tab to open: the last one of the same job, else one that suits the job's status."""
@@ -99,16 +99,18 @@ class JobLayout:
         lines missing silently would be misleading.
         """
         tab, span_s, job_id = found.get("tab"), found.get("span_s"), found.get("job_id")
-        ways = {name: found[name] for name in _SWITCHES if isinstance(found.get(name), bool)}
+        display_options = {name: found[name] for name in _SWITCHES if isinstance(found.get(name), bool)}
         if found.get("time") in TIME_MODES:
-            ways["time"] = found["time"]
+            display_options["time"] = found["time"]
         return replace(
             self,
             tab=tab if tab in TAB_IDS else self.tab,
             job_id=job_id if isinstance(job_id, str) else self.job_id,
             span_s=span_s if span_s in _SPANS_S else self.span_s,
             memory_in_matrix=found.get("memory_in_matrix") is True,
-            log=replace(self.log, **{name: way for name, way in ways.items() if name not in settled}),
+            log=replace(
+                self.log, **{name: way for name, way in display_options.items() if name not in settled}
+            ),
         )
 
     def as_data(self) -> dict[str, Any]:

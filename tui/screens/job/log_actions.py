@@ -18,20 +18,20 @@ from api_client.models import TrainingJob
 from api_client.models.logs import LogGap, stamp_ns
 from tui.feeds.run import RunFeed
 from tui.screens.base import key_on
-from tui.screens.job.log_bar import FirstErrorLine, LogChoice
+from tui.screens.job.log_bar import FirstErrorLine, LogFilterState
 from tui.screens.job.log_pane import LogPane
 from tui.screens.messages import CopyRequested, FilesSaved
-from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_outside
+from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
 from tui.system.saved_files import default_path, landing, own_path, save_entries
 from tui.text.log_times import message_text
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.text.units import count
 
 MANY_LINES = 50_000
 """Notify the user before writing more lines than this, which takes a moment."""
 
 
-class LogTaking(Widget):
+class LogExportActions(Widget):
     """The job screen's actions that copy, save or open lines of the log."""
 
     job: TrainingJob
@@ -102,12 +102,12 @@ class LogTaking(Widget):
         self.post_message(FilesSaved((path,)))
 
     def action_page_log(self) -> None:
-        self._show_outside("pager")
+        self._open_in_program("pager")
 
     def action_edit_log(self) -> None:
-        self._show_outside("editor")
+        self._open_in_program("editor")
 
-    def _show_outside(self, kind: Program) -> None:
+    def _open_in_program(self, kind: Program) -> None:
         command = program_of(kind, os.environ)
         if command is None:
             self.notify(f"There is no {kind}; set ${kind.upper()}.", severity="warning")
@@ -120,10 +120,10 @@ class LogTaking(Widget):
         pane = self.log_pane
         view = pane.view
         if view.shown_count > MANY_LINES:
-            self.notify(f"Writing {count(view.shown_count)} lines for {inert(command[0])}…")
+            self.notify(f"Writing {count(view.shown_count)} lines for {sanitize(command[0])}…")
         try:
             with pane.held():
-                await show_outside(
+                await show_in_program(
                     command,
                     view.entries(filtered=True),
                     default_path(self.job.name or "", self.job.id).stem,
@@ -135,7 +135,7 @@ class LogTaking(Widget):
         except SuspendNotSupported:
             self.notify("This terminal cannot be lent to another program.", severity="warning")
         except (OSError, subprocess.SubprocessError) as error:
-            self.notify(f"{inert(command[0])} did not start: {error}", severity="error")
+            self.notify(f"{sanitize(command[0])} did not start: {error}", severity="error")
 
 
 MINUTE_S = 60
@@ -143,7 +143,7 @@ HOUR_S = 3600
 NO_BOOKMARK = "There is no bookmark; b sets one."
 
 
-class LogActions(LogTaking):
+class LogActions(LogExportActions):
     """The job screen's actions on its log; the screen watches ``node``."""
 
     _feed: RunFeed
@@ -243,7 +243,7 @@ class LogActions(LogTaking):
     def action_longer_log(self) -> None:
         self._choose(self.log_pane.choice.with_next_span(-1))
 
-    def _choose(self, choice: LogChoice) -> None:
+    def _choose(self, choice: LogFilterState) -> None:
         self.log_pane.choose(choice)
 
     def action_hide_node(self) -> None:
@@ -287,7 +287,7 @@ class LogActions(LogTaking):
         wanted = not getattr(pane.view, name)
         for view in pane.columns.views:
             setattr(view, name, wanted)
-        pane.show_standing()
+        pane.show_log_status()
 
     def action_next_time_mode(self) -> None:
         """Cycle through the time formats, in all columns."""
@@ -295,7 +295,7 @@ class LogActions(LogTaking):
         pane.view.action_next_time_mode()
         for view in pane.columns.views:
             view.time_mode = pane.view.time_mode
-        pane.show_standing()
+        pane.show_log_status()
 
     def action_toggle_fold(self) -> None:
         self.log_pane.view.action_open_row()

@@ -14,18 +14,18 @@ from tui.analysis.logs.errors import TracebackPart, TracebackReader
 from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.log_times import stamp_text
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 from tui.text.units import count, percent
 from tui.widgets.log_view.gutter import TimeMode
 from tui.widgets.log_view.messages import MatchChanged
 from tui.widgets.log_view.store import DEFAULT_MAX_LINES, LogStore
 from tui.widgets.log_view.view import LogView
-from tui.widgets.notice import FactLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.tones import Span
 
 
 @dataclass(frozen=True, slots=True)
-class LogWays:
+class LogDisplayOptions:
     """Display options: time format, wrapping, folds, minimum level, and lines kept in memory."""
 
     time: TimeMode = "clock"
@@ -47,7 +47,7 @@ SPANS: tuple[timedelta | None, ...] = (
     timedelta(minutes=15),
     timedelta(minutes=5),
 )
-SPAN_WORDS = ("all", "24 h", "6 h", "1 h", "15 min", "5 min")
+SPAN_LABELS = ("all", "24 h", "6 h", "1 h", "15 min", "5 min")
 """Labels of the time ranges, which end at the end of the log."""
 
 CONTEXT_STOPS = (0, 1, 3, 10)
@@ -57,7 +57,7 @@ _PATTERN_CELLS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class LogChoice:
+class LogFilterState:
     """Filters of the log; the default shows everything.
 
     Attributes:
@@ -78,16 +78,16 @@ class LogChoice:
     context_lines: int = 0
     span: int = 0
 
-    def with_next_level(self) -> LogChoice:
+    def with_next_level(self) -> LogFilterState:
         """Return the choice with the next minimum level; after the last, all lines."""
         stop = (LEVEL_STOPS.index(self.min_level) + 1) % len(LEVEL_STOPS)
         return replace(self, min_level=LEVEL_STOPS[stop])
 
-    def with_next_span(self, by: int) -> LogChoice:
+    def with_next_span(self, by: int) -> LogFilterState:
         """Return the choice with the time range `by` positions shorter; negative values lengthen it."""
         return replace(self, span=(self.span + by) % len(SPANS))
 
-    def loosened(self) -> LogChoice | None:
+    def without_last_filter(self) -> LogFilterState | None:
         """Return the choice without one of its filters; None if there is none to remove.
 
         The order is pattern, level, time range, hidden nodes. The node stays, because the screen owns it.
@@ -105,7 +105,7 @@ class LogChoice:
         facts: list[list[Span]] = []
         if self.pattern:
             facts.append(
-                [("without " if self.invert else "only ", "muted"), (pattern_words(self.pattern), "accent")]
+                [("without " if self.invert else "only ", "muted"), (pattern_text(self.pattern), "accent")]
             )
             if self.context_lines:
                 facts[-1].append((f" ±{self.context_lines}", "accent"))
@@ -114,13 +114,13 @@ class LogChoice:
         if self.hidden:
             facts.append([(f"hidden {_names(self.hidden)}", "accent")])
         if self.span:
-            facts.append([(f"last {SPAN_WORDS[self.span]}", "accent")])
+            facts.append([(f"last {SPAN_LABELS[self.span]}", "accent")])
         return facts
 
 
-def pattern_words(pattern: LogPattern) -> str:
+def pattern_text(pattern: LogPattern) -> str:
     """Format a pattern; regular expressions are put between slashes."""
-    text = clip(inert(pattern.text), _PATTERN_CELLS)
+    text = clip(sanitize(pattern.text), _PATTERN_CELLS)
     if pattern.regex:
         text = f"/{text}/"
     return text if pattern.case is None else f"{text} ({'Aa' if pattern.case else 'aa'})"
@@ -128,10 +128,10 @@ def pattern_words(pattern: LogPattern) -> str:
 
 def _names(nodes: Iterable[str]) -> str:
     names = sorted(nodes)
-    return clip(inert(names[0]), _PATTERN_CELLS) if len(names) == 1 else f"{len(names)} nodes"
+    return clip(sanitize(names[0]), _PATTERN_CELLS) if len(names) == 1 else f"{len(names)} nodes"
 
 
-LOOKED_THROUGH = 400
+SEARCHED_LINES = 400
 """Maximum number of lines to search for a traceback's exception; lines of several ranks interleave."""
 MOST_CELLS = 1000
 """Maximum width of an error message to lay out."""
@@ -140,7 +140,7 @@ _CLOCK, _MONTH_AND_CLOCK = slice(11, 19), slice(5, 19)
 _HEADING = "Traceback (most recent call last)"
 
 
-class FirstErrorLine(FactLine):
+class FirstErrorLine(StatusLine):
     """The first error, hidden if there is none; a click goes to its line, as its key does."""
 
     DEFAULT_CSS = """
@@ -168,7 +168,7 @@ class FirstErrorLine(FactLine):
             said = exception_of(store, seq, entry)
             self._named = None if said is None else (seq, said)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
-        self.set_facts([error_words(entry, said or entry.message, newest_ns, time_mode, key)])
+        self.set_facts([error_spans(entry, said or entry.message, newest_ns, time_mode, key)])
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -186,7 +186,7 @@ def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
         return heading.message.strip().rsplit("\n", 1)[-1]
     if first is None or first.part is not TracebackPart.BEGIN or _HEADING not in heading.message:
         return heading.message
-    for later in range(seq + 1, min(seq + LOOKED_THROUGH, store.end)):
+    for later in range(seq + 1, min(seq + SEARCHED_LINES, store.end)):
         entry = store.entry(later)
         if not isinstance(entry, LogLine) or entry.replica != heading.replica:
             continue
@@ -196,13 +196,13 @@ def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
     return None
 
 
-def error_words(line: LogLine, said: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
+def error_spans(line: LogLine, said: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
     """Format the error as one line; include its date if it differs from that of the newest line."""
     zone = UTC if time_mode == "utc" else None
     told = stamp_text(line.timestamp_ns, zone)
     clock = told[_CLOCK if told[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
-    node = f"{inert(line.replica)} " if line.replica else ""
-    first_row = clip(inert(said.strip().split("\n", 1)[0]), MOST_CELLS)
+    node = f"{sanitize(line.replica)} " if line.replica else ""
+    first_row = clip(sanitize(said.strip().split("\n", 1)[0]), MOST_CELLS)
     return [
         ("✗ first error ", "bad"),
         (f"{key} ", "key"),
@@ -211,14 +211,14 @@ def error_words(line: LogLine, said: str, newest_ns: int, time_mode: str, key: s
     ]
 
 
-TIME_WORDS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
+TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
 
 
 @dataclass(frozen=True, slots=True)
-class LogStanding:
+class LogStatus:
     """State shown in the log bar."""
 
-    choice: LogChoice
+    choice: LogFilterState
     columns: tuple[str, ...]
     following: bool
     unseen: int
@@ -233,58 +233,58 @@ class LogStanding:
     dropped: int
 
 
-class LogBar(FactLine):
+class LogBar(StatusLine):
     """The log bar. Filters and their match counts come first and are always visible."""
 
     DEFAULT_CSS = """
     LogBar { padding: 0 1; max-height: 40vh; background: $surface; color: $text-muted; }
     """
 
-    def show(self, standing: LogStanding) -> None:
-        facts = [_whose(standing), _follows(standing)]
-        if standing.pattern is not None:
-            facts.append(match_words(standing.pattern, standing.match))
-        shown, lines = standing.shown, standing.lines
-        restrictions = standing.choice.words()
+    def show(self, log_status: LogStatus) -> None:
+        facts = [_node_label(log_status), _follows(log_status)]
+        if log_status.pattern is not None:
+            facts.append(match_spans(log_status.pattern, log_status.match))
+        shown, lines = log_status.shown, log_status.lines
+        restrictions = log_status.choice.words()
         facts += restrictions
-        if restrictions or standing.choice.node is not None:
+        if restrictions or log_status.choice.node is not None:
             facts.append([(f"{count(shown)} of {count(lines)}", "plain")])
-        essential = len(facts)
-        if standing.dropped:
-            facts.append([(f"{count(standing.dropped)} oldest lines dropped", "warn")])
-        facts += _switched(standing.view)
-        if standing.read_part is not None and standing.read_part < 1:
-            facts.append([(f"reading older lines {percent(standing.read_part)}", "muted")])
-        if not restrictions and standing.choice.node is None:
+        priority_count = len(facts)
+        if log_status.dropped:
+            facts.append([(f"{count(log_status.dropped)} oldest lines dropped", "warn")])
+        facts += _switched(log_status.view)
+        if log_status.read_part is not None and log_status.read_part < 1:
+            facts.append([(f"reading older lines {percent(log_status.read_part)}", "muted")])
+        if not restrictions and log_status.choice.node is None:
             facts.append([(f"{count(lines)} lines", "muted")])
-        if standing.day:
-            facts.append([(standing.day, "plain")])
-        self.set_facts(facts, essential)
+        if log_status.day:
+            facts.append([(log_status.day, "plain")])
+        self.set_facts(facts, priority_count)
 
 
-def _whose(standing: LogStanding) -> list[Span]:
-    if standing.columns:
-        names = [inert(name) for name in standing.columns]
+def _node_label(log_status: LogStatus) -> list[Span]:
+    if log_status.columns:
+        names = [sanitize(name) for name in log_status.columns]
         return [("Log ", "title"), (f"{names[0]} … {names[-1]}", "plain")]
-    node = standing.choice.node
-    return [("Log ", "title"), (inert(node) if node else "all nodes", "plain")]
+    node = log_status.choice.node
+    return [("Log ", "title"), (sanitize(node) if node else "all nodes", "plain")]
 
 
-def _follows(standing: LogStanding) -> list[Span]:
-    if standing.ended and (standing.following or not standing.unseen):
-        is_reading = standing.read_part is not None and standing.read_part < 1
+def _follows(log_status: LogStatus) -> list[Span]:
+    if log_status.ended and (log_status.following or not log_status.unseen):
+        is_reading = log_status.read_part is not None and log_status.read_part < 1
         return [("job ended" if is_reading else "complete", "muted")]
-    if standing.following:
+    if log_status.following:
         return [("following", "good")]
     words: list[Span] = [("paused", "warn")]
-    if standing.unseen:
-        words.append((f" ↓ {count(standing.unseen)} new", "accent"))
+    if log_status.unseen:
+        words.append((f" ↓ {count(log_status.unseen)} new", "accent"))
     return words
 
 
-def match_words(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
+def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
     """Return the search pattern and the position among its matches."""
-    words: list[Span] = [(f"/{pattern_words(pattern).strip('/')}", "accent")]
+    words: list[Span] = [(f"/{pattern_text(pattern).strip('/')}", "accent")]
     if match is None:
         return words
     if match.entry is None:
@@ -301,8 +301,8 @@ def match_words(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
 def _switched(view: LogView) -> list[list[Span]]:
     """Return the display options that differ from the default."""
     facts: list[list[Span]] = []
-    if view.time_mode in TIME_WORDS:
-        facts.append([(TIME_WORDS[view.time_mode], "accent")])
+    if view.time_mode in TIME_LABELS:
+        facts.append([(TIME_LABELS[view.time_mode], "accent")])
     if view.wrap:
         facts.append([("wrapped", "accent")])
     open_kinds = [

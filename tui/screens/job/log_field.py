@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 from tui.analysis.logs.pattern import LogPattern
 from tui.screens.job.log_bar import CONTEXT_STOPS
 from tui.text.log_times import EXAMPLES
-from tui.widgets.notice import FACT, FactLine
+from tui.widgets.notice import FACT, StatusLine
 from tui.widgets.tones import Span
 
 FieldPurpose = Literal["find", "filter", "time", "save"]
@@ -33,7 +33,7 @@ PLACEHOLDERS: dict[FieldPurpose, str] = {
     "save": "a path; .ndjson keeps every field",
 }
 CASE_STOPS: tuple[bool | None, ...] = (None, True, False)
-CASE_WORDS = {None: "smart", True: "Aa", False: "aa"}
+CASE_LABELS = {None: "smart", True: "Aa", False: "aa"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +209,11 @@ class LogField(Vertical):
         self.post_message(self.Given(self._purpose, event.value))
 
     def _clicked(self, position: int) -> None:
-        names = [name for name, _ in self._switch_words()]
+        names = [name for name, _ in self._switch_labels()]
         if position < len(names):
             self.action_switch(names[position])
 
-    def _switch_words(self) -> list[tuple[str, list[Span]]]:
+    def _switch_labels(self) -> list[tuple[str, list[Span]]]:
         now = self.switches
         if self._purpose == "save":
             what = "the whole log" if now.everything else "the lines shown"
@@ -222,7 +222,7 @@ class LogField(Vertical):
             return []
         words: list[tuple[str, list[Span]]] = [
             ("regex", _switch("^r", "regex", "on" if now.regex else "off", now.regex)),
-            ("case", _switch("^t", "case", CASE_WORDS[now.case], now.case is not None)),
+            ("case", _switch("^t", "case", CASE_LABELS[now.case], now.case is not None)),
         ]
         if self._purpose == "filter":
             words += [
@@ -238,7 +238,7 @@ class LogField(Vertical):
         elif self._purpose == "time":
             line.set_facts([[(EXAMPLES, "muted")]], 1)
         else:
-            words = [words for _, words in self._switch_words()]
+            words = [words for _, words in self._switch_labels()]
             line.set_facts(words, len(words))
 
 
@@ -246,7 +246,7 @@ def _switch(key: str, name: str, state: str, on: bool) -> list[Span]:
     return [(f"{key} ", "key"), (f"{name} ", "muted"), (state, "accent" if on else "plain")]
 
 
-class _SwitchLine(FactLine):
+class _SwitchLine(StatusLine):
     """The options; a click switches one."""
 
     def __init__(self, clicked: Callable[[int], None], *, id: str) -> None:

@@ -15,9 +15,9 @@ from api_client.models.logs import LogGap, LogLine, stamp_ns
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
 from tui.screens.base import key_on
-from tui.screens.job.log_bar import FirstErrorLine, LogBar, LogChoice, LogStanding
+from tui.screens.job.log_bar import FirstErrorLine, LogBar, LogFilterState, LogStatus
 from tui.screens.job.log_field import FieldPurpose, FieldSwitches, LogField
-from tui.screens.job.log_shown import NANOSECONDS, LogColumns, LogShown
+from tui.screens.job.log_shown import NANOSECONDS, BaseLogPane, LogColumns
 from tui.text.log_times import LogTimes, moment_of
 from tui.text.units import count
 from tui.widgets.log_view.messages import (
@@ -31,7 +31,7 @@ from tui.widgets.log_view.store import DEFAULT_MAX_LINES
 from tui.widgets.text_panel import WrappedText
 
 
-class LogPane(LogShown):
+class LogPane(BaseLogPane):
     """The log of all nodes in one time order, or nodes side by side."""
 
     DEFAULT_CSS = """
@@ -60,14 +60,14 @@ class LogPane(LogShown):
     def __init__(self, *, max_lines: int = DEFAULT_MAX_LINES, id: str | None = None) -> None:
         super().__init__(id=id)
         self._max_lines = max_lines
-        self._before_field = LogChoice()
+        self._before_field = LogFilterState()
         self._pattern: LogPattern | None = None
         self._match: MatchChanged | None = None
         self._origin: datetime | None = None
         self._ended = False
         self._read_part: float | None = None
         self._held: list[LogPart] | None = None
-        self._told_dropped = False
+        self._reported_dropped = False
 
     def compose(self) -> ComposeResult:
         yield LogBar(id="log-bar")
@@ -77,7 +77,7 @@ class LogPane(LogShown):
         yield LogField(id="log-field")
 
     def on_mount(self) -> None:
-        self.show_standing()
+        self.show_log_status()
 
     # New parts
 
@@ -102,11 +102,11 @@ class LogPane(LogShown):
             view.clear()
             self._ended, self._match = False, None
             self.forget_times()
-            self._told_dropped = False
+            self._reported_dropped = False
         elif part.filled is not None:
             if view.replace_gap(part.filled, part.entries) and not self.view.follow:
                 self.view.go_to_time(part.filled.start_ns)  # show the lines that the user asked for
-            self._tell_filled(part)
+            self._report_filled(part)
         elif part.older:
             view.prepend(part.entries)
         else:
@@ -116,21 +116,21 @@ class LogPane(LogShown):
             self._read_part = part.read_part
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         if part.entries:
-            self.learn_times(part.entries)
-        self._tell_dropped()
-        self.show_standing()
+            self.update_times(part.entries)
+        self._report_dropped()
+        self.show_log_status()
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         """Notify the user once; the log bar continues to show the number of dropped lines."""
-        if self.columns.main.dropped and not self._told_dropped:
-            self._told_dropped = True
+        if self.columns.main.dropped and not self._reported_dropped:
+            self._reported_dropped = True
             self.notify(
                 "There is no room on the disk for more older lines: the oldest are dropped from this view. "
                 "The log itself is whole; bt-tui logs reads all of it.",
                 severity="warning",
             )
 
-    def _tell_filled(self, part: LogPart) -> None:
+    def _report_filled(self, part: LogPart) -> None:
         gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
         lines = len(part.entries) - gaps
         if gaps:
@@ -162,7 +162,7 @@ class LogPane(LogShown):
         if self._pattern is not None:
             self._find(None)
             return True
-        looser = self._choice.loosened()
+        looser = self._choice.without_last_filter()
         if looser is not None:
             self.choose(looser)
             return True
@@ -231,7 +231,7 @@ class LogPane(LogShown):
             if view is not self.view:
                 view.find(None)
         self.view.find(pattern)
-        self.show_standing()
+        self.show_log_status()
 
     def _go_to(self, typed: str) -> None:
         entry = self.current_entry
@@ -258,7 +258,7 @@ class LogPane(LogShown):
     def _searched(self, message: MatchChanged) -> None:
         if self._pattern is not None:
             self._match = message
-            self.show_standing()
+            self.show_log_status()
 
     @on(GapRetryRequested)
     def _gap_opened(self, message: GapRetryRequested) -> None:
@@ -268,9 +268,9 @@ class LogPane(LogShown):
     @on(FollowChanged)
     @on(UnseenChanged)
     def _view_moved(self) -> None:
-        self.show_standing()
+        self.show_log_status()
 
-    def show_standing(self) -> None:
+    def show_log_status(self) -> None:
         """Update the status line, the first error and the placeholder."""
         main = self.columns.main
         empty = main.line_count == 0
@@ -282,7 +282,7 @@ class LogPane(LogShown):
             )
         self.query_one(FirstErrorLine).show(main.store, main.time_mode, key_on(self, "logs.first_error"))
         self.query_one(LogBar).show(
-            LogStanding(
+            LogStatus(
                 choice=self._choice,
                 columns=self.columns.nodes,
                 following=self.view.follow,

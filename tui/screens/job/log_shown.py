@@ -11,16 +11,16 @@ from textual.message import Message
 from textual.widgets import Static
 
 from api_client.models.logs import LogEntry, LogLine, stamp_ns
-from tui.screens.job.log_bar import SPANS, LogChoice, LogWays
+from tui.screens.job.log_bar import SPANS, LogDisplayOptions, LogFilterState
 from tui.text.names import natural_key
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.store import DEFAULT_MAX_LINES
 from tui.widgets.log_view.view import LogView
 
 COLUMN_CELLS = 38
 """Minimum width of a column: a time, a node and about 24 characters."""
-MOST_COLUMNS = 4
+MAX_LOG_COLUMNS = 4
 
 
 class LogColumn(Vertical):
@@ -48,7 +48,7 @@ class LogColumn(Vertical):
     def set_title(self, node: str | None) -> None:
         """Set the node's name; None hides the title."""
         self.set_class(node is not None, "-titled")
-        self.query_one(Static).update(inert(node or ""))
+        self.query_one(Static).update(sanitize(node or ""))
 
 
 class LogColumns(Horizontal):
@@ -81,7 +81,7 @@ class LogColumns(Horizontal):
 
     def room(self) -> int:
         """Return the number of columns that fit."""
-        return min(MOST_COLUMNS, self.size.width // COLUMN_CELLS)
+        return min(MAX_LOG_COLUMNS, self.size.width // COLUMN_CELLS)
 
     def set_filter(self, wanted: LineFilter) -> None:
         """Filter the lines; columns side by side show only their own node's lines."""
@@ -139,7 +139,7 @@ SPAN_STEPS = 20
 """A following time range moves its start in steps of this fraction of its length (1/n)."""
 
 
-class LogShown(Vertical):
+class BaseLogPane(Vertical):
     """Tracks the nodes and times of a log and the user's filters, and applies them to the views."""
 
     class NodeWanted(Message):
@@ -152,7 +152,7 @@ class LogShown(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._node_names: tuple[str, ...] = ()
-        self._choice = LogChoice()
+        self._choice = LogFilterState()
         self._since_ns: int | None = None
         self.newest_ns = 0
         """Time of the newest line in epoch nanoseconds; 0 if there is none."""
@@ -160,7 +160,7 @@ class LogShown(Vertical):
         self.is_split = False
         """True while nodes are shown side by side."""
 
-    def show_standing(self) -> None:
+    def show_log_status(self) -> None:
         """Update the status line, the first error and the placeholder."""
         raise NotImplementedError
 
@@ -180,7 +180,7 @@ class LogShown(Vertical):
         return self._node_names
 
     @property
-    def choice(self) -> LogChoice:
+    def choice(self) -> LogFilterState:
         """The current filters."""
         return self._choice
 
@@ -198,7 +198,7 @@ class LogShown(Vertical):
         """Reset the times, because all lines were removed."""
         self.newest_ns = self.oldest_ns = 0
 
-    def learn_times(self, entries: tuple[LogEntry, ...]) -> None:
+    def update_times(self, entries: tuple[LogEntry, ...]) -> None:
         """Update the times from new lines; a following time range moves along."""
         first, last = stamp_ns(entries[0]), stamp_ns(entries[-1])
         self.oldest_ns = min(self.oldest_ns, first) if self.oldest_ns else first
@@ -211,18 +211,21 @@ class LogShown(Vertical):
 
     # Display options
 
-    def begin_with(self, ways: LogWays) -> None:
+    def apply_display_options(self, display_options: LogDisplayOptions) -> None:
         """Apply these display options; the number of lines in memory is fixed when the pane is created."""
         for view in self.columns.views:
-            view.time_mode, view.wrap = ways.time, ways.wrap
-            view.collapse_progress, view.fold_tracebacks = ways.collapse_progress, ways.fold_tracebacks
-        if ways.min_level is not None:
-            self.choose(replace(self._choice, min_level=ways.min_level))
+            view.time_mode, view.wrap = display_options.time, display_options.wrap
+            view.collapse_progress, view.fold_tracebacks = (
+                display_options.collapse_progress,
+                display_options.fold_tracebacks,
+            )
+        if display_options.min_level is not None:
+            self.choose(replace(self._choice, min_level=display_options.min_level))
 
-    def ways(self) -> LogWays:
+    def display_options(self) -> LogDisplayOptions:
         """Return the current display options."""
         main = self.columns.main
-        return LogWays(
+        return LogDisplayOptions(
             time=main.time_mode,
             wrap=main.wrap,
             min_level=self._choice.min_level,
@@ -233,12 +236,12 @@ class LogShown(Vertical):
 
     # Filters
 
-    def choose(self, choice: LogChoice) -> None:
+    def choose(self, choice: LogFilterState) -> None:
         """Apply these filters."""
         if choice != self._choice:
             self._choice = choice
             self._apply()
-            self.show_standing()
+            self.show_log_status()
 
     def _apply(self) -> None:
         choice, span = self._choice, SPANS[self._choice.span]
@@ -308,13 +311,13 @@ class LogShown(Vertical):
             self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        self.run_worker(self._columns_anew(), group="log columns", exclusive=True, exit_on_error=False)
+        self.run_worker(self._rebuild_columns(), group="log columns", exclusive=True, exit_on_error=False)
 
-    async def _columns_anew(self) -> None:
+    async def _rebuild_columns(self) -> None:
         nodes: list[str] = []
         if self.is_split:
             shown = [name for name in self._node_names if name not in self._choice.hidden]
             first = shown.index(self._choice.node) if self._choice.node in shown else 0
             nodes = (shown[first:] + shown[:first])[: max(1, self.columns.room())]
         await self.columns.split(nodes)
-        self.show_standing()
+        self.show_log_status()

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tui.analysis.node_metrics import NodeSnapshot
-from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
-from tui.text.names import apart
-from tui.text.sanitize import inert
+from tui.text.names import abbreviated_names
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
 from tui.widgets.charts.spec import trace
 from tui.widgets.gpu_matrix import Frame, MatrixRow
@@ -25,7 +25,7 @@ def _cpu_trace(node: NodeSnapshot) -> list[Span]:
 
 
 NODE_COLUMNS: tuple[Column[NodeSnapshot], ...] = (
-    Column("node", "node", lambda node: [(inert(node.name), "plain")], width=7, flex=1, keep=9),
+    Column("node", "node", lambda node: [(sanitize(node.name), "plain")], width=7, flex=1, keep=9),
     Column("cpu", "cores", lambda node: [(cores(node.cpu_now), "plain")], width=5, align="right", keep=8),
     Column("trace", "", _cpu_trace, width=TRACE_CELLS, keep=3),
     Column(
@@ -70,16 +70,16 @@ class NodeTable(RowTable[NodeSnapshot]):
         self._cut_names(self.rows)
 
     def _cut_names(self, rows: Sequence[NodeSnapshot]) -> None:
-        names = [inert(node.name) for node in rows]
+        names = [sanitize(node.name) for node in rows]
         _, cells = fitted_columns(self._columns, self.scrollable_content_region.width)[0]
-        short = dict(zip(names, apart(names, cells), strict=True))
+        short = dict(zip(names, abbreviated_names(names, cells), strict=True))
         if short != self._short:
             self._short = short
             self._lines.clear()  # rendered lines of the same nodes are outdated
             self.refresh()
 
     def _short_name(self, node: NodeSnapshot) -> Sequence[Span]:
-        name = inert(node.name)
+        name = sanitize(node.name)
         return [(self._short.get(name, name), "plain")]
 
 
@@ -145,7 +145,7 @@ def matrix_frame(
 
 def notes_by_node(run: RunSnapshot) -> dict[str, str]:
     """Return a sign and a word for each node with a finding."""
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[HealthFinding]] = {}
     for finding in run.findings:
         if finding.node is not None:
             found.setdefault(finding.node, []).append(finding)
@@ -157,7 +157,7 @@ def notes_by_node(run: RunSnapshot) -> dict[str, str]:
     return notes
 
 
-def _note(findings: list[Finding]) -> str:
+def _note(findings: list[HealthFinding]) -> str:
     kinds = {finding.kind for finding in findings}
     return next((note for kind, note in _NOTES.items() if kind in kinds), _OTHER)
 

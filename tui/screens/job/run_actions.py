@@ -7,7 +7,7 @@ from textual.widget import Widget
 
 from api_client.models import TrainingJob
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.transfers import Wanted
+from tui.analysis.transfers import DownloadRequest
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.layout import TAB_IDS
 from tui.screens.messages import (
@@ -81,7 +81,7 @@ class RunActions(TabActions):
         )
 
     def action_download_source(self) -> None:
-        self.post_message(DownloadRequested(Wanted(self.job, archive=True)))
+        self.post_message(DownloadRequested(DownloadRequest(self.job, archive=True)))
 
     def action_compare(self) -> None:
         """Compare with the previous job of the project."""

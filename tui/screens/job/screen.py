@@ -25,9 +25,9 @@ from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.screens.base import AppScreen
 from tui.screens.job.chart_actions import ChartActions
-from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.chart_view import ChartView, words
-from tui.screens.job.charts import ChartMaker
+from tui.screens.job.charts import ChartBuilder
 from tui.screens.job.checkpoint_pane import CheckpointActions, CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
@@ -38,9 +38,9 @@ from tui.screens.job.node_tables import NodeTable, matrix_frame, matrix_rows
 from tui.screens.job.run_actions import RunActions
 from tui.screens.messages import (
     ExportRequested,
-    RunJudged,
+    RunChecked,
 )
-from tui.text.sanitize import inert
+from tui.text.sanitize import sanitize
 from tui.widgets.charts.ticks import Window
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.notice import ConnectionNotice
@@ -114,14 +114,14 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         remember: Callable[[JobLayout], object] = lambda _layout: None,
     ) -> None:
         super().__init__()
-        self._begin_with = layout or JobLayout()
+        self._display_options = layout or JobLayout()
         self._remember = remember
         self.job = job
-        self.maker = ChartMaker()
-        self.set_reactive(JobScreen.tab, tab or self._begin_with.first_tab(job))
-        self.set_reactive(JobScreen.memory_in_matrix, self._begin_with.memory_in_matrix)
-        span = timedelta(seconds=self._begin_with.span_s)
-        self.set_reactive(JobScreen.view, ChartView(Window(self._begin_with.span_s)))
+        self.maker = ChartBuilder()
+        self.set_reactive(JobScreen.tab, tab or self._display_options.first_tab(job))
+        self.set_reactive(JobScreen.memory_in_matrix, self._display_options.memory_in_matrix)
+        span = timedelta(seconds=self._display_options.span_s)
+        self.set_reactive(JobScreen.view, ChartView(Window(self._display_options.span_s)))
         self._feed = feed_with(
             job,
             publish=lambda snapshot: self.post_message(self.RunChanged(snapshot)),
@@ -141,15 +141,15 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             with Vertical(id="nodes"):
                 yield GpuMatrix(id="matrix")
                 yield NodeTable(id="node-table")
-            yield ChartDeck(id="charts")
-        yield LogPane(max_lines=self._begin_with.log.max_lines, id="log")
+            yield ChartGrid(id="charts")
+        yield LogPane(max_lines=self._display_options.log.max_lines, id="log")
         yield CheckpointPane(id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
         self._show_span()
-        self.query_one(LogPane).begin_with(self._begin_with.log)
+        self.query_one(LogPane).apply_display_options(self._display_options.log)
         self.watch_tab(self.tab)
         self.run_worker(self._feed.run(), name="run feed", group="feed", exit_on_error=False)
 
@@ -161,15 +161,15 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.query_one(LogPane).set_origin(message.snapshot.running_since)
         self.snapshot = message.snapshot
         self._keep_layout()
-        self.post_message(RunJudged(message.snapshot, settled=is_settled(message.snapshot)))
+        self.post_message(RunChecked(message.snapshot, settled=is_settled(message.snapshot)))
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
-        span_s = self.view.window.span or self._begin_with.span_s
-        log = self.query_one(LogPane).ways()
+        span_s = self.view.window.span or self._display_options.span_s
+        log = self.query_one(LogPane).display_options()
         layout = JobLayout(self.tab, self.job.id, span_s, self.memory_in_matrix, log)
-        if layout != self._begin_with:
-            self._begin_with = layout
+        if layout != self._display_options:
+            self._display_options = layout
             self._remember(layout)
 
     @on(LogArrived)
@@ -205,7 +205,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             frame = matrix_frame(run, stretch, memory=memory, over_time=over_time, node=alone)
             matrix.set_data(rows, frame)
             what = "GPU memory" if memory else "GPU use"
-            suffix = f", {inert(alone)}" if alone else ", last" if run.job.is_finished else ""
+            suffix = f", {sanitize(alone)}" if alone else ", last" if run.job.is_finished else ""
             matrix.matrix_title = f"{what}{suffix}"
         self.query_one("#node-table", RowTable).set_rows(nodes)
         self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
@@ -224,7 +224,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     def _show_charts(self, run: RunSnapshot, at_s: float | None = None) -> None:
         if self.tab in ("live", "metrics"):
-            self.query_one(ChartDeck).set_charts(self.maker.charts(run, self.view), at_s=at_s)
+            self.query_one(ChartGrid).set_charts(self.maker.charts(run, self.view), at_s=at_s)
 
     def _show_checkpoints(self, run: RunSnapshot) -> None:
         self.query_one(CheckpointPane).show_run(run)
@@ -236,7 +236,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             self.set_class(name == tab, f"-tab-{name}")
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
-        self.view = replace(self.view, whole_progress=tab != "metrics")
+        self.view = replace(self.view, full_range=tab != "metrics")
         self.focus_tab(tab)
         if self.snapshot is not None:
             self._show_charts(self.snapshot)
@@ -351,7 +351,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.node = stops[(position + by) % len(stops)]
 
     def action_export(self) -> None:
-        charts = self.query_one(ChartDeck).current_data()
+        charts = self.query_one(ChartGrid).current_data()
         table = table_of_series("metrics", [(one.title, one.unit, one.x, one.series) for one in charts])
         names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
         self.post_message(ExportRequested("the charts shown", [table], names))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 
 from tui.analysis.series import Series
-from tui.text.names import apart
-from tui.text.sanitize import clip, inert
+from tui.text.names import abbreviated_names
+from tui.text.sanitize import clip, sanitize
 from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, read
 
 SWATCH = "━"
@@ -19,8 +19,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
-_NAMES_ALONE = 2  # legend forms from this one on have no values
-_LEAST_NAME_CELLS = 4
+_NAMES_ONLY_ENTRIES = 2  # legend forms from this one on have no values
+_MIN_LEGEND_NAME_CELLS = 4
 _NAME_SEPARATORS = "-_./ "
 
 
@@ -71,9 +71,9 @@ def header(
     prefix, then values are dropped, then the last series are counted instead of named. ``order`` gives
     the series in order of priority.
     """
-    note = clip(inert(note), max(0, width // 2)) if note else ""
+    note = clip(sanitize(note), max(0, width // 2)) if note else ""
     room = width - (cell_len(note) + len(_BETWEEN) if note else 0)
-    title = clip(inert(title), max(0, room)) if title else ""
+    title = clip(sanitize(title), max(0, room)) if title else ""
     runs: list[Run] = [(title, "title")] if title else []
     used = cell_len(title)
     room -= used + (len(_BETWEEN) if title else 0)
@@ -100,9 +100,9 @@ def _legend(
         return []
     if len(series) == 1:
         return _single(read(series[0], spec.start, spec.end, spec.cursor), room, unit)
-    whole = [inert(one.name) for one in series]
-    names = apart(whole, _NAME_CELLS)
-    short = apart(short_names(whole), _NAME_CELLS)
+    whole = [sanitize(one.name) for one in series]
+    names = abbreviated_names(whole, _NAME_CELLS)
+    short = abbreviated_names(short_names(whole), _NAME_CELLS)
     signs = [sign_of(index, one.name, spec) for index, one in enumerate(series)]
     roles = [role_of(index, one.name, spec) for index, one in enumerate(series)]
     if len(order) == len(series):
@@ -115,7 +115,7 @@ def _legend(
             [(name, "") for name in short],
         )
         for place, form in enumerate(forms):
-            if place == _NAMES_ALONE and spec.cursor is not None:
+            if place == _NAMES_ONLY_ENTRIES and spec.cursor is not None:
                 # A reader of values needs at least the minimum and maximum and their series.
                 marked = list(zip(signs, short, roles, strict=True))
                 if between := _between(said, marked, room, unit):
@@ -156,8 +156,8 @@ def _between(
 
 def _clipped(names: Sequence[str], room: int) -> list[str]:
     """Cut all names to one length at which they fit and remain distinct; empty if there is none."""
-    for cells in range(max(map(cell_len, names)), _LEAST_NAME_CELLS - 1, -1):
-        clipped = apart(names, cells)
+    for cells in range(max(map(cell_len, names)), _MIN_LEGEND_NAME_CELLS - 1, -1):
+        clipped = abbreviated_names(names, cells)
         needed = sum(2 + cell_len(name) for name in clipped) + len(_BETWEEN) * (len(names) - 1)
         if needed <= room:
             return clipped if len(set(clipped)) == len(set(names)) else []
@@ -208,8 +208,8 @@ def _counted(entries: Sequence[_Entry], total: int, room: int) -> list[Run]:
     return runs if fitting == total else [*runs, (f"{_BETWEEN}+{total - fitting}", "legend")]
 
 
-LEAST_ROWS = 5
-LEAST_RASTER_CELLS = 36
+MIN_TABLE_ROWS = 5
+MIN_RASTER_CELLS = 36
 """Charts with fewer rows or raster cells show the legend in the header."""
 
 _TABLE_NAME_CELLS = 14
@@ -229,10 +229,10 @@ def legend_table(
     Each row shows name, value (at the cursor, or the latest), minimum and maximum. If there are more
     series than rows, the rows around the selected series are shown and the rest is counted.
     """
-    if len(series) < 2 or rows < LEAST_ROWS:
+    if len(series) < 2 or rows < MIN_TABLE_ROWS:
         return None
-    names = [inert(one.name) for one in series]
-    names = apart(short_names(names) if len(series) > rows else names, _TABLE_NAME_CELLS)
+    names = [sanitize(one.name) for one in series]
+    names = abbreviated_names(short_names(names) if len(series) > rows else names, _TABLE_NAME_CELLS)
     shown, rest = _shown(series, spec, rows - 1, order)
     said = [read(series[at], spec.start, spec.end, spec.cursor) for at in shown]
     cells = [
@@ -242,7 +242,7 @@ def legend_table(
     titles = ["", "at │" if spec.cursor is not None else "last", "min", "max"]
     widths = [max(cell_len(row[column]) for row in [titles, *cells]) for column in range(4)]
     total = _GAP + 2 + sum(widths) + 3
-    if width - total < LEAST_RASTER_CELLS:
+    if width - total < MIN_RASTER_CELLS:
         return None
     lines: list[Line] = [[(" " * (_GAP + 2) + _row(titles, widths), "axis")]]
     for at, texts in zip(shown, cells, strict=True):

@@ -201,7 +201,7 @@ class LineChart(Widget):
             self._styles.clear()
             self._strips = []
         self._series, self._spec = given, spec
-        self._shaper.forget_all_but(given)
+        self._shaper.keep_only(given)
         self._redraw()
 
     @property

@@ -9,7 +9,7 @@ from math import isinf, log10
 from rich.cells import cell_len
 
 from tui.analysis.series import Series, Shaper, latest
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
@@ -245,7 +245,7 @@ def _message(text: str, width: int, height: int) -> list[Line]:
     blank: Line = [(" " * width, "blank")]
     lines = [list(blank) for _ in range(height)]
     if height:
-        shown = clip(inert(text), width)
+        shown = clip(sanitize(text), width)
         left = (width - cell_len(shown)) // 2
         padded = " " * left + shown + " " * (width - left - cell_len(shown))
         lines[height // 2 if height > 1 else 0] = [(padded, "empty")]
@@ -259,7 +259,7 @@ def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -
     if first is None or now is None:
         return _message(spec.empty_text, width, height)
     value = clip(unit(now), width)
-    title = clip(inert(spec.title), max(0, width - cell_len(value) - 1))
+    title = clip(sanitize(spec.title), max(0, width - cell_len(value) - 1))
     begin = next((index for index, time_s in enumerate(first.times) if time_s >= spec.start), 0)
     values = first.values[begin:]
     if height == 1:

@@ -20,7 +20,7 @@ from tui.widgets.tones import SERIES_COLOURS
 BAND_LINES = 3
 """Charts with more lines than this draw no bands, because the bands would cover each other."""
 
-LEAST_DOTS = 2.0
+MIN_BAND_DOTS = 2.0
 """A line with at least this average thickness, in dots, is drawn as a band."""
 
 MEAN_COLUMNS = 2
@@ -35,7 +35,7 @@ def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> 
     if not spans or top <= bottom:
         return False
     thick = sum(min(high, top) - max(low, bottom) for _, low, high, _, _, _ in spans if high > low)
-    return thick / (top - bottom) * (dot_rows - 1) >= LEAST_DOTS * len(spans)
+    return thick / (top - bottom) * (dot_rows - 1) >= MIN_BAND_DOTS * len(spans)
 
 
 def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
@@ -99,10 +99,10 @@ def _band_runs(series: Series, grid: Grid) -> list[list[tuple[int, float, int]]]
 
 CURSOR = "│"
 
-_NOBODY = -1
+_NO_OWNER = -1
 _FAINT = -2
 _CURSOR = -3
-_ROLES: dict[int, Role] = {_NOBODY: "blank", _FAINT: "faint", _CURSOR: "cursor"}
+_ROLES: dict[int, Role] = {_NO_OWNER: "blank", _FAINT: "faint", _CURSOR: "cursor"}
 
 
 def is_crowd(series: Sequence[Series]) -> bool:
@@ -122,7 +122,7 @@ def draw_raster(
     columns = width * braille.DOTS_PER_CELL_X
     grid = braille.Grid.over(spec.start, spec.end, columns)
     characters = [[" "] * width for _ in range(rows)]
-    owners = [[_NOBODY] * width for _ in range(rows)]
+    owners = [[_NO_OWNER] * width for _ in range(rows)]
     if spec.cursor is not None:
         column = grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
         if 0 <= column < width:

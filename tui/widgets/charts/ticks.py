@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from math import ceil, floor, log2, log10
 from typing import Literal
 
-LEAST_SPAN = 10.0
+MIN_WINDOW_SPAN = 10.0
 """Minimum length in seconds or steps."""
 
 
@@ -45,7 +45,7 @@ class Window:
         start, end = self.bounds(first, last)
         if around is None:
             around = end if self.end is None else (start + end) / 2
-        span = max(LEAST_SPAN, (end - start) * factor)
+        span = max(MIN_WINDOW_SPAN, (end - start) * factor)
         if span >= last - first:
             return Window()
         ratio = span / (end - start)

@@ -67,7 +67,7 @@ SLICE_S = 0.008
 """Length of a slice of work; keys are handled and lines painted between slices."""
 
 
-class Sliced:
+class SlicedTask:
     """Steps run in slices; ``result`` is set once ``is_done``."""
 
     def __init__(self, steps: Steps[Result], monotonic_s: Callable[[], float] = time.perf_counter) -> None:
@@ -87,12 +87,12 @@ class Sliced:
                 self.is_done = True
         return self.is_done
 
-    async def run(self, on_progress: Callable[[float], object], goes_on: Callable[[], bool]) -> bool:
-        """Work until done, or until ``goes_on`` returns False; return True if all is done."""
+    async def run(self, on_progress: Callable[[float], object], should_continue: Callable[[], bool]) -> bool:
+        """Work until done, or until ``should_continue`` returns False; return True if all is done."""
         while not self.run_slice():
             on_progress(self.fraction)
             await asyncio.sleep(0)
-            if not goes_on():
+            if not should_continue():
                 self._steps.close()
                 return False
         return True
@@ -102,7 +102,7 @@ Progress = Callable[[str, float], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class ViewRequest:
     """The requested state of a tree; a new object for every change."""
 
     entries: Sequence[FileEntry] | None = None
@@ -110,7 +110,7 @@ class Wish:
     order: Order = BY_NAME
 
 
-class Arranger:
+class TreeModel:
     """The tree and its rows; ``plain`` are the rows without a filter, which keep their open directories."""
 
     def __init__(self, on_progress: Progress) -> None:
@@ -120,7 +120,7 @@ class Arranger:
         self.plain: VisibleRows | None = None
         self.rows: VisibleRows | None = None
 
-    async def arrange(self, wish: Wish, is_current: Callable[[], bool]) -> bool:
+    async def arrange(self, wish: ViewRequest, is_current: Callable[[], bool]) -> bool:
         """Update ``rows`` to match `wish`; return False if a newer request came first."""
         if wish.entries is None:
             self.tree = self.plain = self.rows = self._built_from = None
@@ -143,7 +143,7 @@ class Arranger:
             or rows.matches is None
             or rows.matches.pattern != wish.pattern
         ):
-            filtering = Sliced(filter_steps(tree, wish.pattern))
+            filtering = SlicedTask(filter_steps(tree, wish.pattern))
             if not await filtering.run(lambda done: self._on_progress("filtering", done), is_current):
                 return False
             rows = VisibleRows(tree, order=wish.order, matches=filtering.result)
@@ -157,33 +157,33 @@ class Arranger:
         self.rows = rows
         return True
 
-    async def _build(self, wish: Wish) -> None:
+    async def _build(self, wish: ViewRequest) -> None:
         """Build a new tree.
 
         Open directories stay open. The first tree opens its chain of single directories.
         """
         assert wish.entries is not None
-        building = Sliced(build_steps(wish.entries))
+        building = SlicedTask(build_steps(wish.entries))
         await building.run(lambda done: self._on_progress("arranging", done), _always)
         tree: FileTree = building.result
         before = self.plain
         plain = VisibleRows(tree, order=wish.order)
         if before is None:
-            plain.open_nodes.update(_only_ways(tree))
+            plain.open_nodes.update(_single_child_chain(tree))
         await self._run(
             "arranging", plain.show_steps(open_paths=before.open_paths() if before else ()), _always
         )
         self.tree, self.plain, self._built_from = tree, plain, wish.entries
 
-    async def _run(self, what: str, steps: Steps[Result], goes_on: Callable[[], bool]) -> bool:
-        return await Sliced(steps).run(lambda done: self._on_progress(what, done), goes_on)
+    async def _run(self, what: str, steps: Steps[Result], should_continue: Callable[[], bool]) -> bool:
+        return await SlicedTask(steps).run(lambda done: self._on_progress(what, done), should_continue)
 
 
 def _always() -> bool:
     return True
 
 
-def _only_ways(tree: FileTree) -> list[int]:
+def _single_child_chain(tree: FileTree) -> list[int]:
     """Return the chain of directories from the root that have no siblings."""
     found: list[int] = []
     node = ROOT
@@ -219,24 +219,24 @@ def open_below_steps(rows: VisibleRows, node: int) -> Steps[None]:
 
 
 HEADING_LINES = 1
-TELL_EVERY_S = 0.15
+REPORT_EVERY_S = 0.15
 """Minimum interval between progress updates, because repainting takes time from the work itself."""
 Work = Callable[[], Steps[object] | None]
 """Work on the rows, run in slices; returns None if there is nothing left to do."""
 
 
-class ArrangedTree(ScrollView):
+class BaseFileTreeView(ScrollView):
     """The current tree, the requested changes, marks and cursor; draws nothing itself."""
 
     def __init__(self, *, order: Order, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._wish = Wish(order=order)
-        self._granted: Wish | None = None
-        self._arranger = Arranger(self._note_progress)
+        self._view_request = ViewRequest(order=order)
+        self._applied_request: ViewRequest | None = None
+        self._tree_model = TreeModel(self._note_progress)
         self._tasks_waiting: deque[Work] = deque()
         self._is_busy = False
         self._busy_with = ""
-        self._told_s = 0.0
+        self._progress_posted_s = 0.0
         self._cursor = 0
         self._cursor_node: int | None = None  # rows move; the cursor stays on its node
         self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
@@ -246,21 +246,21 @@ class ArrangedTree(ScrollView):
 
     @property
     def file_tree(self) -> FileTree | None:
-        return self._arranger.tree
+        return self._tree_model.tree
 
     @property
     def rows(self) -> VisibleRows | None:
-        return self._arranger.rows
+        return self._tree_model.rows
 
     @property
     def order(self) -> Order:
         """The sort order on display, or the requested one while sorting."""
-        return self._wish.order
+        return self._view_request.order
 
     @property
     def pattern(self) -> str:
         """The filter pattern on display, or the requested one while filtering."""
-        return self._wish.pattern
+        return self._view_request.pattern
 
     @property
     def is_busy(self) -> bool:
@@ -286,18 +286,18 @@ class ArrangedTree(ScrollView):
 
     def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
         """Show the files; None clears the tree. The sequence must not change afterwards."""
-        self._wish = replace(self._wish, entries=entries)
+        self._view_request = replace(self._view_request, entries=entries)
         self._start()
 
     def set_pattern(self, pattern: str) -> None:
         """Show only matches and the directories that contain them; an empty pattern shows everything."""
-        if pattern != self._wish.pattern:
-            self._wish = replace(self._wish, pattern=pattern)
+        if pattern != self._view_request.pattern:
+            self._view_request = replace(self._view_request, pattern=pattern)
             self._start()
 
     def set_order(self, order: Order) -> None:
-        if order != self._wish.order:
-            self._wish = replace(self._wish, order=order)
+        if order != self._view_request.order:
+            self._view_request = replace(self._view_request, order=order)
             self._start()
 
     # Sliced work
@@ -312,28 +312,30 @@ class ArrangedTree(ScrollView):
 
     async def _run(self) -> None:
         try:
-            while self._tasks_waiting or self._granted is not self._wish:
+            while self._tasks_waiting or self._applied_request is not self._view_request:
                 if self._tasks_waiting:
                     steps = self._tasks_waiting.popleft()()
                     if steps is not None:
-                        await Sliced(steps).run(lambda done: self._note_progress("opening", done), _always)
-                        self._take_rows()
+                        await SlicedTask(steps).run(
+                            lambda done: self._note_progress("opening", done), _always
+                        )
+                        self._adopt_rows()
                         self._find_cursor()
                 else:
-                    await self._grant(self._wish)
+                    await self._apply_request(self._view_request)
         finally:
             self._is_busy = False
             self._busy_with = ""
             self.refresh()
 
-    async def _grant(self, wish: Wish) -> None:
+    async def _apply_request(self, wish: ViewRequest) -> None:
         path = self._last_path = self.cursor_path or self._last_path
         marks = [self.file_tree.path(node) for node in self._marks] if self.file_tree is not None else []
         tree, cursor = self.file_tree, self.cursor_node
         line = self._cursor - self.scroll_offset.y
-        if not await self._arranger.arrange(wish, lambda: self._wish is wish):
+        if not await self._tree_model.arrange(wish, lambda: self._view_request is wish):
             return
-        self._granted = wish
+        self._applied_request = wish
         if self.file_tree is not None and self.file_tree is not tree:
             wanted = set(marks)
             # Restore all marks in one pass over the paths.
@@ -343,10 +345,10 @@ class ArrangedTree(ScrollView):
                 else set()
             )
             cursor = self.file_tree.node_of(path) if path is not None else None
-        self._take_rows()
+        self._adopt_rows()
         self._put_cursor(cursor, line)
         self.post_message(Arranged(self))
-        self._tell_cursor()
+        self._post_highlighted()
 
     def _put_cursor(self, node: int | None, line: int) -> None:
         """Put the cursor on `node` at screen line `line`.
@@ -364,9 +366,9 @@ class ArrangedTree(ScrollView):
         self._cursor = row if row is not None else 0
         self._cursor_node = rows.nodes[self._cursor]
         self.scroll_to(y=max(0, self._cursor - line), animate=False, force=True)
-        self._see_cursor()
+        self._scroll_to_cursor()
 
-    def _take_rows(self) -> None:
+    def _adopt_rows(self) -> None:
         self.virtual_size = Size(0, len(self._shown_nodes) + HEADING_LINES)
         self.refresh()
 
@@ -381,9 +383,9 @@ class ArrangedTree(ScrollView):
             (row for each in (node, *rows.tree.ancestors(node)) if (row := rows.row_of(each)) is not None), 0
         )
         self._cursor, self._cursor_node = row, rows.nodes[row]
-        self._see_cursor()
+        self._scroll_to_cursor()
         if self._cursor_node != node:
-            self._tell_cursor()
+            self._post_highlighted()
 
     def _do(self, work: Work) -> None:
         """Do the work now if it fits in one slice; otherwise continue in a worker."""
@@ -393,9 +395,9 @@ class ArrangedTree(ScrollView):
         steps = work()
         if steps is None:
             return
-        sliced = Sliced(steps)
+        sliced = SlicedTask(steps)
         if sliced.run_slice():
-            self._take_rows()
+            self._adopt_rows()
             self._find_cursor()
         else:
             self._tasks_waiting.append(lambda: steps)
@@ -403,8 +405,8 @@ class ArrangedTree(ScrollView):
 
     def _note_progress(self, what: str, done: float) -> None:
         now_s = time.monotonic()
-        if now_s - self._told_s >= TELL_EVERY_S:
-            self._told_s = now_s
+        if now_s - self._progress_posted_s >= REPORT_EVERY_S:
+            self._progress_posted_s = now_s
             self._busy_with = f"{what} {percent(done)}"
             self.refresh(
                 Region(0, 0, self.size.width, self.size.height if not self._shown_nodes else HEADING_LINES)
@@ -417,14 +419,14 @@ class ArrangedTree(ScrollView):
         if not self._shown_nodes or index == self._cursor:
             return
         self._cursor, self._cursor_node = index, self._shown_nodes[index]
-        self._see_cursor()
+        self._scroll_to_cursor()
         self.refresh()
-        self._tell_cursor()
+        self._post_highlighted()
 
-    def _see_cursor(self) -> None:
+    def _scroll_to_cursor(self) -> None:
         self.scroll_to_region(
             Region(0, self._cursor, 1, 1 + HEADING_LINES), animate=False, force=True, x_axis=False
         )
 
-    def _tell_cursor(self) -> None:
+    def _post_highlighted(self) -> None:
         self.post_message(Highlighted(self))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tui.analysis.file_tree import SortKey, VisibleRows
-from tui.text.sanitize import cell_width, clip, inert
+from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import age, bytes_iec, count, percent, share_bar
 from tui.widgets.tones import Span
 
 BAR_CELLS = 8
 NAME_CELLS = 18
-WISHED_NAME_CELLS = 30
+PREFERRED_NAME_CELLS = 30
 """Minimum width of names while more than two columns are shown; ``NAME_CELLS`` applies below that."""
 GAP = 1
 
@@ -64,7 +64,7 @@ def lay_out(width: int) -> TreeLayout:
     def name_cells() -> int:
         return width - 2 - sum(column.width + GAP for column in columns)
 
-    while columns and name_cells() < (WISHED_NAME_CELLS if len(columns) > 2 else NAME_CELLS):
+    while columns and name_cells() < (PREFERRED_NAME_CELLS if len(columns) > 2 else NAME_CELLS):
         columns.remove(min(columns, key=lambda column: column.keep))
     return TreeLayout(width, max(1, name_cells()), tuple(columns))
 
@@ -96,7 +96,7 @@ def row_spans(rows: VisibleRows, node: int, layout: TreeLayout, *, now_s: float,
                 text = age(now_s - newest_s) if newest_s is not None else "–"
                 text, tone = text.rjust(column.width), "muted"
             case _:
-                text = clip(inert(rows.tree.type_of(node)), column.width)
+                text = clip(sanitize(rows.tree.type_of(node)), column.width)
                 text, tone = text + " " * (column.width - cell_width(text)), "muted"
         spans.append((text, tone))
     return spans
@@ -110,7 +110,7 @@ def _name_spans(rows: VisibleRows, node: int, cells: int, *, marked: bool) -> li
         # At this depth indentation leaves no room for names: show the depth as a number.
         indent = clip(f"{tree.depths[node]}› ", cells // 2)
     sign = (OPEN_SIGN if rows.is_open(node) else CLOSED_SIGN) if is_directory else FILE_SIGN
-    name = inert(tree.names[node]) + ("/" if is_directory else "")
+    name = sanitize(tree.names[node]) + ("/" if is_directory else "")
     room = cells - len(indent) - len(sign)
     name = middle_cut(name, max(1, room))
     found = rows.matches is not None and bool(rows.matches.hits[node])

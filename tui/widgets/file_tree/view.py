@@ -17,11 +17,11 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from tui.analysis.file_tree import BY_NAME, ROOT, Order, SortKey, Steps, VisibleRows
-from tui.text.sanitize import cell_width, clip, inert
+from tui.text.sanitize import cell_width, clip, sanitize
 from tui.widgets.file_tree.arranged import (
     HEADING_LINES,
     Arranged,
-    ArrangedTree,
+    BaseFileTreeView,
     FileChosen,
     Highlighted,
     MarksChanged,
@@ -31,7 +31,7 @@ from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
 from tui.widgets.tones import tone_styles
 
 
-class FileTreeView(ArrangedTree, can_focus=True):
+class FileTreeView(BaseFileTreeView, can_focus=True):
     """A tree of ``FileEntry`` records that keeps cursor and open directories across updates."""
 
     ALLOW_SELECT = False
@@ -146,11 +146,11 @@ class FileTreeView(ArrangedTree, can_focus=True):
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     def _emptiness(self, y: int, width: int) -> Strip:
-        has_answer = self._granted is not None and self._granted.entries is not None
+        has_answer = self._applied_request is not None and self._applied_request.entries is not None
         words = self._busy_with or (self.empty_text if has_answer else "")
         if y != max(1, self.size.height // 2) or not words:
             return Strip.blank(width, self.rich_style)
-        words = clip(inert(words), width)
+        words = clip(sanitize(words), width)
         left = (width - cell_width(words)) // 2
         style = self.rich_style + self.get_component_rich_style("file-tree--empty", partial=True)
         return Strip([Segment(" " * left + words, style)]).adjust_cell_length(width, style)

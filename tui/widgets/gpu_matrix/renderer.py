@@ -10,8 +10,8 @@ from typing import Literal
 from rich.cells import cell_len
 
 from tui.analysis.series import EMPTY, Range, Series, reduce_columns
-from tui.text.names import apart
-from tui.text.sanitize import clip, inert
+from tui.text.names import abbreviated_names
+from tui.text.sanitize import clip, sanitize
 from tui.widgets.charts.legend import short_names
 from tui.widgets.charts.spec import BLOCKS, GAP, block, value_at
 from tui.widgets.charts.ticks import duration_label
@@ -198,14 +198,14 @@ NOTE_CELLS = 6
 """Reserved for notes such as "▲ slow", so that cells don't move when a note comes or goes."""
 SIGN_CELLS = 2
 """Always reserved for the note's sign and the space before it."""
-LEAST_NAME_CELLS = 6
+MIN_MATRIX_NAME_CELLS = 6
 _BETWEEN = 1
 _CELL_STEP = 2  # a cell and the space after it
 _FACT_GAP = 2
-_LEAST_HISTORY_CELLS = 10
+_MIN_HISTORY_CELLS = 10
 
 
-class MatrixPainter:
+class MatrixRenderer:
     """Renders the lines of a matrix from rows, frame and size."""
 
     def __init__(self, unit: Callable[[float | None], str]) -> None:
@@ -223,17 +223,21 @@ class MatrixPainter:
     def lay_out(self, rows: tuple[MatrixRow, ...], frame: Frame, room: tuple[int, int]) -> bool:
         """Set the data and the available size; return True if lines moved."""
         gpus = max((len(row.values) for row in rows), default=0)
-        names = [inert(row.name) for row in rows]
+        names = [sanitize(row.name) for row in rows]
         widths = (
             min(MAX_NAME_CELLS, max(map(cell_len, names), default=0)),
-            max(NOTE_CELLS, *(cell_len(inert(row.label_note)) for row in rows), 0),
+            max(NOTE_CELLS, *(cell_len(sanitize(row.label_note)) for row in rows), 0),
             gpus,
         )
         facts = tuple(
-            max(cell_len(title), *(cell_len(inert(row.facts[at])) for row in rows if at < len(row.facts)), 0)
+            max(
+                cell_len(title),
+                *(cell_len(sanitize(row.facts[at])) for row in rows if at < len(row.facts)),
+                0,
+            )
             for at, title in enumerate(frame.facts)
         )
-        short = names if frame.over_time else apart(short_names(names), MAX_NAME_CELLS)
+        short = names if frame.over_time else abbreviated_names(short_names(names), MAX_NAME_CELLS)
         label = min(MAX_NAME_CELLS, max(map(cell_len, short), default=0))
         shape = _shape(frame, len(rows), gpus, label, room)
         if HEADER_LINES + shape.lines + _has_footer(rows, frame, shape) > room[1]:
@@ -260,7 +264,7 @@ class MatrixPainter:
 
     def header(self) -> list[Glyph]:
         width = self._room[0]
-        title = inert(self.frame.title)
+        title = sanitize(self.frame.title)
         if self.shape.density != "lines":
             return [
                 (clip(title, width), "title"),
@@ -294,9 +298,9 @@ class MatrixPainter:
             f"  {sign}{sum(row.sign == sign for row in marked)}"
             for sign in dict.fromkeys(row.sign for row in marked)
         )
-        remark = f"  {inert(self.frame.remark)}" if self.frame.remark else ""
+        remark = f"  {sanitize(self.frame.remark)}" if self.frame.remark else ""
         # Put the signs of unhealthy nodes first: overflow is cut off on the right.
-        return f" {self._unit(mean)}{signs}  {word} {self._unit(worst.mean)} {inert(worst.name)}{remark}"
+        return f" {self._unit(mean)}{signs}  {word} {self._unit(worst.mean)} {sanitize(worst.name)}{remark}"
 
     def footer(self, cursor: str | None) -> list[Glyph]:
         """Return the line below the nodes: the time axis, or details of the node under the cursor."""
@@ -309,11 +313,11 @@ class MatrixPainter:
             return [(" " * left + axis, "header")]
         row = next((row for row in self.rows if row.name == cursor), self.rows[0])
         name = self._name(row, MAX_NAME_CELLS)
-        note = inert(row.label_note)
+        note = sanitize(row.label_note)
         room = self._room[0] - cell_len(f"{name} {self._unit(row.mean)} {note}")
         facts = ""
         for title, value in zip(self.frame.facts, row.facts, strict=False):
-            fact = f"  {title} {inert(value)}"
+            fact = f"  {title} {sanitize(value)}"
             facts += fact if cell_len(facts + fact) <= room else ""  # never cut a fact
         return [
             (f"{name} ", "name"),
@@ -350,15 +354,15 @@ class MatrixPainter:
         """Return the node's name shortened to `cells` but distinct from the other names."""
         asked = (self._names, cells)
         if self._cut[0] != asked:
-            self._cut = (asked, dict(zip(self._names, apart(self._names, cells), strict=True)))
-        return self._cut[1][inert(row.name)]
+            self._cut = (asked, dict(zip(self._names, abbreviated_names(self._names, cells), strict=True)))
+        return self._cut[1][sanitize(row.name)]
 
     def _left_cells(self) -> int:
         """Return the number of cells left of the heat cells; names are shortened first if space is tight."""
         name, note, gpus = self._widths
         wanted = name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
         cells = (
-            _LEAST_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP - 1
+            _MIN_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP - 1
         )  # no space after the last
         return max(0, min(wanted, self._room[0] - cells))
 
@@ -366,7 +370,7 @@ class MatrixPainter:
         return sum(width + _FACT_GAP for width in self._fact_widths)
 
     def _facts_fit(self, left: int) -> bool:
-        cells = _LEAST_HISTORY_CELLS * 2 if self.frame.over_time else self._widths[2] * _CELL_STEP
+        cells = _MIN_HISTORY_CELLS * 2 if self.frame.over_time else self._widths[2] * _CELL_STEP
         return bool(self._fact_widths) and left + cells + self._facts_cells() <= self._room[0]
 
     def _cell_room(self, left: int) -> int:
@@ -375,14 +379,14 @@ class MatrixPainter:
     def _facts(self, texts: Sequence[str]) -> str:
         return "".join(
             " " * (_FACT_GAP + width - cell_len(text)) + text
-            for width, text in zip(self._fact_widths, map(inert, texts), strict=False)
+            for width, text in zip(self._fact_widths, map(sanitize, texts), strict=False)
         )
 
     def _row(self, row: MatrixRow, cursor: str | None) -> list[Glyph]:
         left = self._left_cells()
-        note = inert(row.label_note)
+        note = sanitize(row.label_note)
         # A sign next to a node is more useful than a few more letters of its name.
-        sign_cells = SIGN_CELLS if left - VALUE_CELLS - 2 * _BETWEEN > LEAST_NAME_CELLS else 0
+        sign_cells = SIGN_CELLS if left - VALUE_CELLS - 2 * _BETWEEN > MIN_MATRIX_NAME_CELLS else 0
         name_cells = min(self._widths[0], max(0, left - VALUE_CELLS - 2 * _BETWEEN - sign_cells))
         name = self._name(row, name_cells)
         value = clip(self._unit(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)

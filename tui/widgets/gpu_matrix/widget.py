@@ -18,9 +18,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 from tui.text.units import percent
-from tui.widgets.gpu_matrix.renderer import HEADER_LINES, Frame, Glyph, MatrixPainter, MatrixRow
+from tui.widgets.gpu_matrix.renderer import HEADER_LINES, Frame, Glyph, MatrixRenderer, MatrixRow
 from tui.widgets.tones import heat_classes, heat_css
 
 _STYLES = ("title", "header", "name", "value", "note", "unknown", "empty", "cursor")
@@ -106,7 +106,7 @@ class GpuMatrix(ScrollView, can_focus=True):
         """
         super().__init__(name=name, id=id, classes=classes)
         self.empty_text = empty_text
-        self._painter = MatrixPainter(unit)
+        self._renderer = MatrixRenderer(unit)
         self._frame = Frame()
         self._rows: tuple[MatrixRow, ...] = ()
         self._cursor: str | None = None
@@ -131,13 +131,13 @@ class GpuMatrix(ScrollView, can_focus=True):
             self.refresh(layout=len(before) != len(given))
             return
         lines = {
-            self._painter.shape.line_of(index)
+            self._renderer.shape.line_of(index)
             for index, (old, new) in enumerate(zip(before, given, strict=True))
             if old is not new and old != new
         }
         for line in sorted(lines):
             self._refresh_line(line)
-        if lines and self._painter.shape.density != "lines":
+        if lines and self._renderer.shape.density != "lines":
             self.refresh(Region(0, 0, self.size.width, 1))
             self._refresh_footer()
 
@@ -148,9 +148,9 @@ class GpuMatrix(ScrollView, can_focus=True):
     def _lay_out(self) -> bool:
         """Lay out the rows; return True if lines moved."""
         frame = replace(self._frame, title=self.matrix_title)
-        moved = self._painter.lay_out(self._rows, frame, (self.size.width, self._height_at_most()))
+        moved = self._renderer.lay_out(self._rows, frame, (self.size.width, self._height_at_most()))
         if moved:
-            self.virtual_size = Size(self.size.width, self._painter.lines)
+            self.virtual_size = Size(self.size.width, self._renderer.lines)
         return moved
 
     def _height_at_most(self) -> int:
@@ -181,7 +181,7 @@ class GpuMatrix(ScrollView, can_focus=True):
         self.refresh(Region(0, self.size.height - 1, self.size.width, 1))
 
     def _refresh_row(self, index: int) -> None:
-        self._refresh_line(self._painter.shape.line_of(index))
+        self._refresh_line(self._renderer.shape.line_of(index))
 
     # --- the cursor ---------------------------------------------------------------------------
 
@@ -196,10 +196,10 @@ class GpuMatrix(ScrollView, can_focus=True):
         self._cursor = self._rows[index].name
         self._refresh_row(before)
         self._refresh_row(index)
-        if self._painter.has_footer:
+        if self._renderer.has_footer:
             self._refresh_footer()
-        line = self._painter.shape.line_of(index)
-        shown = max(1, self.size.height - HEADER_LINES - self._painter.has_footer)
+        line = self._renderer.shape.line_of(index)
+        shown = max(1, self.size.height - HEADER_LINES - self._renderer.has_footer)
         if line < self.scroll_offset.y:
             self.scroll_to(y=line, animate=False)
         elif line >= self.scroll_offset.y + shown:
@@ -211,8 +211,8 @@ class GpuMatrix(ScrollView, can_focus=True):
             self._put_cursor(index)
 
     def action_move(self, lines: int) -> None:
-        index = self._cursor_index() + lines * self._painter.shape.across
-        if 0 <= index < len(self._rows) or self._painter.shape.across == 1:
+        index = self._cursor_index() + lines * self._renderer.shape.across
+        if 0 <= index < len(self._rows) or self._renderer.shape.across == 1:
             self._put_cursor(index)
 
     def action_move_across(self, nodes: int) -> None:
@@ -220,7 +220,7 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave left and right to the screen while each line holds one node."""
-        return action != "move_across" or self._painter.shape.across > 1
+        return action != "move_across" or self._renderer.shape.across > 1
 
     def action_move_to_end(self, direction: int) -> None:
         """Move the cursor to the first (negative) or last node."""
@@ -231,10 +231,10 @@ class GpuMatrix(ScrollView, can_focus=True):
             self.post_message(self.NodeSelected(self, self._cursor))
 
     def on_click(self, event: events.Click) -> None:
-        if event.y < HEADER_LINES or (self._painter.has_footer and event.y == self.size.height - 1):
+        if event.y < HEADER_LINES or (self._renderer.has_footer and event.y == self.size.height - 1):
             return
         line = event.y - HEADER_LINES + self.scroll_offset.y
-        index = self._painter.shape.node_at(line, event.x)
+        index = self._renderer.shape.node_at(line, event.x)
         if index is not None and index < len(self._rows):
             self._put_cursor(index)
             self.action_select()
@@ -263,7 +263,7 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
-        painter = self._painter
+        painter = self._renderer
         cursor = self._cursor if self.has_focus else None
         runs: list[Glyph] = []
         if not self._rows:
@@ -283,8 +283,8 @@ class GpuMatrix(ScrollView, can_focus=True):
     def _nothing(self, y: int) -> list[Glyph]:
         width = self.size.width
         if y < HEADER_LINES:
-            return [(clip(inert(self.matrix_title), width), "title")]
+            return [(clip(sanitize(self.matrix_title), width), "title")]
         if y != max(HEADER_LINES, self.size.height // 2):
             return []
-        text = clip(inert(self.empty_text), width)
+        text = clip(sanitize(self.empty_text), width)
         return [(" " * ((width - cell_len(text)) // 2) + text, "empty")]

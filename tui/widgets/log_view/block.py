@@ -15,13 +15,13 @@ from struct import Struct
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_of
-from tui.analysis.logs.repeats import LinesAsOne
+from tui.analysis.logs.repeats import BatchPrefilter
 
 ERROR_RANK = RANKS["ERROR"]
 
 
 @dataclass(frozen=True, slots=True)
-class LineFacts:
+class LineAttributes:
     """Attributes shared by many lines.
 
     Attributes:
@@ -49,12 +49,12 @@ def stamps_of(entries: Sequence[LogEntry]) -> list[int]:
         return [stamp_ns(entry) for entry in entries]
 
 
-Word = LineFacts | LogGap
+Word = LineAttributes | LogGap
 Columns = tuple[list[int], list[int], list[str], list[str | None] | None]
 """Timestamps, codes, messages and request IDs (None if no line has one)."""
 
 
-class Vocabulary:
+class AttributeTable:
     """Two-way mapping between codes and shared attributes or gap markers."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Vocabulary:
     def columns(self, entries: Sequence[LogEntry]) -> Columns:
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         texts = [line.message for line in lines]
-        told = LinesAsOne(texts).that_may_tell_levels()
+        told = BatchPrefilter(texts).level_candidates()
         levels = [
             level_of(line.message, line.level) if line.level is not None or place in told else ""
             for place, line in enumerate(lines)
@@ -78,7 +78,7 @@ class Vocabulary:
         known = self._codes
         for key in set(keys):
             if key not in known:
-                self._learn(LineFacts(*key), key)
+                self._learn(LineAttributes(*key), key)
         codes = [known[key] for key in keys]
         ids: list[str | None] | None = None
         if any(line.request_id is not None for line in lines):
@@ -125,7 +125,7 @@ class Block:
 
     Attributes:
         stamps: Epoch nanoseconds, ascending.
-        codes: Shared attributes of the lines, as numbers of a ``Vocabulary``.
+        codes: Shared attributes of the lines, as numbers of a ``AttributeTable``.
         request_ids: Request IDs by line index, for the few lines that have one.
         has_escapes: True if a message may contain an escape sequence; only reliable for a sealed block.
         is_ascii: True if all messages are known to be ASCII.

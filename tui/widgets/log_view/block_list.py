@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from tui.widgets.log_view.block import BLOCK_LINES, Block, Columns
-from tui.widgets.log_view.stored_block import Chapter, RawText, SpillFile
+from tui.widgets.log_view.stored_block import RawText, SpillFile, StoredBlock
 
 _BLOCKS_IN_MEMORY = 16  # a small limit gets small blocks, so that it can be met
-_LEAST_BLOCK_LINES = 16
+_MIN_BLOCK_LINES = 16
 
 
-class Shelf:
+class BlockList:
     """Lines as columns in blocks, with at most about ``max_lines`` lines in memory.
 
     Attributes:
@@ -22,9 +22,9 @@ class Shelf:
 
     def __init__(self, max_lines: int) -> None:
         self.max_lines = max_lines
-        self._block_lines = max(_LEAST_BLOCK_LINES, min(BLOCK_LINES, max_lines // _BLOCKS_IN_MEMORY))
+        self._block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _BLOCKS_IN_MEMORY))
         self._spill = SpillFile()
-        self._chapters: list[Chapter] = []
+        self._stored_blocks: list[StoredBlock] = []
         self._starts: list[int] = []
         self._end = 0
         self._in_memory = 0
@@ -54,9 +54,9 @@ class Shelf:
     @property
     def span_ns(self) -> tuple[int, int] | None:
         """The timestamps of the first and last line; None if there are no lines."""
-        if not self._chapters:
+        if not self._stored_blocks:
             return None
-        return self._chapters[0].first_ns, self._chapters[-1].last_ns
+        return self._stored_blocks[0].first_ns, self._stored_blocks[-1].last_ns
 
     def _at(self, seq: int) -> int:
         return bisect_right(self._starts, seq) - 1
@@ -66,42 +66,42 @@ class Shelf:
         if not self.first <= seq < self._end:
             raise IndexError(seq)
         at = self._at(seq)
-        return self._chapters[at].load(self._spill), self._starts[at]
+        return self._stored_blocks[at].load(self._spill), self._starts[at]
 
-    def chapters(self, low: int, high: int) -> Iterator[tuple[int, Chapter]]:
+    def stored_blocks(self, low: int, high: int) -> Iterator[tuple[int, StoredBlock]]:
         """Yield (number of first line, block) for each block with lines in ``low <= seq < high``."""
         at = max(0, self._at(low))
         while low < high and at < len(self._starts) and self._starts[at] < high:
-            yield self._starts[at], self._chapters[at]
+            yield self._starts[at], self._stored_blocks[at]
             at += 1
 
-    def chapters_back(self, low: int, high: int) -> Iterator[tuple[int, Chapter]]:
+    def stored_blocks_reversed(self, low: int, high: int) -> Iterator[tuple[int, StoredBlock]]:
         """Yield the same blocks, newest first."""
         at = self._at(high - 1)
-        while low < high and at >= 0 and self._starts[at] + len(self._chapters[at]) > low:
-            yield self._starts[at], self._chapters[at]
+        while low < high and at >= 0 and self._starts[at] + len(self._stored_blocks[at]) > low:
+            yield self._starts[at], self._stored_blocks[at]
             at -= 1
 
-    def load(self, chapter: Chapter) -> Block:
-        return chapter.load(self._spill)
+    def load(self, stored_block: StoredBlock) -> Block:
+        return stored_block.load(self._spill)
 
-    def raw(self, chapter: Chapter) -> RawText | None:
+    def raw(self, stored_block: StoredBlock) -> RawText | None:
         """Return the raw messages of a block; None while it is open."""
-        return chapter.raw(self._spill)
+        return stored_block.raw(self._spill)
 
     def seq_at(self, time_ns: int) -> int:
         """Return the number of the first line at or after a time, or ``end`` if there is none."""
-        at = bisect_left(self._chapters, time_ns, key=lambda chapter: chapter.last_ns)
-        if at == len(self._chapters):
+        at = bisect_left(self._stored_blocks, time_ns, key=lambda stored_block: stored_block.last_ns)
+        if at == len(self._stored_blocks):
             return self._end
-        return self._starts[at] + bisect_left(self._chapters[at].load(self._spill).stamps, time_ns)
+        return self._starts[at] + bisect_left(self._stored_blocks[at].load(self._spill).stamps, time_ns)
 
     def first_with(self, wanted: set[int], seq: int) -> int | None:
         """Return the first line at or after `seq` that has one of these codes."""
-        for start, chapter in self.chapters(seq, self._end):
-            if chapter.codes.isdisjoint(wanted):
+        for start, stored_block in self.stored_blocks(seq, self._end):
+            if stored_block.codes.isdisjoint(wanted):
                 continue
-            codes = chapter.load(self._spill).codes
+            codes = stored_block.load(self._spill).codes
             for index in range(max(0, seq - start), len(codes)):
                 if codes[index] in wanted:
                     return start + index
@@ -109,10 +109,10 @@ class Shelf:
 
     def last_with(self, wanted: set[int], seq: int) -> int | None:
         """Return the last line before `seq` that has one of these codes."""
-        for start, chapter in self.chapters_back(self.first, seq):
-            if chapter.codes.isdisjoint(wanted):
+        for start, stored_block in self.stored_blocks_reversed(self.first, seq):
+            if stored_block.codes.isdisjoint(wanted):
                 continue
-            codes = chapter.load(self._spill).codes
+            codes = stored_block.load(self._spill).codes
             for index in range(min(len(codes), seq - start) - 1, -1, -1):
                 if codes[index] in wanted:
                     return start + index
@@ -124,8 +124,8 @@ class Shelf:
         """Append lines that are not older than the existing ones."""
         count = len(columns[0])
         room = 0
-        if self._chapters and not self._chapters[-1].is_sealed:
-            room = self._block_lines - len(self._chapters[-1])
+        if self._stored_blocks and not self._stored_blocks[-1].is_sealed:
+            room = self._block_lines - len(self._stored_blocks[-1])
         done = 0
         while done < count:
             size = min(room or self._block_lines, count - done)
@@ -133,32 +133,32 @@ class Shelf:
             done, room = done + size, 0
 
     def _grow(self, columns: Columns) -> None:
-        if not self._chapters or self._chapters[-1].is_sealed:
-            self._chapters.append(Chapter(Block()))
+        if not self._stored_blocks or self._stored_blocks[-1].is_sealed:
+            self._stored_blocks.append(StoredBlock(Block()))
             self._starts.append(self._end)
-        last = self._chapters[-1]
+        last = self._stored_blocks[-1]
         last.extend(*columns)
         self._end += len(columns[0])
         self._in_memory += len(columns[0])
         if len(last) >= self._block_lines:
             last.seal()
 
-    def put_before(self, columns: Columns) -> None:
+    def prepend_all(self, columns: Columns) -> None:
         """Prepend lines that are not newer than the existing ones."""
         count = len(columns[0])
-        if self._chapters and len(self._chapters[0]) + count <= self._block_lines:
+        if self._stored_blocks and len(self._stored_blocks[0]) + count <= self._block_lines:
             # Merge small pages of history into one block.
-            self._chapters[0].put_before(self._spill, *columns)
+            self._stored_blocks[0].prepend_all(self._spill, *columns)
             self._starts[0] -= count
             self._recount()
             return
         for high in range(count, 0, -self._block_lines):
             part = _part(columns, max(0, high - self._block_lines), high)
-            chapter = Chapter(Block())
-            chapter.extend(*part)
-            chapter.seal()
+            stored_block = StoredBlock(Block())
+            stored_block.extend(*part)
+            stored_block.seal()
             self._starts.insert(0, self.first - len(part[0]))
-            self._chapters.insert(0, chapter)
+            self._stored_blocks.insert(0, stored_block)
             self._in_memory += len(part[0])
 
     def insert(self, columns: Columns) -> list[int]:
@@ -168,41 +168,44 @@ class Shelf:
         """
         stamps, codes, texts, ids = columns
         places: list[int] = []
-        lowest = len(self._chapters)
+        lowest = len(self._stored_blocks)
         targets = [
-            max(0, bisect_right(self._chapters, stamp, key=lambda chapter: chapter.first_ns) - 1)
+            max(
+                0,
+                bisect_right(self._stored_blocks, stamp, key=lambda stored_block: stored_block.first_ns) - 1,
+            )
             for stamp in stamps
         ]
         for number, (at, stamp) in enumerate(zip(targets, stamps, strict=True)):
             lowest = min(lowest, at)
-            chapter = self._chapters[at]
+            stored_block = self._stored_blocks[at]
             # lines already inserted into this block, all of them earlier
             already = number - targets.index(at)
-            index = bisect_right(chapter.load(self._spill).stamps, stamp)
+            index = bisect_right(stored_block.load(self._spill).stamps, stamp)
             places.append(self._starts[at] + index - already)
-            chapter.insert(
+            stored_block.insert(
                 self._spill, index, stamp, codes[number], texts[number], ids[number] if ids else None
             )
         for at in sorted(set(targets), reverse=True):
-            if len(self._chapters[at]) > 2 * self._block_lines:
-                self._chapters[at : at + 1] = self._chapters[at].parts(self._block_lines)
-            elif at < len(self._chapters) - 1 or len(self._chapters[at]) >= self._block_lines:
-                self._chapters[at].seal()
+            if len(self._stored_blocks[at]) > 2 * self._block_lines:
+                self._stored_blocks[at : at + 1] = self._stored_blocks[at].parts(self._block_lines)
+            elif at < len(self._stored_blocks) - 1 or len(self._stored_blocks[at]) >= self._block_lines:
+                self._stored_blocks[at].seal()
         self._recount(lowest)
         return places
 
     def remove(self, seq: int) -> None:
         """Remove a line; the numbers after it decrease by one."""
         at = self._at(seq)
-        chapter = self._chapters[at]
-        chapter.remove(self._spill, seq - self._starts[at])
-        if len(chapter):
-            if at < len(self._chapters) - 1:
-                chapter.seal()
+        stored_block = self._stored_blocks[at]
+        stored_block.remove(self._spill, seq - self._starts[at])
+        if len(stored_block):
+            if at < len(self._stored_blocks) - 1:
+                stored_block.seal()
             self._recount(at)
             return
         start = self._starts[at]
-        del self._chapters[at], self._starts[at]
+        del self._stored_blocks[at], self._starts[at]
         if at < len(self._starts):
             self._starts[at] = start
             self._recount(at)
@@ -211,11 +214,13 @@ class Shelf:
             self._recount(max(0, at - 1))
 
     def _recount(self, at: int = 0) -> None:
-        if self._chapters:
-            lengths = [len(chapter) for chapter in self._chapters[at:]]
+        if self._stored_blocks:
+            lengths = [len(stored_block) for stored_block in self._stored_blocks[at:]]
             self._starts[at:] = list(accumulate(lengths[:-1], initial=self._starts[at]))
             self._end = self._starts[-1] + lengths[-1]
-        self._in_memory = sum(len(chapter) for chapter in self._chapters if chapter.in_memory)
+        self._in_memory = sum(
+            len(stored_block) for stored_block in self._stored_blocks if stored_block.in_memory
+        )
 
     def make_room(self) -> int:
         """Write the oldest blocks in memory to the file until memory is within the limit.
@@ -226,31 +231,31 @@ class Shelf:
         before = self.first
         if self._in_memory <= self.max_lines:
             return 0
-        for chapter in self._chapters[:-1]:
+        for stored_block in self._stored_blocks[:-1]:
             if self._in_memory <= self.max_lines:
                 break
-            if chapter.in_memory:
-                self._spill_or_drop(chapter)
+            if stored_block.in_memory:
+                self._spill_or_drop(stored_block)
         return self.first - before
 
-    def _spill_or_drop(self, chapter: Chapter) -> None:
+    def _spill_or_drop(self, stored_block: StoredBlock) -> None:
         while True:
             try:
-                chapter.spill(self._spill)
+                stored_block.spill(self._spill)
             except OSError:
-                oldest = self._chapters.pop(0)
+                oldest = self._stored_blocks.pop(0)
                 del self._starts[0]
                 if oldest.in_memory:
                     self._in_memory -= len(oldest)
                 oldest.discard(self._spill)
-                if oldest is chapter:
+                if oldest is stored_block:
                     return
             else:
-                self._in_memory -= len(chapter)
+                self._in_memory -= len(stored_block)
                 return
 
     def clear(self) -> None:
-        self._chapters.clear()
+        self._stored_blocks.clear()
         self._starts.clear()
         self._spill.clear()
         self._end = self._in_memory = 0

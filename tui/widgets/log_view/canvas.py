@@ -19,12 +19,12 @@ from textual.widget import Widget
 
 from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 from tui.widgets.log_view.gutter import NodeLabels, TimeColumn
-from tui.widgets.log_view.layout import Layout, Place, Slice, last_page, moved, page_from, thumb
+from tui.widgets.log_view.layout import Layout, ScrollPosition, TimeBudget, last_page, moved, page_from, thumb
 from tui.widgets.log_view.messages import CursorMoved, FirstErrorChanged, UnseenChanged
 from tui.widgets.log_view.model import LogModel
-from tui.widgets.log_view.renderer import Painter, View
+from tui.widgets.log_view.renderer import LogRenderer, RenderOptions
 from tui.widgets.log_view.store import DEFAULT_MAX_LINES, LogStore
 from tui.widgets.tones import series_classes, series_css
 
@@ -36,7 +36,7 @@ _THUMB = "┃"
 _TRACK = "│"
 
 
-class LogSheet(Widget):
+class BaseLogCanvas(Widget):
     """Lays out and styles the visible lines of a `LogModel`."""
 
     ALLOW_SELECT = False
@@ -47,7 +47,7 @@ class LogSheet(Widget):
     }
 
     DEFAULT_CSS = """
-    LogSheet {
+    BaseLogCanvas {
         width: 1fr;
         height: 1fr;
         min-height: 1;
@@ -74,7 +74,7 @@ class LogSheet(Widget):
         &:ansi > .log-view--track { color: ansi_bright_black; }
         &:ansi > .log-view--thumb { color: ansi_default; }
     }
-    """ + series_css("LogSheet", "log-view--node")
+    """ + series_css("BaseLogCanvas", "log-view--node")
 
     follow: reactive[bool] = reactive(True, repaint=False, init=False)
     """True to keep the end visible as lines arrive."""
@@ -114,11 +114,11 @@ class LogSheet(Widget):
         self._times = TimeColumn(now_s, timezone)
         self._layout = Layout()
         self._resolved: dict[str, Style] = {}
-        self._painter = Painter(self._layout, NodeLabels(), self._times, self._style)
+        self._renderer = LogRenderer(self._layout, NodeLabels(), self._times, self._style)
         self._width = self._height = 0  # cached: the size is read often and computed on each access
         self._pan = 0
         self._pattern: LogPattern | None = None
-        self._page: list[Place] | None = None
+        self._page: list[ScrollPosition] | None = None
         self._monotonic_s = monotonic_s
 
     def _on_changed(self, end_only: bool, renumbered: bool) -> None:
@@ -127,23 +127,23 @@ class LogSheet(Widget):
     # --- layout -------------------------------------------------------------------------------
 
     def _lines_of(self, row: int) -> int:
-        return len(self._painter.rows(self._model.store, self._model.face(row)))
+        return len(self._renderer.rows(self._model.store, self._model.face(row)))
 
     def _text_width(self) -> int:
         return max(1, self._width - 1)
 
     def _text_cells(self) -> int:
-        return max(1, self._text_width() - self._painter.gutter_cells)
+        return max(1, self._text_width() - self._renderer.gutter_cells)
 
     def _lay_out(self) -> None:
         wrapped_before = self._layout.wrap_cells
         self._layout.set_wrap(self._text_cells() if self.wrap else None)
         if self._layout.wrap_cells != wrapped_before:
-            self._painter.forget()
+            self._renderer.forget()
         has_colours = not self.app.no_color
-        self._painter.set_view(View(self._text_width(), self._pan, self._pattern, has_colours))
+        self._renderer.set_view(RenderOptions(self._text_width(), self._pan, self._pattern, has_colours))
 
-    def _current_page(self) -> list[Place]:
+    def _current_page(self) -> list[ScrollPosition]:
         """Return the places on screen. While following, also update the top of the view."""
         if self._page is None:
             model, height = self._model, self._height
@@ -152,20 +152,20 @@ class LogSheet(Widget):
             if model.following:
                 top = last_page(count, height, self._lines_of)
             page = page_from(count, top, height, self._lines_of)
-            if len(page) < height and top != Place():
+            if len(page) < height and top != ScrollPosition():
                 top = last_page(count, height, self._lines_of)
                 page = page_from(count, top, height, self._lines_of)
             if model.visible.is_complete:  # until then the cursor line may just not be built yet
                 model.go(top)
-            if self._painter.learn(self._replicas(page)):
+            if self._renderer.register_nodes(self._replicas(page)):
                 # A longer label shifts every line's text and changes where it wraps.
-                self._painter.forget()
+                self._renderer.forget()
                 self._lay_out()
                 return self._current_page()
             self._page = page
         return self._page
 
-    def _replicas(self, page: list[Place]) -> set[str | None]:
+    def _replicas(self, page: list[ScrollPosition]) -> set[str | None]:
         store, visible = self._model.store, self._model.visible
         words = [store.word(visible.seq(row)) for row in {place.row for place in page}]
         return {word.replica for word in words if not isinstance(word, LogGap)}
@@ -181,7 +181,7 @@ class LogSheet(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._resolved.clear()
-        self._painter.forget()
+        self._renderer.forget()
 
     def on_resize(self) -> None:
         self._width, self._height = self.size
@@ -205,7 +205,7 @@ class LogSheet(Widget):
         page, model, width = self._current_page(), self._model, self._text_width()
         if y < len(page):
             place = page[y]
-            segments = self._painter.line(
+            segments = self._renderer.line(
                 model.store, model.face(place.row), place.line, model.marks(place.row)
             )
         elif not page and y == self._height // 2:
@@ -217,7 +217,7 @@ class LogSheet(Widget):
             segments = [*Strip(segments).crop(0, width - len(badge)), Segment(badge, self._style("badge"))]
         return Strip([*segments, self._scroll_bar(y, page)], width + 1)
 
-    def _scroll_bar(self, y: int, page: list[Place]) -> Segment:
+    def _scroll_bar(self, y: int, page: list[ScrollPosition]) -> Segment:
         shown = page[-1].row - page[0].row + 1 if page else 0
         start, length = thumb(len(self._model), page[0].row if page else 0, shown, self._height)
         if not length:
@@ -233,7 +233,7 @@ class LogSheet(Widget):
             text = "no line passes the filter"
         else:
             text = self.empty_text
-        text = clip(inert(text), width)
+        text = clip(sanitize(text), width)
         left = (width - cell_len(text)) // 2
         return [
             Segment(" " * left + text, self._style("empty")),
@@ -241,19 +241,19 @@ class LogSheet(Widget):
         ]
 
 
-PAINT_INTERVAL_S = 0.05
+REFRESH_INTERVAL_S = 0.05
 """Minimum interval between paints; faster updates cost time and are not visible."""
 
 
-class LogCanvas(LogSheet):
+class LogCanvas(BaseLogCanvas):
     """Paints a log while lines arrive and are filtered and folded, at most twenty times a second."""
 
-    _painted_s = float("-inf")
-    _paint_timer: Timer | None = None
-    _told_unseen = 0
-    _told_error: int | None = None
-    _told_error_entry: LogEntry | None = None
-    _told_cursor: tuple[int | None, int] = (None, 0)
+    _refreshed_s = float("-inf")
+    _refresh_timer: Timer | None = None
+    _reported_unseen = 0
+    _reported_error: int | None = None
+    _reported_error_entry: LogEntry | None = None
+    _reported_cursor: tuple[int | None, int] = (None, 0)
     _is_building = False
     _kept_line: int | None = None
 
@@ -266,72 +266,74 @@ class LogCanvas(LogSheet):
             self._times.origin_ns = self._model.store.stamp(self._model.store.first)
         if renumbered:
             self._layout.forget()
-            self._painter.forget()
-        self._learn_span()
+            self._renderer.forget()
+        self._update_time_span()
         if self._model.visible.is_complete:
-            self._paint_later(end_only=end_only)
+            self._schedule_refresh(end_only=end_only)
         else:
             self._build()
 
-    def _learn_span(self) -> None:
+    def _update_time_span(self) -> None:
         span_ns = self._model.store.span_ns
-        if span_ns is not None and self._times.learn_span(*span_ns) and self.is_attached:
-            self._painter.forget()
+        if span_ns is not None and self._times.update_time_span(*span_ns) and self.is_attached:
+            self._renderer.forget()
             self._lay_out()
 
     def _build(self) -> None:
         """Filter and fold for one slice; continue after the next turn of the event loop if there is more."""
         if not self.is_attached or self._is_building:
             return
-        if not self._model.build(Slice(self._monotonic_s)):
+        if not self._model.build(TimeBudget(self._monotonic_s)):
             self._is_building = True
             # Not a message: queued messages are handled without yielding to other tasks.
-            asyncio.get_running_loop().call_soon(self._build_on)
+            asyncio.get_running_loop().call_soon(self._continue_build)
         elif self._kept_line is not None:
-            self._put_back(self._kept_line)
+            self._restore_line(self._kept_line)
             self._kept_line = None
-        self._paint_later()
+        self._schedule_refresh()
 
     def _keep_line(self) -> None:
         """Remember the screen line of the cursor before the rows change."""
         row = self._model.cursor_row
         if self._kept_line is None and row is not None:
-            lines = [number for number, place in enumerate(self._current_page()) if place == Place(row)]
+            lines = [
+                number for number, place in enumerate(self._current_page()) if place == ScrollPosition(row)
+            ]
             self._kept_line = lines[0] if lines else None
 
-    def _put_back(self, line: int) -> None:
+    def _restore_line(self, line: int) -> None:
         model, row = self._model, self._model.cursor_row
         if row is not None:
-            model.go(moved(len(model), Place(row), -line, self._lines_of))
+            model.go(moved(len(model), ScrollPosition(row), -line, self._lines_of))
             self._page = None
 
-    def _build_on(self) -> None:
+    def _continue_build(self) -> None:
         self._is_building = False
         self._build()
 
     # --- timing -------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        if self._paint_timer is not None:
+        if self._refresh_timer is not None:
             self._paint()
 
-    def _paint_later(self, *, end_only: bool = False) -> None:
-        """Schedule a paint, at most one per ``PAINT_INTERVAL_S``."""
-        if self._paint_timer is not None or not self.is_attached:
+    def _schedule_refresh(self, *, end_only: bool = False) -> None:
+        """Schedule a paint, at most one per ``REFRESH_INTERVAL_S``."""
+        if self._refresh_timer is not None or not self.is_attached:
             self._page = None
             return
-        wait_s = self._painted_s + PAINT_INTERVAL_S - self._monotonic_s()
+        wait_s = self._refreshed_s + REFRESH_INTERVAL_S - self._monotonic_s()
         if wait_s <= 0:
             self._paint(end_only=end_only)
         else:
             self._page = None
-            self._paint_timer = self.set_timer(wait_s, self._paint)
+            self._refresh_timer = self.set_timer(wait_s, self._paint)
 
     def _paint(self, *, end_only: bool = False) -> None:
-        if self._paint_timer is not None:
-            self._paint_timer.stop()
-            self._paint_timer = None
-        self._painted_s = self._monotonic_s()
+        if self._refresh_timer is not None:
+            self._refresh_timer.stop()
+            self._refresh_timer = None
+        self._refreshed_s = self._monotonic_s()
         before, self._page = self._page, None
         self._tell()
         width, height = self._width, self._height
@@ -343,18 +345,18 @@ class LogCanvas(LogSheet):
 
     def _tell(self) -> None:
         model = self._model
-        if model.unseen != self._told_unseen:
-            self._told_unseen = model.unseen
+        if model.unseen != self._reported_unseen:
+            self._reported_unseen = model.unseen
             self.post_message(UnseenChanged(self, model.unseen))
         error = model.store.first_error
-        if error != self._told_error:
-            self._told_error = error
+        if error != self._reported_error:
+            self._reported_error = error
             entry = None if error is None else model.store.entry(error)
-            if entry != self._told_error_entry:
-                self._told_error_entry = entry
+            if entry != self._reported_error_entry:
+                self._reported_error_entry = entry
                 self.post_message(FirstErrorChanged(self, entry))
         low, high = model.selected_rows()
-        if (model.cursor, high - low) != self._told_cursor:
-            self._told_cursor = (model.cursor, high - low)
+        if (model.cursor, high - low) != self._reported_cursor:
+            self._reported_cursor = (model.cursor, high - low)
             entry = None if model.cursor is None else model.store.entry(model.cursor)
             self.post_message(CursorMoved(self, entry, high - low))

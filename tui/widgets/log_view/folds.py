@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
-from tui.analysis.logs.repeats import LinesAsOne, banner_keys, progress_bar
+from tui.analysis.logs.repeats import BatchPrefilter, banner_keys, progress_bar
 
 FoldKind = Literal["traceback", "progress", "repeat"]
 
@@ -42,7 +42,7 @@ class Fold:
         return seq == self.anchor or (at < len(self.hidden) and self.hidden[at] == seq)
 
 
-class FoldBook:
+class FoldIndex:
     """Folds indexed by anchor and by buckets of lines; a long log has a hundred thousand folds."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ REPEAT_WINDOW_NS = 10_000_000_000
 """Identical lines from several ranks within this time are folded."""
 
 _REMEMBERED = 512
-_ANEW_SHARE = 0.5
+_BAR_RESTART_SHARE = 0.5
 """A progress bar that falls below this fraction of its last state has restarted. Ranks may differ by less."""
 
 
@@ -148,7 +148,7 @@ class FoldKinds(NamedTuple):
     repeats: bool = True
 
 
-class ReadLines(NamedTuple):
+class FoldInput(NamedTuple):
     """Lines to fold: their numbers, times in epoch nanoseconds, nodes and messages."""
 
     seqs: Sequence[int]
@@ -157,7 +157,7 @@ class ReadLines(NamedTuple):
     texts: Sequence[str]
 
 
-class Outcome(NamedTuple):
+class FoldChanges(NamedTuple):
     """Result of folding a batch of lines.
 
     Attributes:
@@ -171,10 +171,10 @@ class Outcome(NamedTuple):
     changed: list[int]
 
 
-class FoldReader:
+class FoldDetector:
     """Folds related lines as they are read in order; keeps the state of unfinished folds."""
 
-    def __init__(self, kinds: FoldKinds, folds: FoldBook) -> None:
+    def __init__(self, kinds: FoldKinds, folds: FoldIndex) -> None:
         self._kinds = kinds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
@@ -186,20 +186,20 @@ class FoldReader:
         self._gone: list[int] = []
         self._changed: list[int] = []
 
-    def read(self, lines: ReadLines, *, may_move: bool) -> Outcome:
+    def read(self, lines: FoldInput, *, may_move: bool) -> FoldChanges:
         """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
         self._rows, self._gone, self._changed = [], [], []
-        kinds, whole = self._kinds, LinesAsOne(lines.texts)
+        kinds, whole = self._kinds, BatchPrefilter(lines.texts)
         # This check of the whole batch makes individual checks unnecessary for most lines.
-        begins = whole.that_may_begin_tracebacks() if kinds.tracebacks else ()
-        bars = whole.that_may_be_bars() if kinds.progress else ()
+        begins = whole.traceback_candidates() if kinds.tracebacks else ()
+        bars = whole.progress_bar_candidates() if kinds.progress else ()
         interrupted = self._in_tracebacks
-        names_speakers = kinds.repeats and whole.may_name_speakers
-        keys: Sequence[str] = banner_keys(lines.texts) if names_speakers else lines.texts
+        has_node_names = kinds.repeats and whole.may_contain_node_names
+        keys: Sequence[str] = banner_keys(lines.texts) if has_node_names else lines.texts
         if not begins and not bars and not interrupted and (not kinds.repeats or self._are_new(lines, keys)):
             self._rows = list(lines.seqs)
-            return Outcome(self._rows, [], [])
-        if kinds.repeats and not names_speakers:
+            return FoldChanges(self._rows, [], [])
+        if kinds.repeats and not has_node_names:
             keys = banner_keys(lines.texts)
         for place, (seq, time_ns, replica, text, key) in enumerate(zip(*lines, keys, strict=True)):
             if (place in begins or replica in interrupted) and self._in_traceback(seq, replica, text):
@@ -212,9 +212,9 @@ class FoldReader:
             if kinds.repeats and key and self._is_repeat(seq, time_ns, key):
                 continue
             self._rows.append(seq)
-        return Outcome(self._rows, self._gone, self._changed)
+        return FoldChanges(self._rows, self._gone, self._changed)
 
-    def _are_new(self, lines: ReadLines, keys: Sequence[str]) -> bool:
+    def _are_new(self, lines: FoldInput, keys: Sequence[str]) -> bool:
         """Return True and remember the lines if none repeats another or a remembered one."""
         different = set(keys)
         if len(different) < len(keys) or not different.isdisjoint(self._banners):
@@ -265,7 +265,7 @@ class FoldReader:
 
     def _in_bar(self, seq: int, key: tuple[str | None, str], done: float, may_move: bool) -> None:
         known = self._bars.get(key)
-        if known is None or done < known[1] * _ANEW_SHARE:
+        if known is None or done < known[1] * _BAR_RESTART_SHARE:
             _limit(self._bars)
             self._bars[key] = (seq, done)
             self._rows.append(seq)

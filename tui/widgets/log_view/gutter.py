@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal
 from zlib import crc32
 
-from tui.text.sanitize import cell_width, clip, inert
+from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import age
 from tui.widgets.tones import SERIES_COLOURS
 
@@ -64,9 +64,9 @@ class NodeLabels:
             label = f"n{int(match[1])}"
         else:
             colour = crc32(replica.encode("utf-8", "surrogatepass")) % SERIES_COLOURS
-            label = clip(inert(replica), _LABEL_CELLS)
+            label = clip(sanitize(replica), _LABEL_CELLS)
         if label in self._taken:
-            label = clip(inert(replica), 2 * _LABEL_CELLS)
+            label = clip(sanitize(replica), 2 * _LABEL_CELLS)
         self._taken.add(label)
         return label, colour
 
@@ -87,7 +87,7 @@ class TimeColumn:
     def cells(self) -> int:
         return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in CLOCKS else 0)
 
-    def learn_span(self, first_ns: int, last_ns: int) -> bool:
+    def update_time_span(self, first_ns: int, last_ns: int) -> bool:
         """Set the time range of the log; return True if times are now formatted differently."""
         shown_before = self.shows_days
         self.shows_days = self._day(first_ns) != self._day(last_ns)

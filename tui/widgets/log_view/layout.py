@@ -17,7 +17,7 @@ SLICE_S = 0.008
 """Maximum time of filtering, folding or searching between two turns of the event loop."""
 
 
-class Slice:
+class TimeBudget:
     """A time budget: callable that returns True while time is left; ``renew`` yields to other tasks."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
@@ -38,58 +38,58 @@ LinesOf = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScrollPosition:
     """A screen line: index of a row, and the line within it."""
 
     row: int = 0
     line: int = 0
 
 
-def page_from(count: int, top: Place, height: int, lines_of: LinesOf) -> list[Place]:
+def page_from(count: int, top: ScrollPosition, height: int, lines_of: LinesOf) -> list[ScrollPosition]:
     """Return the screen lines from `top` down; fewer than `height` if the rows end."""
-    page: list[Place] = []
+    page: list[ScrollPosition] = []
     row, line = top.row, top.line
     while row < count and len(page) < height:
         stop = min(lines_of(row), line + height - len(page))
-        page.extend(Place(row, number) for number in range(line, stop))
+        page.extend(ScrollPosition(row, number) for number in range(line, stop))
         row, line = row + 1, 0
     return page
 
 
-def last_page(count: int, height: int, lines_of: LinesOf) -> Place:
+def last_page(count: int, height: int, lines_of: LinesOf) -> ScrollPosition:
     """Return the top of the last full page."""
     left = height
     for row in range(count - 1, -1, -1):
         lines = lines_of(row)
         if lines >= left:
-            return Place(row, lines - left)
+            return ScrollPosition(row, lines - left)
         left -= lines
-    return Place()
+    return ScrollPosition()
 
 
-def moved(count: int, top: Place, lines: int, lines_of: LinesOf) -> Place:
+def moved(count: int, top: ScrollPosition, lines: int, lines_of: LinesOf) -> ScrollPosition:
     """Return the place `lines` screen lines further down (up if negative), limited to existing rows."""
     row, line = min(top.row, max(0, count - 1)), top.line
     if not count:
-        return Place()
+        return ScrollPosition()
     if lines >= 0:
         line += lines
         while line >= (height := lines_of(row)):
             if row == count - 1:
-                return Place(row, height - 1)
+                return ScrollPosition(row, height - 1)
             line -= height
             row += 1
-        return Place(row, line)
+        return ScrollPosition(row, line)
     line += lines
     while line < 0:
         if row == 0:
-            return Place()
+            return ScrollPosition()
         row -= 1
         line += lines_of(row)
-    return Place(row, line)
+    return ScrollPosition(row, line)
 
 
-def earlier(first: Place, second: Place) -> Place:
+def earlier(first: ScrollPosition, second: ScrollPosition) -> ScrollPosition:
     return first if (first.row, first.line) <= (second.row, second.line) else second
 
 

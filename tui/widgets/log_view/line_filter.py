@@ -12,16 +12,16 @@ from tui.analysis.logs.levels import RANKS, LogLevel
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.block import SEPARATOR, Block
 from tui.widgets.log_view.store import LogStore
-from tui.widgets.log_view.stored_block import Chapter, RawText, Texts
+from tui.widgets.log_view.stored_block import RawText, StoredBlock, Texts
 
 _SAMPLE_BYTES = 1 << 16
-_DEAR = 40
+_CANDIDATE_COST = 40
 """Cost of a comparison here, relative to an RE2 step from one occurrence of a byte to the next."""
-_MOST_ASKED = 64
+_MAX_FALSE_CANDIDATES = 64
 """After this many false candidates in one text, fall back to ``find``."""
 
 
-class Rarest:
+class SubstringSearcher:
     """Finds one text, byte for byte.
 
     RE2 searches for the first byte of an expression with wide CPU instructions. It is therefore given the
@@ -42,7 +42,7 @@ class Rarest:
         for skipped in range(min(len(needle), 64)):
             stops = sample.count(needle[skipped : skipped + 1])
             asks = sample.count(needle[skipped:]) if skipped and stops else 0
-            costs.append((stops + _DEAR * asks, skipped))
+            costs.append((stops + _CANDIDATE_COST * asks, skipped))
         self._skipped = min(costs)[1]
         options = re2.Options()
         options.log_errors = False
@@ -55,7 +55,7 @@ class Rarest:
             self._learn(data, begin, stop)
         skipped, needle, at = self._skipped, self._needle, begin + self._skipped
         search = self._search
-        for _ in range(_MOST_ASKED):
+        for _ in range(_MAX_FALSE_CANDIDATES):
             match = search(data, at, stop)
             if match is None:
                 return -1
@@ -89,12 +89,12 @@ class Scanner:
         self._minds_case = pattern.minds_case
         self._whole = _whole_block(pattern)
         self._needle = b""
-        self._rarest: Rarest | None = None
+        self._substring_searcher: SubstringSearcher | None = None
         if not pattern.regex and (self._minds_case or pattern.text.isascii()):
             text = pattern.text if self._minds_case else pattern.text.lower()
             self._needle = text.encode("utf-8", "surrogatepass")
             if self._minds_case and SEPARATOR not in text:
-                self._rarest = Rarest(self._needle)
+                self._substring_searcher = SubstringSearcher(self._needle)
 
     def rules_out(self, raw: RawText) -> bool:
         """Return True if no line of a block matches; False if its lines must be checked."""
@@ -102,8 +102,8 @@ class Scanner:
         if raw.has_escapes:
             # Escape sequences may split a match, so lines must be checked one by one.
             return False
-        if self._rarest is not None:
-            return self._rarest.find(data, begin, stop) < 0
+        if self._substring_searcher is not None:
+            return self._substring_searcher.find(data, begin, stop) < 0
         return (
             self._whole is not None and self._is_plain(raw) and self._whole.search(data, begin, stop) is None
         )
@@ -122,7 +122,7 @@ class Scanner:
         if block.is_sealed:
             data, begin, stop = block.data, block.begin_of(low), block.begin_of(high)
             raw = RawText(data, begin, stop, block.is_ascii, block.has_escapes)
-            if self._rarest is not None:
+            if self._substring_searcher is not None:
                 if block.has_escapes:
                     return self._among_escapes(block, low, high)
                 return self._plain(block, data, begin, stop)
@@ -155,8 +155,8 @@ class Scanner:
         return found
 
     def _next(self, data: bytes, begin: int, stop: int) -> int:
-        if self._rarest is not None:
-            return self._rarest.find(data, begin, stop)
+        if self._substring_searcher is not None:
+            return self._substring_searcher.find(data, begin, stop)
         return data.find(self._needle, begin, stop)
 
     def _dense(self, block: Block, low: int, high: int) -> list[int]:
@@ -209,7 +209,7 @@ def _whole_block(pattern: LogPattern) -> Any:
         return None
 
 
-_CONTEXT_CHAPTERS = 4
+_CONTEXT_BLOCKS = 4
 """Number of blocks searched for context in each direction; for a quiet node, context ends there."""
 
 
@@ -247,7 +247,7 @@ class LineFilter:
         )
 
 
-class Selector:
+class LineSelector:
     """Selects the lines of a store that pass a filter."""
 
     def __init__(self, store: LogStore, wanted: LineFilter) -> None:
@@ -257,7 +257,7 @@ class Selector:
         self._known: dict[int, bool] = {}
         if self.context_lines:
             bare = LineFilter(wanted.nodes, wanted.hidden, wanted.min_level, since_ns=wanted.since_ns)
-            self._bare = Selector(store, bare)
+            self._bare = LineSelector(store, bare)
 
     @property
     def context_lines(self) -> int:
@@ -275,26 +275,26 @@ class Selector:
 
         The first list is empty unless the filter has context lines.
         """
-        for start, chapter in self._store.shelf.chapters(low, high):
-            first, last = max(0, low - start), min(len(chapter), high - start)
-            wanted = {code for code in chapter.codes if self._passes(code)}
+        for start, stored_block in self._store.block_list.stored_blocks(low, high):
+            first, last = max(0, low - start), min(len(stored_block), high - start)
+            wanted = {code for code in stored_block.codes if self._passes(code)}
             since_ns = self._filter.since_ns
-            if not wanted or (since_ns is not None and chapter.last_ns < since_ns):
+            if not wanted or (since_ns is not None and stored_block.last_ns < since_ns):
                 continue
-            if self._rules_out(chapter, wanted):
+            if self._rules_out(stored_block, wanted):
                 continue
-            block = self._store.shelf.load(chapter)
+            block = self._store.block_list.load(stored_block)
             if since_ns is not None:
                 first = max(first, bisect_left(block.stamps, since_ns))
             indices = range(first, last)
             candidates = (
                 list(indices)
-                if wanted >= chapter.codes
+                if wanted >= stored_block.codes
                 else [at for at in indices if block.codes[at] in wanted]
             )
             passing = candidates
             if self._scanner is not None and candidates:
-                gaps = self._store.vocabulary.gap_codes
+                gaps = self._store.attribute_table.gap_codes
                 found = set(self._scanner.hits(block, first, last))
                 if wanted.isdisjoint(gaps):
                     passing = [at for at in candidates if (at in found) is not self._filter.invert]
@@ -307,17 +307,17 @@ class Selector:
             asked = [start + at for at in candidates] if self.context_lines else []
             yield asked, [start + at for at in passing]
 
-    def _rules_out(self, chapter: Chapter, wanted: set[int]) -> bool:
+    def _rules_out(self, stored_block: StoredBlock, wanted: set[int]) -> bool:
         """Return True if the raw messages of a block show that no line passes."""
         if self._scanner is None or self._filter.invert or self.context_lines:
             return False
-        if not wanted.isdisjoint(self._store.vocabulary.gap_codes):
+        if not wanted.isdisjoint(self._store.attribute_table.gap_codes):
             return False
-        raw = self._store.shelf.raw(chapter)
+        raw = self._store.block_list.raw(stored_block)
         return raw is not None and self._scanner.rules_out(raw)
 
     def _with_context(self, low: int, high: int) -> list[int]:
-        before, after = self.edge(low), self.far_edge(high)
+        before, after = self.edge(low), self.context_end(high)
         candidates: list[int] = []
         matches: list[int] = []
         for asked, passing in self._parts(before, after):
@@ -336,31 +336,31 @@ class Selector:
         return sorted(seq for seq in wanted if low <= seq < high)
 
     def _is_gap(self, seq: int) -> bool:
-        return bool(self._store.vocabulary.gap_codes) and isinstance(self._store.word(seq), LogGap)
+        return bool(self._store.attribute_table.gap_codes) and isinstance(self._store.word(seq), LogGap)
 
     def edge(self, seq: int) -> int:
         """Return the number of the first line that is context of a match at `seq`."""
         store, lines = self._store, self.context_lines
         low = max(store.first, seq)
-        for _ in range(_CONTEXT_CHAPTERS):
-            chapters = list(store.shelf.chapters(low - 1, low)) if low > store.first else []
-            if not chapters:
+        for _ in range(_CONTEXT_BLOCKS):
+            stored_blocks = list(store.block_list.stored_blocks(low - 1, low)) if low > store.first else []
+            if not stored_blocks:
                 break
-            low = chapters[-1][0]
+            low = stored_blocks[-1][0]
             candidates = self._bare.select(low, seq)
             if len(candidates) >= lines:
                 return candidates[-lines]
         return low
 
-    def far_edge(self, seq: int) -> int:
+    def context_end(self, seq: int) -> int:
         """Return one past the number of the last line that is context of a match before `seq`."""
         store, lines = self._store, self.context_lines
         high = seq
-        for _ in range(_CONTEXT_CHAPTERS):
-            chapters = list(store.shelf.chapters(high, high + 1)) if high < store.end else []
-            if not chapters:
+        for _ in range(_CONTEXT_BLOCKS):
+            stored_blocks = list(store.block_list.stored_blocks(high, high + 1)) if high < store.end else []
+            if not stored_blocks:
                 break
-            high = chapters[0][0] + len(chapters[0][1])
+            high = stored_blocks[0][0] + len(stored_blocks[0][1])
             candidates = self._bare.select(seq, high)
             if len(candidates) >= lines:
                 return candidates[lines - 1] + 1
@@ -373,7 +373,7 @@ class Selector:
         return known
 
     def _judge(self, code: int) -> bool:
-        word, wanted = self._store.vocabulary.words[code], self._filter
+        word, wanted = self._store.attribute_table.words[code], self._filter
         if isinstance(word, LogGap):
             return True
         if wanted.nodes is not None and word.replica not in wanted.nodes:

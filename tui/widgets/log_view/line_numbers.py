@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 
-class StoreListener(Protocol):
+class LogStoreObserver(Protocol):
     """Keeps line numbers and is notified when they change."""
 
     def lines_appended(self, low: int, high: int) -> None:
@@ -44,7 +44,7 @@ def holds(numbers: Sequence[int], number: int) -> bool:
     return at < len(numbers) and numbers[at] == number
 
 
-class Numbers:
+class SortedIds:
     """Ascending, unique numbers that grow quickly at both ends.
 
     Prepended numbers are kept in pieces until they are needed. A million lines are processed backwards, a
@@ -103,14 +103,14 @@ class Numbers:
     def extend(self, more: Iterable[int]) -> None:
         self._items.extend(more)
 
-    def put_before(self, more: Iterable[int]) -> None:
+    def prepend_all(self, more: Iterable[int]) -> None:
         """Prepend numbers smaller than all others."""
         piece = array("q", more)
         if piece:
             self._before.append(piece)
             self._count_before += len(piece)
 
-    def make_place(self, places: Sequence[int]) -> None:
+    def open_gaps(self, places: Sequence[int]) -> None:
         """Shift numbers after lines were inserted before those numbered ``places`` (ascending)."""
         numbers = self._whole()
         begin = bisect_left(numbers, places[0])
@@ -125,9 +125,9 @@ class Numbers:
                 begin = stop
         numbers[len(numbers) - len(moved) :] = array("q", moved)
 
-    def close_place(self, removed: int) -> None:
+    def close_gap(self, removed: int) -> None:
         """Remove a number and decrease all greater ones by one."""
-        self.take_out(removed)
+        self.remove_id(removed)
         numbers = self._whole()
         begin = bisect_right(numbers, removed)
         numbers[begin:] = array("q", [number - 1 for number in numbers[begin:]])
@@ -140,12 +140,12 @@ class Numbers:
         if not numbers or added[0] > numbers[-1]:
             numbers.extend(added)
         elif added[-1] < numbers[0]:
-            self.put_before(added)
+            self.prepend_all(added)
         else:
             low, high = bisect_left(numbers, added[0]), bisect_right(numbers, added[-1])
             numbers[low:high] = array("q", sorted({*numbers[low:high], *added}))
 
-    def take_out(self, number: int) -> bool:
+    def remove_id(self, number: int) -> bool:
         numbers = self._items if self._is_late(number) else self._whole()
         at = bisect_left(numbers, number)
         if at < len(numbers) and numbers[at] == number:
@@ -153,7 +153,7 @@ class Numbers:
             return True
         return False
 
-    def take_all_out(self, numbers: Sequence[int]) -> None:
+    def remove_ids(self, numbers: Sequence[int]) -> None:
         """Remove ascending numbers; missing ones are ignored."""
         if not numbers:
             return

@@ -8,12 +8,12 @@ from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.logs.structured import pretty_rows
 from tui.widgets.log_view.folds import FoldKinds
-from tui.widgets.log_view.layout import Place
+from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.line_numbers import holds, shifted
-from tui.widgets.log_view.renderer import Face, Marks
-from tui.widgets.log_view.rows import VisibleRows
-from tui.widgets.log_view.search_results import Hits
+from tui.widgets.log_view.renderer import RowFlags, RowKey
+from tui.widgets.log_view.rows import LogRows
+from tui.widgets.log_view.search_results import SearchResults
 from tui.widgets.log_view.store import LogStore
 
 Changed = Callable[[bool, bool], None]
@@ -35,11 +35,11 @@ class LogModel:
 
     def __init__(self, store: LogStore, changed: Changed = lambda _end_only, _renumbered: None) -> None:
         self.store = store
-        self.visible = VisibleRows(store)
+        self.visible = LogRows(store)
         self.following = True
         self.cursor: int | None = None
         self.unseen = 0
-        self.hits: Hits | None = None
+        self.hits: SearchResults | None = None
         self._changed = changed
         self._top, self._top_line = store.first, 0
         self._mark: int | None = None  # start of the selection
@@ -51,19 +51,19 @@ class LogModel:
     def __len__(self) -> int:
         return len(self.visible)
 
-    def face(self, row: int) -> Face:
+    def face(self, row: int) -> RowKey:
         seq = self.visible.seq(row)
         fold = self.visible.fold(seq)
         if fold is None:
-            return Face(seq, seq, pretty=seq in self._pretty)
+            return RowKey(seq, seq, pretty=seq in self._pretty)
         shown = seq if fold.is_open else fold.shown
-        return Face(seq, shown, fold.kind, len(fold), fold.is_open, shown in self._pretty)
+        return RowKey(seq, shown, fold.kind, len(fold), fold.is_open, shown in self._pretty)
 
-    def marks(self, row: int) -> Marks:
+    def marks(self, row: int) -> RowFlags:
         seq = self.visible.seq(row)
         low, high = self.selected_rows()
         found = self.hits.found if self.hits is not None else None
-        return Marks(
+        return RowFlags(
             cursor=self.cursor is not None and self.cursor_row == row,
             selected=low <= row < high and self._mark is not None,
             bookmark=holds(self.store.bookmarks, seq),
@@ -73,13 +73,13 @@ class LogModel:
     # --- places -------------------------------------------------------------------------------
 
     @property
-    def top(self) -> Place:
+    def top(self) -> ScrollPosition:
         if not len(self.visible):
-            return Place()
+            return ScrollPosition()
         row = min(self.visible.row_of(self._top), len(self.visible) - 1)
-        return Place(row, self._top_line if self.visible.seq(row) == self._top else 0)
+        return ScrollPosition(row, self._top_line if self.visible.seq(row) == self._top else 0)
 
-    def go(self, place: Place) -> None:
+    def go(self, place: ScrollPosition) -> None:
         if place.row < len(self.visible):
             self._top, self._top_line = self.visible.seq(place.row), place.line
 
@@ -139,25 +139,25 @@ class LogModel:
     def set_filter(self, wanted: LineFilter) -> None:
         """Change the filter; call ``build`` until it returns True."""
         self.visible.set_filter(wanted)
-        self._begin_again()
+        self._rebuild_all()
 
     def set_kinds(self, kinds: FoldKinds) -> None:
         """Change the kinds of folds; call ``build`` until it returns True."""
         self.visible.set_kinds(kinds)
-        self._begin_again()
+        self._rebuild_all()
 
-    def _begin_again(self) -> None:
+    def _rebuild_all(self) -> None:
         self.unseen = 0
         if self.hits is not None:
             self.hits.recount()
 
-    def build(self, goes_on: Callable[[], bool]) -> bool:
-        """Filter and fold older lines while ``goes_on`` returns True; return True if all are done."""
-        return self.visible.build(goes_on)
+    def build(self, should_continue: Callable[[], bool]) -> bool:
+        """Filter and fold older lines while ``should_continue`` returns True; return True if all are done."""
+        return self.visible.build(should_continue)
 
     def search(self, pattern: LogPattern | None) -> None:
         """Start a search; None ends it."""
-        self.hits = Hits(self.store, self.visible, pattern) if pattern else None
+        self.hits = SearchResults(self.store, self.visible, pattern) if pattern else None
 
     def reveal(self, seq: int) -> int:
         """Open the fold that hides a line; return the line's row."""

@@ -8,14 +8,14 @@ from textual.binding import Binding, BindingType
 
 from api_client.models.logs import LogEntry, LogGap
 from tui.widgets.log_view.canvas import LogCanvas
-from tui.widgets.log_view.layout import Place, earlier, last_page, moved
+from tui.widgets.log_view.layout import ScrollPosition, earlier, last_page, moved
 from tui.widgets.log_view.messages import GapRetryRequested, OldestReached
 
 _PAN_SHARE = 4  # pan by a quarter of the width
-_SOUGHT_SHARE = 3  # an off-screen search result is put a third of the way down
+_JUMP_TARGET_SHARE = 3  # an off-screen search result is put a third of the way down
 
 
-class LogReader(LogCanvas, can_focus=True):
+class LogNavigation(LogCanvas, can_focus=True):
     """A log view with a cursor. Only the user scrolls it; arriving lines never do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -115,12 +115,14 @@ class LogReader(LogCanvas, can_focus=True):
         row = max(0, min(row, len(model) - 1))
         model.set_cursor(row, extend=extend)
         page = self._current_page()
-        top = page[0] if page else Place()
-        if Place(row) == earlier(Place(row), top):
-            top = Place(row)
+        top = page[0] if page else ScrollPosition()
+        if ScrollPosition(row) == earlier(ScrollPosition(row), top):
+            top = ScrollPosition(row)
         elif not any(place.row == row for place in page) or page[-1].row == row:
-            lowest = moved(len(model), Place(row, self._lines_of(row) - 1), 1 - self._height, self._lines_of)
-            lowest = earlier(lowest, Place(row))
+            lowest = moved(
+                len(model), ScrollPosition(row, self._lines_of(row) - 1), 1 - self._height, self._lines_of
+            )
+            lowest = earlier(lowest, ScrollPosition(row))
             top = top if earlier(lowest, top) == lowest else lowest
         self._read_at(top, keep_cursor=True)
 
@@ -136,8 +138,8 @@ class LogReader(LogCanvas, can_focus=True):
         if seen:
             self._paint()
         else:
-            above = self._height // _SOUGHT_SHARE
-            self._read_at(moved(len(model), Place(row), -above, self._lines_of), keep_cursor=True)
+            above = self._height // _JUMP_TARGET_SHARE
+            self._read_at(moved(len(model), ScrollPosition(row), -above, self._lines_of), keep_cursor=True)
 
     def action_open_row(self) -> None:
         """Retry the lines of a gap, toggle a fold, or expand an object."""
@@ -162,7 +164,7 @@ class LogReader(LogCanvas, can_focus=True):
 
     # --- scrolling ----------------------------------------------------------------------------
 
-    def _read_at(self, top: Place, *, keep_cursor: bool = False) -> None:
+    def _read_at(self, top: ScrollPosition, *, keep_cursor: bool = False) -> None:
         model = self._model
         bottom = last_page(len(model), self._height, self._lines_of)
         if self.follow:
@@ -196,7 +198,7 @@ class LogReader(LogCanvas, can_focus=True):
             self.follow = True
         elif top != before:
             self._read_at(top)
-        if lines < 0 and top == Place():
+        if lines < 0 and top == ScrollPosition():
             self._ask_older()
 
     def action_scroll_pages(self, pages: int) -> None:
@@ -206,7 +208,7 @@ class LogReader(LogCanvas, can_focus=True):
     def action_first(self) -> None:
         self.follow = False
         self._model.set_cursor(0)
-        self._read_at(Place(), keep_cursor=True)
+        self._read_at(ScrollPosition(), keep_cursor=True)
         self._ask_older()
 
     def action_last(self) -> None:
@@ -227,7 +229,7 @@ class LogReader(LogCanvas, can_focus=True):
         step = max(1, self._text_cells() // _PAN_SHARE)
         longest = max(
             (
-                len(self._painter.rows(model.store, model.face(place.row))[place.line].text)
+                len(self._renderer.rows(model.store, model.face(place.row))[place.line].text)
                 for place in self._current_page()
             ),
             default=0,
@@ -246,6 +248,6 @@ class LogReader(LogCanvas, can_focus=True):
 
     def watch_wrap(self) -> None:
         self._pan = 0
-        self._model.go(Place(self._model.top.row))
+        self._model.go(ScrollPosition(self._model.top.row))
         self._lay_out()
         self._paint()

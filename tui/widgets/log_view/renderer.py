@@ -17,9 +17,9 @@ from textual.strip import Strip
 from api_client.models.logs import LogGap
 from tui.analysis.logs.ansi import AnsiStyle, Colour
 from tui.analysis.logs.pattern import LogPattern
-from tui.text.sanitize import clip, inert
+from tui.text.sanitize import clip, sanitize
 from tui.text.units import duration
-from tui.widgets.log_view.block import LineFacts
+from tui.widgets.log_view.block import LineAttributes
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import Layout, TextRow
@@ -48,7 +48,7 @@ def _colour(colour: Colour | None) -> Color | None:
     return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
 
 
-class Face(NamedTuple):
+class RowKey(NamedTuple):
     """Render-cache key of a row: everything that affects its appearance except its text.
 
     Attributes:
@@ -68,7 +68,7 @@ class Face(NamedTuple):
     pretty: bool = False
 
 
-class Marks(NamedTuple):
+class RowFlags(NamedTuple):
     """The user's marks on a row.
 
     Attributes:
@@ -93,12 +93,12 @@ CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
 _CACHED_LINES = 1024
 _NS_PER_S = 1_000_000_000
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
-_PLAIN = Marks()
+_PLAIN = RowFlags()
 _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RenderOptions:
     """Display settings; a change clears the cache of rendered lines.
 
     Attributes:
@@ -114,7 +114,7 @@ class View:
     has_colours: bool = True
 
 
-class Painter:
+class LogRenderer:
     """Renders screen lines of rows as segments."""
 
     def __init__(
@@ -124,8 +124,8 @@ class Painter:
         self._labels = labels
         self._times = times
         self._style = style
-        self._view = View(0)
-        self._lines: dict[tuple[Face, int, Marks], list[Segment]] = {}
+        self._view = RenderOptions(0)
+        self._lines: dict[tuple[RowKey, int, RowFlags], list[Segment]] = {}
 
     @property
     def gutter_cells(self) -> int:
@@ -133,7 +133,7 @@ class Painter:
         label = self._labels.width
         return 1 + self._times.cells + 1 + (label + 1 if label else 0) + 2
 
-    def learn(self, replicas: Iterable[str | None]) -> bool:
+    def register_nodes(self, replicas: Iterable[str | None]) -> bool:
         """Register the nodes of lines to be shown; return True if the gutter grew."""
         before = self._labels.width
         for replica in replicas:
@@ -143,12 +143,12 @@ class Painter:
     def forget(self) -> None:
         self._lines.clear()
 
-    def set_view(self, view: View) -> None:
+    def set_view(self, view: RenderOptions) -> None:
         if view != self._view:
             self._view = view
             self.forget()
 
-    def rows(self, store: LogStore, face: Face) -> tuple[TextRow, ...]:
+    def rows(self, store: LogStore, face: RowKey) -> tuple[TextRow, ...]:
 
         def message() -> str:
             block, index = store.locate(face.shown)
@@ -156,7 +156,7 @@ class Painter:
 
         return self._layout.rows((face.shown, face.pretty), message, pretty=face.pretty)
 
-    def line(self, store: LogStore, face: Face, number: int, marks: Marks = _PLAIN) -> list[Segment]:
+    def line(self, store: LogStore, face: RowKey, number: int, marks: RowFlags = _PLAIN) -> list[Segment]:
         """Return one screen line of a row, exactly as wide as the view."""
         key = (face, number, marks)
         known = self._lines.get(key)
@@ -171,7 +171,9 @@ class Painter:
             self._lines[key] = known
         return known
 
-    def _line(self, store: LogStore, face: Face, word: LineFacts, number: int, marks: Marks) -> list[Segment]:
+    def _line(
+        self, store: LogStore, face: RowKey, word: LineAttributes, number: int, marks: RowFlags
+    ) -> list[Segment]:
         width, gutter = self._view.width, self.gutter_cells
         text_style = self._style(_LEVEL_STYLES.get(word.shown_level, "text"))
         muted = self._style("time")
@@ -204,12 +206,12 @@ class Painter:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
         return self._lit(segments, marks)
 
-    def _mark(self, marks: Marks, *, first: bool) -> Segment:
+    def _mark(self, marks: RowFlags, *, first: bool) -> Segment:
         if marks.bookmark and first:
             return Segment(BOOKMARK_SIGN, self._style("bookmark"))
         return Segment(CURSOR_SIGN if marks.cursor and first else " ", self._style("bookmark"))
 
-    def _lit(self, segments: list[Segment], marks: Marks) -> list[Segment]:
+    def _lit(self, segments: list[Segment], marks: RowFlags) -> list[Segment]:
         if not (marks.cursor or marks.selected):
             return segments
         whole = self._style("selected" if marks.selected else "cursor")
@@ -218,7 +220,7 @@ class Painter:
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
     def _text(
-        self, store: LogStore, row: TextRow, face: Face | None, room: int, style: Style, marks: Marks
+        self, store: LogStore, row: TextRow, face: RowKey | None, room: int, style: Style, marks: RowFlags
     ) -> list[Segment]:
         note = self._note(store, face, room - len(row.text) - 1)
         pan = self._view.pan if self._layout.wrap_cells is None else 0
@@ -233,7 +235,7 @@ class Painter:
         return self._stretch(row, pan, room, style, pattern, marks)
 
     def _stretch(
-        self, row: TextRow, pan: int, room: int, style: Style, pattern: LogPattern | None, marks: Marks
+        self, row: TextRow, pan: int, room: int, style: Style, pattern: LogPattern | None, marks: RowFlags
     ) -> list[Segment]:
         text, runs = row
         room = max(0, room)
@@ -250,7 +252,13 @@ class Painter:
         return list(Strip(segments).crop(pan, pan + room).adjust_cell_length(room, style))
 
     def _pieces(
-        self, seen: TextRow, offset: int, style: Style, pattern: LogPattern | None, marks: Marks, whole: str
+        self,
+        seen: TextRow,
+        offset: int,
+        style: Style,
+        pattern: LogPattern | None,
+        marks: RowFlags,
+        whole: str,
     ) -> list[Segment]:
         """Split the text into segments by style: the job's colors, with search matches on top."""
         end = len(seen.text)
@@ -282,7 +290,7 @@ class Painter:
             segments.append(Segment(seen.text[begin:stop], look))
         return segments
 
-    def _note(self, store: LogStore, face: Face | None, room: int) -> str:
+    def _note(self, store: LogStore, face: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
         if face is None or face.fold is None or face.is_open:
             return ""
@@ -297,11 +305,11 @@ class Painter:
             return words if len(words) <= room else f"×{face.lines:,}"
         return f"({face.lines:,} lines)"
 
-    def _gap(self, gap: LogGap, marks: Marks) -> list[Segment]:
+    def _gap(self, gap: LogGap, marks: RowFlags) -> list[Segment]:
         width = self._view.width
         span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
         lasted = duration(max(0, gap.end_ns - gap.start_ns) / _NS_PER_S)
-        text = clip(f"── gap {span} ({lasted}): {inert(gap.reason)} ", max(0, width - 1))
+        text = clip(f"── gap {span} ({lasted}): {sanitize(gap.reason)} ", max(0, width - 1))
         style = self._style("gap")
         segments = [self._mark(marks, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
         return self._lit(segments, marks)

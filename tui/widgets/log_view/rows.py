@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from tui.widgets.log_view.folds import Fold, FoldBook, FoldKinds, FoldReader, Outcome, ReadLines
-from tui.widgets.log_view.line_filter import LineFilter, Selector
-from tui.widgets.log_view.line_numbers import Numbers, shifted
+from tui.widgets.log_view.folds import Fold, FoldChanges, FoldDetector, FoldIndex, FoldInput, FoldKinds
+from tui.widgets.log_view.line_filter import LineFilter, LineSelector
+from tui.widgets.log_view.line_numbers import SortedIds, shifted
 from tui.widgets.log_view.store import LogStore
 
 _SLICE_LINES = 1024
 
 
-class VisibleRows:
+class LogRows:
     """Numbers of the lines that pass the filter, and of those not hidden by a fold.
 
     The newest lines are processed first: a new filter goes backwards through the store in slices
@@ -25,21 +25,21 @@ class VisibleRows:
         self._store = store
         self._filter = LineFilter()
         self._kinds = FoldKinds()
-        self._folds = FoldBook()
-        self._passing: Numbers | None = None
-        self._rows: Numbers | None = None
+        self._folds = FoldIndex()
+        self._passing: SortedIds | None = None
+        self._rows: SortedIds | None = None
         self._low = 0
-        self._selector: Selector | None = None
-        self._reader: FoldReader | None = None
+        self._selector: LineSelector | None = None
+        self._reader: FoldDetector | None = None
         self._begin()
 
     def _begin(self) -> None:
         """Reset all results; the next ``build`` starts at the end."""
-        store, self._folds = self._store, FoldBook()
-        self._passing = Numbers() if self._filter else None
-        self._selector = Selector(store, self._filter) if self._filter else None
-        self._reader = FoldReader(self._kinds, self._folds) if any(self._kinds) else None
-        self._rows = Numbers() if self._reader is not None else self._passing
+        store, self._folds = self._store, FoldIndex()
+        self._passing = SortedIds() if self._filter else None
+        self._selector = LineSelector(store, self._filter) if self._filter else None
+        self._reader = FoldDetector(self._kinds, self._folds) if any(self._kinds) else None
+        self._rows = SortedIds() if self._reader is not None else self._passing
         self._low = store.end
 
     # --- queries ------------------------------------------------------------------------------
@@ -116,48 +116,48 @@ class VisibleRows:
         self._kinds = kinds
         self._begin()
 
-    def build(self, goes_on: Callable[[], bool]) -> bool:
-        """Process older lines in slices while ``goes_on`` returns True; return True if all are done."""
+    def build(self, should_continue: Callable[[], bool]) -> bool:
+        """Process older lines in slices while ``should_continue`` allows it; return True if all are done."""
         while not self.is_complete:
             high = self._low
-            chapters = list(self._store.shelf.chapters(max(self._store.first, high - 1), high))
+            stored_blocks = list(self._store.block_list.stored_blocks(max(self._store.first, high - 1), high))
             # End slices at block boundaries so that folds are cut in few places, always the same ones.
-            low = max(chapters[-1][0], high - _SLICE_LINES) if chapters else self._store.first
-            self._work_out(low, high)
+            low = max(stored_blocks[-1][0], high - _SLICE_LINES) if stored_blocks else self._store.first
+            self._compute_rows(low, high)
             self._low = low
-            if not goes_on():
+            if not should_continue():
                 break
         return self.is_complete
 
-    def _work_out(self, low: int, high: int) -> None:
+    def _compute_rows(self, low: int, high: int) -> None:
         """Filter and fold the lines ``low <= seq < high``, just before those already processed."""
         newest = high == self._store.end
         seqs: Sequence[int] = range(low, high)
         if self._passing is not None and self._selector is not None:
             seqs = self._selector.select(low, high)
-            self._passing.put_before(seqs)
+            self._passing.prepend_all(seqs)
         if self._reader is not None and self._rows is not None:
-            reader = self._reader if newest else FoldReader(self._kinds, self._folds)
+            reader = self._reader if newest else FoldDetector(self._kinds, self._folds)
             outcome = reader.read(self._lines(seqs), may_move=True)
             gone = set(outcome.gone)
-            self._rows.put_before([seq for seq in outcome.rows if seq not in gone] if gone else outcome.rows)
+            self._rows.prepend_all([seq for seq in outcome.rows if seq not in gone] if gone else outcome.rows)
 
-    def _lines(self, seqs: Sequence[int]) -> ReadLines:
+    def _lines(self, seqs: Sequence[int]) -> FoldInput:
         times_ns: list[int] = []
         replicas: list[str | None] = []
         texts: list[str] = []
-        lines = ReadLines(seqs, times_ns, replicas, texts)
+        lines = FoldInput(seqs, times_ns, replicas, texts)
         if not seqs:
             return lines
-        words = self._store.vocabulary.words
+        words = self._store.attribute_table.words
         done = 0
-        for start, chapter in self._store.shelf.chapters(seqs[0], seqs[-1] + 1):
-            block = self._store.shelf.load(chapter)
+        for start, stored_block in self._store.block_list.stored_blocks(seqs[0], seqs[-1] + 1):
+            block = self._store.block_list.load(stored_block)
             stop = bisect_left(seqs, start + len(block), done)
             if stop == done:
                 continue
             first, last = seqs[done] - start, seqs[stop - 1] - start
-            nodes = {code: getattr(words[code], "replica", None) for code in chapter.codes}
+            nodes = {code: getattr(words[code], "replica", None) for code in stored_block.codes}
             if last - first + 1 == stop - done:
                 texts += block.texts()[first : last + 1]
                 times_ns += block.stamps[first : last + 1]
@@ -173,7 +173,7 @@ class VisibleRows:
 
     # --- store changes ------------------------------------------------------------------------
 
-    def appended(self, low: int, high: int, *, may_move: bool) -> tuple[int, Outcome | None]:
+    def appended(self, low: int, high: int, *, may_move: bool) -> tuple[int, FoldChanges | None]:
         """Process lines added at the end; return the number of new rows and the result of folding."""
         if self._rows is None:
             self._low = min(self._low, low)
@@ -193,14 +193,14 @@ class VisibleRows:
         outcome = self._reader.read(self._lines(seqs), may_move=may_move)
         self._rows.merge(outcome.rows)
         for anchor in outcome.gone:
-            self._rows.take_out(anchor)
+            self._rows.remove_id(anchor)
         return max(0, len(self._rows) - before), outcome
 
     def prepended(self, high: int) -> None:
         """Process lines added at the beginning: possible context of theirs is filtered again."""
         if self._rows is None or self._selector is None or not self._selector.context_lines:
             return
-        far = self._selector.far_edge(high)
+        far = self._selector.context_end(high)
         if far <= self._low or self._passing is None:
             return
         self._passing.drop_before(far)
@@ -222,16 +222,16 @@ class VisibleRows:
             return
         self._renumber(lambda seq: shifted(seq, places), places[0])
         if self._passing is not None:
-            self._passing.make_place(places)
+            self._passing.open_gaps(places)
         if self._rows is not self._passing:
-            self._rows.make_place(places)
+            self._rows.open_gaps(places)
         new = [place + index for index, place in enumerate(places)]
         new = [seq for seq in new if seq >= self._low]
         if self._selector is not None and self._passing is not None:
             new = [seq for one in new for seq in self._selector.select(one, one + 1)]
             self._passing.merge(new)
         if self._reader is not None:
-            outcome = FoldReader(self._kinds, self._folds).read(self._lines(new), may_move=True)
+            outcome = FoldDetector(self._kinds, self._folds).read(self._lines(new), may_move=True)
             gone = set(outcome.gone)
             self._rows.merge([seq for seq in outcome.rows if seq not in gone])
 
@@ -245,9 +245,9 @@ class VisibleRows:
             return
         self._renumber(lambda one: one - (one > seq), seq)
         if self._passing is not None:
-            self._passing.close_place(seq)
+            self._passing.close_gap(seq)
         if self._rows is not self._passing:
-            self._rows.close_place(seq)
+            self._rows.close_gap(seq)
 
     def dropped(self, low: int) -> None:
         self._low = max(self._low, low)
@@ -273,4 +273,4 @@ class VisibleRows:
         if is_open:
             self._rows.merge(fold.hidden)
         else:
-            self._rows.take_all_out(fold.hidden)
+            self._rows.remove_ids(fold.hidden)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from api_client.models.logs import NS_PER_S, LogEntry
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.layout import Place, Slice
+from tui.widgets.log_view.layout import ScrollPosition, TimeBudget
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.messages import MatchChanged
-from tui.widgets.log_view.reader import LogReader
-from tui.widgets.log_view.search_results import Hits
+from tui.widgets.log_view.reader import LogNavigation
+from tui.widgets.log_view.search_results import SearchResults
 
-COUNT_TOLD_S = 0.1
+COUNT_REPORT_S = 0.1
 """Minimum interval between ``MatchChanged`` messages while matches are counted."""
 
 
-class LogFinder(LogReader):
+class LogSearch(LogNavigation):
     """A log view with search and navigation. Work that may take long is done in slices."""
 
-    _told_hits: tuple[int, int, bool] | None = None
+    _reported_match_count: tuple[int, int, bool] | None = None
 
     # --- filter -------------------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ class LogFinder(LogReader):
         again as matches are counted.
         """
         self._pattern = pattern or None
-        self._told_hits = None
+        self._reported_match_count = None
         self._model.search(self._pattern)
         self._lay_out()
         self._paint()
@@ -69,7 +69,7 @@ class LogFinder(LogReader):
         if not include_own:
             start += -1 if backwards else 1
         hits.begin(start, backwards=backwards)
-        self.run_worker(self._hunt(hits), group="search", description="search the log", exclusive=True)
+        self.run_worker(self._run_search(hits), group="search", description="search the log", exclusive=True)
 
     def _start_count(self) -> None:
         hits = self._model.hits
@@ -79,33 +79,33 @@ class LogFinder(LogReader):
         ):
             self.run_worker(self._count(hits), group="search", description="count matches", exclusive=True)
 
-    async def _hunt(self, hits: Hits) -> None:
-        time_left = Slice(self._monotonic_s)
+    async def _run_search(self, hits: SearchResults) -> None:
+        time_left = TimeBudget(self._monotonic_s)
         # The rows that pass the filter may still be incomplete.
-        while not (self._model.visible.is_complete and hits.seek(time_left)):
+        while not (self._model.visible.is_complete and hits.find_next(time_left)):
             await time_left.renew()
         if hits.found is not None:
             row = self._model.reveal(hits.found)
             self._page = None
             self._seek_row(row)
         if not (self._model.visible.is_complete and hits.count(time_left)):
-            self._tell_hits(hits)
+            self._report_match_count(hits)
         await self._count(hits)
 
-    async def _count(self, hits: Hits) -> None:
-        time_left = Slice(self._monotonic_s)
+    async def _count(self, hits: SearchResults) -> None:
+        time_left = TimeBudget(self._monotonic_s)
         told_s = self._monotonic_s()
         while not (self._model.visible.is_complete and hits.count(time_left)):
             await time_left.renew()
-            if self._monotonic_s() - told_s > COUNT_TOLD_S:
+            if self._monotonic_s() - told_s > COUNT_REPORT_S:
                 told_s = self._monotonic_s()
-                self._tell_hits(hits)
-        self._tell_hits(hits)
+                self._report_match_count(hits)
+        self._report_match_count(hits)
 
-    def _tell_hits(self, hits: Hits) -> None:
+    def _report_match_count(self, hits: SearchResults) -> None:
         found = hits.found
         position = 0 if found is None else hits.position(found)
-        self._told_hits = (hits.total, position, hits.is_final)
+        self._reported_match_count = (hits.total, position, hits.is_final)
         self.post_message(
             MatchChanged(
                 self,
@@ -121,12 +121,12 @@ class LogFinder(LogReader):
     def _tell(self) -> None:
         super()._tell()
         hits = self._model.hits
-        if hits is None or self._told_hits is None:
+        if hits is None or self._reported_match_count is None:
             return
         if not hits.is_final:
             self._start_count()
-        elif self._told_hits[0] != hits.total:
-            self._tell_hits(hits)
+        elif self._reported_match_count[0] != hits.total:
+            self._report_match_count(hits)
 
     # --- errors -------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class LogFinder(LogReader):
         row = min(model.visible.index_at(time_ns), max(0, len(model) - 1))
         self.follow = False  # before setting the cursor, because leaving follow mode moves it to the last row
         model.set_cursor(row)
-        self._read_at(Place(row), keep_cursor=True)
+        self._read_at(ScrollPosition(row), keep_cursor=True)
 
     def jump(self, seconds: float) -> None:
         """Move the cursor forward in time, or back if `seconds` is negative."""

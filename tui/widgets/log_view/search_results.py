@@ -7,13 +7,13 @@ from enum import Enum
 
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.line_filter import Scanner
-from tui.widgets.log_view.line_numbers import Numbers, shifted
-from tui.widgets.log_view.rows import VisibleRows
+from tui.widgets.log_view.line_numbers import SortedIds, shifted
+from tui.widgets.log_view.rows import LogRows
 from tui.widgets.log_view.store import LogStore
-from tui.widgets.log_view.stored_block import Chapter
+from tui.widgets.log_view.stored_block import StoredBlock
 
 
-class Hunt(Enum):
+class SearchState(Enum):
     """State of the search for the nearest match."""
 
     IDLE = "idle"
@@ -22,7 +22,7 @@ class Hunt(Enum):
     NOTHING = "nothing"
 
 
-class Hits:
+class SearchResults:
     """Matches of a pattern among the lines that pass the filter, folded or not.
 
     Attributes:
@@ -32,15 +32,15 @@ class Hits:
         wrapped: True if the search wrapped around an end.
     """
 
-    def __init__(self, store: LogStore, visible: VisibleRows, pattern: LogPattern) -> None:
+    def __init__(self, store: LogStore, visible: LogRows, pattern: LogPattern) -> None:
         self.pattern = pattern
-        self.hunt = Hunt.IDLE
+        self.search_state = SearchState.IDLE
         self.found: int | None = None
         self.wrapped = False
         self._store = store
         self._visible = visible
         self._scanner = Scanner(pattern)
-        self._counted = Numbers()
+        self._counted = SortedIds()
         self._low = store.end
         self._start = self._at = 0
         self._backwards = False
@@ -50,7 +50,7 @@ class Hits:
     def begin(self, start: int, *, backwards: bool) -> None:
         """Start searching for the nearest match from `start` on; call ``seek`` until it returns True."""
         first, end = self._store.first, self._store.end
-        self.hunt, self.found = Hunt.RUNNING, None
+        self.search_state, self.found = SearchState.RUNNING, None
         # Starting beyond an end means the search has already wrapped.
         self.wrapped = start < first if backwards else start >= end
         self._backwards = backwards
@@ -61,61 +61,63 @@ class Hits:
             self._start = end if self.wrapped else max(start, first)
             self._at = first if self.wrapped else self._start
 
-    def seek(self, goes_on: Callable[[], bool]) -> bool:
-        """Search block by block while ``goes_on`` returns True; return True if the search has ended."""
-        while self.hunt is Hunt.RUNNING:
+    def find_next(self, should_continue: Callable[[], bool]) -> bool:
+        """Search block by block while ``should_continue`` allows it; return True at the end."""
+        while self.search_state is SearchState.RUNNING:
             if self._backwards:
-                self._seek_back()
+                self._search_backward()
             else:
-                self._seek_on()
-            if not goes_on():
+                self._search_forward()
+            if not should_continue():
                 break
-        return self.hunt is not Hunt.RUNNING
+        return self.search_state is not SearchState.RUNNING
 
-    def _seek_on(self) -> None:
+    def _search_forward(self) -> None:
         stop = self._start if self.wrapped else self._store.end
-        chapters = list(self._store.shelf.chapters(self._at, min(self._at + 1, stop)))
-        if chapters:
-            high = min(stop, chapters[0][0] + len(chapters[0][1]))
+        stored_blocks = list(self._store.block_list.stored_blocks(self._at, min(self._at + 1, stop)))
+        if stored_blocks:
+            high = min(stop, stored_blocks[0][0] + len(stored_blocks[0][1]))
             self._take(self.scan(self._at, high), 0)
             self._at = high
         elif self.wrapped:
-            self.hunt = Hunt.NOTHING
+            self.search_state = SearchState.NOTHING
         else:
             self._at, self.wrapped = self._store.first, True
 
-    def _seek_back(self) -> None:
+    def _search_backward(self) -> None:
         stop = self._start + 1 if self.wrapped else self._store.first
-        chapters = list(self._store.shelf.chapters(self._at - 1, self._at)) if self._at > stop else []
-        if chapters:
-            low = max(stop, chapters[0][0])
+        stored_blocks = (
+            list(self._store.block_list.stored_blocks(self._at - 1, self._at)) if self._at > stop else []
+        )
+        if stored_blocks:
+            low = max(stop, stored_blocks[0][0])
             self._take(self.scan(low, self._at), -1)
             self._at = low
         elif self.wrapped:
-            self.hunt = Hunt.NOTHING
+            self.search_state = SearchState.NOTHING
         else:
             self._at, self.wrapped = self._store.end, True
 
     def _take(self, seqs: list[int], which: int) -> None:
         if seqs:
-            self.hunt, self.found = Hunt.FOUND, seqs[which]
+            self.search_state, self.found = SearchState.FOUND, seqs[which]
 
     def scan(self, low: int, high: int) -> list[int]:
         """Return the numbers of the lines ``low <= seq < high`` that match and pass the filter."""
         found: list[int] = []
-        for start, chapter in self._store.shelf.chapters(low, high):
-            found += self._scan(start, chapter, low, high)
+        for start, stored_block in self._store.block_list.stored_blocks(low, high):
+            found += self._scan(start, stored_block, low, high)
         return self._visible.passing(found)
 
-    def _scan(self, start: int, chapter: Chapter, low: int, high: int) -> list[int]:
-        shelf = self._store.shelf
-        raw = shelf.raw(chapter)
+    def _scan(self, start: int, stored_block: StoredBlock, low: int, high: int) -> list[int]:
+        block_list = self._store.block_list
+        raw = block_list.raw(stored_block)
         if raw is not None and self._scanner.rules_out(raw):
             return []
-        block = shelf.load(chapter)
+        block = block_list.load(stored_block)
         hits = self._scanner.hits(block, max(0, low - start), min(len(block), high - start))
-        gaps = self._store.vocabulary.gap_codes
-        if hits and not chapter.codes.isdisjoint(gaps):
+        gaps = self._store.attribute_table.gap_codes
+        if hits and not stored_block.codes.isdisjoint(gaps):
             hits = [index for index in hits if block.codes[index] not in gaps]
         return [start + index for index in hits]
 
@@ -136,15 +138,15 @@ class Hits:
         known = self.is_final and at < len(self._counted) and self._counted[at] == seq
         return at + 1 if known else 0
 
-    def count(self, goes_on: Callable[[], bool]) -> bool:
-        """Count block by block while ``goes_on`` returns True; return True if all matches are counted."""
-        shelf = self._store.shelf
-        for start, chapter in shelf.chapters_back(self._store.first, self._low):
-            found = self._scan(start, chapter, start, self._low)
+    def count(self, should_continue: Callable[[], bool]) -> bool:
+        """Count block by block while ``should_continue`` allows it; return True at the end."""
+        block_list = self._store.block_list
+        for start, stored_block in block_list.stored_blocks_reversed(self._store.first, self._low):
+            found = self._scan(start, stored_block, start, self._low)
             if found:
-                self._counted.put_before(self._visible.passing(found))
+                self._counted.prepend_all(self._visible.passing(found))
             self._low = start
-            if not goes_on():
+            if not should_continue():
                 break
         return self.is_final
 
@@ -152,7 +154,7 @@ class Hits:
 
     def recount(self) -> None:
         """Restart counting after the filter or its result changed."""
-        self._counted = Numbers()
+        self._counted = SortedIds()
         self._low = self._store.end
 
     def appended(self, low: int, high: int) -> None:
@@ -160,7 +162,7 @@ class Hits:
         self._counted.extend(self.scan(low, high))
 
     def inserted(self, places: Sequence[int]) -> None:
-        self._counted.make_place(places)
+        self._counted.open_gaps(places)
         self._low = shifted(self._low, places)
         self._start, self._at = shifted(self._start, places), shifted(self._at, places)
         if self.found is not None:
@@ -169,7 +171,7 @@ class Hits:
         self._counted.merge([hit for seq in new if seq >= self._low for hit in self.scan(seq, seq + 1)])
 
     def removed(self, seq: int) -> None:
-        self._counted.close_place(seq)
+        self._counted.close_gap(seq)
         self._low -= self._low > seq
         self._start -= self._start > seq
         self._at -= self._at > seq

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from weakref import WeakSet
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from tui.widgets.log_view.block import Block, Vocabulary, Word, stamps_of
-from tui.widgets.log_view.block_list import Shelf
-from tui.widgets.log_view.line_numbers import StoreListener, shifted
+from tui.widgets.log_view.block import AttributeTable, Block, Word, stamps_of
+from tui.widgets.log_view.block_list import BlockList
+from tui.widgets.log_view.line_numbers import LogStoreObserver, shifted
 
 DEFAULT_MAX_LINES = 200_000
 
@@ -38,42 +38,42 @@ class LogStore:
     def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
         if max_lines < 1:
             raise ValueError("a log store needs room for one line at least")
-        self.vocabulary = Vocabulary()
+        self.attribute_table = AttributeTable()
         self.dropped = 0
         self.bookmarks: list[int] = []
-        self._shelf = Shelf(max_lines)
+        self._block_list = BlockList(max_lines)
         self._first_error: int | None = None
-        self._listeners: WeakSet[StoreListener] = WeakSet()
+        self._listeners: WeakSet[LogStoreObserver] = WeakSet()
 
-    def subscribe(self, listener: StoreListener) -> None:
+    def subscribe(self, listener: LogStoreObserver) -> None:
         """Notify `listener` of changes for as long as it exists; the store holds only a weak reference."""
         self._listeners.add(listener)
 
     # --- queries ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._shelf)
+        return len(self._block_list)
 
     @property
     def max_lines(self) -> int:
-        return self._shelf.max_lines
+        return self._block_list.max_lines
 
     @property
     def first(self) -> int:
-        return self._shelf.first
+        return self._block_list.first
 
     @property
     def end(self) -> int:
         """The number of the newest line plus one."""
-        return self._shelf.end
+        return self._block_list.end
 
     @property
     def spilled_lines(self) -> int:
-        return len(self._shelf) - self._shelf.in_memory
+        return len(self._block_list) - self._block_list.in_memory
 
     @property
     def spilled_bytes(self) -> int:
-        return self._shelf.spilled_bytes
+        return self._block_list.spilled_bytes
 
     @property
     def first_error(self) -> int | None:
@@ -82,23 +82,23 @@ class LogStore:
     @property
     def span_ns(self) -> tuple[int, int] | None:
         """The timestamps of the first and last line; None if there are no lines."""
-        return self._shelf.span_ns
+        return self._block_list.span_ns
 
     @property
-    def shelf(self) -> Shelf:
+    def block_list(self) -> BlockList:
         """The blocks, for scanning all lines. Read-only."""
-        return self._shelf
+        return self._block_list
 
     def locate(self, seq: int) -> tuple[Block, int]:
         """Return the block of a line and its index there. Raises IndexError."""
-        block, start = self._shelf.block(seq)
+        block, start = self._block_list.block(seq)
         return block, seq - start
 
     def entry(self, seq: int) -> LogEntry:
         return self._entry(*self.locate(seq))
 
     def _entry(self, block: Block, index: int) -> LogEntry:
-        word = self.vocabulary.words[block.codes[index]]
+        word = self.attribute_table.words[block.codes[index]]
         if isinstance(word, LogGap):
             return word
         return LogLine(
@@ -113,7 +113,7 @@ class LogStore:
     def word(self, seq: int) -> Word:
         """Return the attributes a line shares with others, or the marker itself for a gap."""
         block, index = self.locate(seq)
-        return self.vocabulary.words[block.codes[index]]
+        return self.attribute_table.words[block.codes[index]]
 
     def stamp(self, seq: int) -> int:
         """Return the time of a line in epoch nanoseconds."""
@@ -124,21 +124,21 @@ class LogStore:
         block, start, stop = Block(), 0, 0
         for seq in seqs:
             if not start <= seq < stop:
-                block, start = self._shelf.block(seq)
+                block, start = self._block_list.block(seq)
                 stop = start + len(block)
             yield self._entry(block, seq - start)
 
     def seq_at(self, time_ns: int) -> int:
         """Return the number of the first line at or after a time, or ``end`` if there is none."""
-        return self._shelf.seq_at(time_ns)
+        return self._block_list.seq_at(time_ns)
 
     def error_after(self, seq: int) -> int | None:
         """Return the first error line at or after `seq`."""
-        return self._shelf.first_with(self.vocabulary.error_codes, seq)
+        return self._block_list.first_with(self.attribute_table.error_codes, seq)
 
     def error_before(self, seq: int) -> int | None:
         """Return the last error line before `seq`."""
-        return self._shelf.last_with(self.vocabulary.error_codes, seq)
+        return self._block_list.last_with(self.attribute_table.error_codes, seq)
 
     # --- changes ------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class LogStore:
         """Append newer entries. Entries older than the newest existing one are inserted by time."""
         batch = _in_order(batch)
         late: Sequence[LogEntry] = ()
-        span_ns = self._shelf.span_ns
+        span_ns = self._block_list.span_ns
         if batch and span_ns is not None and stamp_ns(batch[0]) < span_ns[1]:
             cut = bisect_left(batch, span_ns[1], key=stamp_ns)
             late, batch = batch[:cut], batch[cut:]
@@ -154,7 +154,7 @@ class LogStore:
             self._insert(late)
         if batch:
             low = self.end
-            self._shelf.extend(self.vocabulary.columns(batch))
+            self._block_list.extend(self.attribute_table.columns(batch))
             if self._first_error is None:
                 self._first_error = self.error_after(low)
             self._tell(lambda listener: listener.lines_appended(low, self.end))
@@ -167,7 +167,7 @@ class LogStore:
         """
         older = _in_order(older)
         count = len(older)
-        span_ns = self._shelf.span_ns
+        span_ns = self._block_list.span_ns
         if span_ns is not None:
             cut = bisect_right(older, span_ns[0], key=stamp_ns)
             older, between = older[:cut], older[cut:]
@@ -175,9 +175,9 @@ class LogStore:
                 self._insert(between)
         if older:
             high = self.first
-            columns = self.vocabulary.columns(older)
-            self._shelf.put_before(columns)
-            if not self.vocabulary.error_codes.isdisjoint(columns[1]):
+            columns = self.attribute_table.columns(older)
+            self._block_list.prepend_all(columns)
+            if not self.attribute_table.error_codes.isdisjoint(columns[1]):
                 self._first_error = self.error_after(self.first)
             low = self.first
             self._tell(lambda listener: listener.lines_prepended(low, high))
@@ -196,18 +196,18 @@ class LogStore:
             self.append(ordered)
 
     def _insert(self, entries: Sequence[LogEntry]) -> None:
-        columns = self.vocabulary.columns(entries)
-        places = self._shelf.insert(columns)
+        columns = self.attribute_table.columns(entries)
+        places = self._block_list.insert(columns)
         self.bookmarks = [shifted(seq, places) for seq in self.bookmarks]
         if self._first_error is not None:
             self._first_error = shifted(self._first_error, places)
-        if not self.vocabulary.error_codes.isdisjoint(columns[1]):
+        if not self.attribute_table.error_codes.isdisjoint(columns[1]):
             self._first_error = self.error_after(self.first)
         self._tell(lambda listener: listener.lines_inserted(places))
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
         """Replace a gap marker with entries; return True if the marker was found."""
-        code = self.vocabulary.gap_code(gap)
+        code = self.attribute_table.gap_code(gap)
         for seq in range(self.seq_at(gap.start_ns), self.end):
             block, index = self.locate(seq)
             if block.stamps[index] != gap.start_ns:
@@ -219,7 +219,7 @@ class LogStore:
         return False
 
     def _remove(self, seq: int) -> None:
-        self._shelf.remove(seq)
+        self._block_list.remove(seq)
         self.bookmarks = [one - (one > seq) for one in self.bookmarks if one != seq]
         if self._first_error is not None and self._first_error > seq:
             self._first_error -= 1
@@ -227,7 +227,7 @@ class LogStore:
 
     def _make_room(self) -> None:
         """Enforce the memory limit. If there is no space in the file either, drop the oldest lines."""
-        dropped = self._shelf.make_room()
+        dropped = self._block_list.make_room()
         if not dropped:
             return
         self.dropped += dropped
@@ -238,8 +238,8 @@ class LogStore:
         self._tell(lambda listener: listener.lines_dropped(low))
 
     def clear(self) -> None:
-        self._shelf.clear()
-        self.vocabulary = Vocabulary()
+        self._block_list.clear()
+        self.attribute_table = AttributeTable()
         self.bookmarks.clear()
         self.dropped = 0
         self._first_error = None
@@ -254,6 +254,6 @@ class LogStore:
         insort(self.bookmarks, seq)
         return True
 
-    def _tell(self, what: Callable[[StoreListener], None]) -> None:
+    def _tell(self, what: Callable[[LogStoreObserver], None]) -> None:
         for listener in list(self._listeners):
             what(listener)

@@ -21,7 +21,7 @@ Texts = bytes | mmap.mmap
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SpillExtent:
     """Location of a block in the file."""
 
     offset: int
@@ -44,14 +44,14 @@ class SpillFile:
         self._file: IO[bytes] | None = None
         self._end = 0
         self._free: list[tuple[int, int]] = []  # offset and size of free ranges, in order
-        self._cache: OrderedDict[Record, Block] = OrderedDict()
+        self._cache: OrderedDict[SpillExtent, Block] = OrderedDict()
         self._map: mmap.mmap | None = None
 
     @property
     def size_bytes(self) -> int:
         return self._end
 
-    def write(self, block: Block) -> Record:
+    def write(self, block: Block) -> SpillExtent:
         """Write a sealed block into free space, or at the end.
 
         Raises OSError, for example if the disk is full.
@@ -64,7 +64,7 @@ class SpillFile:
         size_bytes = len(columns) + len(text)
         at = next((at for at, (_, room) in enumerate(self._free) if room >= size_bytes), None)
         offset = self._end if at is None else self._free[at][0]
-        record = Record(offset, len(columns), len(text))
+        record = SpillExtent(offset, len(columns), len(text))
         try:
             for piece in (columns, text):
                 rest = memoryview(piece)
@@ -83,7 +83,7 @@ class SpillFile:
             self._free[at : at + 1] = [(offset, room)] if room else []
         return record
 
-    def free(self, record: Record) -> None:
+    def free(self, record: SpillExtent) -> None:
         self._cache.pop(record, None)
         self._free.append((record.offset, record.size_bytes))
         self._free.sort()
@@ -96,7 +96,7 @@ class SpillFile:
                 joined.append((offset, room))
         self._free = joined
 
-    def read(self, record: Record) -> Block:
+    def read(self, record: SpillExtent) -> Block:
         """Read a block; recent ones are cached. Raises OSError."""
         block = self._cache.get(record)
         if block is not None:
@@ -109,7 +109,7 @@ class SpillFile:
             self._cache.popitem(last=False)
         return block
 
-    def texts(self, record: Record) -> tuple[Texts, int, int]:
+    def texts(self, record: SpillExtent) -> tuple[Texts, int, int]:
         """Return the buffer with a block's messages, and their start and end offsets. Raises OSError.
 
         The file is memory-mapped, so that searching copies nothing.
@@ -136,7 +136,7 @@ class SpillFile:
             data += more
         return data
 
-    def take(self, record: Record) -> Block:
+    def take(self, record: SpillExtent) -> Block:
         """Read a block and free its space, in order to modify it. Raises OSError."""
         block = self.read(record)
         self.free(record)
@@ -169,7 +169,7 @@ class RawText(NamedTuple):
     has_escapes: bool
 
 
-class Chapter:
+class StoredBlock:
     """A block of a store.
 
     Attributes:
@@ -180,7 +180,7 @@ class Chapter:
 
     def __init__(self, block: Block) -> None:
         self._block: Block | None = block
-        self._record: Record | None = None
+        self._record: SpillExtent | None = None
         self._count = self._first_ns = self._last_ns = 0
         self._is_ascii, self._has_escapes = False, True
         self.codes: set[int] = set(block.codes)
@@ -237,7 +237,7 @@ class Chapter:
         self.codes.update(codes)
         self._note(self._block)
 
-    def put_before(
+    def prepend_all(
         self,
         spill: SpillFile,
         stamps: Sequence[int],
@@ -271,7 +271,7 @@ class Chapter:
         block.remove(index)
         self._note(block)
 
-    def parts(self, lines: int) -> list[Chapter]:
+    def parts(self, lines: int) -> list[StoredBlock]:
         """Split into blocks of at most `lines` lines; all are sealed except a last one that is not full."""
         assert self._block is not None
         blocks = [self._block]
@@ -281,7 +281,7 @@ class Chapter:
             block.seal()
         if len(blocks[-1]) >= lines:
             blocks[-1].seal()
-        return [Chapter(block) for block in blocks]
+        return [StoredBlock(block) for block in blocks]
 
     def seal(self) -> None:
         if self._block is not None:

@@ -12,8 +12,8 @@ from api_client.models.logs import LogEntry, LogGap
 from tui.widgets.log_view import messages
 from tui.widgets.log_view.folds import FoldKinds
 from tui.widgets.log_view.gutter import CLOCKS, TIME_MODES, TimeMode
-from tui.widgets.log_view.layout import Place
-from tui.widgets.log_view.search import LogFinder
+from tui.widgets.log_view.layout import ScrollPosition
+from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.store import LogStore
 
 RELATIVE_TICK_S = 5.0
@@ -22,7 +22,7 @@ RELATIVE_TICK_S = 5.0
 WHEEL_LINES = 3
 
 
-class LogView(LogFinder):
+class LogView(LogSearch):
     """Shows log lines and gap markers in time order.
 
     Follows the end until the user scrolls up. From then on the visible text stays in place and a badge
@@ -116,8 +116,8 @@ class LogView(LogFinder):
     def set_origin(self, time_ns: int) -> None:
         """Set the start of elapsed time, such as the job's start; the default is the first line."""
         self._times.origin_ns = time_ns
-        self._painter.forget()
-        self._paint_later()
+        self._renderer.forget()
+        self._schedule_refresh()
 
     # --- modes --------------------------------------------------------------------------------
 
@@ -161,14 +161,14 @@ class LogView(LogFinder):
             self._relative_timer = None
         if mode == "relative":
             self._relative_timer = self.set_interval(RELATIVE_TICK_S, self._age)
-        self._learn_span()
-        self._painter.forget()
+        self._update_time_span()
+        self._renderer.forget()
         self._lay_out()
         self._paint()
 
     def _age(self) -> None:
-        self._painter.forget()
-        self._paint_later()
+        self._renderer.forget()
+        self._schedule_refresh()
 
     # --- mouse --------------------------------------------------------------------------------
 
@@ -233,4 +233,4 @@ class LogView(LogFinder):
         if y >= last_line:
             self.follow = True
         else:
-            self._read_at(Place(round(max(0, y) / last_line * (len(self._model) - 1))))
+            self._read_at(ScrollPosition(round(max(0, y) / last_line * (len(self._model) - 1))))

@@ -17,9 +17,9 @@ DEPLOYING_S = 145.0
 SPOT_HINT = "Waiting for capacity. Spot capacity of this GPU type would let the job start sooner."
 
 
-def whole_s(scenario: Scenario) -> float:
+def total_duration_s(scenario: Scenario) -> float:
     """Return the time from a run's start to its exit."""
-    return scenario.course.pace.duration_s + CLOSING_S
+    return scenario.training_curves.pace.duration_s + CLOSING_S
 
 
 def _life(runs_s: float | None, waited_s: float = 0.0) -> tuple[Stage, ...]:
@@ -60,7 +60,7 @@ def running(
         node_count=node_count,
         user=user,
         born_s=-(since_s + CREATED_S + DEPLOYING_S),
-        stages=_life(whole_s(scenario) if lasts_s == 0 else lasts_s),
+        stages=_life(total_duration_s(scenario) if lasts_s == 0 else lasts_s),
         scenario=scenario,
         outcome=None if lasts_s is None else outcome,
         message=message,
@@ -90,7 +90,7 @@ def finished(
 
     ``ran_s`` 0 means that it ran to its own end.
     """
-    runs_s = ran_s or whole_s(scenario)
+    runs_s = ran_s or total_duration_s(scenario)
     return JobPlan(
         key=name,
         project=project,
@@ -132,7 +132,7 @@ def upcoming(
         node_count=node_count,
         user=user,
         born_s=-since_s,
-        stages=(*stages, Stage(JobStatus.RUNNING, whole_s(scenario))) if ends else stages,
+        stages=(*stages, Stage(JobStatus.RUNNING, total_duration_s(scenario))) if ends else stages,
         scenario=scenario,
         outcome=JobStatus.COMPLETED if ends else None,
         exit_code=0,

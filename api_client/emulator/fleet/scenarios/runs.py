@@ -51,7 +51,7 @@ LLAMA_70B_SFT = Scenario(
 LLAMA_70B_STRAGGLER = Scenario(
     "one slow node",
     courses.LLAMA_70B_LONG,
-    TransformersTrainer(save_steps=250, model="meta-llama/Llama-3.1-70B-Instruct", chatter_s=10),
+    TransformersTrainer(save_steps=250, model="meta-llama/Llama-3.1-70B-Instruct", unrelated_every_s=10),
     Load(
         courses.LLAMA_70B_LONG.pace,
         gpu=0.955,
@@ -153,7 +153,11 @@ WHISPER_FT = Scenario(
     "speech recognition",
     courses.WHISPER,
     TransformersTrainer(
-        save_steps=100, eval_steps=100, eval_metric="eval_wer", model="openai/whisper-large-v3", chatter_s=5
+        save_steps=100,
+        eval_steps=100,
+        eval_metric="eval_wer",
+        model="openai/whisper-large-v3",
+        unrelated_every_s=5,
     ),
     Load(courses.WHISPER.pace, gpu=0.88, gpu_noise=0.05, gpu_memory=0.81, cpu=0.44),
     family="whisper-large",
@@ -275,7 +279,7 @@ TOKENIZING = Scenario(
         "Map (num_proc=64)",
         unit="ex",
         every=10,
-        tells_loss=False,
+        prints_loss=False,
         opening="Tokenizing 24,000 shards",
         words=TOKEN_WORDS,
     ),
@@ -287,7 +291,7 @@ EVALUATION = Scenario(
     ProgressBar(
         "Running loglikelihood requests",
         every=2,
-        tells_loss=False,
+        prints_loss=False,
         opening="lm-eval: mmlu, 57 subjects",
         words=EVALUATION_WORDS,
     ),
@@ -298,7 +302,7 @@ EVALUATION_LOSES_DATA = Scenario(
     courses.EVALUATION_SHORT,
     ProgressBar(
         "Running generate_until requests",
-        tells_loss=False,
+        prints_loss=False,
         opening="lm-eval: ifeval, 541 prompts",
         words=EVALUATION_WORDS,
     ),
@@ -308,7 +312,7 @@ EVALUATION_LOSES_DATA = Scenario(
 EVALUATION_IMPORT_ERROR = Scenario(
     "missing package",
     courses.EVALUATION_SHORT,
-    ProgressBar("Running generate_until requests", tells_loss=False, opening="python evaluate.py"),
+    ProgressBar("Running generate_until requests", prints_loss=False, opening="python evaluate.py"),
     Load(courses.EVALUATION_SHORT.pace),
     incidents=(incidents.import_fails,),
 )
@@ -374,7 +378,7 @@ IDLE = Scenario(
     "idle GPU",
     courses.TRYING_OUT,
     ProgressBar(
-        "trial", tells_loss=False, opening="sleep infinity: session open over SSH", words=SESSION_WORDS
+        "trial", prints_loss=False, opening="sleep infinity: session open over SSH", words=SESSION_WORDS
     ),
     Load(courses.TRYING_OUT.pace, gpu=0.6, gpu_memory=0.3, idle_after_s=860),
 )

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tui.analysis.progress.patterns import keyed
-from tui.analysis.progress.patterns.reading import NUMBER, Reading, found_in, to_float, to_step
+from tui.analysis.progress.patterns.reading import NUMBER, ParsedMetrics, found_in, to_float, to_step
 
 
-def with_step(reading: Reading, beside: str) -> Reading:
+def with_step(reading: ParsedMetrics, beside: str) -> ParsedMetrics:
     """Return the reading with the step from the adjacent text: a progress bar, or ``step 299/600``.
 
     The reading is unchanged if it has a step or no training loss: the bar next to an evaluation's loss
@@ -20,12 +20,12 @@ def with_step(reading: Reading, beside: str) -> Reading:
         return reading
     bar = read(beside)
     if bar is not None:
-        return counted_by(reading, bar)
+        return with_bar_counts(reading, bar)
     counted = keyed.counted(beside)
     return replace(reading, **counted) if counted else reading
 
 
-def counted_by(reading: Reading, bar: Reading) -> Reading:
+def with_bar_counts(reading: ParsedMetrics, bar: ParsedMetrics) -> ParsedMetrics:
     """Return the reading with the count of a progress bar; unchanged if the bar has no step."""
     if bar.step is None:
         return reading
@@ -80,7 +80,7 @@ _EPOCH_IN_TITLE = re.compile(
 )
 
 
-def read(text: str) -> Reading | None:
+def read(text: str) -> ParsedMetrics | None:
     """Parse a training bar; bars of other work (downloads, evaluation …) are ignored."""
     if "%|" in text:
         return _read_tqdm(text)
@@ -89,7 +89,7 @@ def read(text: str) -> Reading | None:
     return _read_notebook(text) if " < " in text else None
 
 
-def _read_tqdm(text: str) -> Reading | None:
+def _read_tqdm(text: str) -> ParsedMetrics | None:
     match = None
     for match in _TQDM.finditer(text):  # noqa: B007 - several bars in one line: the last is shown
         pass
@@ -101,7 +101,7 @@ def _read_tqdm(text: str) -> Reading | None:
         return None
     known = found_in(_items(match["rest"]) | _items(text[match.end() :]) | _items(title.rpartition("|")[2]))
     if match["unit"] in _EPOCH_UNITS and "loss" in known:
-        return Reading(**{**known, "epoch": float(done), "total_epochs": float(total)})
+        return ParsedMetrics(**{**known, "epoch": float(done), "total_epochs": float(total)})
     # NeMo's bar has a loss but no rate; a bar without a loss or a step rate could be anything.
     if match["unit"] not in _TRAINING_UNITS and "loss" not in known:
         return None
@@ -112,13 +112,13 @@ def _read_tqdm(text: str) -> Reading | None:
         known["step_time_s"] = step_time_s or known.get("step_time_s")
     named_epoch = _EPOCH_IN_TITLE.search(title) or _COLUMNS.search(title)
     if named_epoch is None:
-        return Reading(**{**known, "step": done, "total_steps": total, "from_bar": True})
+        return ParsedMetrics(**{**known, "step": done, "total_steps": total, "from_bar": True})
     epoch, epochs = to_step(named_epoch["epoch"]) or 0, to_step(named_epoch["epochs"])
     # "Epoch 1/3" counts from one, Lightning's plain "Epoch 0" from zero.
     return _within_epoch(known, done, total, max(0, epoch - 1) if epochs else epoch, epochs)
 
 
-def _read_rich(text: str) -> Reading | None:
+def _read_rich(text: str) -> ParsedMetrics | None:
     match = _RICH.search(text)
     if match is None:
         return None
@@ -132,11 +132,11 @@ def _read_rich(text: str) -> Reading | None:
     return _within_epoch(known, done, total, int(match["epoch"]), epochs)
 
 
-def _read_notebook(text: str) -> Reading | None:
+def _read_notebook(text: str) -> ParsedMetrics | None:
     match = _NOTEBOOK.search(text)
     if match is None:
         return None
-    return Reading(
+    return ParsedMetrics(
         step=to_step(match["done"]),
         total_steps=to_step(match["total"]),
         epoch=to_float(match["epoch"]),
@@ -146,7 +146,9 @@ def _read_notebook(text: str) -> Reading | None:
     )
 
 
-def _within_epoch(known: dict[str, Any], done: int, total: int, whole: int, epochs: int | None) -> Reading:
+def _within_epoch(
+    known: dict[str, Any], done: int, total: int, whole: int, epochs: int | None
+) -> ParsedMetrics:
     """Return the reading of a bar that counts within its epoch, after ``whole`` of ``epochs`` epochs.
 
     NeMo and Lightning may print the run's own count too; the bar's count is more reliable.
@@ -160,7 +162,7 @@ def _within_epoch(known: dict[str, Any], done: int, total: int, whole: int, epoc
         "epoch_steps": total,
         "whole_epochs": whole,
     }
-    return Reading(**{**known, **counted, "from_bar": True})
+    return ParsedMetrics(**{**known, **counted, "from_bar": True})
 
 
 def _step_time_s(match: re.Match[str]) -> float | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from tui.analysis.progress.patterns.reading import NUMBER, Reading, from_values, to_float, to_step
+from tui.analysis.progress.patterns.reading import NUMBER, ParsedMetrics, from_values, to_float, to_step
 
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
@@ -46,7 +46,7 @@ _OLMO = {
 }
 
 
-def read(text: str) -> Reading | None:
+def read(text: str) -> ParsedMetrics | None:
     heading = _HEADING.search(text) if "=" in text and "/" in text else None
     if heading is not None:
         step, total = (
@@ -55,7 +55,7 @@ def read(text: str) -> Reading | None:
         )
         if step is None or not total or step > total:
             return None
-        return Reading(step=step, total_steps=total)
+        return ParsedMetrics(step=step, total_steps=total)
     bullet = _BULLET.match(text)
     if bullet is not None:
         name = "loss" if "oss" in bullet["name"] else "grad_norm"
@@ -75,10 +75,10 @@ def read(text: str) -> Reading | None:
         return _named(_OLMO.get(name, name), match["value"])
     evaluates = match["kind"] == "Eval" and name.endswith(("crossentropy", "/loss"))
     if evaluates or name.endswith("/ce loss"):  # An OLMo loss on data that it does not train on.
-        return Reading(eval_loss=to_float(match["value"]))
+        return ParsedMetrics(eval_loss=to_float(match["value"]))
     return None
 
 
-def _named(name: str, value: str) -> Reading | None:
+def _named(name: str, value: str) -> ParsedMetrics | None:
     told = from_values({name: value})
-    return None if told == Reading() else told
+    return None if told == ParsedMetrics() else told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui.analysis.progress.patterns.reading import Reading
+from tui.analysis.progress.patterns.reading import ParsedMetrics
 
 _SAVING = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|successfully saved|finished saving)\b[^/{]{0,60}?"
@@ -58,7 +58,7 @@ _WORDS = (
 )  # Every such line contains one of these.
 
 
-def read(text: str) -> Reading | None:
+def read(text: str) -> ParsedMetrics | None:
     """Parse a line about saving a checkpoint; the name is empty if the line has none."""
     lowered = text.lower()
     if not any(word in lowered for word in _WORDS):
@@ -74,7 +74,7 @@ def read(text: str) -> Reading | None:
         return None
     if _ANNOUNCED.search(text) and not _NAMED.search(text):
         return None
-    return Reading(checkpoint=_name(text)[:_MAX_NAME])
+    return ParsedMetrics(checkpoint=_name(text)[:_MAX_NAME])
 
 
 def _name(text: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tui.analysis.progress.patterns.reading import NUMBER, Reading, from_values, to_float, to_step
+from tui.analysis.progress.patterns.reading import NUMBER, ParsedMetrics, from_values, to_float, to_step
 
 _EPOCH_AND_BATCH = re.compile(rf"^\[(?P<epoch>\d{{1,6}}), +\d{{1,9}}\] loss: (?P<loss>{NUMBER})\s*$")
 _SAMPLES = re.compile(rf"^loss: (?P<loss>{NUMBER}) {{1,4}}\[ *\d{{1,12}}/ *\d{{1,12}}\]\s*$")
@@ -25,23 +25,23 @@ _LEVANTER = re.compile(
 _TIMES = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
-def read(text: str) -> Reading | None:
+def read(text: str) -> ParsedMetrics | None:
     if text.startswith(("[", "loss: ")):
         counted = _EPOCH_AND_BATCH.match(text) or _SAMPLES.match(text)
         if counted is None:
             return None
         epoch = to_float(counted["epoch"]) if counted.re is _EPOCH_AND_BATCH else None
-        return Reading(epoch=epoch, loss=to_float(counted["loss"]))
+        return ParsedMetrics(epoch=epoch, loss=to_float(counted["loss"]))
     if "Progress on:" in text:
         return _read_levanter(text)
     clu = _CLU.search(text) if "logging_writer.py:" in text else None
     if clu is None:
         return None
     told = from_values(dict(_CLU_VALUE.findall(clu["values"])))
-    return None if told == Reading() else replace(told, step=to_step(clu["step"]))
+    return None if told == ParsedMetrics() else replace(told, step=to_step(clu["step"]))
 
 
-def _read_levanter(text: str) -> Reading | None:
+def _read_levanter(text: str) -> ParsedMetrics | None:
     match = _LEVANTER.search(text)
     if match is None:
         return None
@@ -52,7 +52,7 @@ def _read_levanter(text: str) -> Reading | None:
     if done is None or not total:
         return None
     step_time_s = None if not rate else rate if match["unit"] == "s/it" else 1 / rate
-    return Reading(
+    return ParsedMetrics(
         step=round(done * _TIMES[match["done_unit"]]),
         total_steps=round(total * _TIMES[match["total_unit"]]),
         loss=loss,

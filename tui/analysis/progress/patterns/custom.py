@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.analysis.progress.patterns.reading import Reading, to_float, to_step
+from tui.analysis.progress.patterns.reading import ParsedMetrics, to_float, to_step
 
 GROUPS = (
     "step",
@@ -72,7 +72,7 @@ class ProgressPattern:
             raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
         object.__setattr__(self, "compiled", compiled)
 
-    def read(self, text: str) -> Reading | None:
+    def read(self, text: str) -> ParsedMetrics | None:
         """Parse a line that matches; None for others, and if no group contains a number."""
         try:
             match = self.compiled.search(text)
@@ -82,7 +82,7 @@ class ProgressPattern:
             return None
         groups = match.groupdict()
         if groups.get("checkpoint"):
-            return Reading(checkpoint=groups["checkpoint"].strip()[:120])
+            return ParsedMetrics(checkpoint=groups["checkpoint"].strip()[:120])
         found: dict[str, float | int] = {}
         for group, text_found in groups.items():
             if text_found is None:
@@ -95,4 +95,4 @@ class ProgressPattern:
                 number = to_float(text_found.strip())
                 if number is not None:
                     found[_FRACTIONS[group]] = number / 1000 if group == "step_time_ms" else number
-        return Reading(**found) if found.keys() - {"rank"} else None  # type: ignore[arg-type]
+        return ParsedMetrics(**found) if found.keys() - {"rank"} else None  # type: ignore[arg-type]

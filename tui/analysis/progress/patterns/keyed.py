@@ -7,9 +7,9 @@ from typing import Any
 
 from tui.analysis.progress.patterns.reading import (
     NUMBER,
-    Reading,
+    ParsedMetrics,
     found_in,
-    says_something,
+    is_training_metrics,
     to_float,
     to_step,
 )
@@ -26,13 +26,13 @@ _FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
 # … or a verb about a step other than completing it.
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
 _WORD = re.compile(r"\w+")
-_OTHER_DEEDS = frozenset(
+_NON_REPORT_VERBS = frozenset(
     _WORD.findall(
         "loaded loading resumed resuming restored restoring retry retrying waited waiting reverted reverting"
         " rewound expect expected expecting recommend recommended goal"
     )
 )
-_OF_SENTENCES = frozenset(
+_SENTENCE_WORDS = frozenset(
     _WORD.findall(
         "the was were are should has had have we you your that which because still so reach reached than but"
         " got not if when could would must will see only this be until due normal below above differ differs"
@@ -41,7 +41,7 @@ _OF_SENTENCES = frozenset(
 _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
 
 
-def is_report(text: str, *, marked: bool) -> bool:
+def is_log_report(text: str, *, marked: bool) -> bool:
     """Return True if a line with a step and a value reports them.
 
     ``marked``: an equals sign or a colon separates a name from its value, as in no sentence. Without one,
@@ -49,7 +49,11 @@ def is_report(text: str, *, marked: bool) -> bool:
     """
     lowered = text.lower()
     words = frozenset(_WORD.findall(lowered))
-    if not words.isdisjoint(_OTHER_DEEDS) or lowered.rstrip().endswith("?") or _NO_BEGINNING.match(lowered):
+    if (
+        not words.isdisjoint(_NON_REPORT_VERBS)
+        or lowered.rstrip().endswith("?")
+        or _NO_BEGINNING.match(lowered)
+    ):
         return False
     if ("Error" in text or "Exception" in text or "Warning" in text) and _EXCEPTION.search(text):
         return False
@@ -57,7 +61,7 @@ def is_report(text: str, *, marked: bool) -> bool:
         return False
     if "back" in words and _ROLLED_BACK.search(lowered):
         return False
-    return marked or (words.isdisjoint(_OF_SENTENCES) and _IS_OR_OF.search(lowered) is None)
+    return marked or (words.isdisjoint(_SENTENCE_WORDS) and _IS_OR_OF.search(lowered) is None)
 
 
 # These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
@@ -103,7 +107,7 @@ _ABOUT_EVALUATION = re.compile(
 )
 # fairseq's, in the middle of a validation
 _WITHIN_VALIDATION = re.compile(r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ ")
-_EVALUATION_ALONE = re.compile(
+_EVALUATION_HEADING = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?)[ _]loss|test set: average loss)"
     rf" ?[=:] ?(?P<value>{_LOWER_NUMBER})(?:$|, accuracy)"
 )
@@ -123,7 +127,7 @@ _MNIST = re.compile(r"\bTrain Epoch: (?P<epoch>\d+) \[(?P<done>\d+)/(?P<total>\d
 _TORCHVISION = re.compile(r"\bEpoch: \[(?P<epoch>\d{1,9})\]\s*\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
 
 
-def read(text: str) -> Reading | None:
+def read(text: str) -> ParsedMetrics | None:
     """Parse a line with a loss and a step or an epoch, or a step and a measure.
 
     A loss without either is not enough: prose and settings mention losses too.
@@ -139,8 +143,8 @@ def read(text: str) -> Reading | None:
     within = _counted(text) if "[" in text else {}
     evaluates = "val" in lowered or "test" in lowered
     if step is None and epoch is None and not within:
-        alone = _EVALUATION_ALONE.match(lowered) if evaluates and lowered.count("loss") == 1 else None
-        return None if alone is None else Reading(eval_loss=to_float(alone["value"]))
+        alone = _EVALUATION_HEADING.match(lowered) if evaluates and lowered.count("loss") == 1 else None
+        return None if alone is None else ParsedMetrics(eval_loss=to_float(alone["value"]))
     if evaluates and _WITHIN_VALIDATION.search(text):
         return None
     found = list(_VALUE.finditer(lowered))
@@ -150,8 +154,8 @@ def read(text: str) -> Reading | None:
             values.setdefault(match["name"], _value(match))
     if not values and step is not None and step["total"] and _REWARD.search(lowered):
         # Reinforcement learning often prints no loss; its progress is still useful.
-        return _of_counts(step) if is_report(text, marked=True) else None
-    if not values or not is_report(text, marked=any(match["mark"] for match in found)):
+        return _of_counts(step) if is_log_report(text, marked=True) else None
+    if not values or not is_log_report(text, marked=any(match["mark"] for match in found)):
         return None
     known = found_in(values)
     if step is not None:
@@ -162,19 +166,19 @@ def read(text: str) -> Reading | None:
     known |= within
     if evaluates and "loss" in known and "eval_loss" not in known and _ABOUT_EVALUATION.search(lowered):
         known["eval_loss"] = known.pop("loss")
-    told = Reading(**known)
-    return told if says_something(told) and (told.step is not None or told.epoch is not None) else None
+    told = ParsedMetrics(**known)
+    return told if is_training_metrics(told) and (told.step is not None or told.epoch is not None) else None
 
 
 def counted(text: str) -> dict[str, Any]:
-    """Return the step and the total found in a text as fields of ``Reading``; empty if there is none."""
+    """Return the step and the total found in a text as fields of ``ParsedMetrics``; empty if none."""
     match = _STEP.search(text.lower())
     return {} if match is None else {"step": to_step(match["step"]), "total_steps": to_step(match["total"])}
 
 
-def _of_counts(step: re.Match[str]) -> Reading | None:
+def _of_counts(step: re.Match[str]) -> ParsedMetrics | None:
     done, total = to_step(step["step"]), to_step(step["total"])
-    return None if done is None or not total or done > total else Reading(step=done, total_steps=total)
+    return None if done is None or not total or done > total else ParsedMetrics(step=done, total_steps=total)
 
 
 def _counted(text: str) -> dict[str, Any]:

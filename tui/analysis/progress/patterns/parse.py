@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 
 from tui.analysis.progress.patterns import bars, blocks, checkpoints, counters, keyed, structured, trainers
 from tui.analysis.progress.patterns.custom import ProgressPattern
-from tui.analysis.progress.patterns.reading import Reading, to_step
+from tui.analysis.progress.patterns.reading import ParsedMetrics, to_step
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 _TOTAL = re.compile(
@@ -21,19 +21,19 @@ _TOTAL = re.compile(
 )
 
 
-def read_announced_total(text: str) -> Reading | None:
+def read_announced_total(text: str) -> ParsedMetrics | None:
     """Read the total number of steps as Transformers, Unsloth, TRL and verl announce it."""
     match = _TOTAL.search(text) if "otal" in text else None
     total = to_step(match[1]) if match is not None else None
-    return Reading(total_steps=total) if total else None
+    return ParsedMetrics(total_steps=total) if total else None
 
 
 MAX_CHARACTERS = 8192
 """Longer lines are never progress lines, so parsing them would waste time."""
 
 _MAX_LINES = 200
-_SEGMENTS_LOOKED_AT = 4
-_FIELDS = tuple(field.name for field in fields(Reading) if field.name != "from_bar")
+_MAX_SEGMENTS = 4
+_FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
 
 _HINTS = (
     "loss",
@@ -85,7 +85,7 @@ _FAMILIES = (
 )
 
 
-def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | None:
+def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetrics | None:
     """Parse a log line; ``None`` if it does not report training progress.
 
     If a progress bar overwrote parts of the line, the last state counts; several lines of one message are
@@ -114,7 +114,7 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | N
     return _together(told) if told else None
 
 
-def _read_line(text: str) -> Reading | None:
+def _read_line(text: str) -> ParsedMetrics | None:
     """Parse a single line, using the last of its segments that reports progress.
 
     Transformers prints its losses over its bar: for a loss without a step, the preceding bar has the
@@ -122,10 +122,10 @@ def _read_line(text: str) -> Reading | None:
     """
     if "\r" not in text:
         return _read_segment(text)
-    segments = [segment for segment in text.split("\r") if segment.strip()][-_SEGMENTS_LOOKED_AT:]
+    segments = [segment for segment in text.split("\r") if segment.strip()][-_MAX_SEGMENTS:]
     if not segments:
         return None
-    told: Reading | None = None
+    told: ParsedMetrics | None = None
     for segment in reversed(segments):
         reading = _read_segment(segment)
         if reading is None:
@@ -133,7 +133,7 @@ def _read_line(text: str) -> Reading | None:
         if told is None:
             told = reading
         elif reading.from_bar and told.loss is not None and told.step is None and told.epoch_step is None:
-            told = bars.counted_by(told, reading)
+            told = bars.with_bar_counts(told, reading)
         if told.from_bar or told.step is not None:
             break
     rank = _RANK.match(text)  # The rank may precede the first segment.
@@ -142,7 +142,7 @@ def _read_line(text: str) -> Reading | None:
     )
 
 
-def _read_segment(text: str) -> Reading | None:
+def _read_segment(text: str) -> ParsedMetrics | None:
     rank = _RANK.match(text)
     if rank is not None:
         text = text[rank.end() :]
@@ -159,7 +159,7 @@ def _number(rank: re.Match[str]) -> int:
     return int(rank[rank.lastindex or 1])
 
 
-def _together(told: Sequence[Reading]) -> Reading:
+def _together(told: Sequence[ParsedMetrics]) -> ParsedMetrics:
     """Combine several lines of one message: the last value of each field, or else a checkpoint."""
     measures = [reading for reading in told if reading.checkpoint is None]
     if not measures:

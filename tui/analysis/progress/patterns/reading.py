@@ -82,7 +82,7 @@ _FIELDS = {
 MEANINGS: dict[str, tuple[str, int]] = {
     name: (field, place) for field, names in _FIELDS.items() for place, name in enumerate(names)
 }
-"""Maps a name to its field of ``Reading`` and its priority among the names of that field."""
+"""Maps a name to its field of ``ParsedMetrics`` and its priority among the names of that field."""
 
 IN_THOUSANDTHS = frozenset(LEARNING_RATE_IN_THOUSANDTHS + STEP_TIME_MS)
 """Names of values in thousandths of the field's unit."""
@@ -105,7 +105,7 @@ _LAST_PLACE = len(MEANINGS)
 
 @lru_cache(maxsize=4096)
 def meaning(name: str) -> tuple[str, int] | None:
-    """Return the field of ``Reading`` for a lowercase name and its priority; None for unrelated names.
+    """Return the field of ``ParsedMetrics`` for a lowercase name and its priority; None for unrelated names.
 
     Prefixes and suffixes are ignored, as in ``train/loss_step`` and ``perf/tokens_per_sec``;
     ``eval_math_loss`` is the loss of one of several evaluations.
@@ -136,7 +136,7 @@ MAX_STEP = 10**12
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedMetrics:
     """The progress reported by a log line; ``None`` for anything it does not report.
 
     ``step`` counts optimizer steps over the run, ``total_steps`` is where it ends. If a line counts
@@ -186,12 +186,12 @@ def to_step(value: object) -> int | None:
     return int(number)
 
 
-def from_values(values: Mapping[str, object], **known: Any) -> Reading:
+def from_values(values: Mapping[str, object], **known: Any) -> ParsedMetrics:
     """Build a reading from named values and known fields.
 
     Names are lower case; if several set the same field, the first in ``names`` wins.
     """
-    return Reading(**{**found_in(values), **known})
+    return ParsedMetrics(**{**found_in(values), **known})
 
 
 def found_in(values: Mapping[str, object]) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
     return found
 
 
-def says_something(reading: Reading) -> bool:
+def is_training_metrics(reading: ParsedMetrics) -> bool:
     """Return True if the reading is about training: a loss, or a step with a measure.
 
     A step and a learning rate are not enough, because a scheduler's configuration has both. A step's

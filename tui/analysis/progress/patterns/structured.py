@@ -6,13 +6,24 @@ import json
 import re
 
 from tui.analysis.progress.patterns import bars, keyed
-from tui.analysis.progress.patterns.reading import NUMBER, Reading, from_values, says_something, to_float
+from tui.analysis.progress.patterns.reading import (
+    NUMBER,
+    ParsedMetrics,
+    from_values,
+    is_training_metrics,
+    to_float,
+)
 
 _START = re.compile(r"\{\s{0,4}\"")
-_SAID = ("message", "msg", "event", "text")  # Fields in which structured logging keeps the line itself.
+_MESSAGE_KEYS = (
+    "message",
+    "msg",
+    "event",
+    "text",
+)  # Fields in which structured logging keeps the line itself.
 
 
-def read_json(text: str) -> Reading | None:
+def read_json(text: str) -> ParsedMetrics | None:
     """Parse a JSON object with a loss, or with a step and a measure; one level of nesting."""
     start = _START.search(text)
     if start is None or not text.rstrip().endswith("}"):
@@ -29,9 +40,9 @@ def read_json(text: str) -> Reading | None:
             values.update({str(inner).lower(): inside for inner, inside in value.items()})
     values.update({str(key).lower(): value for key, value in decoded.items()})
     reading = from_values(values)
-    if says_something(reading):
+    if is_training_metrics(reading):
         return bars.with_step(reading, text[: start.start()])
-    said = next((value for name in _SAID if isinstance(value := decoded.get(name), str)), None)
+    said = next((value for name in _MESSAGE_KEYS if isinstance(value := decoded.get(name), str)), None)
     return None if said is None else keyed.read(said)
 
 
@@ -50,14 +61,14 @@ def _steps_of(text: str) -> dict[str, int]:
     return {} if match is None else {"step": int(match[1]), "total_steps": int(match[2])}
 
 
-def read_python_dict(text: str) -> Reading | None:
+def read_python_dict(text: str) -> ParsedMetrics | None:
     start = text.find("{'")
     if start < 0:
         return None
     values = {key.lower(): quoted or bare for key, quoted, bare in _ITEM.findall(text[start:])}
     if "train_runtime" in values:
         # The final summary: its train_loss is the mean of the whole run, not a point of the curve.
-        return Reading(
+        return ParsedMetrics(
             epoch=to_float(values.get("epoch")),
             samples_per_s=to_float(values.get("train_samples_per_second")),
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tui.analysis.progress.patterns.reading import (
     NUMBER,
-    Reading,
+    ParsedMetrics,
     first_number,
     from_values,
     to_float,
@@ -23,7 +23,7 @@ _PIPELINE = re.compile(
 )
 
 
-def read_deepspeed(text: str) -> Reading | None:
+def read_deepspeed(text: str) -> ParsedMetrics | None:
     """DeepSpeed: its optimizer line, its throughput timer, and its pipeline engine.
 
     ``steps: 4120 loss: 0.9132 iter time (s): 5.312 samples/sec: 24.1``
@@ -32,14 +32,14 @@ def read_deepspeed(text: str) -> Reading | None:
         return None
     match = _OPTIMISER.search(text)
     if match is not None:
-        return Reading(step=to_step(match[1]), learning_rate=to_float(match[2]))
+        return ParsedMetrics(step=to_step(match[1]), learning_rate=to_float(match[2]))
     match = _TIMER.search(text)
     if match is not None:
-        return Reading(step=to_step(match[1]), samples_per_s=to_float(match[2]))
+        return ParsedMetrics(step=to_step(match[1]), samples_per_s=to_float(match[2]))
     match = _PIPELINE.search(text)
     if match is None:
         return None
-    return Reading(
+    return ParsedMetrics(
         step=to_step(match[1]),
         loss=to_float(match[2]),
         step_time_s=to_float(match[3]),
@@ -57,14 +57,14 @@ _STEP_TIME = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)/(?:step|epoc
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-def read_keras(text: str) -> Reading | None:
+def read_keras(text: str) -> ParsedMetrics | None:
     """Keras: ``Epoch 3/10`` on a line of its own, then bars that count within the epoch."""
     heading = _EPOCH.match(text)
     if heading is not None:
         number, epochs = int(heading[1]), int(heading[2])
         if not 1 <= number <= epochs:
             return None
-        return Reading(epoch=float(number - 1), total_epochs=float(epochs), whole_epochs=number - 1)
+        return ParsedMetrics(epoch=float(number - 1), total_epochs=float(epochs), whole_epochs=number - 1)
     bar = _BAR.match(text)
     if bar is None:
         return None
@@ -73,7 +73,7 @@ def read_keras(text: str) -> Reading | None:
     if told.loss is None or done is None:
         return None
     speed = _STEP_TIME.search(bar["rest"])
-    return Reading(
+    return ParsedMetrics(
         epoch_step=done,
         epoch_steps=total,
         loss=told.loss,
@@ -93,7 +93,7 @@ def _columns(text: str) -> dict[str, object]:
     return {name.strip().lower(): first_number(value) for name, colon, value in pairs if colon}
 
 
-def read_megatron(text: str) -> Reading | None:
+def read_megatron(text: str) -> ParsedMetrics | None:
     """Megatron-LM: ``iteration     4120/    9000 | consumed samples: … | lm loss: 9.132000E-01 | …``."""
     if "iteration" not in text or "|" not in text:
         return None
@@ -108,13 +108,13 @@ def read_megatron(text: str) -> Reading | None:
     if match is None:
         return None
     value = _columns(text[match.end() :]).get("lm loss value")
-    return Reading(step=to_step(match[1]), eval_loss=value) if isinstance(value, float) else None
+    return ParsedMetrics(step=to_step(match[1]), eval_loss=value) if isinstance(value, float) else None
 
 
 _HEAD = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\b")
 
 
-def read_nemo(text: str) -> Reading | None:
+def read_nemo(text: str) -> ParsedMetrics | None:
     """Parse a training line. NeMo counts from zero and prints the index of the last iteration."""
     match = _HEAD.search(text) if "Training epoch" in text else None
     if match is None:
@@ -134,7 +134,7 @@ _VALIDATION = re.compile(rf"\bvalidate step:\s*(\d+)\s+loss:\s*({NUMBER})")
 _ITEM = re.compile(rf"\b(step|loss|grad_norm|tps|wps|lr):\s*({NUMBER})")
 
 
-def read_torchtitan(text: str) -> Reading | None:
+def read_torchtitan(text: str) -> ParsedMetrics | None:
     """torchtitan: ``step: 4120  loss:  0.9132  grad_norm:  0.7100  memory: …  tps: 1,234  mfu: 41.69%``."""
     if "step:" not in text and "Training starts" not in text:
         return None
@@ -148,13 +148,13 @@ def read_torchtitan(text: str) -> Reading | None:
     if start is None:
         return None
     first, total = to_step(start[1]), to_step(start[2] or start[3])
-    return Reading(step=max(0, first - 1), total_steps=total) if first is not None and total else None
+    return ParsedMetrics(step=max(0, first - 1), total_steps=total) if first is not None and total else None
 
 
 _VERL_LINE = re.compile(r"(?:^|[\s)])step:(\d+) - (?=[\w-]+/)")
 
 
-def read_verl(text: str) -> Reading | None:
+def read_verl(text: str) -> ParsedMetrics | None:
     """verl: ``step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - … - training/global_step:412 - …``."""
     match = _VERL_LINE.search(text) if "step:" in text else None
     if match is None:
