@@ -70,8 +70,8 @@ MUTANTS = (
     Mutant(
         "dedupe: a set instead of a multiset",
         "api_client/streams/deduplicator.py",
-        "                missing = Counter(prints)\n",
-        "                missing = Counter(set(prints))\n",
+        "                missing = Counter(line_hashes)\n",
+        "                missing = Counter(set(line_hashes))\n",
         STREAMS,
     ),
     Mutant(

@@ -13,7 +13,7 @@ from io import StringIO
 
 import click
 
-from tui.commands.support.catalogue import COMPLETION_VARIABLE, CommandRegistry
+from tui.commands.support.catalogue import COMPLETION_VARIABLE, LazyGroup
 from tui.commands.support.exit_codes import MEANINGS, ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import Output, OutputClosed
@@ -39,7 +39,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 
 
 @click.group(
-    commands=CommandRegistry(),
+    cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",

@@ -16,7 +16,7 @@ from support.emulator import running_emulator
 from support.stranger import Answer, FakeBaseten
 from support.waiting import until
 from tui.app import BtTuiApp, remotes
-from tui.feeds import session
+from tui.readers import session
 from tui.screens.downloads import DownloadsScreen
 
 UNREACHABLE_URL = "http://127.0.0.1:9"

@@ -10,7 +10,8 @@ import click
 import pytest
 
 from support.stranger import Answer, FakeBaseten, job, project
-from tui.commands.support.catalogue import CommandRegistry
+from tui.cli import cli as root
+from tui.commands.support.catalogue import COMMANDS
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -186,7 +187,8 @@ def all_parameters(command: click.Command) -> list[click.Parameter]:
 
 
 def test_every_parameter_that_takes_a_job_or_a_checkpoint_is_known():
-    for command in CommandRegistry().values():
+    for name in COMMANDS:
+        command = root.get_command(click.Context(root), name)
         for parameter in all_parameters(command):
             wanted = parameter.metavar or ""
             kind = KINDS.get(parameter.name or "")

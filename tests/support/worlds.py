@@ -211,7 +211,7 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
         "log_read": True,
         "metrics": folded,
         "metrics_at": ONE_O_CLOCK,
-        "vitals": folded,
+        "health_metrics": folded,
         "health_metrics_at": ONE_O_CLOCK,
         "checkpoints": CHECKPOINTS,
         "price_per_minute": 0.65,

@@ -7,10 +7,10 @@ import click
 import pytest
 
 from tui.cli import cli
-from tui.commands.support.catalogue import OTHER_WORDS, PLACES
+from tui.commands.support.catalogue import COMMANDS, OTHER_WORDS
 
 
-@pytest.mark.parametrize("name", [*PLACES, *OTHER_WORDS])
+@pytest.mark.parametrize("name", [*COMMANDS, *OTHER_WORDS])
 def test_each_command_is_found(name):
     context = click.Context(cli)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api_client.models.logs import LogLine
-from tui.analysis.progress.fold import ProgressFold, Reading, parse
+from tui.analysis.progress.fold import ProgressFold, ParsedMetrics, parse
 
 # fmt: off
 TOLD = [
@@ -335,7 +335,7 @@ NONE = [
 # fmt: on
 
 
-def told(reading: Reading | None) -> dict[str, Any]:
+def told(reading: ParsedMetrics | None) -> dict[str, Any]:
     if reading is None:
         return {}
     values = {field.name: getattr(reading, field.name) for field in fields(reading)}

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.progress.fold import Reading, parse
+from tui.analysis.progress.fold import ParsedMetrics, parse
 
 NAN, INF = math.nan, math.inf
 
 
-def told(reading: Reading | None) -> dict[str, object]:
+def told(reading: ParsedMetrics | None) -> dict[str, object]:
     if reading is None:
         return {}
     values = {field.name: getattr(reading, field.name) for field in fields(reading)}

@@ -46,7 +46,6 @@ class ViewGroup(click.Group):
 
 @click.group(
     cls=ViewGroup,
-    short_help="GPUs for training: limits, use, and who waits.",
     epilog=examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help"),
 )
 def capacity() -> None:

@@ -27,7 +27,6 @@ EDITORS = ("nano", "vim", "vi")
 
 
 @click.group(
-    short_help="See, edit and check the settings.",
     epilog=examples(
         "bt-tui config show",
         "bt-tui config edit",

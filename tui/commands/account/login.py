@@ -28,7 +28,6 @@ KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
 
 
 @click.command(
-    short_help="Show where to connect, and where each setting of it comes from.",
     epilog=examples(
         "bt-tui remotes",
         "bt-tui remotes --remote staging",
@@ -166,7 +165,6 @@ class _KeyOption(click.Option):
 
 
 @click.command(
-    short_help="Set the key of a remote.",
     epilog=examples(
         "bt-tui login",
         "bt-tui login --remote staging --remote-url https://app.staging.baseten.co",
@@ -315,7 +313,6 @@ def _environment_overrides() -> bool:
 
 
 @click.command(
-    short_help="Forget a remote's key.",
     epilog=examples(
         "bt-tui logout",
         "bt-tui logout --remote staging",

@@ -34,7 +34,6 @@ team_option = click.option(
 
 @click.group(
     invoke_without_command=True,
-    short_help="List the names of secrets; set and delete them.",
     epilog=examples(
         "bt-tui secrets",
         "bt-tui secrets set hf_access_token < token.txt",

@@ -12,7 +12,6 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command(
-    short_help="Print the script that completes commands in your shell.",
     epilog=examples(
         "bt-tui completion bash >> ~/.bashrc",
         "bt-tui completion zsh >> ~/.zshrc",

@@ -27,7 +27,6 @@ LOCAL_REMOTE = "this-machine"
 
 
 @click.command(
-    short_help="Look around in a demo world: no account, no GPU.",
     epilog=examples(
         "bt-tui demo",
         "bt-tui demo --speed 10",

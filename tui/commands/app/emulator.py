@@ -90,7 +90,6 @@ def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[
 @click.group(
     cls=FaultHelpGroup,
     invoke_without_command=True,
-    short_help="Serve the training API on this machine.",
     epilog=examples(
         "bt-tui emulator",
         "bt-tui emulator --world empty --data ./lab --port 9000",

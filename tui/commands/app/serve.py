@@ -34,7 +34,6 @@ EXPOSED = (
 
 
 @click.command(
-    short_help="The dashboard in a browser.",
     epilog=examples(
         "bt-tui serve                  then open the address that it prints",
         "bt-tui serve --demo           the demo world, without an account",

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 @click.command(
     "deploy_checkpoints",
-    short_help="Deploy checkpoints of a job as a model.",
     epilog=examples(
         "bt-tui deploy_checkpoints",
         "bt-tui deploy_checkpoints --job-id abc1234",

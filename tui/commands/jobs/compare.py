@@ -30,7 +30,6 @@ FIRST_CELLS = 2
 
 
 @click.command(
-    short_help="Jobs side by side: what they ended with, and their loss and throughput.",
     epilog=examples(
         "bt-tui compare abc1234 def5678",
         "bt-tui compare abc1234 def5678 -o chart --x relative",

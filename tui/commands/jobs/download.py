@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Download the code of a job.",
     epilog=examples(
         "bt-tui download abc1234",
         "bt-tui download --job-id abc1234 --target-directory runs --no-unzip",

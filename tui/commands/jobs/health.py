@@ -37,7 +37,6 @@ SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("�
 
 
 @click.command(
-    short_help="What is wrong with a job, if anything; the exit code tells.",
     epilog=examples(
         "bt-tui health abc1234 || notify-send 'look at the run'",
         "bt-tui health                        all jobs that run or wait",

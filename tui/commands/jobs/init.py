@@ -100,7 +100,6 @@ CONFIG_NAME = "config.py"
 
 
 @click.command(
-    short_help="Write a starter project: config.py, run.sh, train.py.",
     epilog=examples(
         "bt-tui init                                  ./cpu-quickstart, which runs anywhere",
         "bt-tui init my-run --template lora-finetune",

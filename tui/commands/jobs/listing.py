@@ -71,7 +71,6 @@ def job(settings: CommandSettings, job_id: str, output_format: str) -> ExitCode:
 
 
 @click.command(
-    short_help="List jobs, running ones first.",
     epilog=examples(
         "bt-tui jobs",
         "bt-tui jobs --project llama-sft --status running --status pending",

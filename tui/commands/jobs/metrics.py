@@ -49,7 +49,6 @@ REFRESH_S = 30.0
 
 
 @click.command(
-    short_help="GPU, CPU, memory and disk use of a job's nodes.",
     epilog=examples(
         "bt-tui metrics abc1234                       what each node does now",
         "bt-tui metrics abc1234 --follow",

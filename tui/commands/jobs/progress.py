@@ -230,7 +230,6 @@ def _stamp(at_ns: int | None) -> str | None:
 
 
 @click.command(
-    short_help="Training progress read from the log: step, loss, speed, ETA.",
     epilog=examples(
         "bt-tui progress abc1234",
         "bt-tui progress abc1234 -o json | jq .eta_s",

@@ -176,7 +176,6 @@ class PushOptions:
 
 
 @click.command(
-    short_help="Submit a training job.",
     epilog=examples(
         "bt-tui push config.py --tail",
         "bt-tui --remote local push config.py --tail     on an emulator of this machine",

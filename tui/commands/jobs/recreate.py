@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Submit a job once more.",
     epilog=examples(
         "bt-tui recreate abc1234 --tail",
         "bt-tui recreate --yes          the newest job",

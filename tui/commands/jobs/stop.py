@@ -31,7 +31,6 @@ NAMES_SHOWN = 10
 
 
 @click.command(
-    short_help="Stop jobs.",
     epilog=examples(
         "bt-tui stop abc1234",
         "bt-tui stop --all --yes",
@@ -143,7 +142,6 @@ AVAILABILITY_MODELS = ("dedicated", "spot")
 
 
 @click.command(
-    short_help="Change the priority of a waiting job.",
     epilog=examples(
         "bt-tui update abc1234 --priority 10",
         "bt-tui update --job-id abc1234 --availability-model spot",

@@ -51,7 +51,6 @@ class _Span(click.ParamType[float]):
 
 
 @click.command(
-    short_help="Wait until jobs have ended; the exit code says how.",
     epilog=examples(
         "bt-tui wait abc1234 && bt-tui deploy_checkpoints --job-id abc1234 --config deploy.py",
         "bt-tui wait abc1234 def5678 --timeout 2h -o json",

@@ -76,7 +76,6 @@ READER_INTERVAL_S = 1.0
 
 
 @click.command(
-    short_help="Print, filter or save a job's log; --follow waits for its end.",
     epilog=examples(
         "bt-tui logs abc1234 | less",
         "bt-tui logs abc1234 --since 2h --min-level WARNING --node 3",

@@ -25,7 +25,6 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
 
 
 @click.command(
-    short_help="Show how to sign in to a job's sessions; extend or trigger them.",
     epilog=examples(
         "bt-tui sessions abc1234",
         "bt-tui sessions abc1234 --update-timeout 120",

@@ -34,7 +34,6 @@ SIGNALLED = 128
 
 
 @click.command(
-    short_help="Open a shell on a node of a job.",
     epilog=examples(
         "bt-tui ssh abc1234",
         "bt-tui ssh abc1234 --node 2 -- nvidia-smi",
@@ -162,7 +161,6 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
 
 @click.command(
     "ssh-config",
-    short_help="Let ssh, scp, rsync and editors reach nodes by name.",
     epilog=examples(
         "bt-tui ssh-config --install",
         "ssh training-job-abc1234-0.ssh.baseten.co",

@@ -25,7 +25,6 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
 
 
 @click.command(
-    short_help="GPUs to log in to by SSH.",
     epilog=examples(
         "bt-tui workstation --accelerator H100 --gpu-count 2",
         "bt-tui workstation --gpu-count 8 --checkpoint-from-job abc1234 --spot",

@@ -1,57 +1,63 @@
-"""Maps every command name to its module, so that a command line imports only the command it names."""
+"""Every command by name: where it is and its line in ``bt-tui --help``.
+
+A command line imports only the module of the command it names; the list of commands needs none.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from importlib import import_module
 
 import click
 
 COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
-"""Environment variable set by the shell's completion script; click derives it from the program's name."""
+"""Set by the shell's completion script; click derives its name from the program's."""
 
-PLACES: Mapping[str, str] = {
-    "projects": "jobs.listing:projects",
-    "jobs": "jobs.listing:jobs",
-    "job": "jobs.listing:job",
-    "logs": "logs.command:logs",
-    "metrics": "jobs.metrics:metrics",
-    "progress": "jobs.progress:progress",
-    "health": "jobs.health:health",
-    "compare": "jobs.compare:compare",
-    "capacity": "account.capacity:capacity",
-    "push": "jobs.push:push",
-    "workstation": "sessions.workstation:workstation",
-    "recreate": "jobs.recreate:recreate",
-    "stop": "jobs.stop:stop",
-    "update": "jobs.stop:update",
-    "wait": "jobs.wait:wait",
-    "sessions": "sessions.command:sessions",
-    "ssh": "sessions.ssh:ssh",
-    "cache": "cache.command:cache",
-    "checkpoints": "checkpoints.command:checkpoints",
-    "download": "jobs.download:download",
-    "deploy_checkpoints": "deploy.command:deploy_checkpoints",
-    "init": "jobs.init:init",
-    "watch": "app.dashboard:watch",
-    "serve": "app.serve:serve",
-    "serve-page": "app.serve:serve_page",
-    "demo": "app.demo:demo",
-    "emulator": "app.emulator:emulator",
-    "config": "account.config:config",
-    "completion": "app.completion:completion",
-    "remotes": "account.login:remotes",
-    "login": "account.login:login",
-    "logout": "account.login:logout",
-    "secrets": "account.secrets:secrets",
-    "ssh-config": "sessions.ssh:ssh_config",
-    "ssh-sign": "sessions.ssh:ssh_sign",
-    "ssh-proxy": "sessions.ssh:ssh_proxy",
-    "update_session": "sessions.command:update_session",
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "capacity": ("account.capacity:capacity", "Show GPU limits, use and the queue."),
+    "cache": ("cache.command:cache", "Inspect the cache of a project."),
+    "checkpoints": (
+        "checkpoints.command:checkpoints",
+        "List, inspect and download the checkpoints of a job.",
+    ),
+    "compare": ("jobs.compare:compare", "Compare jobs: results, loss and throughput."),
+    "completion": ("app.completion:completion", "Print the completion script for your shell."),
+    "config": ("account.config:config", "Show, edit and check the settings."),
+    "demo": ("app.demo:demo", "Try the dashboard on demo data: no account, no GPU."),
+    "deploy_checkpoints": ("deploy.command:deploy_checkpoints", "Deploy checkpoints of a job as a model."),
+    "download": ("jobs.download:download", "Download the code of a job."),
+    "emulator": ("app.emulator:emulator", "Serve the training API on this machine."),
+    "health": ("jobs.health:health", "Report problems of a job; also as the exit code."),
+    "init": ("jobs.init:init", "Write a starter project: config.py, run.sh, train.py."),
+    "job": ("jobs.listing:job", "Show one job."),
+    "jobs": ("jobs.listing:jobs", "List jobs, running ones first."),
+    "login": ("account.login:login", "Store the API key of a remote."),
+    "logout": ("account.login:logout", "Delete the API key of a remote."),
+    "logs": ("logs.command:logs", "Print, filter, follow or save the log of a job."),
+    "metrics": ("jobs.metrics:metrics", "Show GPU, CPU, memory and disk use of a job's nodes."),
+    "progress": ("jobs.progress:progress", "Show training progress from the log: step, loss, speed, ETA."),
+    "projects": ("jobs.listing:projects", "List the projects that your key can access."),
+    "push": ("jobs.push:push", "Submit a training job."),
+    "recreate": ("jobs.recreate:recreate", "Submit a job again."),
+    "remotes": ("account.login:remotes", "List remotes and where their settings come from."),
+    "secrets": ("account.secrets:secrets", "List, set and delete secrets; values are never shown."),
+    "serve": ("app.serve:serve", "Serve the dashboard in a browser."),
+    "serve-page": ("app.serve:serve_page", ""),
+    "sessions": ("sessions.command:sessions", "Show, extend or trigger the interactive sessions of a job."),
+    "ssh": ("sessions.ssh:ssh", "Open a shell on a node of a job."),
+    "ssh-config": ("sessions.ssh:ssh_config", "Let ssh, scp, rsync and editors reach nodes by name."),
+    "ssh-proxy": ("sessions.ssh:ssh_proxy", ""),
+    "ssh-sign": ("sessions.ssh:ssh_sign", ""),
+    "stop": ("jobs.stop:stop", "Stop jobs."),
+    "update": ("jobs.stop:update", "Change the priority of a queued job."),
+    "update_session": ("sessions.command:update_session", ""),
+    "wait": ("jobs.wait:wait", "Wait until jobs end; the exit code is their result."),
+    "watch": ("app.dashboard:watch", "Open the dashboard on one job."),
+    "workstation": ("sessions.workstation:workstation", "Start a machine with GPUs to use over SSH."),
 }
-"""Command name → module in this package and the command in it."""
+"""Module below ``tui.commands``, the command in it, and its help; commands without help are not listed."""
 
 OTHER_WORDS: Mapping[str, str] = {
     "deploy-checkpoints": "deploy.command:deploy_checkpoints",
@@ -60,43 +66,31 @@ OTHER_WORDS: Mapping[str, str] = {
     "get_checkpoint_urls": "checkpoints.download:urls",
     "isession": "sessions.command:sessions",
 }
-"""Command names of the official CLI that differ from ours: they work but are hidden from all lists."""
+"""Command names of the official CLI that differ from ours: they work but are not listed."""
 
 
-class CommandRegistry(MutableMapping[str, click.Command]):
-    """The commands, each imported on first use: importing forty modules is a fifth of a short run."""
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use."""
 
-    def __init__(self) -> None:
-        self._places = {**PLACES, **OTHER_WORDS}
-        self._loaded: dict[str, click.Command] = {}
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, sorted; hidden ones are left out when they are shown."""
+        return sorted([*COMMANDS, *OTHER_WORDS])
 
-    def __getitem__(self, name: str) -> click.Command:
-        if name not in self._loaded:
-            module, _, attribute = self._places[name].partition(":")
-            command: click.Command = getattr(import_module(f"tui.commands.{module}"), attribute)
-            if os.environ.get(COMPLETION_VARIABLE):
-                from tui.commands.support.completing import complete_command_tree
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None if there is none of that name."""
+        place, words = COMMANDS.get(cmd_name) or (OTHER_WORDS.get(cmd_name), "")
+        if place is None:
+            return None
+        module, _, attribute = place.partition(":")
+        command: click.Command = copy.copy(getattr(import_module(f"tui.commands.{module}"), attribute))
+        command.short_help, command.hidden = words, not words
+        if os.environ.get(COMPLETION_VARIABLE):
+            from tui.commands.support.completing import complete_command_tree
 
-                complete_command_tree(command)
-            self._loaded[name] = _hidden(command) if name in OTHER_WORDS else command
-        return self._loaded[name]
+            complete_command_tree(command)
+        return command
 
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._places[name] = ""
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._places[name]
-        self._loaded.pop(name, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
-def _hidden(command: click.Command) -> click.Command:
-    twin = copy.copy(command)
-    twin.hidden = True
-    return twin
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items() if words])
