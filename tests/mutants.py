@@ -27,14 +27,14 @@ ROOT = Path(__file__).parents[1]
 COPIED = ("api_client", "tui", "tests", "pyproject.toml", "README.md", "SECURITY.md")
 LIMIT_S = 240.0
 STREAMS = (
-    "tests/unit/streams/test_log_ledger.py",
+    "tests/unit/streams/test_log_deduplicator.py",
     "tests/unit/streams/test_log_examples.py::test_identical_lines_are_counted_not_merged",
     "tests/unit/streams/test_log_examples.py::test_of_identical_lines_each_late_one_is_told",
     "tests/unit/streams/test_log_properties.py",
 )
 SEAM = ("tests/unit/streams/test_log_examples.py::test_a_millisecond_may_hold_more_than_a_page",)
 TRANSPORT = ("tests/unit/client/test_transport.py", "tests/unit/client/test_retry_policy.py")
-NAMES = ("tests/unit/downloads/test_download_names.py",)
+NAMES = ("tests/unit/transfers/test_download_names.py",)
 DOWNLOADS = ("tests/faults/test_download_faults.py",)
 ARCHIVES = ("tests/hostile/test_hostile_archives.py",)
 NAMED = ("tests/hostile/test_named_addresses.py",)
@@ -43,9 +43,9 @@ ERRORS = ("tests/unit/client/test_transport_errors.py",)
 RANKS = ("tests/unit/deployment/test_lora_ranks.py",)
 EMULATOR = ("tests/contract/test_emulator_refusals.py",)
 FILES = ("tests/contract/test_emulator_files.py",)
-TEXT = ("tests/unit/insight/test_insight_text.py",)
+TEXT = ("tests/unit/analysis/test_text.py",)
 READONLY = ("tests/unit/client/test_readonly.py",)
-SETTINGS = ("tests/unit/configuration/test_configuration_loading.py",)
+SETTINGS = ("tests/unit/settings/test_configuration_loading.py",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ LOG_BEGINS = (EFFECTS, "test_how_the_log_begins")
 RATES = (EFFECTS, "test_the_rates_are_those_of_the_requests")
 CHOSEN = (ALERTS, "test_what_is_told_can_be_chosen")
 FOCUS = (ALERTS, "test_bell_and_terminal_only_while_it_has_not_the_focus")
-THRESHOLDS = ("unit/insight/test_every_threshold.py", "test_no_threshold_is_left_out")
+THRESHOLDS = ("unit/analysis/test_every_threshold.py", "test_no_threshold_is_left_out")
 SHOWN_BY = {
     "remote": (COMMANDS, "test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another"),
     "readonly": (EFFECTS, "test_readonly"),

@@ -14,7 +14,7 @@ import pytest
 from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
 from api_client.submission.payload import job_payload, project_payload
 
-EXAMPLES = Path(__file__).parents[1] / "config_file" / "examples"
+EXAMPLES = Path(__file__).parents[1] / "submission" / "config_file" / "examples"
 GOLDEN = Path(__file__).parent / "golden"
 ALL = {
     path.stem: EXAMPLES.joinpath(*path.stem.split("-")).with_suffix(".py") for path in GOLDEN.glob("*.json")

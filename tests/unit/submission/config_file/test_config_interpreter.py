@@ -54,7 +54,7 @@ def environment(folder: Path, modules: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     python = folder / "python"
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder / "packages"}:{root}" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     return python

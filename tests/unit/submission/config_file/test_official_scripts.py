@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.emulator import running_emulator
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 EXAMPLES = Path(__file__).parent / "examples"
 
 

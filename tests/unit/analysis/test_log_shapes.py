@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api_client.models.logs import LogLine
-from tui.analysis.progress.fold import ProgressFold, ParsedMetrics, parse
+from tui.analysis.progress.fold import ParsedMetrics, ProgressFold, parse
 
 # fmt: off
 TOLD = [
