@@ -21,7 +21,7 @@ from truss.remote.baseten.api import BasetenApi
 from truss_train import deployment, loader
 
 TESTS = Path(__file__).parents[1]
-EXAMPLES = TESTS / "unit" / "config_file" / "examples"
+EXAMPLES = TESTS / "unit" / "submission" / "config_file" / "examples"
 GOLDEN = TESTS / "unit" / "definitions" / "golden"
 
 CREDENTIALS = {"s3_bucket": "bucket", "s3_key": "key", "creds": {}}

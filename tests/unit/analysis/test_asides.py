@@ -1,7 +1,7 @@
 """The first evaluation or save that a run announces may take its time; a hang without one is told soon."""
 
 import pytest
-from test_insight_health_rules import START_S, checkpoint, kinds, look, steps, told
+from test_health_rules import START_S, checkpoint, kinds, look, steps, told
 
 from tui.analysis.progress.phases import announces_phase
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_insight_health_rules import (
+from test_health_rules import (
     GIB,
     checkpoint,
     look,
