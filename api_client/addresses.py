@@ -1,8 +1,8 @@
-"""Check addresses before connecting to what a server names: presigned URLs, stores, SSH proxies.
+"""Parse server addresses, and check the ones that a server names: presigned URLs, stores, SSH proxies.
 
-A remote server must not be able to direct us to services of this machine or its network, which trust
-local clients. The check applies to the address that is connected to, so names are resolved here and the
-connection is made to a checked address.
+A remote server must not be able to direct us to services of this machine or its network, which trust local
+clients. The check applies to the address that is connected to, so names are resolved here and the connection
+is made to a checked address (``Destinations``). ``BaseUrl`` and ``route`` build the URLs of the API itself.
 """
 
 from __future__ import annotations

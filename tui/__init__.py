@@ -1,1 +1,1 @@
-"""Terminal dashboard for Baseten Training: screens, feeds, insight and the headless commands."""
+"""Terminal dashboard for Baseten Training: screens, feeds, analysis and the headless commands."""

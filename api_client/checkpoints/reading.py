@@ -1,4 +1,8 @@
-"""Preview the beginning of a text file."""
+"""Read files of checkpoints without downloading them: headers, JSON files and the beginning of text files.
+
+``CheckpointContents`` reads a few bytes with range requests and renews expired URLs. ``preview`` decodes the
+beginning of a file, and decides if it is text.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Parse the header of a safetensors file: its tensors, without the weights.
+"""Parse the header of a safetensors file, and add up the shards of one model, without reading the weights.
 
-The format (huggingface/safetensors): eight bytes, little-endian, hold the length of a JSON object. For
-every tensor the object has a dtype, a shape and the offsets in the data that follows. The tensors' data
-is contiguous, without holes, and ends where the file ends.
+The format (huggingface/safetensors): eight bytes, little-endian, hold the length of a JSON object. For every
+tensor the object has a dtype, a shape and the offsets in the data that follows. The tensors' data is
+contiguous, without holes, and ends where the file ends.
 """
 
 from __future__ import annotations

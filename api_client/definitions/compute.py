@@ -1,4 +1,4 @@
-"""GPU types and counts."""
+"""The hardware of a job: GPU types and counts, nodes, CPU and memory, dedicated or spot."""
 
 from __future__ import annotations
 

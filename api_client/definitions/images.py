@@ -1,4 +1,7 @@
-"""References to secrets, and the environment variables that may hold them."""
+"""The container image of a job, the credentials for its registry, and references to secrets.
+
+Secrets are given by name only; their values never appear in a definition.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Remote sessions into a running job."""
+"""The training job and its project, the folders to archive, and interactive sessions.
+
+``TrainingProject`` is what a config file defines; the other definitions are parts of it.
+"""
 
 from __future__ import annotations
 

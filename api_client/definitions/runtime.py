@@ -1,4 +1,4 @@
-"""Checkpoints of earlier jobs that are loaded onto a new job's disk."""
+"""What a job runs and keeps: commands, environment, cache, checkpoints to save and checkpoints to load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Examples of calls to a deployment, to copy, run and adapt."""
+"""Text to copy or save: example calls, a ``config.py`` for the official SDK, and the truss config.
+
+The ``config.py`` is generated as source code that recreates an equal config when it runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Classify a checkpoint by its files: servable weights, shards, or a trainer state."""
+"""Decide which checkpoints can be deployed, alone and together, and estimate the GPU memory they need.
+
+A checkpoint is classified by its files, because the server also lists shards and trainer states as weights.
+Only known file names rule a checkpoint out; an unknown layout is allowed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Build a deployment config from the wizard's answers."""
+"""Build a deployment config from the wizard's answers, and send it to the server.
+
+The request is never repeated once it may have arrived, because a second deployment costs money. If its answer
+is lost, the result is looked up in the list of models.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""LoRA ranks: those that can be served, and the one that an adapter needs.
+"""Check a deployment config before it is sent, including the LoRA ranks, which nothing else checks.
 
-vLLM reserves room for adapters up to one rank from a fixed list. A rank below the adapter's own cannot
-hold it; a higher one only costs memory. The official client checks none of this (API facts, 7).
+vLLM reserves room for adapters up to one rank from a fixed list. A rank below the adapter's own cannot hold
+it; a higher one only costs memory. The official client does not check this (API facts, 7).
 """
 
 from __future__ import annotations

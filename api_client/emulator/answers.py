@@ -1,4 +1,7 @@
-"""XML answers of the object store, in S3's format."""
+"""The emulator's answers: JSON for the API, XML in S3's format for the object store, and errors of both.
+
+Lists of jobs and metrics may be megabytes long, so pydantic encodes them in one call.
+"""
 
 from __future__ import annotations
 

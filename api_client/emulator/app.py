@@ -1,8 +1,8 @@
-"""Access control: only programs on this machine that hold the key get in, and no web pages.
+"""The emulator's ASGI applications, one for the API and one for the object store, and their access control.
 
-A page in the user's browser can send requests to loopback too, so there are two guards besides the key:
-the ``Host`` must name this machine (a rebound DNS name does not), and a request with the ``Origin`` of
-another site is refused.
+A page in the user's browser can send requests to loopback too, so there are two guards besides the key: the
+``Host`` must name this machine (a rebound DNS name does not), and a request with the ``Origin`` of another
+site is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GPU capacity of the organization and its teams, and how much of it jobs are using."""
+"""GPU capacity of the organization and its teams, how much of it jobs use, and a job's queue context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Owner-only files and folders, and a function to delete such folders."""
+"""The emulator's data folder: its files, and the lock that allows only one emulator at a time.
+
+Files with secrets are readable by their owner only. A folder with files of something else is refused.
+"""
 
 from __future__ import annotations
 

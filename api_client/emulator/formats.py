@@ -1,4 +1,4 @@
-"""Short ids in the platform's format."""
+"""Ids and timestamps in the platform's formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers that give routes access to the platform, the job in the path and their own URLs."""
+"""What routes read from a request: the job in its path, its parameters, its JSON body, and its base URL."""
 
 from __future__ import annotations
 

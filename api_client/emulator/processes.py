@@ -1,4 +1,8 @@
-"""An emulator in a child process that never outlives its parent."""
+"""Run an emulator in a child process that never outlives its parent, or a shared one in the background.
+
+``EmulatorChild`` is for the demo. ``ensure_running`` starts the background emulator unless it runs already,
+and ``stop_running`` stops it.
+"""
 
 from __future__ import annotations
 

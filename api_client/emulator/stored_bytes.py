@@ -1,4 +1,4 @@
-"""Parser for the ``Range`` header. Only a single byte range is supported."""
+"""Answer requests for bytes from memory or disk, whole or as a single byte range, with an entity tag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo job's configuration as a create-job payload."""
+"""What an emulator contains: the demo world (scripted fleet and one real job) or an empty workspace."""
 
 from __future__ import annotations
 

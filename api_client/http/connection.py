@@ -1,7 +1,7 @@
-"""Add the key to requests; renew an expired OAuth token.
+"""Create the HTTP client: timeouts, TLS, proxies, and the key, with renewal of an expired OAuth token.
 
-A renewal is one form-encoded POST to the remote's own API with the refresh token (RFC 6749, section 6).
-The path and the client id are the official client's (truss 0.18, truss.remote.baseten.oauth).
+A renewal is one form-encoded POST to the remote's own API with the refresh token (RFC 6749, section 6). The
+path and the client id are the official client's (truss 0.18, truss.remote.baseten.oauth).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Describe a request's purpose for messages: ``update job abc1234``.
+"""Decide if a request only reads, refuse changes in read-only mode, and describe requests for messages.
 
-Method and path stay in the exception; users read what they tried to do.
+Messages say what the user tried to do (``update job abc1234``); method and path stay in the exception.
 """
 
 from __future__ import annotations

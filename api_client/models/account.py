@@ -1,4 +1,4 @@
-"""Teams, users, secrets and upload credentials."""
+"""Teams, users, secrets, upload credentials, and interactive sessions."""
 
 from __future__ import annotations
 

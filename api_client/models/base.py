@@ -1,4 +1,7 @@
-"""Configuration shared by all envelopes."""
+"""Base classes and field types of all models: tolerant of unknown fields, nulls and odd timestamps.
+
+Only what identifies an object is required, so that newer servers do not break the client.
+"""
 
 from __future__ import annotations
 

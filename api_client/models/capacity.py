@@ -1,4 +1,4 @@
-"""Queue position and status history of a job."""
+"""GPU capacity of the organization and its teams; a job's queue position and status history."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Lifecycle status of a training job.
+"""Training jobs, their projects and instance types, and the lifecycle status.
 
-The schema types ``current_status`` as a plain string. Therefore this module has the known values and one
-rule for all others: a status that is not known to be runnable counts as finished (the official Go CLI's
-rule).
+The schema types ``current_status`` as a plain string. Therefore this module has the known values and one rule
+for all others: a status that is not known to be runnable counts as finished (the official Go CLI's rule).
 """
 
 from __future__ import annotations

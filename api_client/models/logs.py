@@ -1,6 +1,7 @@
-"""Log records as the API sends them.
+"""Log records as the API sends them, and the entries that log streams yield: lines, gaps and batches.
 
-This is a hot path: pages of up to 1,000 records are validated directly from bytes into plain dicts.
+This is a hot path: pages of up to 1,000 records are validated directly from bytes into plain dicts, and lines
+are named tuples.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The system's keyring, where the official clients keep secrets if possible (extra ``keyring``).
+"""Profiles of the Go CLI, and the system's keyring, where both official clients keep secrets if possible.
 
-The Go CLI's service is ``baseten-profile``, the truss CLI's is ``baseten-truss``. In the latter the
-account is the remote's name, and the password is a JSON object of ``auth_type`` and the section's secret
-fields.
+The Go CLI's service in the keyring is ``baseten-profile``, the truss CLI's is ``baseten-truss``. In the
+latter the account is the remote's name, and the password is a JSON object of ``auth_type`` and the section's
+secret fields. The keyring needs the extra ``keyring``.
 """
 
 from __future__ import annotations

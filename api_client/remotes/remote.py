@@ -1,8 +1,8 @@
-"""OAuth tokens: what a login consists of, and where it is kept when it has been renewed.
+"""A remote: its addresses and its key, which may be an OAuth token that has to be renewed.
 
-The official clients log in by OAuth's device flow and leave an access token that soon expires with a
-refresh token that buys the next pair (truss 0.18, truss.remote.baseten.oauth). Renewing is a request:
-``api_client.http.connection`` sends it.
+The official clients log in by OAuth's device flow and store an access token that soon expires, with a refresh
+token that buys the next pair (truss 0.18, truss.remote.baseten.oauth). ``api_client.http.connection`` sends
+the renewal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Build a remote from a section of the truss CLI's file.
+"""Choose the remote to use from flags, environment and files, and build it.
 
-Its key comes from the file, the keyring or a variable.
+The package docstring lists the sources in order. A key that belongs to a remote is only sent to that remote's
+own hosts.
 """
 
 from __future__ import annotations

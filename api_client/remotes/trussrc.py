@@ -1,4 +1,7 @@
-"""The credentials file of the truss CLI: an INI file with a section for each remote (API facts, 4)."""
+"""Read and change the truss CLI's credentials file: an INI file with a section for each remote.
+
+Changes keep every other byte of the file, because ``configparser`` would drop all comments (API facts, 4).
+"""
 
 from __future__ import annotations
 

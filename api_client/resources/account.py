@@ -1,4 +1,4 @@
-"""Envelopes of the organization's resources."""
+"""Resources of the organization: teams, users, instance types, prices and secrets."""
 
 from __future__ import annotations
 

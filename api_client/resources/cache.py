@@ -1,4 +1,4 @@
-"""The cache screen of a project."""
+"""The content of a project's cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Envelopes of team capacity."""
+"""GPU capacity of the organization and of a team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Envelopes of the queue."""
+"""Training jobs: list, search, create, change, stop, delete, and their queue context and code.
+
+The classes at the top are envelopes: the field with the wanted part must be present, the rest of an answer is
+not read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Envelopes of projects."""
+"""Training projects: list, get, create or update, delete."""
 
 from __future__ import annotations
 

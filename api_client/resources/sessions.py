@@ -1,4 +1,4 @@
-"""Envelopes of session sign-in codes."""
+"""Interactive sessions of a job: sign-in codes, changes, and SSH certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Host names of nodes, as in the official client: ``training-job-<job>-<node>.ssh.baseten.co``."""
+"""Host names of nodes, and the files that an SSH connection needs: key, certificate, token.
+
+Host names are the official client's: ``training-job-<job>-<node>.ssh.baseten.co``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Settings for following a log."""
+"""Follow a log: read its history, poll for new lines, and read recent time ranges again for late lines.
+
+Polling adapts to how many lines arrive; ``FollowOptions`` has the intervals. After the job has ended, the
+follower keeps reading until no more lines are expected.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimate the server's clock, which may be minutes off from ours, from the log lines."""
+"""Poll a job until it ends, and estimate the server's clock, which may be minutes off from ours."""
 
 from __future__ import annotations
 

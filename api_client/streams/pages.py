@@ -1,4 +1,8 @@
-"""Parse the timestamp of a log record in any form that servers use."""
+"""Fetch single pages of a log, retrying failures, and sort and check the lines of each.
+
+A page that keeps failing while others work raises ``PageRefused``, so that one bad range does not stop the
+stream.
+"""
 
 from __future__ import annotations
 

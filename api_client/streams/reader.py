@@ -1,13 +1,13 @@
-"""Read a millisecond that holds more lines than a page.
+"""Read a time range of a log page by page, including milliseconds with more lines than a page.
 
 Bounds are in milliseconds, so such a millisecond cannot be paged through. It can be read from both ends,
-though: its oldest page and its newest page. If the two overlap, nothing is missing. If an overlap cannot
-be proven, a gap is reported, even if it may turn out to be empty: two full pages that only touch do not
-show what is between them.
+though: its oldest page and its newest page. If the two overlap, nothing is missing. If an overlap cannot be
+proven, a gap is reported, even if it may turn out to be empty: two full pages that only touch do not show
+what is between them.
 
 Lines with equal timestamps are the difficult case. If the pages share only one line, others with its
-timestamp may be hidden behind it: a server that does not reverse the order of equal timestamps for the
-other direction returns the same lines from either end, and two identical lines cannot be told apart.
+timestamp may be hidden behind it: a server that does not reverse the order of equal timestamps for the other
+direction returns the same lines from either end, and two identical lines cannot be told apart.
 """
 
 from __future__ import annotations

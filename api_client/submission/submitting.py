@@ -1,4 +1,7 @@
-"""Describe the sender's environment: versions, and the submitted commit (API facts, 3.3)."""
+"""Submit a job: choose the team, upload the archive, create the project and the job.
+
+The request also describes the sender's environment: versions, and the git commit (API facts, 3.3).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Decide which files an archive leaves out: by the official built-in rules, or by a ``.truss_ignore``.
+"""Find the files that an archive will contain, in the layout that the official client uses.
 
-Source: API facts, 3.5. The syntax is that of ``.gitignore``, parsed by the same library as in the
-official client, so that both agree on every unusual pattern.
+The built-in rules, or a ``.truss_ignore`` instead of them, decide what is left out (API facts, 3.5). The
+syntax is that of ``.gitignore``, parsed by the same library as in the official client, so that both agree on
+every unusual pattern.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Downloads: a plan of what would be written where, then a run of it that can be cut and gone on with.
+"""Downloads and uploads of files behind presigned URLs; interrupted downloads resume in the same folder.
 
-``client.downloads`` is the door (``api_client.transfers.downloads``); the records are here.
+Use ``client.downloads`` (``api_client.transfers.downloads``); this package exports its records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Upload credentials and uploads."""
+"""Upload archives: request credentials, then upload with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Unpack a job's archive into a folder that appears either complete or not at all."""
+"""Plan and run downloads of checkpoint files, and download a job's archive.
+
+An archive is unpacked into a folder that appears either complete or not at all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divide a file among concurrent requests; each chunk is assigned once."""
+"""Download one file in chunks by concurrent requests, and verify it."""
 
 from __future__ import annotations
 

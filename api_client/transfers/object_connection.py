@@ -1,4 +1,9 @@
-"""Parse the headers of an object store's answer: the byte range, the object's identity and its digests."""
+"""Connect to an object store, and interpret its answers' headers and errors.
+
+urllib3 runs in threads here instead of httpx on the event loop: at hundreds of MiB/s the loop could do
+nothing else, and the dashboard runs on it. ``benchmarks/downloads.py`` has the figures. None of our headers,
+keys or cookies is sent to a store.
+"""
 
 from __future__ import annotations
 

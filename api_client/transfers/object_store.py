@@ -1,4 +1,9 @@
-"""Locate an object store: at the endpoint that the credentials name, or at AWS."""
+"""Send signed requests to an S3-compatible store, retrying failures: AWS Signature Version 4.
+
+The signature is implemented here because S3 libraries read every ``AWS_*`` variable of the environment, and
+the user's settings for AWS must not affect uploads to the platform's bucket. Source: AWS, "Authenticating
+Requests (AWS Signature Version 4)".
+"""
 
 from __future__ import annotations
 

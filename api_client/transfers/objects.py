@@ -1,4 +1,4 @@
-"""A GET of one byte range of an object, in a thread, cancellable from other threads."""
+"""Read byte ranges of objects in threads; a read can be cancelled at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Track which bytes of a file exist: sorted, disjoint, non-adjacent spans."""
+"""The unfinished file of a download: its bytes, and a journal of which ones exist.
+
+The journal lets a later run resume. It also has the attributes and digests by which the run verifies that the
+server still has the same file.
+"""
 
 from __future__ import annotations
 

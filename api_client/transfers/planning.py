@@ -1,4 +1,4 @@
-"""The files of a job as the server lists them, and fresh URLs when old ones have expired."""
+"""Plan a download: the files as the server lists them, what exists on disk, and renewed URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress of a run, reported a few times a second, and sooner after a file's state changes."""
+"""Run a download plan: several files at once, progress a few times a second, and the result."""
 
 from __future__ import annotations
 

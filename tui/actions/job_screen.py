@@ -1,4 +1,4 @@
-"""Actions of the job screen, on any tab."""
+"""Actions of the job screen: on every tab, and on the tabs Logs, Metrics and Checkpoints."""
 
 from __future__ import annotations
 

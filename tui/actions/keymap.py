@@ -1,4 +1,4 @@
-"""Converts the table of actions into textual's bindings."""
+"""Convert the table of actions, with the user's own keys, into textual's bindings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions of every screen, and of the whole app."""
+"""Actions of the whole app, and of every screen but the job screen."""
 
 from __future__ import annotations
 

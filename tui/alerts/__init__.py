@@ -1,1 +1,1 @@
-"""Notifies users who are looking elsewhere: which events are new, their text, and how they are delivered."""
+"""Notify users who are looking elsewhere: which findings are new, their text, and how they are delivered."""

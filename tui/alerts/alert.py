@@ -1,4 +1,7 @@
-"""A notification, as text for people and as JSON for programs."""
+"""What an alert says, as text and as JSON; the terminal's title; and which findings are new.
+
+``AlertTracker`` remembers what was reported, so that nothing is reported twice.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Escape sequences for the terminal's title and notifications, with the text sanitized.
+"""Deliver alerts: to the terminal as escape sequences, to the user's command, and to a webhook.
 
-OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) notify. tmux and screen pass sequences on to the
-outer terminal only if they are wrapped.
+OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) notify, all with sanitized text. tmux and screen pass
+sequences on to the outer terminal only if they are wrapped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Estimates the local clock's offset from the server's, using the timestamps of the newest samples."""
+"""The state of the connection: answering, retrying or refused; and how far the local clock is off.
+
+The clock's offset from the server's is estimated from the timestamps of the newest samples.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Reduces samples that are denser than requested: a server may ignore the requested interval."""
+"""Fold answers of the metrics route into one snapshot of all nodes.
+
+Answers may overlap, be unordered, or have samples denser than requested, because a server may ignore the
+interval; these are reduced. Nodes whose samples did not change stay the same objects.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms samples before they are drawn: smoothing and logarithm."""
+"""Samples over time: collected, reduced to columns, smoothed, and shown on a logarithmic scale."""
 
 from __future__ import annotations
 

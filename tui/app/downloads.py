@@ -1,4 +1,4 @@
-"""Delivery of files to the browser, if the dashboard is served as a web page."""
+"""Downloads in the app: ask for the folder, start, report the end; and files sent to a browser."""
 
 from __future__ import annotations
 

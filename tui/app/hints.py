@@ -1,4 +1,4 @@
-"""A tip for new users above the footer: a key and what it does; a click dismisses it."""
+"""Tips for new users above the footer: a key and what it does, until the user has used it."""
 
 from __future__ import annotations
 

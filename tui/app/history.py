@@ -1,4 +1,4 @@
-"""History of the visited screens with a current position: back and forward as in a browser."""
+"""Back and forward through the visited screens, as in a browser."""
 
 from __future__ import annotations
 

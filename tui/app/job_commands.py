@@ -1,4 +1,4 @@
-"""Actions of the app on several jobs at once, and bookmarks."""
+"""Changes of jobs: confirm, carry out and report; for one job or for several. Also bookmarks."""
 
 from __future__ import annotations
 

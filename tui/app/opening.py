@@ -1,4 +1,4 @@
-"""Comparison, capacity and export in the app."""
+"""Open screens when they are requested by message, and export tables."""
 
 from __future__ import annotations
 

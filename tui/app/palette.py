@@ -1,6 +1,6 @@
-"""Live objects in the command palette: fuzzy search for projects, jobs and checkpoints.
+"""The command palette: actions, themes, and the projects, jobs and checkpoints on the screens.
 
-Searches only what the screens already show: typing sends no requests to the server.
+Only what the screens already show is searched: typing sends no requests to the server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Teams and projects: Home shows one of them, or all."""
+"""Switch to another remote; show one team or project on Home, or all."""
 
 from __future__ import annotations
 

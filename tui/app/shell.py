@@ -1,7 +1,7 @@
-"""The crash report of the dashboard.
+"""The app itself, and its crash report.
 
-Textual prints a traceback with the values of local variables, which may include API keys and, in text
-from a server, escape sequences. This report has neither.
+Textual prints a traceback with the values of local variables, which may include API keys and, in text from a
+server, escape sequences. This report has neither.
 """
 
 from __future__ import annotations

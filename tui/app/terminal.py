@@ -1,7 +1,7 @@
-"""The last barrier between text and terminal: removes control characters from the output of all widgets.
+"""The app and its terminal: sanitized output, module preloading, and a terminal that disappears.
 
-Widgets sanitize text from servers and files with ``sanitize``, which leaves visible placeholders. This
-filter catches the rest and keeps the width of each line, so that the layout stays valid.
+Widgets sanitize text from servers and files, which leaves visible placeholders. ``Sanitizer`` catches the
+rest in the output of all widgets and keeps the width of each line, so that the layout stays valid.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Previews a file of a checkpoint by reading a little of it."""
+"""The feed of a checkpoint's files, and previews that read only a little of a file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads the log of one running job for Home: the newest page first, the rest in the background.
+"""Previews of the running jobs for Home: progress from the log, recent GPU use, last checkpoint.
 
-Only the progress found in the lines is kept, never the lines. Both parts meet exactly, so that no line
-counts twice.
+A job's newest log page is read first, the rest in the background. Only the progress found in the lines is
+kept, never the lines. Both parts meet exactly, so that no line counts twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Lists the config files to choose from, recent ones first, then nearby ones. Does not run any."""
+"""The submit screen's feed: config files to choose from, the checks of a job, and its submission.
+
+Listing config files never runs them; loading one does, in a process of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pause that a refresh can cut short."""
+"""Limit how often a feed publishes, and pause until the next poll or a requested refresh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instance prices from the server and from the user."""
+"""What the deploy wizard needs from the server: jobs, checkpoints, instance types, prices, secrets."""
 
 from __future__ import annotations
 

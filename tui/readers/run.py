@@ -1,7 +1,8 @@
-"""The metrics that health checks use, whatever time range the charts show.
+"""Read one run: its log, checkpoints, history, and the metrics for health checks.
 
-The last hour is read at a fine resolution and everything before it at a coarse one, enough to find the
-start of a problem. Home, the job screen and ``bt-tui health`` all use them, so that their results agree.
+Health is checked on the last hour at a fine resolution and everything before it at a coarse one, whatever
+time range the charts show. Home, the job screen and ``bt-tui health`` all use these metrics, so that their
+results agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Base class of dialogs; a dialog is answered once, even if its keys are pressed twice."""
+"""Base classes of full screens and dialogs.
+
+A dialog is answered only once, even if its keys are pressed twice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of the capacity screen: GPUs by type and team, and the jobs that hold or wait for them."""
+"""The capacity screen: GPUs by type and team, and the jobs that hold or wait for them."""
 
 from __future__ import annotations
 

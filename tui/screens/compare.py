@@ -1,4 +1,4 @@
-"""Column definitions for the comparison table: a marker, a title, and one column per run."""
+"""The compare screen: a table with one column per run, and overlaid curves."""
 
 from __future__ import annotations
 

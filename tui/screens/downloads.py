@@ -1,4 +1,4 @@
-"""Columns of the two tables: downloads, and the files of one download."""
+"""The downloads screen, and the dialogs for the target folder and for existing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields that override values of the config."""
+"""The submit screen: choose a config, override values, see the checks, then submit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Location of the configuration file. Imports nothing slow: headless commands use it at every start."""
+"""The path of the settings file, and a cache of the few settings that every command needs.
+
+Nothing slow is imported: headless commands use this at every start, and load the settings only when the file
+has changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Finds the line of each setting in a TOML file, which tomllib does not report."""
+"""Load the settings from the file, environment variables and flags, with the origin of each value.
+
+Every problem is reported with its line, which tomllib does not provide.
+"""
 
 from __future__ import annotations
 

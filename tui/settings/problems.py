@@ -1,4 +1,7 @@
-"""Checks that configured keys exist and that each has a single meaning wherever it works."""
+"""Describe problems with settings and configured keys, with a suggestion for misspelled names.
+
+Configured keys must exist, and have a single meaning wherever they work.
+"""
 
 from __future__ import annotations
 

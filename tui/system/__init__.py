@@ -1,0 +1,1 @@
+"""The machine around the dashboard: keyboard, processes, external programs, saved files."""

@@ -1,4 +1,7 @@
-"""Open a page in the browser, unless that browser would take over this terminal."""
+"""Open pages in a browser, copy through tmux, and show a log in the user's pager or editor.
+
+Browsers that would take over this terminal are not opened.
+"""
 
 from __future__ import annotations
 

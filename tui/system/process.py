@@ -1,4 +1,4 @@
-"""The environment for other programs started from here: everything except API keys."""
+"""The own process: the environment it passes on (without API keys), a fast exit, garbage collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files to be sent to a browser: if the dashboard is a web page, saving a file becomes a download."""
+"""Save logs and tables to files; if the dashboard is a web page, saved files become downloads.
+
+A file appears under its name only once it is complete. Names from a server are made safe first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts a log entry, with everything the API reports about it, to a JSON document."""
+"""Write log entries as text or JSON, and parse times as users type them."""
 
 from __future__ import annotations
 

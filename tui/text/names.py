@@ -1,4 +1,4 @@
-"""Shortens text at a word boundary, marking the cut."""
+"""Shorten texts and names so that they stay distinguishable, and sort names naturally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The HTML page that shows the dashboard: textual's terminal, with nothing loaded from other sites."""
+"""The web server of ``bt-tui serve``, and its page: textual's terminal, nothing loaded from other sites.
+
+Each open page has a dashboard process of its own, which is ended properly when the page closes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts side by side in styled text, for headers and status lines."""
+"""Status lines: facts side by side in order of importance; and the notice of a lost connection."""
 
 from __future__ import annotations
 

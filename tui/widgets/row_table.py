@@ -1,4 +1,4 @@
-"""Table columns: how a record's cells are rendered, and which columns fit the width."""
+"""A table that draws only its visible rows, with columns that are dropped when space is short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Download progress in the footer."""
+"""The footer: key hints on the left, downloads and connection status on the right."""
 
 from __future__ import annotations
 

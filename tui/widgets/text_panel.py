@@ -1,4 +1,4 @@
-"""Break a long line of text into rows."""
+"""Text broken into rows: a scrolling panel, and a widget as high as its text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Color scales for series and heat cells in dark, light and terminal-palette themes.
+"""Styles of tones (good, warning, error …), and color scales for series and heat cells.
 
 The hues follow the Okabe–Ito palette, which stays distinguishable with common color-vision deficiencies;
-lightness is adjusted so that thin lines are legible on the theme's background. Color is never the only
-sign of a meaning: charts have legends, nodes have labels, levels have signs.
+lightness is adjusted so that thin lines are legible on the theme's background. Color is never the only sign
+of a meaning: charts have legends, nodes have labels, levels have signs.
 """
 
 from __future__ import annotations

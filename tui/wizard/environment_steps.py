@@ -1,4 +1,4 @@
-"""The questions for the Hugging Face token, environment variables and secrets."""
+"""The questions for GPUs, the Hugging Face token, environment variables and secrets."""
 
 from __future__ import annotations
 

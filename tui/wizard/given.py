@@ -1,4 +1,4 @@
-"""Answers given beforehand, in a config file or as options; options override the file."""
+"""Answers from a config file or from options; options override the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions for the job and its checkpoints."""
+"""The questions for the job, its checkpoints, the base model, the LoRA rank and the model's name."""
 
 from __future__ import annotations
 

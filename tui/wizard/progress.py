@@ -1,4 +1,4 @@
-"""All questions in order, as they apply to a state."""
+"""All questions in order, as they apply to a state, and the position in them."""
 
 from __future__ import annotations
 

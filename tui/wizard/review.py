@@ -1,4 +1,4 @@
-"""Builds a config from the answers and checks it."""
+"""The last step: build the config, check it, and offer to deploy, save or change it."""
 
 from __future__ import annotations
 

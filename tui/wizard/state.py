@@ -1,4 +1,7 @@
-"""Derives the proposed answers of later questions from the chosen checkpoints."""
+"""The wizard's facts, answers and proposals.
+
+If an earlier answer changes, later answers that only accepted a proposal are forgotten; typed ones stay.
+"""
 
 from __future__ import annotations
 

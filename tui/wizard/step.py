@@ -1,4 +1,4 @@
-"""A complete question of the wizard: any UI that can show choices and read an answer can ask it."""
+"""A question of the wizard as data: any UI that can show choices and read an answer can ask it."""
 
 from __future__ import annotations
 

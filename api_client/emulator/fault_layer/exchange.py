@@ -1,4 +1,4 @@
-"""Answers that replace the real one: error statuses, HTML pages, malformed bodies, redirects."""
+"""A request under faults: its answer is replaced, rewritten, delayed, cut off, or its connection is reset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All kinds of faults: the parser, the help text and the documentation use this table."""
+"""Parse fault specifications such as ``30%:503,reset@during;paths=/logs``.
+
+``KINDS`` lists all faults; the parser, the help text and the documentation use this table.
+"""
 
 from __future__ import annotations
 

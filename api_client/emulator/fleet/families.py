@@ -1,4 +1,4 @@
-"""Checkpoint families: the files in the checkpoints of each kind of run."""
+"""Checkpoint families: for each kind of run, the files in a checkpoint, with their sizes and content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Resource usage of a scripted run's nodes, the basis of its metrics."""
+"""The metrics of scripted runs: how much of a node's resources a run uses, sampled at the requested times.
+
+Samples are computed, not stored. Their times are aligned to the epoch, so that overlapping answers agree.
+"""
 
 from __future__ import annotations
 

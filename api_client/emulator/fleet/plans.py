@@ -1,4 +1,4 @@
-"""Plans of scripted jobs: their configuration, life cycle and outcome."""
+"""Plans of scripted jobs: what they run (``Scenario``), their statuses over time, and how they end."""
 
 from __future__ import annotations
 

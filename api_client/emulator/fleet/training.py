@@ -1,4 +1,8 @@
-"""Deterministic noise: the same seed and index always give the same value, cheaply."""
+"""When a scripted run takes its steps, and the loss and other values of each step.
+
+All noise is deterministic: the same seed and index always give the same value, so that any part of a run can
+be computed without the rest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Teams, secrets, instance types and prices, and the owner of the key."""
+"""Routes of the account: teams, secrets, instance types, prices, the key's owner, and GPU capacity."""
 
 from __future__ import annotations
 

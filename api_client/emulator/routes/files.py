@@ -1,4 +1,7 @@
-"""Access check for presigned URLs."""
+"""The files behind presigned URLs, and the web pages that the answers link to.
+
+Files need a valid signature in the URL instead of the key.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Minimal GraphQL: one operation of nested fields with aliases and arguments."""
+"""The GraphQL endpoint, for the few operations that the official clients use.
+
+The parser supports one operation of nested fields with aliases and arguments, and nothing else of the
+language.
+"""
 
 from __future__ import annotations
 

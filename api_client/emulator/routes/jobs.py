@@ -1,4 +1,4 @@
-"""A job's checkpoints and their files, each with a presigned URL."""
+"""Routes of a job: itself, its actions, logs, metrics and checkpoints."""
 
 from __future__ import annotations
 

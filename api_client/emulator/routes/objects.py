@@ -1,4 +1,7 @@
-"""Decoder for ``aws-chunked`` bodies, which S3 clients send when they sign or checksum a stream."""
+"""The object store: S3's calls for one object or a multipart upload, for the archives that clients send.
+
+Bodies may be ``aws-chunked``, which S3 clients use when they sign or checksum a stream.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A fake SSH certificate. Nothing accepts it: the emulator has no SSH proxy, only the answer's format."""
+"""Interactive sessions: sign-in codes, changes, and SSH certificates.
+
+The certificates are fake and accepted nowhere: the emulator has no SSH proxy, only the answer's format.
+"""
 
 from __future__ import annotations
 

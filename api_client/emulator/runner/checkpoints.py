@@ -1,8 +1,9 @@
-"""Checkpoints on disk.
+"""Checkpoints on disk: found for the API, and copied to where a later job loads them.
 
 Each directory directly below a node's checkpoint directory is a checkpoint; files at its root form the
 checkpoint ``"."``. The content determines the type: an adapter config → lora, a Whisper architecture →
-whisper, otherwise full (API facts, 5).
+whisper, otherwise full (API facts, 5). A loading job gets node N's files below ``rank-N/<checkpoint>/``;
+weights sharded over several nodes cannot be loaded.
 """
 
 from __future__ import annotations

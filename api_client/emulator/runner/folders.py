@@ -1,4 +1,4 @@
-"""The error for jobs that can never start."""
+"""The folders of jobs, nodes and caches on this machine, and the error for jobs that can never start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Preparation of a job before its first process: folders, archives, the start script."""
+"""Run one job: prepare its folders, start a process per node, and report statuses and outcome.
+
+Start commands run as one script in one shell, so that a ``cd`` or an ``export`` affects later commands.
+"""
 
 from __future__ import annotations
 

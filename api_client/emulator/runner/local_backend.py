@@ -1,4 +1,4 @@
-"""Listing of a project's cache on this machine."""
+"""The emulator backend that runs jobs as processes of this machine; also their metrics and caches."""
 
 from __future__ import annotations
 

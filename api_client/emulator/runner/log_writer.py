@@ -1,4 +1,7 @@
-"""Conversion of a node's output to log lines."""
+"""Turn a node's output into stored log lines: split into lines, level detected, written by a thread.
+
+A progress bar that redraws itself with carriage returns is stored as one line from time to time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Change notification without polling."""
+"""The queue of local jobs for a limited number of nodes and GPUs.
+
+Jobs never overtake one that needs the same resource, so small jobs cannot starve a large one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU, memory and disk usage of a node."""
+"""Sample a node's CPU, memory, disk and GPU usage, and divide this machine's GPUs among nodes."""
 
 from __future__ import annotations
 

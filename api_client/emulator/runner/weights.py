@@ -1,4 +1,4 @@
-"""Protocol between the runner and the process that fetches weights.
+"""Which weights a job needs, and the protocol between the runner and the process that fetches them.
 
 The request is one JSON object on standard input; the answers are JSON lines on standard output.
 """

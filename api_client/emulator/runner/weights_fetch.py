@@ -1,4 +1,9 @@
-"""Placement of fetched files: complete, write-protected, and only inside the destination."""
+"""The process that fetches weights: from Hugging Face, an object store or this machine.
+
+Files are kept for later jobs under a hash of their location and entity tag, so a changed object is a new
+file. The list of objects is requested every time, with the asking job's own credentials. A job gets complete,
+write-protected files, only inside its destination.
+"""
 
 from __future__ import annotations
 

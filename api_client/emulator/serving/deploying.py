@@ -1,4 +1,7 @@
-"""The LoRA rank that a server needs to load given adapters."""
+"""Create a deployment from a request: check it, look up its checkpoints and machine, render the config.
+
+The render also shows if the server could start: the weights must fit the machine's GPUs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status of a deployment, computed from its creation time, so that a restart changes nothing."""
+"""A deployment's status, log and answers, computed from its creation time, so a restart changes nothing."""
 
 from __future__ import annotations
 

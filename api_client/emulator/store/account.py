@@ -1,7 +1,7 @@
-"""Secrets of the teams. Values are given only to jobs that name them, never returned by the API.
+"""Teams, their secrets, and interactive sessions. Secret values go only to jobs that name them.
 
-The database holds only the names. Each value is in a separate file that only its owner may read, so that
-a copy or a dump of the database reveals nothing.
+The database holds only the names of secrets. Each value is in a separate file that only its owner may read,
+so that a copy or a dump of the database reveals nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table of the archives uploaded for each job."""
+"""The objects of the object store, and the table of archives uploaded for each job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines of local jobs, read by time."""
+"""Log lines and metric samples of local jobs, read by time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training projects: names within teams."""
+"""Training projects, local jobs, and the history of each job's statuses."""
 
 from __future__ import annotations
 

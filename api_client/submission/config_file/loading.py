@@ -1,7 +1,7 @@
-"""Run a config file, and explain failures.
+"""Load the definition from a config file by running it, in this process or in another interpreter.
 
-Uses only the standard library, and no syntax newer than Python 3.8, because the interpreters of other
-environments also import this file (``in_interpreter.py``).
+Another interpreter has the packages that the config imports, and isolates it from a running dashboard: the
+config may print, fail or never end. Its definition arrives as JSON and is rebuilt here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Free GPUs for a job under the GPU limits."""
+"""Check a job against the account: team, secrets, machine, GPU limits, queue, cache and price.
+
+The facts are fetched first; checking them sends nothing. A fact that cannot be fetched is reported as such
+and does not fail the check.
+"""
 
 from __future__ import annotations
 

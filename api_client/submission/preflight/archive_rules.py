@@ -1,7 +1,7 @@
-"""Find the files that a start command runs, if its words show them.
+"""Check the archive: its size, files left out, and the scripts that the start commands run.
 
-Start commands are shell code, and only a shell knows for sure what they do. This module handles the
-simple cases (``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``) and ignores the rest.
+Start commands are shell code, and only a shell knows for sure what they do. This module handles the simple
+cases (``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``) and ignores the rest.
 """
 
 from __future__ import annotations

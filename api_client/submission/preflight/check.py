@@ -1,4 +1,4 @@
-"""Check the request on its own."""
+"""Run all checks of a job, and check the request on its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding: something to know before a job is submitted."""
+"""What the checks need to know about a job, read tolerantly from the request to send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Facts about a job's checkpoints: step, kind, which is newest, which is best by logged loss."""
+"""Facts about a job's checkpoints: step, kind, which is newest, which is best by logged loss.
+
+Also the entry of a checkpoint in a config: ``resume_snippet`` returns the source to resume from it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the nodes that match a pattern."""
+"""The visible rows of a file tree: filtered, sorted, with directories opened and closed."""
 
 from __future__ import annotations
 

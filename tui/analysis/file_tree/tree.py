@@ -1,4 +1,7 @@
-"""Work in steps: a generator that pauses often and returns its result."""
+"""A tree of files built from listed paths, with the totals of every directory.
+
+Long work runs in steps: a generator pauses often and returns its result at the end.
+"""
 
 from __future__ import annotations
 

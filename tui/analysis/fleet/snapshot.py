@@ -1,4 +1,8 @@
-"""Builds successive Home snapshots with work proportional to the number of unfinished jobs."""
+"""The snapshot that Home shows: jobs, projects and teams as rows, with filter, sort order and totals.
+
+``FleetFold`` builds successive snapshots with work proportional to the number of unfinished jobs, because
+almost all jobs of a large account have ended.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Determines when a current problem began by following the data back.
+"""What a health check gets (``Context``), and how to determine when a current problem began.
 
-``now − window`` would not do: it moves as time passes, and differs from one check to the next.
+The start is found by following the data back. ``now − window`` would not do: it moves as time passes, and
+differs from one check to the next.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Detects steady growth and predicts when a limit is reached."""
+"""Detect memory and storage that grow steadily, or are nearly full, and predict when they are full.
+
+Caches that are collected and checkpoints that are pruned make a sawtooth. So growth counts only above the
+level from which the same series fell back before.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,13 @@
-"""Groups nodes that do the same work, so that a node can be compared with its peers.
+"""Detect nodes that are slower than their peers, by their GPUs or by the step times their ranks print.
 
-In reinforcement learning some nodes train while others generate, and a leader may only serve or schedule.
-Such nodes differ from the start, or take turns; a node that slows down the others was like them at first.
+In synchronous training everybody waits for the slowest node. Ranks that wait inside an NCCL collective spin
+and look busy, so the slow node looks less busy: the common case. Ranks that wait otherwise (gloo, a barrier,
+a data loader) are idle, and the slow node is the only busy one. A node with throttled clocks looks like the
+others; only step times show it.
+
+Only nodes that do the same work are compared: in reinforcement learning some nodes train while others
+generate, and a leader may only serve. Such nodes differ from the start, or take turns; a node that slows down
+the others was like them at first.
 """
 
 from __future__ import annotations

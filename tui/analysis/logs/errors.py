@@ -1,4 +1,7 @@
-"""Finds lines that report errors; counts them and keeps the first and the newest."""
+"""Find error lines and tracebacks in a log; count the errors and keep the first and the newest.
+
+The lines of a traceback may arrive interleaved with those of other ranks; they are put together by node.
+"""
 
 from __future__ import annotations
 

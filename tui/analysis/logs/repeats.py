@@ -1,7 +1,8 @@
-"""Recognizes progress bars printed as lines, so that the states of one bar can be shown as a single line.
+"""Recognize lines that are shown as one: states of a progress bar, and lines that several ranks print.
 
-Supported are tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and custom ones (``[===>
-]``). A terminal would have overwritten them; a log keeps each state as a line of its own.
+Bars are those of tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and custom ones (``[===>
+]``). A terminal would have overwritten them; a log keeps each state as a line of its own. ``BatchPrefilter``
+finds the few lines of a batch that need these checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Lines that announce a restart: torchrun's, Ray's, the platform's, and custom ones."""
+"""Fold a job's log lines into its progress: step, loss, speed, checkpoints, restarts and ETA.
+
+Each node, or rank if lines name ranks, is a stream of its own; one of them is chosen to be shown.
+"""
 
 from __future__ import annotations
 

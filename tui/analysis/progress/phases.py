@@ -1,4 +1,7 @@
-"""Learns the pauses that a run has recovered from, to tell how long it may be silent."""
+"""What a run does besides training (evaluating, saving), and how long it may be silent.
+
+Both are learned from the log: a pause that the run has recovered from before is no stall.
+"""
 
 from __future__ import annotations
 

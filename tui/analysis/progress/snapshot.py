@@ -1,4 +1,7 @@
-"""A bounded list of points over time that is thinned when full but keeps its extremes."""
+"""The immutable progress of a run, with bounded series and the trend of the loss.
+
+A full series is thinned out but keeps its extremes.
+"""
 
 from __future__ import annotations
 

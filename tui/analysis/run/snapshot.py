@@ -1,4 +1,7 @@
-"""Decides whether a run without findings is healthy, which takes its log and its metrics."""
+"""The snapshot of one run that screens and commands share, with its verdict and its events.
+
+A run without findings is healthy only once its log and its metrics have been checked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui capacity``: GPU limits, GPU use and team limits."""
+"""``bt-tui capacity``: show GPU limits and GPU use; change a team's limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``bt-tui remotes``: list the remotes, which one is used, and the origin of every value."""
+"""``bt-tui login``, ``logout`` and ``remotes``: store and remove keys; list the remotes and their origin.
+
+The key is read from a prompt or standard input only: an argument would be visible to other users.
+"""
 
 from __future__ import annotations
 

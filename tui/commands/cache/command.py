@@ -1,4 +1,4 @@
-"""Cache directories with their total sizes, to show what uses the space."""
+"""``bt-tui cache``: show what uses the space in a project's cache."""
 
 from __future__ import annotations
 

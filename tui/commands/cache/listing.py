@@ -1,4 +1,4 @@
-"""A cache's files as a readable table, yielded line by line: there may be 100,000."""
+"""A cache's files as a table, JSON or CSV, written line by line: there may be 100,000."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints``: work with the checkpoints of a job."""
+"""``bt-tui checkpoints``: the group, and the list of a job's checkpoints."""
 
 from __future__ import annotations
 

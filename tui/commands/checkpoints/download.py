@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints urls`` and ``snippet``: pass a checkpoint on to a downloader or to the next job."""
+"""``bt-tui checkpoints download``, ``urls`` and ``snippet``: get a checkpoint, or pass it to the next job."""
 
 from __future__ import annotations
 

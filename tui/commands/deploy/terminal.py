@@ -1,4 +1,4 @@
-"""The output of ``bt-tui deploy_checkpoints``."""
+"""The wizard of ``bt-tui deploy_checkpoints`` at a terminal, and the command's output."""
 
 from __future__ import annotations
 

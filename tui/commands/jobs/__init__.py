@@ -1,0 +1,1 @@
+"""Commands on projects and jobs: list, show, push, stop, compare, wait."""

@@ -1,4 +1,4 @@
-"""The starter projects included in the package, and how they are written to a folder."""
+"""``bt-tui init``: write a starter project to a folder."""
 
 from __future__ import annotations
 

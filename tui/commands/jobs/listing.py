@@ -1,4 +1,4 @@
-"""The order in which jobs are listed."""
+"""``bt-tui jobs``, ``job``, ``projects`` and ``view``: list and show jobs and projects."""
 
 from __future__ import annotations
 

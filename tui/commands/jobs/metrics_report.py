@@ -1,4 +1,7 @@
-"""Metric samples as flat records, one per moment, node, GPU and metric, without duplicates."""
+"""Reports of metrics: tables, charts, or flat records (one per moment, node, GPU and metric).
+
+Answers overlap while following, so records are deduplicated.
+"""
 
 from __future__ import annotations
 

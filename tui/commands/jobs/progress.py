@@ -1,4 +1,4 @@
-"""Prints the progress of a run as a table, JSON or CSV."""
+"""``bt-tui progress``: show the progress of a run as a table, JSON or CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of a command that has just started a job."""
+"""``bt-tui push``: check a job, submit it, and follow its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui stop``: stop jobs."""
+"""``bt-tui stop``: stop jobs; ``bt-tui update``: change a job's priority or availability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolves the job whose log is requested."""
+"""``bt-tui logs``: print the log of a job, or follow it until the job ends."""
 
 from __future__ import annotations
 

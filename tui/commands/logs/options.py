@@ -1,7 +1,7 @@
-"""Destination and format of the output of ``bt-tui logs``.
+"""The options of ``bt-tui logs``, and the destination and format of its output.
 
-``-o/--output`` accepts both: ``text``, ``ndjson``, ``json`` and ``raw`` are formats; a value with a dot
-or a slash is a file (``run.log``, ``./log``), whose extension selects the format unless one is given too.
+``-o/--output`` accepts both: ``text``, ``ndjson``, ``json`` and ``raw`` are formats; a value with a dot or a
+slash is a file (``run.log``, ``./log``), whose extension selects the format unless one is given too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Selects the lines of a log that a command prints: by node, level or pattern, with context lines."""
+"""Select and format the lines that ``bt-tui logs`` prints: by node, level or pattern, with context."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Commands to log in to a job: interactive sessions, ssh, workstations."""

@@ -1,4 +1,4 @@
-"""``bt-tui ssh``: open a shell on a node with the system's ssh."""
+"""``bt-tui ssh``: open a shell on a node with the system's ssh, or write ssh's configuration for nodes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What commands share: options, the session with a remote, output, tables, errors, completion."""

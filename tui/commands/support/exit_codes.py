@@ -1,4 +1,4 @@
-"""Formats the error for an unknown name, with the names that exist."""
+"""How commands end: exit codes, messages for every exception, and suggestions for unknown names."""
 
 from __future__ import annotations
 

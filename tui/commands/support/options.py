@@ -1,4 +1,7 @@
-"""Options with the names of the official command line for choosing a project, a job and an output format."""
+"""Options that several commands share, with the official command line's names.
+
+Also official formats of sizes and times, and ``CommandSettings``, which collects the common options.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A progress line on a terminal's stderr."""
+"""The output of commands: data on stdout, remarks and a progress line on stderr.
+
+All text is sanitized, because some of it comes from a server; only scripts may ask for it verbatim.
+"""
 
 from __future__ import annotations
 

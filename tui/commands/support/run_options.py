@@ -1,4 +1,4 @@
-"""Parses the times accepted by ``bt-tui logs``."""
+"""Options of commands that read one run: a start time, and a progress line while its log is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Selects the remote that a command talks to: a configured one, or the emulator on this machine."""
+"""Choose the remote and the settings of a command, and run its requests with a client.
+
+httpx and pydantic are imported on the first request, so that ``bt-tui --help`` stays fast.
+"""
 
 from __future__ import annotations
 

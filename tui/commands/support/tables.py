@@ -1,4 +1,4 @@
-"""Renders projects and jobs as table cells."""
+"""Tables for the terminal: cells of projects and jobs, column widths, and the same as CSV."""
 
 from __future__ import annotations
 

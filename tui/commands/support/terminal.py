@@ -1,4 +1,4 @@
-"""Ask for confirmation before actions that cannot be undone."""
+"""Ask before actions that cannot be undone, and check that there is a terminal to ask on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The result of the wizard: the Truss config of a dry run, or the deployment's progress and its URL."""
+"""The deploy wizard's screen: questions, review, then the deployment's progress and its URL.
+
+The questions and rules are in ``tui.wizard``, shared with the terminal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Render a file preview as lines: the facts first, then the content."""
+"""The preview pane of the files screen, and how a file's content becomes lines: facts first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header line of Home: remote, jobs that need attention, running jobs, and cost."""
+"""The columns of Home's tables, and its header line: remote, attention needed, running jobs, cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoint table: rows, columns and sort orders."""
+"""The checkpoints tab: its table with columns and sort orders, and the actions on checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line of tabs: the screen's views with their keys."""
+"""The tabs of the job screen, and the layout that is remembered between sessions."""
 
 from __future__ import annotations
 

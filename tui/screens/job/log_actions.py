@@ -1,4 +1,4 @@
-"""Copy or save lines of the log: to the clipboard, a file, a pager, or an editor."""
+"""The job screen's actions on its log: filter, search, bookmark, and copy, save or open lines."""
 
 from __future__ import annotations
 

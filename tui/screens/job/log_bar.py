@@ -1,4 +1,7 @@
-"""Display options of the log, as set in the configuration and remembered between sessions."""
+"""The bar above the log: filters, search and display options, and the first error.
+
+``LogFilterState`` and ``LogDisplayOptions`` are the state itself; display options are remembered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log pane of a run: status line, first error, and the lines."""
+"""The log tab: the bar, the first error and the lines, with what the pane does on each action."""
 
 from __future__ import annotations
 

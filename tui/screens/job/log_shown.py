@@ -1,4 +1,7 @@
-"""The log views: one, or several side by side over the same lines, one per node."""
+"""The log views: one for all nodes, or several side by side over the same store, one per node.
+
+``BaseLogPane`` applies the user's filters to all of them.
+"""
 
 from __future__ import annotations
 

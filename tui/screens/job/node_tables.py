@@ -1,4 +1,4 @@
-"""The node table of the job screen."""
+"""The node table of the job screen, and the rows of its GPU matrix."""
 
 from __future__ import annotations
 

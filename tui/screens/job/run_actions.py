@@ -1,4 +1,4 @@
-"""Navigation between the tabs of the job screen."""
+"""The job screen's actions on its tabs and on its job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The legend in the line above a chart, shortened to the available width."""
+"""A chart's legend: in the line above it, shortened to the width, or as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages a chart posts for mouse actions. `x` is in the unit of the x axis."""
+"""The chart widget, and the messages it posts for mouse actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Axes around a chart's raster: value labels on the left, x-axis labels and event marks below."""
+"""Put a chart together: value labels on the left, raster, x-axis labels and event marks below.
+
+Parts that do not fit are dropped in a fixed order.
+"""
 
 from __future__ import annotations
 

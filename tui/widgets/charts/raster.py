@@ -1,4 +1,4 @@
-"""Noisy lines drawn as a band: a light area with the mean as a line on top.
+"""Draw the lines of a chart into its raster; noisy lines become a band with the mean on top.
 
 The band keeps the lowest and the highest sample of every dot column, so no spike is lost. Its interior is
 dotted to tell it from a line on terminals without color.

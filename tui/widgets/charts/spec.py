@@ -1,4 +1,4 @@
-"""Sparklines: a series as one row of block characters, for tables and headers."""
+"""What a chart draws: lines, marks, axes and cursor. Also sparklines, one row of block characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visible range of the x axis, shared by several charts; a fixed range or one that follows new data."""
+"""The visible range of the x axis, shared by several charts, and the ticks of both axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Messages posted by a file tree."""
+"""The state of a file tree: its rows as filtered, sorted and opened, marks and cursor; no drawing.
+
+Long changes run in slices on the event loop, so that keys stay responsive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column layout of a file tree: which columns fit, and their widths."""
+"""Lay out and draw the rows of a file tree: which columns fit, and the names cut in the middle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of the node × GPU matrix: one row per node, plus headings and notes."""
+"""Lay out and draw the node × GPU matrix: as dense as needed for all nodes to fit."""
 
 from __future__ import annotations
 

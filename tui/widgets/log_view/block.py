@@ -1,6 +1,7 @@
-"""Attributes shared by many lines, each combination stored once: node, level, lateness.
+"""A block of stored log lines as columns: times, codes of attributes, and texts.
 
-Gap markers have their own codes.
+Lines have few different attributes (node, level, lateness), so each combination is stored once and lines hold
+its code. Gap markers have their own codes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Base of the log view: which lines are on screen, and how they are rendered."""
+"""The drawing part of a log view: which lines are on screen, and when they are painted.
+
+While lines arrive, it paints at most twenty times a second.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index of the folds of a view, by anchor line and by any line they contain."""
+"""Collapse related lines into one row (tracebacks, progress bars, repeats), and index these folds."""
 
 from __future__ import annotations
 

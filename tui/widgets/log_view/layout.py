@@ -1,4 +1,8 @@
-"""Run long work in short slices so that key presses and new lines are never delayed."""
+"""Lay out messages as rows, and locate the rows that fill the screen.
+
+A scroll position is a row and a line within it. So scrolling costs what is on the screen, and no table of all
+heights is kept. ``TimeBudget`` runs long work in short slices.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observer protocol for changes to line numbers."""
+"""Line numbers that survive insertions: observers of changes, and sorted sets of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Styles for the job's own ANSI colors. The basic sixteen follow the terminal's theme."""
+"""Draw a row of the log: gutter, text, search matches, and the job's own ANSI colors.
+
+The sixteen basic colors follow the terminal's theme.
+"""
 
 from __future__ import annotations
 

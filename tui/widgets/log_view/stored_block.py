@@ -1,4 +1,4 @@
-"""Blocks of lines in an unnamed temporary file, for logs that exceed memory."""
+"""Sealed blocks of lines in an unnamed temporary file, for logs that exceed memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builders for the jobs of the demo world: running, finished and upcoming."""
+"""Builders for the jobs of the demo world: running, finished and upcoming; and its users and machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log styles of pre-training stacks: torchtitan and Megatron-LM."""
+"""Log styles: torchtitan, Megatron-LM, verl, transformers, progress bars and JSON lines."""
 
 from __future__ import annotations
 

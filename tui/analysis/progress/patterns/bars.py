@@ -1,4 +1,7 @@
-"""Adds the step to a line with a dictionary of losses, if the text next to it has one."""
+"""Progress bars with values: tqdm, rich (Lightning) and the Trainer's table in notebooks.
+
+``with_step`` adds a bar's step to values printed beside it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rejects lines that mention a step and a loss but do not report them: prose, code, errors, commands."""
+"""Lines with named values, such as ``step 120 loss 2.31``; the most general family.
+
+Lines that mention a step and a loss but do not report them (prose, code, errors, commands) are rejected.
+"""
 
 from __future__ import annotations
 

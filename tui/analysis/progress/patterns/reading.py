@@ -1,4 +1,7 @@
-"""Names that trainers use for values, in lower case; if a line has several, the first listed here wins."""
+"""The values that a line of progress can have, and the names that trainers print for them.
+
+If a line has several names for one value, the first one listed here wins.
+"""
 
 from __future__ import annotations
 
