@@ -71,7 +71,7 @@ def _place_of(address: str) -> str:
 
 
 def _is_own(address: str) -> bool:
-    """Return True if a connection to the address would come from the address itself; sends nothing."""
+    """Return True if the address is one of this machine's own. Sends nothing."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -22,9 +22,12 @@ from api_client.files import USUAL_FILE_MODE, new_file, open_folder
 
 MAX_MEMBERS = 500_000
 MAX_BYTES = 64 * 1024**3
-"""More code than anyone submits."""
+"""Maximum size of all files: more code than anyone submits."""
 MAX_NAME_BYTES = 1024
-"""Far below PATH_MAX; beyond that, systems and Python disagree on where a path leads."""
+"""Maximum length of a name.
+
+It is far below PATH_MAX; beyond that, systems and Python disagree on where a path leads.
+"""
 MAX_DEPTH = 64
 MAX_HEADER_BYTES = 16 * 1024
 """Limit for all headers of one member. They are held in memory and searched in quadratic time."""

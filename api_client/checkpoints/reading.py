@@ -79,7 +79,7 @@ FILES_AT_ONCE = 4
 FIRST_READ_BYTES = 32 * 1024
 """Holds the whole header of most adapters, and the beginning of larger headers."""
 JSON_LIMIT_BYTES = 16 * 1024 * 1024
-"""The index of a model with 100,000 tensors takes about 10 MB."""
+"""Maximum size of a JSON file; the index of a model with 100,000 tensors takes about 10 MB."""
 MAX_CACHED_URLS = 100_000
 
 Parsed = TypeVar("Parsed")

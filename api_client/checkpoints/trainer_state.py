@@ -12,7 +12,7 @@ from api_client.http.decoding import NotDecodable, read_json
 
 FILE_NAME = "trainer_state.json"
 MAX_BYTES = 64 * 1024 * 1024
-"""A history of 100,000 entries takes about 15 MB."""
+"""Maximum size of the file; a history of 100,000 entries takes about 15 MB."""
 
 _PLACES = frozenset({"step", "epoch"})
 

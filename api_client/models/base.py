@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 TOLERANT = ConfigDict(extra="ignore", defer_build=True)
-"""Build validators when an answer is first parsed: most commands need two or three of them."""
+"""Ignore unknown fields. Build validators on first use: most commands need only two or three."""
 
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from api_client.remotes.trussrc import readable_by_others
 class ListedRemote:
     """A remote, or why it cannot be used. ``source`` is environment, trussrc or profile.
 
-    If there is neither a remote nor a problem, the remote must be started first.
+    Both ``remote`` and ``problem`` are None for the local emulator while it is not running.
     """
 
     name: str

@@ -98,7 +98,7 @@ def _key(line: LogLine) -> _Key:
 
 
 MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S
-"""The API takes ranges of 7 days (API facts, 2.2); an hour less, in case a server moves the end itself."""
+"""Longest range to request: one hour less than the API's 7 days, as a server may move the end itself."""
 
 SMALLEST_LIMIT = 50
 """A refused page is requested with fewer lines, down to this, before its time range is split."""
@@ -111,7 +111,7 @@ CUT_PAGE_DIVISOR = 10
 """Few servers truncate pages to less than a tenth of the limit, unless by their size in bytes."""
 
 MIN_CUT_PAGE_LINES = 10
-"""If a server truncates to less than a tenth, then to a round number of lines that is not below this."""
+"""A page below a tenth may be truncated only if it has a round number of lines, and at least this many."""
 
 BIG_TEXT_CHARACTERS = 256 * 1024
 """A page with this much text may have been truncated because of its size."""

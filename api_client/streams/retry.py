@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 3.0
-"""Users expect to see a run within seconds of the server's recovery, and 1 request in 3 s is no load."""
+"""Maximum delay: users expect a recovery to show within seconds, and one request in 3 s is no load."""
 
 MAX_RETRY_AFTER_S = 60.0
 """Upper limit for a server's Retry-After."""

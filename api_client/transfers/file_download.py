@@ -123,7 +123,7 @@ class RangeFetcher:
         self._may_spread = asyncio.Event()
 
     async def fill(self) -> None:
-        """Fill the file; bytes that arrived stay. Raises Changed, DownloadError, RequestError."""
+        """Fill the file; bytes that arrived stay. Raises ObjectChanged, DownloadError, RequestError."""
         part = self._part
         leader_done = False
 

@@ -389,7 +389,7 @@ class ObjectStore:
         )
 
     async def _counted(self, body: Body) -> AsyncIterator[bytes]:
-        """Yield the body; mark the task as owed an answer just before the last bytes."""
+        """Yield the body; just before the last bytes, record that the task awaits a response."""
         left_bytes = body.size_bytes
         async for chunk in body.chunks():
             left_bytes -= len(chunk)

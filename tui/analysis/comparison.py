@@ -1,4 +1,4 @@
-"""Compares runs: final values, differences, and overlaid curves. Pure functions."""
+"""Compare runs: final values, differences, and overlaid curves. Pure functions."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class Connection:
         if self.link is ConnectionState.LIVE and not failing._is_whole(trouble, event):
             return failing
         if self.link is ConnectionState.LOST and link is ConnectionState.RETRYING:
-            link = ConnectionState.LOST  # Another round of attempts is no news.
+            link = ConnectionState.LOST  # More failed attempts do not change the state.
         first = self.failing_since or failing.waiting_since
         return replace(failing, link=link, failing_since=first, retry_at=retry_at, reason=event.reason)
 

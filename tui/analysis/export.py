@@ -1,4 +1,4 @@
-"""Exports tables as CSV that is safe to open in spreadsheets, and as strictly valid JSON.
+"""Export tables as CSV that is safe to open in spreadsheets, and as strictly valid JSON.
 
 CSV escapes control characters and escape sequences as well, since somebody will read the file with
 ``cat``; JSON has the exact text. Spreadsheets would run a text cell that begins with ``=``, ``+``, ``-``,

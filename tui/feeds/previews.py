@@ -86,7 +86,9 @@ class LogTail:
         self._recent: deque[tuple[int, int]] = deque(maxlen=MAX_REMEMBERED_LINES)
 
     async def read_newest(self) -> None:
-        """Read the lines that are new since the last poll, or the newest page if first or flooded.
+        """Read the lines that are new since the last poll.
+
+        On the first poll, or if too many lines arrive (``FLOOD_LINES``), read only the newest page.
 
         Raises RequestError.
         """

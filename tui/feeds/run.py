@@ -39,7 +39,7 @@ STATUS_INTERVAL_S = 3.0
 STATUSES_MISSED = 3
 """Number of missed status updates after which the data is stale."""
 METRICS_INTERVAL_S = 2.0
-"""Polling interval, unless half the sampling interval is longer; with many nodes, the whole interval."""
+"""Minimum polling interval; longer for slow sampling: half its interval, or all of it with many nodes."""
 CHECKPOINTS_INTERVAL_S = 10.0
 RETRY_INTERVAL_S = 3.0
 """Retry interval after a temporary error or an invalid response."""

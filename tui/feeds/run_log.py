@@ -1,4 +1,4 @@
-"""Reads the log of one run for display: its newest part first, then both newer and older lines."""
+"""Read the log of one run for display: its newest part first, then both newer and older lines."""
 
 from __future__ import annotations
 
@@ -149,9 +149,8 @@ class RunLog:
                     # The stream reads ahead in the meantime, up to a limit.
                     await self._session.clock.sleep(PAUSE_S)
         else:
-            await (
-                self._begin_event.wait()
-            )  # There is nothing to read here: wait for the stream's first response.
+            # There is nothing to read here: wait for the stream's first response.
+            await self._begin_event.wait()
         self._begin()
         self._unread.discard("history")
         self._take_lines(())

@@ -27,7 +27,7 @@ PUBLISH_INTERVAL_S = 0.25
 
 
 class Throttle:
-    """Calls ``publish`` soon after ``touch``, and then not again for ``interval_s`` seconds."""
+    """Calls ``publish`` soon after ``request``, at most once every ``interval_s`` seconds."""
 
     def __init__(
         self, publish: Callable[[], None], clock: Clock, *, interval_s: float = PUBLISH_INTERVAL_S

@@ -71,8 +71,8 @@ class Session:
     def report_failure(self, what: str, error: RequestError) -> None:
         """Record that a feed cannot get ``what`` ("the log") because of a lasting error.
 
-        Screens that show this data mark it as stale until ``got`` is called for it. Temporary errors are
-        covered by the connection's own state.
+        Screens that show this data mark it as stale until ``report_success`` is called for it. Temporary
+        errors are covered by the connection's own state.
         """
         if error.retryable:
             if self.connection.stale_resources:

@@ -48,7 +48,7 @@ class AppScreen(Screen[None]):
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
     ASKS_FOR: ClassVar[frozenset[str]] = frozenset()
-    """What it shows and leaves to the app to say when it is old, by ``tui.analysis.connection``'s words."""
+    """Resources that the screen shows, as named in ``tui.analysis.connection``; the app marks stale ones."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
 
     connection: var[Connection] = var(Connection())

@@ -1,1 +1,1 @@
-"""The settings: one TOML file, environment variables and flags. Only ``places`` is cheap to import."""
+"""The settings: one TOML file, environment variables and flags. Only ``checked`` is cheap to import."""

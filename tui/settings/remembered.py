@@ -1,4 +1,4 @@
-"""Remembers the last layout, filter and sort order between sessions. Optional: all of it may be lost."""
+"""Remember the last layout, filter and sort order between sessions. Optional: all of it may be lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts any terminal input into textual events without failing.
+"""Convert any terminal input into textual events without failing.
 
 textual decodes keyboard input strictly and trusts every escape sequence; an invalid byte raises in its
 input thread and ends the dashboard. Here such input is dropped and the input after it still works. Pastes

@@ -1,4 +1,4 @@
-"""Sanitizes, measures, and cuts text from a server for a terminal.
+"""Sanitize, measure and cut text from a server for a terminal.
 
 A server's text is data: nothing in it may move the cursor, restyle the screen, reorder adjacent words or
 take no room. Anything that cannot be shown is replaced by a visible stand-in, never dropped silently.

@@ -1,4 +1,4 @@
-"""Formats quantities for display. Every function returns ``UNKNOWN`` for a missing or undefined value."""
+"""Format quantities for display. Every function returns ``UNKNOWN`` for a missing or undefined value."""
 
 from __future__ import annotations
 

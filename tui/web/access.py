@@ -1,4 +1,4 @@
-"""Admits a browser to the dashboard only with the token in the printed address.
+"""Admit a browser to the dashboard only with the token in the printed address.
 
 The token is also required on loopback: other users of the machine can connect there, and a connection
 does not reliably identify its user. The browser keeps the token in a cookie below a path known only to

@@ -1,4 +1,4 @@
-"""Averages arrays across all ranks over TCP connections to the leader."""
+"""Average arrays across all ranks over TCP connections to the leader."""
 
 from __future__ import annotations
 

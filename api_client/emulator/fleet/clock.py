@@ -75,7 +75,7 @@ class SimClock:
         return float(self._stretches[-1].speed)
 
     def changed(self, now: datetime, speed: float) -> SimClock:
-        """Return a tempo with the same past and another speed from ``now`` on."""
+        """Return a clock with the same past and another speed from ``now`` on."""
         now_ns = to_ns(now)
         if _exact(speed) == self._stretches[-1].speed or now_ns <= self._stretches[-1].wall_ns:
             return self
@@ -105,7 +105,7 @@ class SimClock:
 
 
 def open_sim_clock(database: Database, *, now: datetime, speed: float) -> SimClock:
-    """Load the world's tempo, continuing at ``speed``; a new world starts ``now``."""
+    """Load the world's clock, continuing at ``speed``; a new world starts ``now``."""
     database.create(_SCHEMA)
     rows = database.rows("SELECT wall_ns, script_ns, speed FROM fleet_tempo ORDER BY wall_ns")
     if rows:

@@ -24,7 +24,7 @@ RECREATED_DEPLOY_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Facts about a job for the narrator of its log. Moments are script nanoseconds.
+    """Facts about a job for the generator of its log. Moments are script nanoseconds.
 
     ``run_ns`` is None if the job never runs. ``end_ns`` is when the script ends it, None if it does not.
     ``wall`` converts a script moment to wall time, for lines that contain their own timestamp.

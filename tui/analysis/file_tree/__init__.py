@@ -1,4 +1,4 @@
-"""Builds a tree with totals from a hundred thousand file paths.
+"""Build a tree with totals from a hundred thousand file paths.
 
 Pure functions that never block for long: anything that grows with the number of files is a generator that
 pauses every few hundred of them (``build_steps``, ``VisibleRows.…_steps``, ``filter_steps``), so the

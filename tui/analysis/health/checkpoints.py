@@ -1,4 +1,4 @@
-"""Detects checkpoints that are overdue by the run's own save interval."""
+"""Detect checkpoints that are overdue by the run's own save interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs all health checks on a run."""
+"""Run all health checks on a run."""
 
 from __future__ import annotations
 

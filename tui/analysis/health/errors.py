@@ -1,4 +1,4 @@
-"""Reports problems stated by the log and the platform themselves: restarts and errors."""
+"""Report problems stated by the log and the platform themselves: restarts and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds checkpoints written while the loss was broken, using the same rules as the loss checks.
+"""Find checkpoints written while the loss was broken, using the same rules as the loss checks.
 
 A checkpoint is faulty if the loss was not finite or was exploding at its step, or had begun to and did
 not recover before the run was restarted. After a restart from an earlier checkpoint, new ones are good
@@ -83,7 +83,7 @@ class _Losses:
         return sorted(place for place in places if 0 < place < len(self.times))
 
     def _persistent_breaks(self) -> Iterator[_Break]:
-        """Yield the problems that had not ended when the run was restarted, or are still going on."""
+        """Yield the problems that had not ended when the run was restarted, or have not ended yet."""
         for end in (*self._starts, len(self.times)):
             start = max((place for place in self._starts if place < end), default=0)
             found = self._trouble(end)

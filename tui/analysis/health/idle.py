@@ -1,4 +1,4 @@
-"""Detects idle GPUs: all of them, those of a node, or some within a busy node."""
+"""Detect idle GPUs: all of them, those of a node, or some within a busy node."""
 
 from __future__ import annotations
 

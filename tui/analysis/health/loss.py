@@ -1,4 +1,4 @@
-"""Detects a loss or gradient norm that is not finite or explodes."""
+"""Detect a loss or gradient norm that is not finite or explodes."""
 
 from __future__ import annotations
 

@@ -72,10 +72,10 @@ def _line(series: Series, start: float, end: float) -> tuple[float, float] | Non
 
 
 FALLEN_SHARE = 0.5
-"""Minimum fall to count as a swing, as a share of the growth within the current window."""
+"""Minimum fall of a sawtooth, as a share of the growth within the current window."""
 
 BEYOND_SHARE = 0.5
-"""Growth exceeds an earlier swing when it is above its top by this share of the swing's height."""
+"""Growth exceeds an earlier sawtooth when it is above its top by this share of its fall."""
 
 NEARLY_FULL = 0.98
 """A fall from above this share of the limit is not reassuring: a crash may have caused it."""

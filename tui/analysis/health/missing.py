@@ -1,4 +1,4 @@
-"""Detects nodes that stopped sending data or never did, and metrics that stop while the job runs.
+"""Detect nodes that stopped sending data or never did, and metrics that stop while the job runs.
 
 A node is missing if it sends neither metrics nor log lines. While it logs, only its metrics are missing.
 """
@@ -15,7 +15,7 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration
 
 _STEPS = 4  # Samples or log lines that may be missed before a node counts as silent.
-# If metrics were last read earlier than this, they are old only because nothing polls them.
+# Metrics last requested longer ago than this are old only because nothing polls them.
 _ANSWERED_S = 90.0
 
 LogState = Literal["logging", "silent", "unknown"]

@@ -1,4 +1,4 @@
-"""Reports a waiting job: for how long, for which GPUs, which jobs hold them, and which are ahead."""
+"""Report a waiting job: for how long, for which GPUs, which jobs hold them, and which are ahead."""
 
 from __future__ import annotations
 

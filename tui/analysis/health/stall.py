@@ -1,4 +1,4 @@
-"""Detects stalled runs: no output for longer than the run's own pattern allows, whatever the GPUs show."""
+"""Detect stalled runs: no output for longer than the run's own pattern allows, whatever the GPUs show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _JUST_BEFORE_S = 60.0  # The timestamp of a listed checkpoint may precede its st
 
 
 def stall(context: Context) -> Iterator[HealthFinding]:
-    """Report a run with no step or line for far longer than usual, or with lines but no step.
+    """Report a run that is silent, or logs lines but makes no steps, for far longer than usual.
 
     A run's pauses (evaluations, checkpoints) are learned: a pause may be a little longer than the longest
     so far. The first one that the log announces may take ``stall_aside_s``.

@@ -1,4 +1,4 @@
-"""Parses ANSI colors in log lines to data; all other escape sequences are dropped.
+"""Parse ANSI colors in log lines to data; all other escape sequences are dropped.
 
 ``styled_runs`` is the only way from a server's escape sequences to a style on the screen. It supports SGR
 (ECMA-48, 8.3.117; 256 and 24-bit colors as in xterm) and nothing else.

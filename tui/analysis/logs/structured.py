@@ -1,4 +1,4 @@
-"""Pretty-prints a line that contains a JSON object or a printed Python dict."""
+"""Pretty-print a line that contains a JSON object or a printed Python dict."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tracks a run's progress from its log lines, with one stream per node."""
+"""Track a run's progress from its log lines, with one stream per node."""

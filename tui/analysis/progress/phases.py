@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 JOIN_S = 20.0
-"""Signs of life closer together than this belong to the same active time range."""
+"""Times of activity closer together than this belong to the same active time range."""
 
 SINGLE_PAUSE_S = 1800.0
 """A single longer pause is an accident, not a pattern."""
@@ -21,7 +21,7 @@ _MAX_STRETCHES = 2000
 
 
 class Pauses:
-    """Active time ranges, built from signs of life in any order; the gaps between them are pauses."""
+    """Active time ranges, built from times of activity in any order; the gaps between them are pauses."""
 
     __slots__ = ("_ends", "_starts", "_version", "_worked_out")
 
@@ -32,7 +32,7 @@ class Pauses:
         self._worked_out: tuple[int, float, float | None] = (-1, 0.0, None)
 
     def add(self, time: float) -> bool:
-        """Record a sign of life at that time (seconds). Return True if a pause may have changed."""
+        """Record activity at that time (seconds). Return True if a pause may have changed."""
         starts, ends = self._starts, self._ends
         if ends and starts[-1] <= time <= ends[-1] + JOIN_S:
             if time > ends[-1]:
@@ -117,7 +117,7 @@ _NO_BEGINNING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RunPhase:
-    """The newest such activity since the last step, with the times of its first and newest line (epoch s).
+    """The newest activity besides training since the last step, with the times (epoch s) of its lines.
 
     If several follow each other too closely to be separated, it begins with the last step. ``first`` is
     True if no earlier activity of this kind has interrupted the run's steps.

@@ -1,4 +1,4 @@
-"""Derives a run's speed, usual step interval, and restarts from its steps over time."""
+"""Derive a run's speed, usual step interval, and restarts from its steps over time."""
 
 from __future__ import annotations
 

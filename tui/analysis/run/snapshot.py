@@ -23,7 +23,7 @@ from tui.text.units import age
 PARTS = frozenset({LOG, METRICS})
 """The data that a verdict requires."""
 STALE_METRICS_S = 90.0
-"""A run whose metrics were last updated before this many seconds must be checked again first."""
+"""A verdict needs newer health metrics if they are older than this."""
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
@@ -138,16 +138,19 @@ def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetim
 class RunSnapshot:
     """One run as of ``at``.
 
-    ``history_known`` says that the history of statuses was asked for (not everybody may read it), and
-    ``log_read`` that all of the log so far is in ``progress``. ``checkpoints`` is None until they were
-    listed once; ``health_metrics`` are the metrics of the last hour, by which health is judged whatever
-    stretch of time ``metrics`` show; ``metrics_at``, ``health_metrics_at`` and ``seen_at`` (of the status)
-    are the times of the last good answers by our clock, which is ``clock_ahead_s`` ahead of the server's;
-    ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
-    ``missing_nodes`` are names as in ``metrics``. ``checked_sources`` names what ``findings`` were made of
-    and ``failing`` what was last asked for in vain, by the words of ``tui.analysis.connection``. A run
-    whose status was not seen for ``stale_after_s`` may be anything by now. ``kept_losses`` are None until
-    the trainer's own record was asked for, ``faults`` until the checkpoints were judged.
+    - ``seen_at`` (of the status), ``metrics_at``, ``health_metrics_at``: times of the last successful
+      responses by the local clock, which is ``clock_ahead_s`` ahead of the server's. The status is stale
+      after ``stale_after_s``.
+    - ``log_read``: all of the log so far is in ``progress``.
+    - ``metrics`` cover the time range of the charts, ``health_metrics`` always the last hour, for health
+      checks.
+    - ``history_known``: the status history has been requested; not everybody may read it.
+    - ``checkpoints``, ``kept_losses`` (from the trainer's own record) and ``faults`` are None until they
+      have been listed, requested, or checked.
+    - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
+      failed. Both use the names in ``tui.analysis.connection``.
+    - ``slow_nodes``, ``missing_nodes``: names as in ``metrics``.
+    - ``price_per_minute``: USD for one node, None if no price is known.
     """
 
     job: TrainingJob

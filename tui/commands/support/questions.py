@@ -52,7 +52,7 @@ class WizardIO(Protocol):
         """Show a line."""
 
     async def load(self, walk: WizardProgress) -> WizardProgress:
-        """Return the walk with the chosen job's checkpoints, or at another step without a job."""
+        """Return the progress with the chosen job's checkpoints; without a job, at another step."""
 
     def present(self, walk: WizardProgress) -> None:
         """Show the answers before the review's question."""
@@ -65,7 +65,7 @@ async def run_wizard(walk: WizardProgress, wizard_io: WizardIO, *, decided: str 
     """Ask until the user is done; return True if it ended with an action, False if the user left.
 
     ``decided`` is the action to run at the review without asking, if it is possible. Raises
-    UnanswerableQuestion, the desk's errors, and KeyboardInterrupt for ctrl+c.
+    UnanswerableQuestion, the errors of ``wizard_io``, and KeyboardInterrupt for ctrl+c.
     """
     if decided is None:
         wizard_io.say(KEYS_HELP)

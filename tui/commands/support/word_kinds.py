@@ -1,4 +1,4 @@
-"""Maps parameters to the kind of server names that they accept."""
+"""Map parameters to the kind of server names that they accept."""
 
 from __future__ import annotations
 

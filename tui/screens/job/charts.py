@@ -159,7 +159,7 @@ class ChartBuilder:
             self._clock = (steps, StepTimeMap(steps))
         return self._clock[1]
 
-    # --- out of the log -----------------------------------------------------------------------
+    # --- charts of the log --------------------------------------------------------------------
 
     def _progress(
         self,
@@ -216,7 +216,7 @@ class ChartBuilder:
             marks=tuple(replace(mark, at=clock.step(mark.at)) for mark in spec.marks),
         )
 
-    # --- out of the metrics -------------------------------------------------------------------
+    # --- charts of the metrics ----------------------------------------------------------------
 
     def _machines(self, run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
         nodes = run.metrics.nodes if run.metrics else ()

@@ -36,7 +36,7 @@ class LogExportActions(Widget):
 
     job: TrainingJob
     _replaceable: Path | None = None
-    """An existing file that the next attempt to save to it replaces."""
+    """Existing file that the user was warned about; saving to it again replaces it."""
 
     @property
     def log_pane(self) -> LogPane:

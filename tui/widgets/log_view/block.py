@@ -126,7 +126,7 @@ class Block:
 
     Attributes:
         stamps: Epoch nanoseconds, ascending.
-        codes: Shared attributes of the lines, as numbers of a ``AttributeTable``.
+        codes: Shared attributes of the lines, as codes of an ``AttributeTable``.
         request_ids: Request IDs by line index, for the few lines that have one.
         has_escapes: True if a message may contain an escape sequence; only reliable for a sealed block.
         is_ascii: True if all messages are known to be ASCII.

@@ -147,7 +147,7 @@ class BaseLogCanvas(Widget):
         self._renderer.set_view(RenderOptions(self._text_width(), self._pan, self._pattern, has_colours))
 
     def _current_page(self) -> list[ScrollPosition]:
-        """Return the places on screen. While following, also update the top of the view."""
+        """Return the screen lines to show. While following, also update the top of the view."""
         if self._page is None:
             model, height = self._model, self._height
             count = len(model)

@@ -27,7 +27,7 @@ class SearchResults:
 
     Attributes:
         pattern: The search pattern.
-        hunt: State of the search for the nearest match.
+        search_state: State of the search for the nearest match.
         found: Number of the matching line, or None.
         wrapped: True if the search wrapped around an end.
     """
@@ -48,7 +48,7 @@ class SearchResults:
     # --- nearest match ------------------------------------------------------------------------
 
     def begin(self, start: int, *, backwards: bool) -> None:
-        """Start searching for the nearest match from `start` on; call ``seek`` until it returns True."""
+        """Start searching for the nearest match from `start` on; call ``find_next`` until it returns True."""
         first, end = self._store.first, self._store.end
         self.search_state, self.found = SearchState.RUNNING, None
         # Starting beyond an end means the search has already wrapped.

@@ -30,7 +30,7 @@ class LogStore:
     Several views may share a store. Entries are rebuilt on access.
 
     Attributes:
-        vocabulary: Meaning of the codes of the lines.
+        attribute_table: Meaning of the codes of the lines.
         dropped: Number of entries dropped because the file could not be written.
         bookmarks: Numbers of the bookmarked lines, ascending.
     """

@@ -158,7 +158,7 @@ _CRASH_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Restarting:
-    """Another narrator's log, restarted every ``attempt_s`` seconds.
+    """Another generator's log, restarted every ``attempt_s`` seconds.
 
     Each attempt fails ``break_s`` before the next one starts.
     """

@@ -1,4 +1,4 @@
-"""Reads step, loss, speed and saves out of one log line, whichever trainer printed it.
+"""Read step, loss, speed and saves out of one log line, whichever trainer printed it.
 
 Specific formats are tried before general ones. Lines without any hint word are skipped after a few
 substring searches, because most lines of a log are no progress lines.
