@@ -1,4 +1,7 @@
-"""What every test shares: ``tests/support`` is importable as ``support``."""
+"""Shared by all tests: an environment without the user's settings, keys and proxies; time zone UTC.
+
+``tests`` is on pytest's import path, so ``tests/support`` is importable as ``support``.
+"""
 
 from __future__ import annotations
 

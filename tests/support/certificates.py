@@ -1,4 +1,4 @@
-"""Certificates of servers of our own."""
+"""Create self-signed certificates for test servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through its DevTools: type into a page, read what its websocket brought."""
+"""Drive a headless Chromium through DevTools: type into a page, and read what its websocket received."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public parts of a client, whether it made them at once or makes them when they are asked for."""
+"""List the public attributes of a client, including those created on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard on fixed worlds, with textual's pilot at the keyboard."""
+"""Run the dashboard on fixed data, with Textual's pilot at the keyboard."""
 
 from __future__ import annotations
 

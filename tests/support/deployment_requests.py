@@ -1,4 +1,4 @@
-"""Asking for deployments, as the official CLI does."""
+"""Request deployments as the official CLI does."""
 
 from __future__ import annotations
 

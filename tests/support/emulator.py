@@ -1,4 +1,4 @@
-"""A whole emulator in a process of its own, for tests that want everything real."""
+"""Run a whole emulator in a process of its own, for tests without any stubs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend in memory: jobs do nothing but have what a test gives them."""
+"""An in-memory backend of the emulator; its jobs do nothing and have the data that a test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any ASGI application on a real socket, behind the emulator's fault layer, served by a thread."""
+"""Serve any ASGI application on a real socket, behind the emulator's fault layer, in a thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A server of logs that makes all the trouble the published API permits, on a real socket.
+"""A log server on a real socket that causes every kind of trouble the published API permits.
 
-Nothing of ours is imported. Lines have a stamp and an arrival, both on the server's own clock, which runs
-as fast as it is told to and may be minutes off.
+It imports nothing of this project. Lines have a timestamp and an arrival time, both by the server's own
+clock, which runs at any speed and may be minutes off.
 """
 
 import json

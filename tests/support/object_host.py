@@ -1,4 +1,4 @@
-"""A store of objects on a port of its own: URLs that expire, ranges, and a note of every request."""
+"""An object store on a port of its own: URLs that expire, range requests, and a record of every request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An API that lists files, and an object store beside it on a port of its own that misbehaves on request."""
+"""An API that lists files, and an object store on a separate port that misbehaves on request."""
 
 from __future__ import annotations
 

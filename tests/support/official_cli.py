@@ -1,4 +1,4 @@
-"""A proxy that the official CLI asks, for the scripts that record what it sends."""
+"""A server for the official CLI that records its requests, used by the recording scripts."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Record what the official SDK sends for the example configs, as data for the tests of our own payloads.
+"""Record what the official SDK sends for the example configs, as expected data for tests of our payloads.
 
-Needs an environment with truss (0.18.35 when the data was made), which is no dependency of ours::
+Needs an environment with truss (0.18.35 when the data was recorded); it is not a dependency of this project::
 
     python tests/support/record_official_payloads.py
 
-Runs the official push with its requests and its upload caught, and writes one document for each config: the
-bodies' ``training_project`` and ``training_job``, less ``truss_user_env``, which describes the sender; for
+Runs the official push with its requests and its upload intercepted, and writes one document per config: the
+bodies' ``training_project`` and ``training_job``, without ``truss_user_env``, which describes the sender; for
 deploy configs the ``definition`` itself.
 """
 

@@ -1,12 +1,13 @@
-"""Record what the official CLI sends and prints for workstations, as data for the tests of our own.
+"""Record what the official CLI sends and prints for workstations, as expected data for tests of ours.
 
-Needs ``truss`` (0.18.35 when the data was made) in an environment of its own; it is no dependency of ours::
+Needs ``truss`` (0.18.35 when the data was recorded) in an environment of its own; it is not a dependency of
+this project::
 
     python tests/support/record_official_workstations.py /path/to/truss
 
-Runs ``truss train workstation … -o json`` with each of the ``CASES`` against a server on this machine, and
-writes one document: for each case its arguments, the path and the bodies that were sent (less
-``truss_user_env``, which describes the sender), the names of the archive's files, and what was printed.
+Runs ``truss train workstation … -o json`` with each of the ``CASES`` against a local server, and writes one
+document: for each case its arguments, the paths and bodies that were sent (without ``truss_user_env``, which
+describes the sender), the names of the archive's files, and the output.
 """
 
 from __future__ import annotations

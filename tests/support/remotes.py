@@ -1,4 +1,4 @@
-"""The remote that a server of the tests is."""
+"""Build the remote that stands for a test server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the job screen's feed says of a run."""
+"""Return the first snapshot of the job screen's feed that meets a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The emulator's routes on a real socket, over a backend in memory."""
+"""Serve the emulator's routes on a real socket, over an in-memory backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of six hours with a healthy history and one sickness each, for pictures of what a person sees."""
+"""Six-hour runs with a healthy history and one problem each, for snapshots of how the problem is shown."""
 
 from __future__ import annotations
 

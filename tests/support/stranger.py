@@ -1,7 +1,8 @@
-"""A stranger's server: the published training API out of plain dicts, on a real socket.
+"""A server that implements the published training API with plain dicts, on a real socket.
 
-Written from the API's description alone, with nothing of ours imported, so that what works against it
-works against any server that keeps the contract. Tests change its dicts, or answer a route themselves.
+It is written from the API's description alone and imports nothing of this project, so that what works against
+it works against any server that follows the description. Tests change its dicts, or replace the answer of a
+route.
 """
 
 import json

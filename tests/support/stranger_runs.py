@@ -1,4 +1,4 @@
-"""Runs on a stranger's server: logs of a trainer, samples of nodes, capacity, out of plain dicts."""
+"""Runs for the server of ``support.stranger``: trainer logs, node samples and capacity as plain dicts."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""``bt-tui`` at a terminal of its own, and somebody who types there."""
+"""Run ``bt-tui`` in a pseudo-terminal and type into it."""
 
 from __future__ import annotations
 

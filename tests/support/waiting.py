@@ -1,4 +1,4 @@
-"""Wait for what should come, not for time to pass."""
+"""Wait for a condition instead of a fixed time."""
 
 from __future__ import annotations
 

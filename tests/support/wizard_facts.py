@@ -1,4 +1,4 @@
-"""A job, its checkpoints and machines for the wizard's tests."""
+"""A job with checkpoints and machines, as facts for tests of the deploy wizard."""
 
 from __future__ import annotations
 

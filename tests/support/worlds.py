@@ -1,4 +1,4 @@
-"""Fixed worlds for screens: what the API might say at one o'clock, and feeds that say it once."""
+"""Fixed data for screens, as of one o'clock, and stub feeds that publish it once."""
 
 from __future__ import annotations
 
