@@ -193,7 +193,7 @@ class Platform:
     # Actions
 
     def upsert_project(self, name: str, team: Team) -> TrainingProject:
-        """Return the team's project of that name, creating it if necessary."""
+        """Return the team's project with that name, creating it if necessary."""
         existing = self.stores.projects.named(name, team.id)
         if existing is None:
             now = self.now()

@@ -87,7 +87,7 @@ def create_world(
     url_lifetime_s: int = PRESIGNED_LIFETIME_S,
     size: WorldSize = DEFAULT_WORLD_SIZE,
 ) -> World:
-    """Create the world of that kind from the data folder. ``speed`` applies to the scripted jobs.
+    """Create the world of this kind from the data folder. ``speed`` applies to the scripted jobs.
 
     ``url_lifetime_s`` is the lifetime of presigned URLs; ``size`` adds data to the demo.
     """

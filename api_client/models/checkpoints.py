@@ -60,7 +60,7 @@ def _plain(name: str, checkpoint_id: str) -> str:
 
 
 def belongs_to(name: str, checkpoint_id: str, all_checkpoints: Collection[str] = ()) -> bool:
-    """Return True if a file of that name (``relative_file_name``) belongs to the checkpoint.
+    """Return True if a file with that name (``relative_file_name``) belongs to the checkpoint.
 
     The root checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``.
     """

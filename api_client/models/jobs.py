@@ -46,7 +46,7 @@ def is_finished(status: str) -> bool:
 
 
 def short_status(status: str) -> str:
-    """``TRAINING_JOB_DEPLOY_FAILED`` → ``deploy-failed``, the official CLI's spelling."""
+    """Convert ``TRAINING_JOB_DEPLOY_FAILED`` to ``deploy-failed``, the official CLI's spelling."""
     return status.removeprefix(STATUS_PREFIX).lower().replace("_", "-")
 
 

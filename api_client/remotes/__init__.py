@@ -2,7 +2,7 @@
 
 Sources, first match wins (API facts, 4; the names are those of the official clients):
 
-1. ``--remote NAME``: that section of ``~/.trussrc``, else the Go CLI's profile of that name
+1. ``--remote NAME``: that section of ``~/.trussrc``, else the Go CLI's profile with that name
 2. ``BASETEN_TRUSS_AUTH_REMOTE_URL`` and ``BASETEN_TRUSS_AUTH_API_KEY``, both
 3. ``BASETEN_API_KEY``, with ``BASETEN_REMOTE_URL`` and ``BASETEN_MANAGEMENT_API_URL_OVERRIDE``
 4. ``BASETEN_PROFILE``: that profile of the Go CLI (its folder: ``BASETEN_CONFIG_DIR``)

@@ -62,7 +62,7 @@ class Projects:
     async def upsert(
         self, name: str, *, team_id: str | None = None, team_name: str | None = None
     ) -> TrainingProject:
-        """Return the project of that name, creating it if necessary, by default in the default team.
+        """Return the project with that name, creating it if necessary, by default in the default team.
 
         ``team_id`` decides the team. ``team_name`` is only sent along, as the official client does.
         """

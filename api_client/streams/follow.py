@@ -37,6 +37,9 @@ from api_client.streams.reader import RangeReader, Window, windows
 class FollowOptions:
     """Times in seconds; the defaults suit the API as published.
 
+    A time range of the log is *settled* once no more late lines are expected in it. A *deep read* reads
+    everything that is not settled yet.
+
     - ``busy_interval_s`` to ``quiet_interval_s``: interval of polls, growing by ``interval_growth`` per
       poll unless lines keep arriving; occasional lines do not count. Each line is first seen within 3 s
       of its arrival.
@@ -45,15 +48,14 @@ class FollowOptions:
     - ``generous_lateness_s``: used instead of ``lateness_s`` while at most ``generous_lines`` lines are
       tracked, for nodes whose clocks are minutes behind the others'. During this time, timestamps ahead
       of our own clock are not used as the server's time: their node's clock may be wrong.
-    - ``cheap_lines``: at most this many unsettled lines are all read again at every poll, because they
-      fit a small page; ``cheap_characters``: unless the long ones among them have more text than this.
-    - ``deduplicated_lines``: maximum number of tracked lines; beyond it, lines are settled without having
-      been read again, so late lines among them are not found.
+    - ``cheap_lines``, ``cheap_characters``: every poll is a deep read while no more lines than this are
+      unsettled, and the long ones among them have no more text than this: they fit a small page.
+    - ``deduplicated_lines``: maximum number of tracked lines. More lines are settled without having been
+      read again, so late lines among them are not found.
     - ``edge_overlap_s``: how much a poll of a busy log reads again.
-    - ``deep_pages_per_s``: maximum average cost of reading everything unsettled of a busy log again,
-      within ``deep_interval_s`` to ``deep_interval_limit_s`` from one such read to the next; and as
-      much again for the last ``lateness_s`` of it. It is half of that in a log in which no such read
-      has found a line for ``calm_after_s``.
+    - ``deep_pages_per_s``: maximum average cost of deep reads of a busy log, which are
+      ``deep_interval_s`` to ``deep_interval_limit_s`` apart. Reading only the last ``lateness_s`` again
+      may cost as much. Both cost half once neither has found a line for ``calm_after_s``.
     - ``drain_s``: how long to wait for late lines after the job was seen to have ended. None decides by
       the log: ``shortest_drain_s`` (a line may arrive a minute late), or longer if lines of this log
       arrived later than that, up to ``generous_lateness_s``. The log must also have been quiet for

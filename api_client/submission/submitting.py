@@ -142,7 +142,7 @@ async def choose_team(directory: TeamDirectory, *, project_name: str, wanted: st
 
 
 def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
-    """Return the team of that name. Raises ConfigurationError, which lists the existing teams."""
+    """Return the team with that name. Raises ConfigurationError, which lists the existing teams."""
     for team in teams:
         if team.name == wanted:
             return TeamChoice(team.id, team.name)
@@ -151,7 +151,7 @@ def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
 
 
 def likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], project_name: str) -> TeamChoice:
-    """Return the only team, or the one that has a project of that name, or the default.
+    """Return the only team, or the one that has a project with that name, or the default.
 
     Raises ConfigurationError if several teams have such a project.
     """

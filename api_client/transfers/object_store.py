@@ -473,11 +473,11 @@ async def _read(response: httpx.Response) -> str:
 
 
 def _element(text: str, name: str) -> str | None:
-    """Return the text of the first element of that name; these answers are too simple for an XML parser."""
+    """Return the text of the first element with that name; these answers are too simple for an XML parser."""
     found = re.search(rf"<{name}>([^<]*)</{name}>", text)
     return unescape(found[1]).strip() or None if found else None
 
 
 def element(answer: StoreAnswer, name: str) -> str | None:
-    """Return the text of the first element of that name in an answer, or None."""
+    """Return the text of the first element with that name in an answer, or None."""
     return _element(answer.text, name)

@@ -21,7 +21,7 @@ _SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RunningTime:
-    """Seconds that a job has run, since when, and whether the status history says so.
+    """How long a job has run, and its start; ``measured`` if both come from the status history.
 
     Without the history it is the time since the job was created: too much by its queue time.
     """

@@ -237,7 +237,7 @@ class DownloadsMixin(FileDeliveryMixin):
         self.push_app_screen(DownloadsScreen(), HistoryEntry(("downloads",), self._open_downloads))
 
     async def action_quit(self) -> None:
-        """Quit; ask first if downloads are under way."""
+        """Quit; ask first if downloads are running."""
         going = self.downloads.under_way
         if not going:
             self.exit()

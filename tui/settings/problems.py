@@ -208,7 +208,7 @@ def _why(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
-    """Suggest the closest name in the same table, else the table that has a setting of that name."""
+    """Suggest the closest name in the same table, else the table that has a setting with that name."""
     *outer, name = path
     siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
     near = _nearest_name(str(name), siblings)

@@ -176,7 +176,7 @@ def own_path(typed: str) -> Path:
 
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
-    """Return the formatter for a file of that name: JSON records or text."""
+    """Return the formatter for a file with that name: JSON records or text."""
     if path.suffix.lower() in RECORD_SUFFIXES:
         return lambda entry: json.dumps(record_of(entry)).replace("\x7f", "\\u007f")
     return lambda entry: written(entry, timezone)

@@ -62,7 +62,7 @@ class FaultLayer:
         self._rules = tuple(rules)
 
     def reseed(self, seed: int) -> None:
-        """Restart the random choices as a new layer with this seed would make them."""
+        """Restart the random choices from this seed, as in a new layer."""
         self._random.seed(seed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

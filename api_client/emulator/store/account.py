@@ -93,7 +93,7 @@ class TeamStore:
         database.create(TEAMS_SCHEMA)
 
     def ensure(self, name: str, now: datetime) -> Team:
-        """Return the team of that name, creating it if necessary."""
+        """Return the team with that name, creating it if necessary."""
         found = self.named(name)
         if found is not None:
             return found

@@ -79,7 +79,7 @@ class DeploymentStore:
         database.create(SCHEMA)
 
     def add(self, model_name: str, team_id: str, plan: DeploymentPlan, now: datetime) -> StoredDeployment:
-        """Add a deployment to the team's model of that name, creating the model if necessary."""
+        """Add a deployment to the team's model with that name, creating the model if necessary."""
         with self._database.transaction():
             model = self._upsert_model(model_name, team_id, now)
             deployment = StoredDeployment(

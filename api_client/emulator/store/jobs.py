@@ -55,7 +55,7 @@ class ProjectStore:
         return None if row is None else _project(row)
 
     def was_named(self, name: str, team_id: str) -> bool:
-        """Return True if the team has, or ever had, a project of that name."""
+        """Return True if the team has, or ever had, a project with that name."""
         row = self._database.row("SELECT 1 FROM projects WHERE name = ? AND team_id = ?", (name, team_id))
         return row is not None
 

@@ -177,7 +177,7 @@ async def fetch_account_facts(
 
 
 def chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
-    """Return the team of that name, or the default one if ``name`` is None."""
+    """Return the team with that name, or the default one if ``name`` is None."""
     for team in teams:
         if team.name == name or (name is None and team.default):
             return team
@@ -300,7 +300,7 @@ def _short(room: GpuHeadroom, request: JobRequest, facts: AccountFacts, now: dat
 
 
 def _queue(facts: AccountFacts, now: datetime) -> str:
-    """``; 3 jobs with 24 GPUs wait already, the first for 41 min``."""
+    """Return text such as ``; 3 jobs with 24 GPUs wait already, the first for 41 min``."""
     if facts.waiting is None:
         return ""
     if not facts.waiting:

@@ -47,7 +47,7 @@ class JobRequest:
 
     @property
     def machine(self) -> str:
-        """``2 × H100:8``, ``H100:8`` or ``CPU``."""
+        """The machines as text: ``2 × H100:8``, ``H100:8`` or ``CPU``."""
         node = f"{self.gpu_type}:{self.gpu_count}" if self.gpu_type else "CPU"
         return f"{self.node_count} × {node}" if self.node_count > 1 else node
 
@@ -82,7 +82,7 @@ def normal_gpu_type(name: str) -> str:
 
 
 def quantity_mib(quantity: str) -> float | None:
-    """``64Gi`` → 65536; None for text that is not a quantity."""
+    """Convert ``64Gi`` to 65536; None for text that is not a quantity."""
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
         return None

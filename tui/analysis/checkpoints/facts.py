@@ -57,7 +57,7 @@ def kind_label(checkpoint: Checkpoint) -> str:
 
 
 def sync_state(checkpoint: Checkpoint) -> SyncState:
-    """Return whether the upload is still running. The job's spelling counts too (API facts, 1)."""
+    """Return the state of the upload, accepting the job's spelling too (API facts, 1)."""
     return _SYNC.get((checkpoint.sync_status or "").upper(), "unknown")
 
 

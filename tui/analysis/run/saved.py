@@ -43,7 +43,7 @@ class CheckpointFault:
 
     @property
     def mark(self) -> str:
-        """``after NaN``: the shortest form, for tables."""
+        """The shortest form, for tables: ``after NaN``."""
         return "after NaN" if self.kind is FindingKind.LOSS_NOT_FINITE else "diverged"
 
     def words(self, created_at: datetime | None) -> str:

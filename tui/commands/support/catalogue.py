@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
         return sorted([*COMMANDS, *OTHER_WORDS])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None if there is none of that name."""
+        """Import a command; None if there is none with that name."""
         place, words = COMMANDS.get(cmd_name) or (OTHER_WORDS.get(cmd_name), "")
         if place is None:
             return None

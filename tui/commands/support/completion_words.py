@@ -36,7 +36,7 @@ Words = Sequence[tuple[str, str]]
 
 
 def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
-    """Return the words of that kind at the chosen remote; ``job_id`` selects whose checkpoints.
+    """Return the words of one kind at the chosen remote; ``job_id`` selects whose checkpoints.
 
     Takes at most two seconds, then falls back to the server's last answer. Does not start an emulator or
     renew a login. Raises any error that occurs.

@@ -88,7 +88,7 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
     """Return the project with that name or id; ids take precedence.
 
-    Raises CommandFailed if there is none, or if several teams have one of that name.
+    Raises CommandFailed if there is none, or if several teams have one with that name.
     """
     projects = await client.projects.list()
     for project in projects:

@@ -58,7 +58,7 @@ EMULATOR_SOURCE = "emulator"
 def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListing:
     """Return the listing with ``local`` appended, selected if it is ``wanted``.
 
-    A section of that name in the credentials file takes precedence; it is already listed.
+    A section with that name in the credentials file takes precedence; it is already listed.
     """
     if any(one.name == LOCAL_REMOTE and one.source == "trussrc" for one in listing.remotes):
         return listing

@@ -158,7 +158,7 @@ _CRASH_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Restarting:
-    """Another generator's log, restarted every ``attempt_s`` seconds.
+    """The log of another generator, restarted every ``attempt_s`` seconds.
 
     Each attempt fails ``break_s`` before the next one starts.
     """
