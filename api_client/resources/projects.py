@@ -1,4 +1,4 @@
-"""Training projects: list, get, create or update, delete."""
+"""Training projects: list, get, create if missing, delete."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Find error lines and tracebacks in a log; count the errors and keep the first and the newest.
 
-The lines of a traceback may arrive interleaved with those of other ranks; they are put together by node.
+The lines of a traceback may be interleaved with those of other ranks; they are matched by the prefix of their
+rank.
 """
 
 from __future__ import annotations
