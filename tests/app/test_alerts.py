@@ -180,7 +180,7 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
     app = NotingDashboard(first, settings=settings())
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settle(pilot)
-        assert app.titles[-1] == "▲ 1 needs a look – bt-tui"
+        assert app.titles[-1] == "▲ 1 needs attention – bt-tui"
         assert len(app._notifications) == 0
         leak = HealthFinding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
         job_previews = GLANCES | {"llama70": replace(GLANCES["llama70"], findings=(leak,))}
@@ -196,12 +196,12 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
         await settle(pilot)
         told = sorted(f"{notice.title}: {notice.message}" for notice in app._notifications)
         assert told == ["▲ llama-70b-sft-v3: memory leaks", "✓ whisper-ft: completed"]
-        assert app.titles[-1] == "▲ 2 need a look – bt-tui"
+        assert app.titles[-1] == "▲ 2 need attention – bt-tui"
         screen._jobs.move_to("grpo7")
         await pilot.press("z")
         await settle(pilot)
         assert "z stalled" in text_of(app)
-        assert "1 needs a look" in text_of(app)
+        assert "1 needs attention" in text_of(app)
 
 
 async def test_what_the_first_glance_finds_is_no_news_though_the_job_was_listed_before() -> None:
@@ -215,7 +215,7 @@ async def test_what_the_first_glance_finds_is_no_news_though_the_job_was_listed_
         await settle(pilot)
         app.screen.snapshot = fleet()  # type: ignore[attr-defined]
         await settle(pilot)
-        assert app.titles[-1] == "▲ 1 needs a look – bt-tui"
+        assert app.titles[-1] == "▲ 1 needs attention – bt-tui"
         assert len(app._notifications) == 0
 
 

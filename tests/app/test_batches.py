@@ -61,13 +61,13 @@ async def test_marked_jobs_are_stopped_after_one_question_that_names_them() -> N
         asked = text_of(app)
         assert "Stop 5 jobs?" in asked
         assert "whisper-ft" in asked
-        assert "Left out" in asked
+        assert "Skipped" in asked
         assert "eval-sweep" in asked
         await pilot.press("y")
         await until(pilot, lambda: len(session.calls) == 5)
         assert {verb for verb, _ in session.calls} == {"stop"}
         assert "spot" not in {job_id for _, job_id in session.calls}
-        await until(pilot, lambda: "being stopped" in text_of(app))
+        await until(pilot, lambda: "stopping" in text_of(app))
         screen = app.screen
         assert isinstance(screen, HomeScreen)
         assert screen.marked == ("spot",)
@@ -106,7 +106,7 @@ async def test_only_jobs_that_have_ended_are_deleted() -> None:
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         await settle(pilot)
         await pilot.press("X")
-        await until(pilot, lambda: "stop first" in text_of(app))
+        await until(pilot, lambda: "stop them first" in text_of(app))
         await pilot.press("G", "X")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")

@@ -200,7 +200,7 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await sees(pilot, "under way")
         await pilot.press("n", "T", "x")
-        await sees(pilot, "■ stopped", "What has arrived is kept")
+        await sees(pilot, "■ canceled", "Partial files are kept")
         assert list(here.rglob("*.part"))
         await pilot.press("t")
         await sees(pilot, "loading")

@@ -54,7 +54,7 @@ async def test_limits_use_and_the_queue_at_a_glance(stranger: FakeBaseten) -> No
         await opened(app, pilot)
         await until(pilot, lambda: "first-one" in text_of(app) and "32/64" in text_of(app))
         screen = text_of(app)
-        assert "2 wait for 24 GPUs" in screen
+        assert "2 waiting for 24 GPUs" in screen
         assert "16/16" in screen and "=cmd()" in screen  # the team's
         assert "█!" in screen  # full, not told by colour alone
         assert screen.index("1. pending") < screen.index("first-one") < screen.index("late-one")

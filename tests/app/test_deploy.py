@@ -182,7 +182,7 @@ async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:
                 await press_footer(app, pilot, "ctrl+s")
                 await until(pilot, partial(_is_elsewhere, app, before))
             # The list of the step before is there until this one's is drawn.
-            await until(pilot, lambda: "asks once more" in text_of(app))
+            await until(pilot, lambda: "asks to confirm" in text_of(app))
             await pilot.click("QuestionPane OptionList", offset=(3, 0))
             await until(
                 pilot, lambda: isinstance(app.screen, ConfirmScreen) and bool(app.screen.query("#yes"))

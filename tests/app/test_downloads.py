@@ -93,7 +93,7 @@ async def test_columns_that_are_empty_leave_their_room_to_those_that_would_be_cu
         await pilot.press("T")
         await settle(pilot)
         text = text_of(app)
-    assert done.title in text and "= was there" in text and "the same file is there" in text
+    assert done.title in text and "= present" in text and "the same file is there" in text
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
@@ -104,13 +104,13 @@ async def test_the_list_tells_of_each_download_and_its_files(size: tuple[int, in
         await pilot.press("k")
         await settle(pilot)
         text = text_of(app)
-        assert "▲ 1 not complete" in text and "loading" in text and "43 %" in text
+        assert "▲ 1 incomplete" in text and "loading" in text and "43 %" in text
         assert "model-1.safetensors" in text and "adapter_config.json" in text
         await pilot.press("j")
         await settle(pilot)
         text = text_of(app)
         assert "[bold]evil" in text and "\x1b" not in text
-        assert "t goes on with the rest" in text
+        assert "press t to resume" in text
         await pilot.press("escape")
         await settle(pilot)
         assert "llama-70b-sft-v3" in text_of(app)
@@ -124,7 +124,7 @@ async def test_where_nothing_has_arrived_nothing_is_said_to_be_kept() -> None:
         await pilot.press("T")
         await settle(pilot)
         text = text_of(app)
-        assert "Nothing has arrived; t tries again." in text
+        assert "Nothing downloaded yet; press t to retry." in text
         assert "is kept" not in text and "0 files" not in text
 
 
@@ -138,7 +138,7 @@ async def test_a_stall_is_told_instead_of_the_last_speed(size: tuple[int, int]) 
         await settle(pilot)
         text = text_of(app)
         assert "↓ 2 files 43 % stalled" in text.splitlines()[-1]
-        assert "Nothing has arrived for 12s (the store broke off)." in text
+        assert "No data for 12s (the store broke off)." in text
         assert "112 MiB/s" not in text
 
 
@@ -178,9 +178,9 @@ def test_the_looks_of_the_list(
 
 
 def test_what_became_of_a_download_is_a_sentence_that_says_what_to_do() -> None:
-    assert "T) goes on" in outcome_text(FAILED)
+    assert "Press T, then t to resume." in outcome_text(FAILED)
     done = Transfer("3", "x", "/there", TransferState.DONE, size_bytes=MIB, files=GOING.files[:1])
-    assert outcome_text(done) == "x is in /there: 1.00 MiB, 1 file."
+    assert outcome_text(done) == "Downloaded x to /there: 1.00 MiB, 1 file."
 
 
 def test_a_download_is_called_by_what_it_holds() -> None:

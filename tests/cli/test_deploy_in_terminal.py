@@ -12,7 +12,7 @@ from support.stranger import Answer, FakeBaseten, job
 from support.terminal import AtTerminal
 
 ENTER, DOWN, BACK, ESCAPE, WIPE = b"\r", b"\x1b[B", b"\x1b[Z", b"\x1b", b"\x15"
-LAST_QUESTION = "What now?"
+LAST_QUESTION = "What next?"
 
 
 def person(environ: dict[str, str], folder: Path, *arguments: str) -> AtTerminal:
@@ -42,11 +42,11 @@ def test_from_the_job_to_the_model_with_a_wrong_rank_and_a_step_back(deployer, t
         someone.types(WIPE + b"24\r")
         someone.sees("8, 16, 32, 64, 128, 256, 320, 512")
         someone.types(WIPE + b"64\r")
-        someone.sees("What is the model called?")
+        someone.sees("What's the model's name?")
         someone.types(BACK)
         someone.sees("Which LoRA rank? 64")
         someone.types(ENTER)
-        someone.sees("What is the model called?")
+        someone.sees("What's the model's name?")
         someone.types(WIPE + b"tuned\r")
         someone.sees("Which GPUs?")
         someone.types(DOWN + ENTER)
@@ -56,7 +56,7 @@ def test_from_the_job_to_the_model_with_a_wrong_rank_and_a_step_back(deployer, t
         someone.types(b"A=1\r")
         someone.sees("set: A")
         someone.types(ENTER)
-        someone.sees("out of secrets?")
+        someone.sees("from secrets?")
         someone.types(ENTER)
         someone.sees(LAST_QUESTION)
         assert deployer.requests == []
@@ -152,12 +152,12 @@ def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(deployer, tmp_path
             "Which checkpoints?",
             "Which base model?",
             "Which LoRA rank?",
-            "called?",
+            "model's name?",
             "Which GPUs?",
         ):
             someone.sees(words)
             someone.types(ENTER)
-        for words in ("token?", "environment variables?", "out of secrets?"):
+        for words in ("token?", "environment variables?", "from secrets?"):
             someone.sees(words)
             someone.types(ENTER)
         someone.sees("not today")

@@ -35,7 +35,7 @@ def test_it_starts_when_needed_goes_on_and_is_stopped(cli, home):
 
 
 def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path):
-    """As a child that nobody waits for, it stays in the list of processes once it has ended."""
+    """As a child that queue empty for, it stays in the list of processes once it has ended."""
     data = tmp_path / "emulator"
     ensure_running(data)
     stop = "import pathlib, sys; from api_client.emulator.processes import stop_running as stop; "

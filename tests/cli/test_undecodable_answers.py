@@ -39,7 +39,7 @@ def test_the_wizard_asks_again(stranger: FakeBaseten, tmp_path: Path) -> None:
     with at_terminal(stranger, tmp_path, "deploy", *chosen, "--base-model", "a/b") as someone:
         someone.sees("Which LoRA rank?")
         someone.types(b"\r")
-        someone.sees("What is the model called?")
+        someone.sees("What's the model's name?")
         someone.types(WIPE + b"caf\xe9x\r")
         someone.sees("not UTF-8")
         someone.types(WIPE + b"caf\r")

@@ -181,7 +181,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
     assert "Traceback" not in result.stderr
     left = {name for name in files_below(here) if not name.endswith((".part", ".json.new"))}
     assert left == set()
-    assert "arrived is kept" not in result.stderr
+    assert "Partial files are kept" not in result.stderr
 
 
 @pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)

@@ -45,7 +45,7 @@ class Picture:
 
 async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     """A run of four nodes one of which is slow, once log, metrics and findings are there."""
-    await until(pilot, lambda: "need a look" in text_of(app))
+    await until(pilot, lambda: "need attention" in text_of(app))
     await pilot.press("slash", *"longctx", "enter", "enter")
     await until(pilot, lambda: "lags behind" in text_of(app) and "3,000" in text_of(app))
     await until(pilot, lambda: "following" in text_of(app) and "reading older" not in text_of(app))
@@ -53,7 +53,7 @@ async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
 
 async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     """All jobs, once each that is sick has been looked at."""
-    await until(pilot, lambda: "12 need a look" in text_of(app) and "step" in text_of(app))
+    await until(pilot, lambda: "12 need attention" in text_of(app) and "step" in text_of(app))
     await pilot.press("down")
 
 

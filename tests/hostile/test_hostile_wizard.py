@@ -180,9 +180,9 @@ def test_the_whole_way_on_a_world_of_hostile_names(tmp_path: Path) -> None:
                 ("Which job's checkpoints?", ENTER),
                 ("Which checkpoints?", ENTER),
                 ("Which base model?", WIPE + "m/x" + ENTER),
-                ("What is the model called?", WIPE + "m" + ENTER),
+                ("What's the model's name?", WIPE + "m" + ENTER),
                 ("config files have no name for the account's GPU types", ""),
-                ("What is the model called?", INTERRUPT),
+                ("What's the model's name?", INTERRUPT),
             ):
                 someone.sees(question)
                 someone.types(keys.encode())

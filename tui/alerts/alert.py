@@ -118,7 +118,7 @@ def fleet_title(rows: Sequence[JobRow]) -> str:
     """Return ``▲ 2 need a look – bt-tui``, or the number of running jobs."""
     alarmed = sum(row.alarmed for row in rows)
     if alarmed:
-        return f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look – {PROGRAM}"
+        return f"▲ {alarmed} need{'' if alarmed > 1 else 's'} attention – {PROGRAM}"
     running = sum(row.running for row in rows)
     return f"● {running} running – {PROGRAM}" if running else PROGRAM
 

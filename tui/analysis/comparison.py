@@ -97,7 +97,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         _row(
             "nodes", "nodes", [one.run.node_count if one.run else one.job.node_count for one in runs], _count
         ),
-        _row("gpus", "GPUs in all", [_gpus(one) for one in runs], _count),
+        _row("gpus", "total GPUs", [_gpus(one) for one in runs], _count),
         _row(
             "availability",
             "capacity",
@@ -109,7 +109,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         _row("gpu_hours", "GPU-hours", [_cost(one, "gpu_hours") for one in runs], _figure, relative=True),
         _row("cost_usd", "cost, est.", [_cost(one, "usd") for one in runs], _money, relative=True),
         _row("step", "step", [one.progress.step for one in runs], _count),
-        _row("total_steps", "of steps", [one.progress.total_steps for one in runs], _count),
+        _row("total_steps", "total steps", [one.progress.total_steps for one in runs], _count),
         _row("epoch", "epoch", [one.progress.epoch for one in runs], _figure),
         _row("final_loss", "final loss", [one.progress.loss for one in runs], _number, "less", relative=True),
         _row(
@@ -137,7 +137,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         ),
         _row("learning_rate", "last lr", [one.progress.learning_rate for one in runs], _number),
         _row("checkpoints", "checkpoints", [_checkpoint_count(one) for one in runs], _count),
-        _row("last_checkpoint", "last one", [_last_checkpoint(one) for one in runs], _text),
+        _row("last_checkpoint", "newest", [_last_checkpoint(one) for one in runs], _text),
         _row("restarts", "restarts", [len(one.progress.restarts) or None for one in runs], _count),
         _row("errors", "error lines", [one.progress.errors.count or None for one in runs], _count),
         _row("error_message", "message", [one.job.error_message or None for one in runs], _text),

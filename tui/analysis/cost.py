@@ -121,11 +121,11 @@ def cost_of(
 
 
 def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
-    counted = "while it ran" if ran.measured else "since it was created"
+    counted = "run time" if ran.measured else "time since creation"
     nodes = f"{node_count} node" + ("s" if node_count != 1 else "")
     if price_per_minute is None:
-        return f"{nodes}, {counted}; no price is known"
-    return f"estimate: ${price_per_minute:g} a minute and node (list price) × {nodes}, {counted}"
+        return f"{nodes} × {counted}; price unknown"
+    return f"list price ${price_per_minute:g} per node-minute × {nodes} × {counted}"
 
 
 @dataclass(frozen=True, slots=True)

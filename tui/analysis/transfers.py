@@ -29,7 +29,7 @@ STATE_VIEWS: dict[TransferState, tuple[str, str, str]] = {
     TransferState.ACTIVE: ("↓", "loading", "running"),
     TransferState.DONE: ("✓", "done", "good"),
     TransferState.FAILED: ("✗", "failed", "bad"),
-    TransferState.CANCELLED: ("■", "stopped", "caution"),
+    TransferState.CANCELLED: ("■", "canceled", "caution"),
 }
 """Sign, word and tone of each state."""
 
@@ -38,7 +38,7 @@ FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
     FileState.ACTIVE: ("↓", "loading", "running"),
     FileState.VERIFYING: ("↓", "verifying", "running"),
     FileState.DONE: ("✓", "done", "good"),
-    FileState.SKIPPED: ("=", "was there", "muted"),
+    FileState.SKIPPED: ("=", "present", "muted"),
     FileState.FAILED: ("✗", "failed", "bad"),
 }
 """Sign, word and tone of each state of a single file."""
@@ -154,14 +154,14 @@ def speed_text(bytes_per_s: float | None) -> str:
 def outcome_text(item: Transfer) -> str:
     """Describe the outcome of an ended download, and the possible next step."""
     if item.state is TransferState.CANCELLED:
-        return f"{item.title}: stopped. What has arrived is kept; t on the list of downloads (T) goes on."
+        return f"Download of {item.title} canceled. Partial files are kept; press T, then t to resume."
     if item.state is TransferState.FAILED:
         why = f": {item.error.rstrip('.')}" if item.error else ""
-        return f"{item.title} is not complete{why}. t on the list of downloads (T) goes on."
+        return f"Download of {item.title} incomplete{why}. Press T, then t to resume."
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
-    kept = f", {count(skipped)} were there already" if skipped else ""
+    kept = f", {count(skipped)} already there" if skipped else ""
     size = f"{bytes_iec(item.size_bytes)}, {files_text(len(item.files))}{kept}"
-    return f"{item.title} is in {sanitize(item.folder)}: {size}."
+    return f"Downloaded {item.title} to {sanitize(item.folder)}: {size}."
 
 
 def time_left(item: Transfer) -> str:

@@ -175,7 +175,7 @@ class AlertsMixin(App[WelcomeChoice]):
             self._alert_delivery.send(alert)
 
     def _report_delivery_failure(self, words: str) -> None:
-        self.notify(f"{words}\nThis is told once.", severity="warning", timeout=TOAST_S)
+        self.notify(f"{words}\nShown only once.", severity="warning", timeout=TOAST_S)
 
     # Snoozing
 
@@ -184,13 +184,13 @@ class AlertsMixin(App[WelcomeChoice]):
         job, keys = message.job, [found.key for found in message.findings]
         if all((job.id, key) in self.snoozed for key in keys):
             self.alert_tracker.wake(job.id, keys)
-            self.notify("Awake again: what is wrong with this job is told.")
+            self.notify("Alerts for this job are on again.")
         else:
             length = timedelta(minutes=self._wanted.snooze_minutes)
             self.alert_tracker.snooze(job.id, keys, _now() + length)
-            what = "1 finding" if len(keys) == 1 else f"{len(keys)} findings"
+            what = "1 alert" if len(keys) == 1 else f"{len(keys)} alerts"
             key = key_for("home.snooze", self._keys)
-            self.notify(f"{what} snoozed for {duration(length.total_seconds())}; {key} wakes them.")
+            self.notify(f"{what} snoozed for {duration(length.total_seconds())}; press {key} again to undo.")
         self._check_snoozes()
 
     def _check_snoozes(self) -> None:

@@ -50,7 +50,7 @@ class BatchMixin(DownloadsMixin):
         for screen in self.screen_stack:
             if isinstance(screen, HomeScreen):
                 has_one = screen.toggle_bookmark(message.job.id)
-                self.notify(f"★ {name} is bookmarked." if has_one else f"{name} is bookmarked no longer.")
+                self.notify(f"★ {name} bookmarked." if has_one else f"Bookmark of {name} removed.")
 
     @work(group="batch")
     async def _confirm_batch(self, batch: Batch) -> None:
@@ -96,14 +96,14 @@ class JobChangesMixin(BatchMixin):
         job = message.job
         name = sanitize(job.name or job.id)
         if job.is_finished:
-            self.notify(f"{name} is {status_view(job.current_status).word} already.")
+            self.notify(f"{name} is already {status_view(job.current_status).word}; nothing to stop.")
             return
         self._ask(
             f"Stop {name} ({job.id})?",
-            "The job ends now. Its logs and the checkpoints that it has stored are kept.",
+            "The job stops now. Logs and stored checkpoints are kept.",
             "Stop it",
             lambda session: session.stop_job(job),
-            lambda _stopped: f"{name} is being stopped.",
+            lambda _stopped: f"Stopping {name}.",
             no="Keep it",
         )
 
@@ -113,10 +113,10 @@ class JobChangesMixin(BatchMixin):
         name = sanitize(job.name or job.id)
         self._ask(
             f"Run {name} ({job.id}) again?",
-            "A new job with the same code and configuration starts, and uses the same hardware.",
+            "Starts a new job with the same code, configuration and hardware.",
             "Run it again",
             lambda session: session.recreate_job(job),
-            lambda made: f"{sanitize(made.name or name)} runs again as {made.id}.",
+            lambda made: f"{sanitize(made.name or name)} started again as {made.id}.",
         )
 
     def _ask(

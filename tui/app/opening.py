@@ -107,7 +107,7 @@ class ComparisonMixin(DownloadsMixin):
     @on(ExportRequested)
     def _export(self, message: ExportRequested) -> None:
         if not any(table.rows for table in message.tables):
-            self.notify("There is nothing to save yet.")
+            self.notify("Nothing to export yet.")
             return
 
         from tui.screens.export import ExportScreen

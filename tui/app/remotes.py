@@ -221,7 +221,7 @@ class RemotesMixin(TeamsMixin):
         """Return True if switching would end downloads, and notify the user of it."""
         if self.downloads.under_way:
             key = key_for("app.show_downloads", self._keys)
-            self.notify(f"Downloads are under way; they would end. {key} shows them.", severity="warning")
+            self.notify(f"Downloads are running and would be canceled. {key} shows them.", severity="warning")
         return bool(self.downloads.under_way)
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:

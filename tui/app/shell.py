@@ -286,8 +286,8 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
                     action.sentence(read_only=bool(self._read_only_by)),
                     partial(self.run_action, f"{owner}.{action.id}"),
                 )
-        yield SystemCommand("Theme", "Choose another theme, dark or light.", self.action_change_theme)
-        yield SystemCommand("Screenshot", "Save a picture of the screen as SVG.", self.save_screen)
+        yield SystemCommand("Theme", "Switch the color theme.", self.action_change_theme)
+        yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
 
     @work(group="picture", exit_on_error=False)
     async def save_screen(self) -> None:
@@ -302,7 +302,7 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
             self.notify(f"Can't write {path}: {why_not_written(error)}", severity="error")
             return
         where = f"as {path.name}" if self.is_web else f"to {path}"
-        self.notify(f"Saved the picture of this screen {where}.")
+        self.notify(f"Screenshot saved {where}.")
         self.post_message(FilesSaved((path,)))
 
 

@@ -71,7 +71,7 @@ GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
     Column("gpu", "GPU", lambda line: [(sanitize(line.row.gpu_type), "strong")], width=10, keep=10),
     Column(
         "team",
-        "whose",
+        "team",
         lambda line: [(sanitize(line.row.team) or "all teams", "plain" if line.row.team else "muted")],
         width=9,
         flex=1,
@@ -79,7 +79,7 @@ GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
         keep=9,
     ),
     Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
-    Column("use", "of limit", _use, width=8, align="right", keep=8),
+    Column("use", "use/limit", _use, width=8, align="right", keep=8),
     Column("free", "free", lambda line: [(str(line.row.free), "plain")], width=5, align="right", keep=6),
     Column(
         "on_demand",
@@ -114,7 +114,7 @@ def _project(one: GpuAllocation) -> str:
 
 
 JOB_COLUMNS: tuple[Column[GpuAllocation], ...] = (
-    Column("status", "queue, then use", _status, width=15, keep=9),
+    Column("status", "status", _status, width=15, keep=9),
     Column("gpus", "GPUs", lambda one: [(str(one.gpus), "strong")], width=4, align="right", keep=10),
     Column("type", "type", lambda one: [(sanitize(one.gpu_type), "muted")], width=6, keep=5),
     Column(
@@ -255,12 +255,12 @@ class CapacityScreen(AppScreen):
             facts.append([("✗ who waits is not read anew", "bad")])
         elif view.waiting:
             gpus = sum(one.gpus for one in view.waiting)
-            facts.append([(f"◌ {len(view.waiting)} wait for {gpus} GPUs", "caution")])
+            facts.append([(f"◌ {len(view.waiting)} waiting for {gpus} GPUs", "caution")])
         elif view.jobs_known:
-            facts.append([("nobody waits", "good")])
+            facts.append([("queue empty", "good")])
         if view.at is not None and view.state != "loading":
             seconds = (datetime.now(UTC) - view.at).total_seconds()
-            facts.append([(f"seen {age(seconds)} ago", "muted")])
+            facts.append([(f"updated {age(seconds)} ago", "muted")])
         own = [row for row in view.rows if not row.team][:TYPES_NAMED]
         facts += [
             [(f"{sanitize(row.gpu_type)} ", "muted"), (f"{row.on_demand}/{row.limit}", "plain")]

@@ -305,7 +305,7 @@ class CompareRunsScreen(AppScreen):
         if view.log:
             drawn.append("log")
         if view.hidden:
-            drawn.append(f"{len(view.hidden)} off")
+            drawn.append(f"{len(view.hidden)} hidden")
         facts.append([(" · ".join(drawn), "plain")])
         if not self.differing_only:
             facts.append([(f"{differing} differ", "muted")])

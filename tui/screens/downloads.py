@@ -294,7 +294,7 @@ class DownloadsScreen(AppScreen):
             facts.append([(self.downloads.indicator(), "running")])
         stuck = sum(item.state in RESUMABLE for item in self.downloads.items)
         if stuck:
-            facts.append([(f"▲ {stuck} not complete", "warn")])
+            facts.append([(f"▲ {stuck} incomplete", "warn")])
         ended = len(self.downloads.items) - len(going) - stuck
         if ended:
             facts.append([(f"{ended} done", "good")])
@@ -316,13 +316,13 @@ class DownloadsScreen(AppScreen):
             about.append(f"\n✗ {sanitize(item.error)}")
         elif item.stalled_s:
             note = f" ({sanitize(item.note)})" if item.note else ""
-            about.append(f"\nNothing has arrived for {duration(item.stalled_s)}{note}.")
+            about.append(f"\nNo data for {duration(item.stalled_s)}{note}.")
         elif item.note:
             about.append(f"\n{sanitize(item.note)}")
         if item.state in RESUMABLE:
             key = self.key_for("downloads.retry_download")
-            kept = f"What has arrived is kept; {key} goes on with the rest."
-            about.append(f"\n{kept if item.done_bytes else f'Nothing has arrived; {key} tries again.'}")
+            kept = f"Partial files are kept; press {key} to resume."
+            about.append(f"\n{kept if item.done_bytes else f'Nothing downloaded yet; press {key} to retry.'}")
         self.query_one("#about", WrappedText).update(about)
 
     # Actions
@@ -340,7 +340,7 @@ class DownloadsScreen(AppScreen):
         if item.state in RESUMABLE:
             self.post_message(RetryDownloadRequested(item.id))
         else:
-            self.notify("There is nothing to try again: it goes on, or has arrived.")
+            self.notify("Nothing to resume: the download is active or complete.")
 
     def action_copy_folder(self) -> None:
         item = self._chosen

@@ -39,7 +39,7 @@ FIELDS = (
     ("job_name", "name"),
     ("accelerator", "accelerator"),
     ("node_count", "nodes"),
-    ("entrypoint", "runs"),
+    ("entrypoint", "command"),
     ("priority", "priority"),
     ("availability", "availability"),
 )
@@ -76,7 +76,7 @@ class OverrideFields(Vertical):
             "priority": "" if job.priority is None else str(job.priority),
         }
         for name, value in own.items():
-            self.query_one(f"#{name}", Input).placeholder = sanitize(value) or "as the config says"
+            self.query_one(f"#{name}", Input).placeholder = sanitize(value) or "from the config"
 
     def clear(self) -> None:
         for name, _label in FIELDS:
@@ -118,7 +118,7 @@ def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple
     yield "hardware", hardware(job)
     yield "image", job.image.base_image
     for number, command in enumerate(job.runtime.start_commands):
-        yield ("runs" if number == 0 else ""), command
+        yield ("command" if number == 0 else ""), command
     yield "environment", _environment(job)
     yield "checkpoints", _checkpoints(job)
     cache = job.runtime.cache_config
@@ -221,7 +221,7 @@ class SubmitScreen(AppScreen):
                 yield Static(id="facts")
                 yield Static(id="findings")
             with Vertical(id="change"):
-                yield Static(Text("Change for this run"), id="change-title")
+                yield Static(Text("Overrides"), id="change-title")
                 yield OverrideFields(id="fields")
                 yield Button("Submit", variant="primary", id="submit", compact=True)
         with Vertical(id="submitting"):
@@ -296,7 +296,7 @@ class SubmitScreen(AppScreen):
             text.append("\n· ", tones["muted"])
             text.append(sanitize(warning))
         if not snapshot.findings:
-            text.append("\n✓ nothing to worry about", tones["good"])
+            text.append("\n✓ no problems found", tones["good"])
         return text
 
     def _show_progress(self, snapshot: SubmissionSnapshot) -> None:

@@ -59,7 +59,7 @@ class DownloadBadge(Widget):
 HELP_ACTION = "help"
 """This hint is never dropped, because help lists all the others."""
 
-IN_A_FIELD = {"submit": "done", "back": "back"}
+IN_A_FIELD = {"submit": "confirm", "back": "back"}
 """Actions that end typing, with labels for the hints shown while an input field has the focus."""
 
 MARGIN = 1

@@ -24,7 +24,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 def hf_secret_step(state: WizardState) -> Step:
     names = state.facts.secret_names
-    none = Choice(NO_SECRET, "no token", "for weights that anybody may download")
+    none = Choice(NO_SECRET, "no token", "public weights only")
     choices = (*(Choice(name, name) for name in names), none) if names is not None else ()
     answer = state.answers.hf_secret
     return Step(
@@ -36,8 +36,8 @@ def hf_secret_step(state: WizardState) -> Step:
         choices=choices,
         answer=answer,
         default=answer if answer is not None else _proposed_environment(names),
-        remark=f"It becomes the variable {HF_VARIABLE}."
-        + ("" if names is not None else " The workspace's secrets could not be listed; may be empty."),
+        remark=f"Set as {HF_VARIABLE}."
+        + ("" if names is not None else " Can't list the workspace's secrets; may be empty."),
         check=lambda given: _secret_problem(names, given),
         put=lambda before, given: replace(before, answers=replace(before.answers, hf_secret=str(given))),
         is_given=HF_SECRET in state.given,
@@ -65,7 +65,7 @@ def secrets_step(state: WizardState) -> Step:
     return Step(
         id=SECRETS,
         title="Secrets",
-        question="Any variables out of secrets?",
+        question="Any variables from secrets?",
         kind="pairs",
         flag="--secret",
         choices=tuple(Choice(name, name) for name in names or ()),

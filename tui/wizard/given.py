@@ -122,7 +122,7 @@ def resolve_defaults(state: WizardState) -> tuple[WizardState, tuple[MissingAnsw
         base_model = inferred_base_model(state)
         answers = replace(answers, base_model=base_model)
         if base_model:
-            remarks.append(f"base model {base_model}, as the checkpoint names it")
+            remarks.append(f"base model {base_model}, from the checkpoint")
     if LORA_RANK not in state.given and is_lora(state):
         advice = advised_rank(state)
         answers = replace(answers, lora_rank=advice.default)

@@ -176,7 +176,7 @@ def _put_checkpoints(state: WizardState, answer: Answer) -> WizardState:
     return forget_stale(state, wanted)
 
 
-NOT_SENT = "It stands in the config; the platform itself goes by the adapter's"
+NOT_SENT = "Only saved in the config; the platform reads the adapter's rank"
 
 
 def base_model_step(state: WizardState) -> Step:
@@ -185,7 +185,7 @@ def base_model_step(state: WizardState) -> Step:
     inferred = inferred_base_model(state)
     answer = state.answers.base_model
     if inferred:
-        remark = "as the checkpoint names it"
+        remark = "from the checkpoint"
     elif required:
         remark = "The checkpoint does not name it, and an adapter cannot be served without it."
     else:
@@ -237,12 +237,12 @@ def model_name_step(state: WizardState) -> Step:
     return Step(
         id=MODEL_NAME,
         title="Model name",
-        question="What is the model called?",
+        question="What's the model's name?",
         kind="text",
         flag="--model-name",
         answer=answer,
         default=answer if answer is not None else proposed_model_name(state),
-        remark="from the base model's name" if kinds == {"lora"} else "",
+        remark="defaults to the base model's name" if kinds == {"lora"} else "",
         check=_model_name_problem,
         put=lambda before, given: replace(before, answers=replace(before.answers, model_name=str(given))),
         is_given=MODEL_NAME in state.given,

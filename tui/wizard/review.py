@@ -148,7 +148,7 @@ def review_step(state: WizardState, asked: tuple[Step, ...]) -> Step:
     return Step(
         id=REVIEW,
         title="Review",
-        question="What now?",
+        question="What next?",
         kind="review",
         flag="--yes",
         choices=choices,
@@ -190,12 +190,12 @@ def _actions(state: WizardState, asked: tuple[Step, ...]) -> tuple[Choice, ...]:
         errors = [each for each in findings(state, config) if each.severity == "error"]
         reason = errors[0].problem if errors else ""
     changes = tuple(
-        Choice(f"{CHANGE}{step.id}", f"Change: {step.title.lower()}", answer_text(state, step))
+        Choice(f"{CHANGE}{step.id}", f"Change {step.title if step.title[1].isupper() else step.title.lower()}", answer_text(state, step))
         for step in asked
         if not (step.is_given and step.flag == "--job-id")
     )
     return (
-        Choice(DEPLOY, "Deploy", "asks once more", reason),
+        Choice(DEPLOY, "Deploy", "asks to confirm", reason),
         Choice(DRY_RUN, "Dry run", "shows the Truss config, creates nothing", reason),
         Choice(SAVE, "Save as a Python file", "for either CLI's --config"),
         Choice(SHOW, "Show as Python, JSON and command line"),

@@ -232,7 +232,7 @@ async def test_nodes_and_text_filter_together() -> None:
         view.set_filter(replace(view.filter, nodes=frozenset()))
         view.flush()
         await pilot.pause()
-        assert any("no line passes the filter" in row for row in shown(view))
+        assert any("No lines match the filter." in row for row in shown(view))
         view.set_filter(LineFilter())
         assert view.shown_count == view.line_count == 402
 

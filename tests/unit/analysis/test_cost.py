@@ -52,7 +52,7 @@ def test_a_running_job_costs_what_it_ran_on_every_node():
     assert snapshot.elapsed_s == 90 * 60
     assert snapshot.gpu_hours == pytest.approx(48)
     assert snapshot.cost_usd == pytest.approx(234)
-    assert "estimate: $0.65 a minute and node (list price) × 4 nodes, while it ran" in snapshot.cost.of
+    assert "list price $0.65 per node-minute × 4 nodes × run time" in snapshot.cost.of
 
 
 def test_a_job_that_ran_twice_costs_both_times_and_not_the_time_between():
@@ -82,7 +82,7 @@ def test_events_of_its_neighbours_are_not_the_jobs():
 def test_without_a_history_it_is_counted_from_the_creation_and_says_so(events):
     snapshot = run(job(nodes=1), 60, events, price_per_minute=0.1)
     assert snapshot.cost_usd == pytest.approx(6.0)
-    assert snapshot.cost.of.endswith("since it was created")
+    assert snapshot.cost.of.endswith("time since creation")
 
 
 @pytest.mark.parametrize("status", ["PENDING", "CREATED", "DEPLOYING"])
@@ -105,7 +105,7 @@ def test_an_unknown_price_shows_gpu_hours_alone():
     assert snapshot.gpu_hours == pytest.approx(48)
     cost = snapshot.cost
     assert (cost.usd, cost.usd_to_end, cost.usd_per_checkpoint, cost.price_per_minute) == (None,) * 4
-    assert cost.of == "4 nodes, while it ran; no price is known"
+    assert cost.of == "4 nodes × run time; price unknown"
 
 
 def test_a_cpu_machine_has_a_price_and_no_gpu_hours():

@@ -229,7 +229,7 @@ def test_a_straggler_by_the_step_times_that_ranks_print():
         )
     (found,) = look(61, progress=folding.snapshot())
     assert (found.kind, found.node) == (FindingKind.STRAGGLER, "node-2")
-    assert found.text == "node-2 is slow: 1.60s a step, the others 1.00s"
+    assert found.text == "node-2 slow: 1.60s/step vs 1.00s"
 
 
 def test_one_gpu_that_does_nothing_beside_others_that_work():

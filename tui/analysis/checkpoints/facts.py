@@ -244,7 +244,7 @@ class LastCheckpoint:
     @property
     def remark(self) -> str:
         """A note if the checkpoint is uploading or only logged; empty otherwise."""
-        return {"log": "by its log only", "uploading": "uploading"}.get(self.where, "")
+        return {"log": "log only, not uploaded", "uploading": "uploading"}.get(self.where, "")
 
 
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:

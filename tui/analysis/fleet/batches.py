@@ -34,15 +34,15 @@ class _Words:
 _WORDS: dict[Verb, _Words] = {
     Verb.STOP: _Words(
         "Stop",
-        "They end now. Their logs and the checkpoints that they have stored are kept.",
+        "They stop now. Logs and stored checkpoints are kept.",
         "Stop",
-        "being stopped",
+        "stopping",
         "Not stopped",
-        "ended already",
+        "already ended",
     ),
     Verb.RECREATE: _Words(
         "Run again",
-        "New jobs with the same code and configuration start, and use the same hardware.",
+        "Starts new jobs with the same code, configuration and hardware.",
         "Run again",
         "run again",
         "Not run again",
@@ -50,11 +50,11 @@ _WORDS: dict[Verb, _Words] = {
     ),
     Verb.DELETE: _Words(
         "Delete",
-        "Gone for good, with their logs and those checkpoints that are not deployed.",
+        "Permanently deletes the jobs, their logs, and checkpoints that aren't deployed.",
         "Delete",
         "deleted",
         "Not deleted",
-        "not ended: stop first what is to be deleted",
+        "still active: stop them first",
     ),
 }
 
@@ -82,7 +82,7 @@ class Batch:
         parts = [names_of(self.jobs)] if len(self.jobs) > 1 else []
         parts.append(words.consequence)
         if self.unfit:
-            parts.append(f"Left out, {words.unfit}: {names_of(self.unfit)}")
+            parts.append(f"Skipped, {words.unfit}: {names_of(self.unfit)}")
         return "\n".join(parts)
 
     @property

@@ -121,7 +121,7 @@ def _take(
     negated = bool(match["no"])
     if field and field not in FIELDS:
         if sign in ":=":
-            problems.append(f"no field {field!r}; there are {', '.join(FIELDS)}")
+            problems.append(f"unknown field {field!r}; use {', '.join(FIELDS)}")
         else:
             problems.append(f"only age can be compared, not {field!r}")
         return
@@ -136,7 +136,7 @@ def _take(
     elif field == "age":
         bad = [part for part in values if _AGE.fullmatch(part) is None]
         if bad:
-            problems.append(f"{bad[0]!r} is no age; write 30m, 12h or 2d")
+            problems.append(f"{bad[0]!r} isn't a duration; use 30m, 12h or 2d")
         else:
             # "age:2d" and "age=2d" mean: at most that old.
             terms.append(Term(field, "<=" if sign in ":=" else sign, values, negated))

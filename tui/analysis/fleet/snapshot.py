@@ -252,7 +252,7 @@ def brief(finding: HealthFinding, now: datetime) -> str:
         case FindingKind.LOSS_NOT_FINITE:
             return f"loss is NaN{since}"
         case FindingKind.LOSS_EXPLODING:
-            return f"loss explodes{since}"
+            return f"loss diverging{since}"
         case FindingKind.GPU_IDLE:
             told = sanitize(finding.short).replace(
                 " for ", " "
@@ -267,15 +267,15 @@ def brief(finding: HealthFinding, now: datetime) -> str:
         case FindingKind.GPU_MEMORY:
             return "GPU memory full"
         case FindingKind.MEMORY_LEAK:
-            return "memory leaks"
+            return "memory leak"
         case FindingKind.DISK_FILLING:
-            return "disk fills up"
+            return "disk filling up"
         case FindingKind.CACHE_FILLING:
-            return "cache fills up"
+            return "cache filling up"
         case FindingKind.CHECKPOINT_OVERDUE:
             return "checkpoint overdue"
         case FindingKind.RESTARTS:
-            return "restarts"
+            return "restarting"
         case FindingKind.ERRORS:
             return f"errors{since}"
         case _:

@@ -152,7 +152,7 @@ def _first(series: Series, count: int) -> Series:
 
 
 def _fault(found: HealthFinding) -> CheckpointFault:
-    what = found.text.replace("explodes", "exploded").replace("diverges", "diverged")
+    what = found.text.replace("exploding", "exploded").replace("diverging", "diverged")
     if found.kind is FindingKind.LOSS_NOT_FINITE:
         subject, _, value = found.text.partition(" is ")
         what = f"{subject} became {'NaN' if value == 'nan' else 'infinite'}"

@@ -51,14 +51,14 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
         spreads = context.with_hysteresis(rules.loss_spreads, 0.0, held=held)
         factor = context.with_hysteresis(rules.loss_factor, 1.0, held=held)
         if now > level + max(spreads * spread, (factor - 1) * abs(level), _MIN_RISE):
-            text = f"loss explodes: {number(now)}, was {number(level)}"
+            text = f"loss exploding: {number(now)}, was {number(level)}"
             since = _since(told.loss_series, level + spreads * spread)
             yield finding(FindingKind.LOSS_EXPLODING, "critical", text, since_s=since)
             return
     diverged = _diverged(told.loss_series.values, count)
     if diverged is not None:
         now, best = diverged
-        text = f"loss diverges: {number(now)}, was down to {number(best)}"
+        text = f"loss diverging: {number(now)}, best was {number(best)}"
         since = _since(told.loss_series, (now + best) / 2)
         yield finding(FindingKind.LOSS_EXPLODING, "critical", text, since_s=since)
         return
@@ -68,7 +68,7 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
         now, level = median(norms[-count:]), median(usual)
         factor = context.with_hysteresis(rules.grad_norm_factor, 1.0, held=held)
         if level > 0 and now > factor * level:
-            text = f"grad norm explodes: {number(now)}, was {number(level)}"
+            text = f"grad norm exploding: {number(now)}, was {number(level)}"
             since = _since(told.grad_norm_series, factor * level)
             yield finding(FindingKind.LOSS_EXPLODING, "warning", text, since_s=since)
 

@@ -326,11 +326,11 @@ def _by_its_gpus(
     context: Context, group: MetricsSnapshot, name: str, lag: Lag, share: float
 ) -> HealthFinding:
     rules = context.rules
-    uses = f"GPUs at {percent(lag.own)}, theirs at {percent(lag.others)}"
+    uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
     how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
     since = (group.at or 0.0) - rules.straggler_window_s
     since = min(since, lag_started_at(group, name, lag, share=share, busy=rules.straggler_busy))
-    short = f"{name} is slow: {percent(lag.own)}, others {percent(lag.others)}"
+    short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
     return finding(
         FindingKind.STRAGGLER, "warning", f"{name} {how}: {uses}", short=short, node=name, since_s=since
     )
@@ -350,7 +350,7 @@ def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[HealthFin
             context.rules.straggler_step_time, 1.0, held=context.is_held(FindingKind.STRAGGLER, replica)
         )
         if replica not in named and step_s > limit * usual:
-            text = f"{replica} is slow: {_seconds(step_s)} a step, the others {_seconds(usual)}"
+            text = f"{replica} slow: {_seconds(step_s)}/step vs {_seconds(usual)}"
             yield finding(FindingKind.STRAGGLER, "warning", text, node=replica)
 
 

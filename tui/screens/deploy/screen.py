@@ -352,7 +352,7 @@ class DeployScreen(AppScreen):
         gpu = next((text for _, title, text in made.lines if "GPU" in title), "")
         warnings = [f"▲ {sanitize(found.problem)}" for found in made.findings if found.severity == "warning"]
         place = sanitize(self._place)
-        cost = f"It is built and started on {place} and costs money while it runs: {sanitize(gpu)}."
+        cost = f"Builds and starts on {place}. Billed while running: {sanitize(gpu)}."
         what = "\n".join((*warnings, cost))
         self.app.push_screen(
             ConfirmScreen(f"Deploy {sanitize(made.config.model_name or 'the model')}?", what, "Deploy it"),

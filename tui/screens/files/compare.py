@@ -77,7 +77,7 @@ class CompareScreen(AppScreen):
             self._compared = compare_checkpoints(
                 self._left, self._right, left_files=files[0], right_files=files[1]
             )
-            self._remark = "Files of the same name, node and size are not named."
+            self._remark = "Identical files are hidden."
         self._show_lines()
 
     def _show_lines(self) -> None:

@@ -93,7 +93,7 @@ def preview_lines(look: FilePreview, tones: Mapping[str, Style], *, again: str, 
             lines.append([(f"… {bytes_iec(rest)} more; {download} downloads all of it", "muted")])
         return lines
     if look.peek:
-        return [*lines, [("Not a text. It begins with:", "muted")], "", *hex_lines(look.peek)]
+        return [*lines, [("Binary file, first bytes:", "muted")], "", *hex_lines(look.peek)]
     return [*lines, [("The file is empty.", "muted")]]
 
 

@@ -45,7 +45,7 @@ def header_facts(
         running = [row for row in rows if row.running]
         alarmed = sum(row.alarmed for row in rows)
         if alarmed:
-            facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look", "warn")])
+            facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} attention", "warn")])
         if not (query or project):
             facts.append([(jobs, "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])

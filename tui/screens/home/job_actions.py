@@ -59,7 +59,7 @@ class JobActions(AppScreen):
         if row is not None and row.findings:
             self.post_message(SnoozeRequested(row.job, row.findings))
         elif row is not None:
-            self.notify(f"Nothing is found wrong with {row.name}.")
+            self.notify(f"No problems found with {row.name}.")
 
     def action_open_cache(self) -> None:
         """Open the cache of the chosen project, or of the job's project."""

@@ -34,7 +34,7 @@ from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init writes a config to begin with."
-NO_MATCH = "No job matches.\n\n{key} clears the filter; the first line of the projects shows all.\n"
+NO_MATCH = "No job matches.\n\n{key} clears the filter; choose “all” to see every project.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 MEMORY_NAME = "home"

@@ -78,7 +78,7 @@ def words(view: ChartView) -> str:
     if view.log:
         said.append("log")
     if view.hidden:
-        said.append(f"{len(view.hidden)} off")
+        said.append(f"{len(view.hidden)} hidden")
     return " · ".join(said)
 
 

@@ -76,7 +76,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     machine = job.instance_type
     memory = bytes_iec(machine.memory_limit_mib * MIB) if machine.memory_limit_mib else ""
     price = (
-        f"{money(run.price_per_minute * 60)} per node and hour (list price)" if run.price_per_minute else ""
+        f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
     )
     rows = [
         ("id", job.id),
@@ -111,12 +111,12 @@ def _costs(cost: Cost) -> list[tuple[str, str]]:
         return []
     rows = [
         ("so far", _amount(cost.gpu_hours, cost.usd)),
-        ("at the end", _amount(cost.gpu_hours_to_end, cost.usd_to_end)),
-        ("a checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint)),
+        ("projected total", _amount(cost.gpu_hours_to_end, cost.usd_to_end)),
+        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint)),
     ]
     low, high = cost.usd_to_end_low, cost.usd_to_end_high
     if low is not None and high is not None and money(low) != money(high):
-        rows[1] = ("at the end", f"{rows[1][1]} ({money(low)}–{money(high)})")
+        rows[1] = ("projected total", f"{rows[1][1]} ({money(low)}–{money(high)})")
     return [*rows, ("estimate", cost.of if cost.usd is not None else "")]
 
 

@@ -41,7 +41,7 @@ _PHASE_NAMES = {"evaluation": "evaluating", "checkpoint": "saving"}
 MIN_PHASE_S = 30.0
 PHASE_STEPS = 3
 """Show a side activity once it takes longer than this many steps."""
-BEFORE_RUNNING_NOTE = "nodes, charts and log fill this screen once it runs"
+BEFORE_RUNNING_NOTE = "Nodes, charts and logs appear here once the job is running."
 MIN_ERROR_CELLS = 24
 """Minimum width for an error's text; with less space, errors are only counted."""
 MIN_CHECKPOINT_CELLS = 20
@@ -97,7 +97,7 @@ def identity(run: RunSnapshot) -> list[Fact]:
         [(hardware(job), "plain")],
     ]
     if not job.is_finished:
-        facts.append([(f"seen {age((run.at - run.seen_at).total_seconds())} ago", "muted")])
+        facts.append([(f"updated {age((run.at - run.seen_at).total_seconds())} ago", "muted")])
     facts.append(_cost(run))
     project = sanitize(job.training_project.name if job.training_project else "") or job.project_id
     facts.append([(f"‹ {project}", "muted")])
@@ -271,7 +271,7 @@ def _cost(run: RunSnapshot) -> Fact:
 def _checkpoint(run: RunSnapshot, width: int) -> Fact:
     last = last_checkpoint(run)
     if last is not None:
-        remark = f", {last.remark}" if last.where == "log" else ""
+        remark = f" ({last.remark})" if last.where == "log" else ""
         room = width // CHECKPOINT_PART if run.findings else width // 2
         name = name_within(sanitize(last.name), max(MIN_CHECKPOINT_CELLS, room))
         fault = (run.faults or {}).get((last.name, last.at))

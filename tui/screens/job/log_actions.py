@@ -133,7 +133,7 @@ class LogExportActions(Widget):
                     suspended=self.app.suspend,
                 )
         except SuspendNotSupported:
-            self.notify("This terminal cannot be lent to another program.", severity="warning")
+            self.notify("This terminal can't run an external program.", severity="warning")
         except (OSError, subprocess.SubprocessError) as error:
             self.notify(f"{sanitize(command[0])} did not start: {error}", severity="error")
 
@@ -203,7 +203,7 @@ class LogActions(LogExportActions):
         pane = self.log_pane
         first = pane.view.first_error
         if first is None:
-            self.notify("No error in the log so far.")
+            self.notify("No errors so far.")
             return
         went = [view.go_to_first_error() for view in pane.columns.views]
         for view, has_it in zip(pane.columns.views, went, strict=True):
@@ -315,4 +315,4 @@ class LogActions(LogExportActions):
         try:
             await self._feed.retry(gap)
         except RequestError as error:
-            self.notify(str(error), title="The gap stays", severity="warning")
+            self.notify(str(error), title="Still missing", severity="warning")

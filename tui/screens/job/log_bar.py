@@ -115,7 +115,7 @@ class LogFilterState:
         if self.min_level is not None:
             facts.append([(f"≥ {self.min_level}", "accent")])
         if self.hidden:
-            facts.append([(f"hidden {_names(self.hidden)}", "accent")])
+            facts.append([(f"{_names(self.hidden)} hidden", "accent")])
         if self.span:
             facts.append([(f"last {SPAN_LABELS[self.span]}", "accent")])
         return facts

@@ -98,7 +98,7 @@ class RunActions(TabActions):
         if found:
             self.post_message(SnoozeRequested(self.job, found))
         else:
-            self.notify("Nothing is found wrong with this job.")
+            self.notify("No problems found with this job.")
 
     def action_bookmark(self) -> None:
         self.post_message(BookmarkRequested(self.job))

@@ -233,7 +233,7 @@ class BaseLogCanvas(Widget):
         if not self._model.visible.is_complete:
             text = "filtering …"
         elif len(self._model.store):
-            text = "no line passes the filter"
+            text = "No lines match the filter."
         else:
             text = self.empty_text
         text = clip(sanitize(text), width)
