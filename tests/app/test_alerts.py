@@ -271,7 +271,7 @@ async def test_a_way_that_fails_is_told_once_without_its_address(
         await until(pilot, lambda: len(app._notifications) == 1)
         await show(pilot, FAILED)
         await settle(pilot)
-        assert next(iter(app._notifications)).message.startswith("The ")
+        assert next(iter(app._notifications)).message.startswith("Notification ")
         assert "hush" not in text_of(app)
 
 
@@ -284,7 +284,7 @@ async def test_a_webhook_that_leads_elsewhere_is_not_followed_nor_tried_again() 
 
 async def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
     started = tmp_path / "started"
-    with pytest.raises(AlertNotDelivered, match="had not ended"):
+    with pytest.raises(AlertNotDelivered, match="didn't finish"):
         await run_command(
             ["sh", "-c", f"sleep 600 & touch {started}; wait"], b"{}", {"PATH": "/usr/bin:/bin"}, 0.5
         )

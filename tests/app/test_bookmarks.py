@@ -33,7 +33,7 @@ async def test_a_bookmark_is_shown_found_and_kept(tmp_path: Path) -> None:
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await settle(pilot)
         await pilot.press("down", "B")
-        await until(pilot, lambda: "★ qwen3-grpo-7 is bookmarked" in text_of(app))
+        await until(pilot, lambda: "★ qwen3-grpo-7 bookmarked" in text_of(app))
         assert "★qwen3-grpo-7" in text_of(app)
     app = dashboard(path)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
@@ -41,7 +41,7 @@ async def test_a_bookmark_is_shown_found_and_kept(tmp_path: Path) -> None:
         await pilot.press("slash", *"is", "colon", *"bookmarked", "enter")
         await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
         await pilot.press("B")
-        await until(pilot, lambda: "No job matches" in text_of(app))
+        await until(pilot, lambda: "No matching jobs" in text_of(app))
 
 
 @pytest.mark.parametrize("kept", ['{"bookmarks": {"jobs": 7}}', '{"bookmarks": {"jobs": [1, null]}}', "["])

@@ -81,7 +81,7 @@ async def test_loading_none_empty_and_failing_are_four_sights() -> None:
         app = cache_view(snapshot)
         async with app.run_test(size=(60, 20)) as pilot:
             sights.append(await at_rest(pilot))
-    assert "Asking for the cache" in sights[0]
+    assert "Loading the cache" in sights[0]
     assert "has no cache yet" in sights[1]
     assert "The cache is empty" in sights[2]
     assert "cannot be read" in sights[3] and "[red]boom[/]" in sights[3]
@@ -93,9 +93,9 @@ async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
         await at_rest(pilot)
         await pilot.press("r")
         text = await at_rest(pilot)
-        assert "Not read anew: HTTP 502 from a proxy" in text and "huggingface/" in text
+        assert "Not updated: HTTP 502 from a proxy" in text and "huggingface/" in text
         await pilot.press("r")
-        assert "Not read anew" not in await at_rest(pilot)
+        assert "Not updated" not in await at_rest(pilot)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 14)])
@@ -106,7 +106,7 @@ async def test_why_a_refresh_failed_is_told_to_its_end(size: tuple[int, int]) ->
         await at_rest(pilot)
         await pilot.press("r")
         seen = " ".join((await at_rest(pilot)).split())
-        assert f"{why} What you see is the last known; r asks again." in seen
+        assert f"{why} Showing last known data; press r to retry." in seen
 
 
 async def test_filter_sort_and_copy_by_keyboard() -> None:

@@ -82,9 +82,9 @@ async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue
 ) -> None:
     route = ("GET", "/v1/training/capacity")
     sights = (
-        (Answer(404, {"code": "NOT_FOUND", "message": "no"}), "does not tell its capacity"),
-        (Answer(403, {"code": "FORBIDDEN", "message": "no"}), "may not read the capacity"),
-        (Answer(body={"gpu_capacities": [], "team_gpu_capacities": []}), "no GPU limits"),
+        (Answer(404, {"code": "NOT_FOUND", "message": "no"}), "doesn't report its capacity"),
+        (Answer(403, {"code": "FORBIDDEN", "message": "no"}), "can't read the capacity"),
+        (Answer(body={"gpu_capacities": [], "team_gpu_capacities": []}), "No GPU limits"),
         (Answer(422, {"code": "ODD", "message": "[red]odd[/]"}), "[red]odd[/]"),
     )
     app = app_on(stranger)
@@ -105,11 +105,11 @@ async def test_what_was_known_stays_and_is_called_old(stranger: FakeBaseten) -> 
         await until(pilot, lambda: "32/64" in text_of(app))
         stranger.on("GET", "/v1/training/capacity", Answer(422, {"code": "ODD", "message": "broken"}))
         await pilot.press("r")
-        await until(pilot, lambda: "Not read anew" in text_of(app))
+        await until(pilot, lambda: "Not updated" in text_of(app))
         assert "32/64" in text_of(app)
         serve_capacity(stranger, CAPACITY)
         await pilot.press("r")
-        await until(pilot, lambda: "Not read anew" not in text_of(app))
+        await until(pilot, lambda: "Not updated" not in text_of(app))
 
 
 async def test_export(stranger: FakeBaseten, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ async def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best() ->
         }
         assert "✗ after NaN" in lines["checkpoint-200"] and "NaN" in lines["checkpoint-200"]
         assert "★ best" in lines["checkpoint-100"]
-        assert "✗ 1 after the loss broke" in text_of(app)
+        assert "✗ 1 after the loss diverged" in text_of(app)
 
 
 async def test_nothing_is_the_best_while_the_log_is_read() -> None:
@@ -88,7 +88,7 @@ async def test_nothing_is_the_best_while_the_log_is_read() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         assert "best" not in text_of(app)
-        assert "reading the log to judge them…" in text_of(app)
+        assert "reading the log to check them…" in text_of(app)
 
 
 async def test_odd_checkpoints_are_shown_and_nothing_crashes() -> None:

@@ -171,7 +171,7 @@ async def test_axes_smoothing_layout_base_and_differing_by_keyboard() -> None:
         assert "Compare 3 jobs · by step" in text_of(app)
         await pilot.press("x")
         await settle(pilot)
-        assert "since each start" in text_of(app)
+        assert "since start" in text_of(app)
         assert deck.shown[0].spec.x_axis == "elapsed" and deck.shown[0].series[0].times[0] >= 0
         await pilot.press("x", "M")
         await settle(pilot)

@@ -165,7 +165,7 @@ async def test_without_downloads_the_list_says_how_to_begin() -> None:
         await settle(pilot)
         await pilot.press("T")
         await settle(pilot)
-        assert "Nothing is being downloaded." in text_of(app)
+        assert "No downloads." in text_of(app)
 
 
 @pytest.mark.parametrize("colour", ["dark", "none"])

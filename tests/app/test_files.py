@@ -105,9 +105,13 @@ async def test_loading_none_and_failing_are_three_sights() -> None:
         app = files_view(snapshot)
         async with app.run_test(size=(60, 20)) as pilot:
             sights.append(await at_rest(pilot))
-    assert "Asking for the files" in sights[0]
-    assert "No files are stored" in sights[1]
-    assert "cannot be listed" in sights[2] and "[red]boom[/]" in sights[2] and "r asks again" in sights[2]
+    assert "Listing files" in sights[0]
+    assert "No files stored" in sights[1]
+    assert (
+        "Can't list the files" in sights[2]
+        and "[red]boom[/]" in sights[2]
+        and "Press r to retry" in sights[2]
+    )
 
 
 async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
@@ -162,9 +166,9 @@ async def test_a_file_that_cannot_be_read_says_so_and_is_tried_again() -> None:
         await pilot.press("G", "enter")
         await at_rest(pilot)
         await pilot.press("j")
-        await until(pilot, lambda: "It cannot be read." in text_of(app))
+        await until(pilot, lambda: "Can't read the file." in text_of(app))
         text = text_of(app)
-        assert "the link has expired" in text and "r tries again" in text and "\x1b" not in text
+        assert "the link has expired" in text and "Press r to retry" in text and "\x1b" not in text
 
 
 async def test_what_is_marked_is_downloaded() -> None:

@@ -94,7 +94,7 @@ async def test_metrics_that_cannot_be_read_end_the_checking_without_a_tick(stran
     stranger.on("GET", r".*/jobs/\w+/metrics", Answer(403, {"code": "NO", "message": "not for you"}))
     seen = await snapshots_until(stranger, "unknown")
     assert {verdict(run).state for run in seen} == {"checking", "unknown"}
-    assert verdict(seen[-1]).words == "no problems in the log, the metrics cannot be read"
+    assert verdict(seen[-1]).words == "no problems in the log; can't read the metrics"
 
 
 async def test_what_is_known_of_a_job_stays_until_it_is_judged_anew(stranger: FakeBaseten) -> None:

@@ -80,7 +80,7 @@ async def test_at_the_ends_it_says_so_and_in_a_field_the_keys_are_the_field_s(se
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await is_shown(pilot, HomeScreen, "run-one")
         await pilot.press("backspace")
-        await until(pilot, lambda: "where you began" in text_of(app))
+        await until(pilot, lambda: "No earlier screen" in text_of(app))
         await pilot.press("slash", *"F0", "backspace")
         assert isinstance(app.screen, HomeScreen)
         assert app.screen.query_text == "F"

@@ -29,7 +29,7 @@ async def test_the_header_answers_is_it_healthy() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         screen = text_of(app)
-    assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  updated 0s ago  198 GPU·h ≈ $967" in screen
+    assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  data 0s old  198 GPU·h ≈ $967" in screen
     assert "step 4,117/9,000 46 %" in screen
     assert "loss 1.1" in screen
     assert "▲" in screen and "node-2" in screen
@@ -236,7 +236,7 @@ async def test_a_long_name_gives_way_to_what_is_essential() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         await settle(pilot)
         first = text_of(app).splitlines()[0]
-        assert "RUNNING 6h 12m" in first and "4×8 H100" in first and "updated 0s ago" in first
+        assert "RUNNING 6h 12m" in first and "4×8 H100" in first and "data 0s old" in first
 
 
 async def test_older_history_goes_before_and_a_gap_is_seen() -> None:

@@ -15,7 +15,7 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 
 SIZES = [(80, 24), (60, 20), (40, 12)]
 PULL = 'Failed to pull image "registry.example/team/trainer/llama-finetune:2.7-cu129": manifest unknown'
-QUEUE = "waiting 1h 17m for 32 H100; at submission 150 of 96 were held by team-research and team-platform"
+QUEUE = "waiting 1h 17m for 32 H100; at submission 150 of 96 in use by team-research and team-platform"
 CAUSE = "ERROR hub: 3 of 3 attempts failed for every file of the set: ConnectionError(ReadTimeout)"
 
 

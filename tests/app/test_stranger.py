@@ -102,7 +102,7 @@ async def test_a_job_asked_for_by_id_opens_and_an_unknown_one_is_told() -> None:
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "their-run" in text_of(app))
         unknown = BtTuiApp(remote_of(server), job_id="nobody")
         async with unknown.run_test(size=SIZE, notifications=True) as pilot:
-            await until(pilot, lambda: "There is no job nobody" in text_of(unknown))
+            await until(pilot, lambda: "No job nobody" in text_of(unknown))
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -123,8 +123,8 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
             app._switch_to(becomes(there, good))
             await until(pilot, lambda: words in " ".join(text_of(app).replace("│", " ").split()))
             shown = text_of(app)
-            assert "Not switched to lighthouse" in shown
-            assert f"This is still {urlsplit(here.url).netloc}." in shown
+            assert "Can't switch to lighthouse" in shown
+            assert f"Still on {urlsplit(here.url).netloc}." in shown
             assert (app._session, app.screen) == (before, screen)
             there._own_routes.clear()
             assert "● live" in shown

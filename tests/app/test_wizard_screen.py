@@ -180,7 +180,7 @@ async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -
         await settle(pilot)
         screen = words_of(app)
         assert "✗ checkpoint-2800: still being uploaded" in screen
-        assert "there is no checkpoint 'gone'" in screen
+        assert "no checkpoint 'gone'" in screen
         assert app.screen.query_one(CheckboxList).marked == ("checkpoint-2000",)
         await pilot.press("ctrl+s")
         await settle(pilot)

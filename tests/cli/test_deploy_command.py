@@ -344,5 +344,5 @@ def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(cli, deploy
 
     assert (bad.code, good.code) == (0, 0)
     assert "'checkpoint-200' was written" in bad.err and "after the loss became NaN (" in bad.err
-    assert "the best is 'checkpoint-100'" in bad.err
+    assert "best: 'checkpoint-100'" in bad.err
     assert "NaN" not in good.err

@@ -129,7 +129,7 @@ def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(cli, stranger,
     both = cli("health", "-o", "json")
 
     assert alone.code == code
-    assert "healthy" not in alone.out and "the metrics cannot be read" in alone.out
+    assert "healthy" not in alone.out and "can't read the metrics" in alone.out
     assert "metrics of well could not be read" in alone.err
     assert both.code == 11, "what its log tells of the other is told all the same"
     told = {one["job_id"]: one for one in json.loads(both.out)}

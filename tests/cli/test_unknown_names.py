@@ -144,7 +144,7 @@ def test_gpus_that_no_machine_has_are_not_rounded_up(
     for how in ("--yes", "--dry-run"):
         result = cli("deploy", *wanted, how)
         assert (result.code, result.out) == (2, "")
-        assert f"no instance type has {count} × H100; there is H100:1, H100:4, H100:16" in result.err
+        assert f"no instance type has {count} × H100; use H100:1, H100:4, H100:16" in result.err
     assert deployer.requests == []
 
 

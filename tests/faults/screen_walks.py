@@ -175,10 +175,10 @@ WALKS = {
     "job": Walk(JobScreen, "'loss': 3.5", keys("enter", "1"), tabs=JOB_TABS),
     "cache": Walk(CacheScreen, "model.bin", keys("C"), opens_asking=True),
     "files": Walk(FilesScreen, "weights.bin", to_files, opens_asking=True),
-    "two checkpoints": Walk(CompareScreen, "not there", to_two_checkpoints, opens_asking=True),
+    "two checkpoints": Walk(CompareScreen, "missing", to_two_checkpoints, opens_asking=True),
     "compare": Walk(CompareRunsScreen, "H100:8 208x1872", keys("space", "down", "space", "c")),
     "capacity": Walk(CapacityScreen, "16/96", keys("Q"), opens_asking=True),
-    "downloads": Walk(DownloadsScreen, "Nothing is being downloaded", keys("T"), asks=False),
+    "downloads": Walk(DownloadsScreen, "No downloads", keys("T"), asks=False),
     "deploy": Walk(DeployScreen, "Which checkpoints?", keys("d"), asks=False, opens_asking=True),
     "submit": Walk(SubmitScreen, "from-the-screen", to_review, asks=False),
 }

@@ -41,8 +41,8 @@ WAYS = (
     (ESCAPE, HOME, DETAILS),
     ("Q", "all types", HOME),
     (ESCAPE, HOME, "all types"),
-    ("s", "Keep it", None),
-    ("n", HOME, "Keep it"),
+    ("s", "Keep running", None),
+    ("n", HOME, "Keep running"),
     (" j ", "2 marked", None),
     ("c", "Compare 2 jobs", HOME),
     (ESCAPE, HOME, "Compare 2 jobs"),
@@ -131,7 +131,7 @@ def test_no_command_lets_any_of_it_out(
     assert hidden_in(said.out.replace("\r\n", "\n")) == []
     assert hidden_in(said.err) == []
     assert "Traceback" not in said.err.replace("Traceback (most recent call last):" + "\u241b", "")
-    assert "unexpected" not in said.err
+    assert "Unexpected" not in said.err
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
@@ -166,7 +166,7 @@ def test_no_screen_lets_any_of_it_out(server: HostileServer, tmp_path: Path) -> 
     assert SHOWN in terminal.text
     assert obeyed(terminal.text) == []
     assert server.key not in terminal.text
-    assert "Something unexpected" not in terminal.text
+    assert "Unexpected error" not in terminal.text
     assert code == 0
 
 

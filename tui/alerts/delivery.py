@@ -139,9 +139,7 @@ class AlertDelivery:
             except AlertNotDelivered as problem:
                 if way not in self._told:
                     self._told.add(way)
-                    self._fail(
-                        f"The {way} for notifications failed: {clip(sanitize(str(problem)), REASON_CELLS)}"
-                    )
+                    self._fail(f"Notification {way} failed: {clip(sanitize(str(problem)), REASON_CELLS)}")
 
 
 async def run_command(
@@ -165,14 +163,14 @@ async def run_command(
     try:
         await asyncio.wait_for(process.communicate(body + b"\n"), timeout_s)
     except TimeoutError:
-        raise AlertNotDelivered(f"{command[0]} had not ended after {timeout_s:g} s") from None
+        raise AlertNotDelivered(f"{command[0]} didn't finish within {timeout_s:g} s") from None
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
-        raise AlertNotDelivered(f"{command[0]} ended with exit code {process.returncode}")
+        raise AlertNotDelivered(f"{command[0]} exited with code {process.returncode}")
 
 
 async def post(url: str, body: bytes, pause_s: float) -> None:

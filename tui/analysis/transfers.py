@@ -24,7 +24,7 @@ ENDED = frozenset({TransferState.DONE, TransferState.FAILED, TransferState.CANCE
 RESUMABLE = frozenset({TransferState.FAILED, TransferState.CANCELLED})
 
 STATE_VIEWS: dict[TransferState, tuple[str, str, str]] = {
-    TransferState.PLANNING: ("◌", "asking", "waiting"),
+    TransferState.PLANNING: ("◌", "listing", "waiting"),
     TransferState.WAITING: ("◌", "waiting", "waiting"),
     TransferState.ACTIVE: ("↓", "loading", "running"),
     TransferState.DONE: ("✓", "done", "good"),
@@ -127,7 +127,7 @@ class Transfers:
         files = [file for item in going for file in item.files]
         left = sum(not file.state.is_final for file in files)
         if not files:
-            return "↓ asking"
+            return "↓ listing"
         done = sum(item.done_bytes for item in going)
         size = sum(item.size_bytes or 0 for item in going)
         parts = [f"↓ {count(left)} file{'' if left == 1 else 's'}"]

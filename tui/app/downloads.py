@@ -67,7 +67,7 @@ class FileDeliveryMixin(App[WelcomeChoice]):
         try:
             path = await asyncio.to_thread(packed, files, folder, archive)
         except OSError as error:
-            self.notify(f"{title}: not packed: {why_not_written(error)}", severity="error")
+            self.notify(f"Can't pack {title}: {why_not_written(error)}", severity="error")
             return
         if path is archive:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -83,7 +83,7 @@ class FileDeliveryMixin(App[WelcomeChoice]):
     def _not_delivered(self, event: events.DeliveryFailed) -> None:
         path = self._leaving.pop(event.key, None)
         if path is not None:
-            self.notify(f"{path.name} did not reach the browser: {event.exception}", severity="error")
+            self.notify(f"Can't send {path.name} to the browser: {event.exception}", severity="error")
             self.outbox.forget(path)
 
 
@@ -156,8 +156,8 @@ class DownloadsMixin(FileDeliveryMixin):
         key = key_for("app.show_downloads", self._keys)
         size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
         about = (
-            f"{size}It goes on in the background; {key} shows how far it is. What is cut short is"
-            " gone on with when the same is downloaded into the same folder."
+            f"{size}Runs in the background; {key} shows progress. An interrupted download resumes"
+            " if you download to the same folder again."
         )
         from tui.feeds.downloads import proposed_folder
         from tui.screens.downloads import DownloadFolderScreen
@@ -179,7 +179,7 @@ class DownloadsMixin(FileDeliveryMixin):
         if plan is None:
             return
         if not plan.files:
-            feed.fail(transfer_id, "There is nothing to download." + _refusals(plan))
+            feed.fail(transfer_id, "Nothing to download." + _refusals(plan))
             return
         if not plan.has_room:
             feed.fail(
@@ -249,9 +249,9 @@ class DownloadsMixin(FileDeliveryMixin):
 
         what = "a download is" if len(going) == 1 else f"{len(going)} downloads are"
         question = ConfirmScreen(
-            f"Leave while {what} under way?",
-            "What has arrived is kept. Downloading the same into the same folder goes on from there.",
-            "Leave",
+            f"Quit while {what} running?",
+            "Partial files are kept. Download to the same folder again to resume.",
+            "Quit",
             "Stay",
         )
         self.push_screen(question, answered)
@@ -266,4 +266,4 @@ def _refusals(plan: DownloadPlan) -> str:
         return ""
     first = plan.refused[0]
     reason = f"{sanitize(first.name)} ({sanitize(first.reason)})"
-    return f" {len(plan.refused):,} refused by name, the first: {reason}"
+    return f" {len(plan.refused):,} refused because of their names, first: {reason}"

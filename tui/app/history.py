@@ -106,10 +106,10 @@ class HistoryMixin(App[WelcomeChoice]):
         if isinstance(screen, AppScreen) and screen not in self._places:
             await self.run_action("screen.back")  # the screen may ask first, because it has answers to keep
             return
-        await self._travel(-1, "This is where you began; ")
+        await self._travel(-1, "No earlier screen; ")
 
     async def action_go_forward(self) -> None:
-        await self._travel(1, "There is nothing further on; ")
+        await self._travel(1, "No later screen; ")
 
     async def _travel(self, by: int, nowhere: str) -> None:
         self._sync_history()

@@ -31,7 +31,7 @@ class BatchMixin(DownloadsMixin):
     def _may_change(self) -> bool:
         """Return True if changes are allowed; otherwise notify the user of the setting that forbids them."""
         if self._read_only_by:
-            self.notify(f"This dashboard is read-only, by {self._read_only_by}.", severity="warning")
+            self.notify(f"This dashboard is read-only ({self._read_only_by}).", severity="warning")
         return not self._read_only_by
 
     @on(BatchRequested)
@@ -101,10 +101,10 @@ class JobChangesMixin(BatchMixin):
         self._ask(
             f"Stop {name} ({job.id})?",
             "The job stops now. Logs and stored checkpoints are kept.",
-            "Stop it",
+            "Stop",
             lambda session: session.stop_job(job),
             lambda _stopped: f"Stopping {name}.",
-            no="Keep it",
+            no="Keep running",
         )
 
     @on(RecreateJobRequested)
@@ -114,7 +114,7 @@ class JobChangesMixin(BatchMixin):
         self._ask(
             f"Run {name} ({job.id}) again?",
             "Starts a new job with the same code, configuration and hardware.",
-            "Run it again",
+            "Run again",
             lambda session: session.recreate_job(job),
             lambda made: f"{sanitize(made.name or name)} started again as {made.id}.",
         )
@@ -145,7 +145,7 @@ class JobChangesMixin(BatchMixin):
             job = await act(self._session)
         except RequestError as error:
             text = sanitize(str(error))
-            title = "Perhaps not done" if error.may_have_happened else "Not done"
+            title = "Possibly not done" if error.may_have_happened else "Not done"
             self.notify(text, title=title, severity="error", timeout=NOT_DONE_TOAST_S, markup=False)
             return
         self.notify(done(job))

@@ -68,10 +68,10 @@ class ComparisonMixin(DownloadsMixin):
         try:
             before = await job_before(session, job)
         except RequestError as error:
-            self.notify(str(error), title="Not compared", severity="error")
+            self.notify(str(error), title="Can't compare", severity="error")
             return
         if before is None:
-            self.notify("There is no job before this one in its project; mark any with space on Home.")
+            self.notify("No earlier job in this project; mark jobs with space on Home.")
         else:
             self._show_comparison(session, (before, job))
 
@@ -245,7 +245,7 @@ class ScreensMixin(JobChangesMixin, ComparisonMixin, HistoryMixin):
             try:
                 self._show_job(await self._session.find_job(job_id))
             except NotFound:
-                self.notify(f"There is no job {sanitize(job_id)} on {self._session.place}.", severity="error")
+                self.notify(f"No job {sanitize(job_id)} on {self._session.place}.", severity="error")
             except RequestError:
                 await self._session.clock.sleep(FIND_RETRY_S)
                 continue

@@ -171,7 +171,7 @@ class PaletteMixin(App[WelcomeChoice]):
             self.push_screen(Palette(id="--command-palette"))
 
     def search_commands(
-        self, commands: Sequence[CommandListItem], placeholder: str = "Search for commands…"
+        self, commands: Sequence[CommandListItem], placeholder: str = "Search jobs and actions…"
     ) -> AwaitMount:
         """Open a palette with these commands."""
         return self._search(commands, placeholder, Palette)
@@ -196,7 +196,7 @@ class PaletteMixin(App[WelcomeChoice]):
         self._memory.put(THEME_MEMORY, {"name": name})
         if self._settings.is_given("theme.name"):
             origin = self._settings.origin("theme.name")
-            self.notify(f"{name} until you quit: {origin} names the theme to start with.")
+            self.notify(f"{name} until you quit; {origin} sets the theme at startup.")
 
     def initial_theme(self) -> str:
         """Return the theme from the settings if they name one, else the one chosen last."""

@@ -81,7 +81,7 @@ class TeamsMixin(ScreensMixin):
     async def action_switch_project(self) -> None:
         fleet = self._fleet
         if fleet is None:
-            self.notify("The projects are not known yet.")
+            self.notify("Projects are still loading.")
             return
         teams = teams_of(fleet.projects)
         running = sum(row.running for row in fleet.jobs)
@@ -134,7 +134,7 @@ class TeamsMixin(ScreensMixin):
 
 
 LOCAL = "local"
-NO_OTHER_REMOTES = "No remote is configured; bt-tui login adds one."
+NO_OTHER_REMOTES = "No remotes configured; bt-tui login adds one."
 SLOW_SERVER_S = 1.0
 """Notify the user that the server is being asked if it takes longer than this."""
 NOT_SWITCHED_TOAST_S = 15.0
@@ -167,7 +167,7 @@ class RemotesMixin(TeamsMixin):
                 (escape(sanitize(one.name)), partial(self._switch_to, one.remote), escape(sanitize(about)))
             )
         if self._own_emulator is not None and LOCAL not in {one.name for one in listing.remotes}:
-            about = "the emulator on this machine, started if it does not run; its data is kept"
+            about = "the emulator on this machine; started if needed, keeps its data"
             commands.append((LOCAL, self._switch_to_own_emulator, about))
         if commands:
             self.search_commands(commands, placeholder="Switch to which remote?")
@@ -178,7 +178,7 @@ class RemotesMixin(TeamsMixin):
     async def _switch_to_own_emulator(self) -> None:
         """Start the local emulator if it is not running, and switch to it."""
         assert self._own_emulator is not None
-        self.notify("Asking the emulator on this machine…")
+        self.notify("Connecting to the local emulator…")
         self._switch_to(await asyncio.to_thread(self._own_emulator))
 
     @work(group="switch remote", exclusive=True, exit_on_error=False)
@@ -212,7 +212,7 @@ class RemotesMixin(TeamsMixin):
         try:
             done, _ = await asyncio.wait({checking}, timeout=SLOW_SERVER_S)
             if not done:
-                self.notify(f"Asking {session.place}…")
+                self.notify(f"Connecting to {session.place}…")
             await checking
         finally:
             checking.cancel()
@@ -225,10 +225,10 @@ class RemotesMixin(TeamsMixin):
         return bool(self.downloads.under_way)
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
-        stays = f"\nThis is still {self._session.place}." if self._session is not None else ""
+        stays = f"\nStill on {self._session.place}." if self._session is not None else ""
         self.notify(
             f"{sanitize(str(error)).rstrip('.')}.{stays}",
-            title=f"Not switched to {sanitize(remote.name)}",
+            title=f"Can't switch to {sanitize(remote.name)}",
             severity="error",
             timeout=NOT_SWITCHED_TOAST_S,
         )

@@ -202,8 +202,8 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
         rest = len(problems) - PROBLEMS_SHOWN
         more = f"\n… and {rest} more" if rest > 0 else ""
         self.notify(
-            f"{shown}{more}\nAll settings have their defaults. bt-tui config edit opens the file.",
-            title="The configuration is broken",
+            f"{shown}{more}\nUsing the default settings. bt-tui config edit opens the file.",
+            title="Invalid configuration",
             severity="warning",
             timeout=PROBLEMS_SHOWN_S,
         )
@@ -213,7 +213,7 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
         self.copy_to_clipboard(message.text)
         if not self.is_web:
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        self.notify(f"Copied the {message.what} {clip(sanitize(message.text), COPIED_CELLS)}.", markup=False)
+        self.notify(f"Copied {message.what} {clip(sanitize(message.text), COPIED_CELLS)}.", markup=False)
 
     @on(BrowserRequested)
     def _browse(self, message: BrowserRequested) -> None:
@@ -224,7 +224,7 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
             self.open_url(link)
         elif not open_in_browser(link):
             self.copy_to_clipboard(link)
-            self.notify(f"No browser here; the link was copied: {link}", markup=False)
+            self.notify(f"No browser found; link copied: {link}", markup=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Report a worker that failed; what it has shown stays on the screen."""
@@ -236,8 +236,8 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
             self.log.error(f"{event.worker.name}: {error!r}")
             what = f"{type(error).__name__}: {sanitize(str(error))}"
             self.notify(
-                f"{what}\nThe {event.worker.name} has stopped; leave and come back.",
-                title="Something unexpected",
+                f"{what}\nThe {event.worker.name} stopped; leave this screen and come back.",
+                title="Unexpected error",
                 severity="error",
                 timeout=30,
                 markup=False,

@@ -58,7 +58,7 @@ async def evidence_of(
         )
         run = replace(run, progress=fold.snapshot(), log_read=reading.is_complete, kept_losses=await kept)
     except RequestError as error:
-        return Evidence(run, f"the log could not be read: {error}")
+        return Evidence(run, f"can't read the log: {error}")
     finally:
         kept.cancel()
         await asyncio.gather(kept, return_exceptions=True)

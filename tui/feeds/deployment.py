@@ -217,7 +217,7 @@ class DeployFeed:
         try:
             write_file(path, review.python.encode(), replace=False)
         except FileExistsError:
-            self._change(error=f"{path} exists already and was left as it is")
+            self._change(error=f"{path} already exists; not overwritten")
         except OSError as error:
             self._change(error=f"can't write {path}: {why_not_written(error)}")
         else:
@@ -261,4 +261,4 @@ class DeployFeed:
                 self._on_log(update.lines)
                 self._change(status=update.status, is_serving=update.is_serving, is_over=update.is_finished)
         except RequestError as error:
-            self._change(error=f"The deployment cannot be followed any more: {error}")
+            self._change(error=f"Can't follow the deployment any longer: {error}")

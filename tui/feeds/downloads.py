@@ -209,7 +209,9 @@ class DownloadsFeed:
                 problems.append(sanitize(report.failed[0].error))
             if report.refused:
                 first = report.refused[0]
-                problems.append(f"{len(report.refused):,} refused by name ({sanitize(first.reason)})")
+                problems.append(
+                    f"{len(report.refused):,} refused because of their names ({sanitize(first.reason)})"
+                )
             state = TransferState.FAILED if report.failed else TransferState.DONE
             folder = str(report.folder)
             size = sum(file.size_bytes or 0 for file in report.files)

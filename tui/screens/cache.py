@@ -35,10 +35,9 @@ BIGGEST_CELLS = 34
 _GENERIC_NAMES = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
 BY_SIZE = Order(SortKey.SIZE, descending=True)
 NO_CACHE = (
-    "This project has no cache yet.\n\nA job gets one with a cache_config in its config.py;"
-    " what it writes there outlives it."
+    "This project has no cache yet.\n\nSet cache_config in a config.py to use one; its files outlive the job."
 )
-EMPTY_CACHE = "The cache is empty: the most recent job has left nothing in it."
+EMPTY_CACHE = "The cache is empty: the latest job left nothing in it."
 FILTER_HINT = "text or pattern: qwen, *.safetensors, hub/*/snapshots/*"
 
 MakeFeed = Callable[..., CacheFeed]
@@ -73,7 +72,9 @@ class CacheScreen(TreeScreen):
         yield WrappedText(id="stale")
         yield StatusLine(id="biggest")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
-        yield FileTreeView(order=BY_SIZE, now_s=self._now_s, empty_text="no path fits the filter", id="tree")
+        yield FileTreeView(
+            order=BY_SIZE, now_s=self._now_s, empty_text="No paths match the filter.", id="tree"
+        )
         yield WrappedText(id="instead")
         yield StatusFooter().data_bind(CacheScreen.connection)
 
@@ -96,7 +97,7 @@ class CacheScreen(TreeScreen):
         if before is None or before.entries is not snapshot.entries:
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
-        self.show_stale(snapshot.error if snapshot.exists is not None else "", "read")
+        self.show_stale(snapshot.error if snapshot.exists is not None else "")
         instead = self.query_one("#instead", WrappedText)
         words = self._instead(snapshot)
         instead.update(words)
@@ -109,9 +110,9 @@ class CacheScreen(TreeScreen):
             return ""
         if snapshot.exists is None:
             if snapshot.error:
-                again = f"{self.key_for('screen.refresh')} asks again."
-                return f"✗ The cache cannot be read.\n\n{snapshot.error}\n\n{again}"
-            return "Asking for the cache…"
+                again = f"Press {self.key_for('screen.refresh')} to retry."
+                return f"✗ Can't read the cache.\n\n{snapshot.error}\n\n{again}"
+            return "Loading the cache…"
         return EMPTY_CACHE if snapshot.exists else NO_CACHE
 
     @on(FileTreeView.Arranged)
@@ -125,7 +126,7 @@ class CacheScreen(TreeScreen):
             seconds = self._now_s() - snapshot.captured_s
             facts.append([(f"captured {age(seconds)} ago", "muted")])
         if snapshot.is_loading and snapshot.exists is not None:
-            facts.append([("↻ asking", "muted")])
+            facts.append([("↻ refreshing", "muted")])
         filtered = self.filter_facts()
         facts[1:1] = filtered
         self.query_one("#header", StatusLine).set_facts(facts, 1 + len(filtered or facts[1:2]))

@@ -79,7 +79,7 @@ GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
         keep=9,
     ),
     Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
-    Column("use", "use/limit", _use, width=8, align="right", keep=8),
+    Column("use", "used/max", _use, width=8, align="right", keep=8),
     Column("free", "free", lambda line: [(str(line.row.free), "plain")], width=5, align="right", keep=6),
     Column(
         "on_demand",
@@ -158,10 +158,10 @@ MakeFeed = Callable[..., CapacityFeed]
 
 TYPES_NAMED = 4
 WORDS = {
-    "loading": "Asking how many GPUs there are…",
-    "empty": "There are no GPU limits for training here.",
-    "absent": "This server does not tell its capacity. Below is who waits and who has GPUs.",
-    "forbidden": "✗ This key may not read the capacity; an admin's may. Below is who waits and who has GPUs.",
+    "loading": "Loading GPU capacity…",
+    "empty": "No GPU limits for training here.",
+    "absent": "This server doesn't report its capacity. Below: jobs waiting for or using GPUs.",
+    "forbidden": "✗ This key can't read the capacity (admins only). Below: jobs waiting for or using GPUs.",
 }
 
 
@@ -241,10 +241,10 @@ class CapacityScreen(AppScreen):
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
         why = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
         stale.display = old_rows or bool(view.jobs_known and view.jobs_error)
-        stale.update(f"✗ Not read anew: {why}. What you see is the last known; {refresh} asks again.")
+        stale.update(f"✗ Not updated: {why}. Showing last known data; press {refresh} to retry.")
         instead = self.query_one("#instead", WrappedText)
         instead.display = not view.rows
-        failed = f"✗ The capacity cannot be read.\n{sanitize(view.error)}\n{refresh} asks again."
+        failed = f"✗ Can't read the capacity.\n{sanitize(view.error)}\nPress {refresh} to retry."
         instead.update(WORDS.get(view.state, failed))
         self._show_jobs()
 
@@ -252,7 +252,7 @@ class CapacityScreen(AppScreen):
         view = self.snapshot
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Capacity ", "key"), (self._place, "strong")]]
         if view.jobs_error:
-            facts.append([("✗ who waits is not read anew", "bad")])
+            facts.append([("✗ queue not updated", "bad")])
         elif view.waiting:
             gpus = sum(one.gpus for one in view.waiting)
             facts.append([(f"◌ {len(view.waiting)} waiting for {gpus} GPUs", "caution")])
@@ -260,7 +260,7 @@ class CapacityScreen(AppScreen):
             facts.append([("queue empty", "good")])
         if view.at is not None and view.state != "loading":
             seconds = (datetime.now(UTC) - view.at).total_seconds()
-            facts.append([(f"updated {age(seconds)} ago", "muted")])
+            facts.append([(f"data {age(seconds)} old", "muted")])
         own = [row for row in view.rows if not row.team][:TYPES_NAMED]
         facts += [
             [(f"{sanitize(row.gpu_type)} ", "muted"), (f"{row.on_demand}/{row.limit}", "plain")]
@@ -276,9 +276,9 @@ class CapacityScreen(AppScreen):
         nobody = self.query_one("#nobody", WrappedText)
         nobody.display = not shown
         of_type = f" {sanitize(only)}" if only else ""
-        words = f"No job has or waits for{of_type} GPUs." if view.jobs_known else "Asking who waits…"
+        words = f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
         if view.jobs_error and not view.jobs_known:
-            words = f"✗ Who waits cannot be read.\n{sanitize(view.jobs_error)}"
+            words = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
         nobody.update(words)
 
     @on(RowTable.Selected, "#jobs")

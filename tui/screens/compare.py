@@ -83,7 +83,7 @@ def _value(place: int, row: ComparisonRow) -> list[Span]:
 
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
-AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since each start", "clock": "by clock"}
+AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "clock": "by clock"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class CompareRunsScreen(AppScreen):
         rows = comparison_rows(self.ordered)
         differing = f"{sum(row.differs for row in rows)} of {len(rows)} rows"
         if self.differing_only:
-            facts.append([(f"only the {differing} that differ", "accent")])
+            facts.append([(f"diffs only: {differing}", "accent")])
         shown = len(self.query_one(RowTable).columns_shown) - 2
         if 0 < shown < len(runs):
             following = self.key_for("compare.next_base")
@@ -297,8 +297,8 @@ class CompareRunsScreen(AppScreen):
         reading = [one for one in runs if one.state in ("waiting", "reading")]
         if reading:
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
-            logs = "a log" if len(reading) == 1 else f"{len(reading)} logs"
-            facts.append([(f"↻ reading {logs}, {percent(sum(parts) / len(parts))}", "accent")])
+            logs = "1 log" if len(reading) == 1 else f"{len(reading)} logs"
+            facts.append([(f"↻ reading {logs}: {percent(sum(parts) / len(parts))}", "accent")])
         drawn = [AXIS_LABELS[view.axis]]
         if view.smoothing:
             drawn.append(f"smooth {view.smoothing:g}")
@@ -316,13 +316,13 @@ class CompareRunsScreen(AppScreen):
         said, again = [], self.key_for("screen.refresh")
         for one, name in zip(self.runs, labels(self.runs), strict=True):
             if one.state == "gone":
-                said.append(f"✗ {name} is gone: the server no longer has it (404)")
+                said.append(f"✗ {name} no longer exists (404)")
             elif one.state == "failed":
-                said.append(f"✗ {name} cannot be read: {sanitize(one.error)} {again} tries again")
+                said.append(f"✗ Can't read {name}: {sanitize(one.error)} Press {again} to retry")
             elif one.gap_count:
-                said.append(f"▲ {name}: {one.gap_count} stretches of its log could not be read")
+                said.append(f"▲ {name}: unreadable parts of its log: {one.gap_count}")
             elif one.state == "read" and not one.has_curves:
-                said.append(f"ℹ {name} tells no training progress in its log")
+                said.append(f"ℹ {name}: no training progress in its log")
         problem = self.query_one("#problem", WrappedText)
         problem.display = bool(said)
         problem.update("\n".join(said))

@@ -179,13 +179,13 @@ class DownloadFolderScreen(Question[Path | None]):
     def _problem_with(self, typed: str) -> Path | str:
         """Return the typed folder as an absolute path, or an error message."""
         if not typed:
-            return "A folder is needed; . is the one you are in."
+            return "Enter a folder; . is the current one."
         try:
             folder = Path(typed).expanduser()
             if folder.exists() and not folder.is_dir():
-                return "That is a file; a folder is needed."
+                return "That's a file; enter a folder."
         except (OSError, RuntimeError, ValueError) as error:
-            return f"That is no folder: {sanitize(str(error))}"
+            return f"Not a valid folder: {sanitize(str(error))}"
         return folder.absolute()
 
     def action_leave(self) -> None:
@@ -215,9 +215,9 @@ class FileConflictScreen(Question[ExistingChoice | None]):
         shown = [sanitize(name) for name in self._names[:NAMES_SHOWN]]
         if number > NAMES_SHOWN:
             shown.append(f"and {number - NAMES_SHOWN:,} more")
-        what = "1 file is" if number == 1 else f"{number:,} files are"
+        what = "1 file already exists" if number == 1 else f"{number:,} files already exist"
         with Vertical(id="box"):
-            yield WrappedText(f"{what} there already, with other content", id="question")
+            yield WrappedText(f"{what} with different content", id="question")
             yield WrappedText(f"In {sanitize(self._folder)}:\n" + "\n".join(shown), id="about")
             with Horizontal(id="buttons"):
                 yield Button("Skip (s)", id="skip", compact=True)
@@ -240,8 +240,7 @@ class FileConflictScreen(Question[ExistingChoice | None]):
 
 MIN_FOLDER_CELLS = 20
 NOTHING = (
-    "Nothing is being downloaded.\n\nD on a checkpoint or on its files downloads them,"
-    " A on a job its source code."
+    "No downloads.\n\nPress D on a checkpoint or its files to download them, A on a job for its source code."
 )
 
 

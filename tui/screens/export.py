@@ -38,11 +38,11 @@ class ExportScreen(Question[tuple[Path, ...]]):
     def compose(self) -> ComposeResult:
         rows = sum(len(table.rows) for table in self._tables)
         with Vertical(id="box"):
-            yield WrappedText(f"Save {sanitize(self._what)}", id="question")
+            yield WrappedText(f"Export {sanitize(self._what)}", id="question")
             several = (
-                f" in {len(self._tables)} tables; CSV makes a file of each" if len(self._tables) > 1 else ""
+                f" in {len(self._tables)} tables; CSV writes one file each" if len(self._tables) > 1 else ""
             )
-            about = f"{count(rows)} rows{several}. A name that ends in .json makes JSON, any other CSV."
+            about = f"{count(rows)} rows{several}. .json saves JSON, any other name CSV."
             yield WrappedText(about, id="about")
             yield Input(str(self._proposal), id="file", compact=True)
             yield WrappedText(id="problem")
@@ -77,7 +77,7 @@ class ExportScreen(Question[tuple[Path, ...]]):
             files = await asyncio.to_thread(save_tables, self._tables, place, replace=replace)
         except FileExistsError:
             self._replaceable = path
-            self._say(f"{sanitize(str(path))} exists; enter once more replaces it")
+            self._say(f"{sanitize(str(path))} already exists; press enter again to replace it")
         except OSError as error:
             self._say(f"not saved: {why_not_written(error)}")
         except (ValueError, RuntimeError) as error:

@@ -27,12 +27,12 @@ class TreeScreen(AppScreen):
         """The tree widget."""
         return self.query_one(FileTreeView)
 
-    def show_stale(self, error: str, asked: str) -> None:
+    def show_stale(self, error: str) -> None:
         """Show above the tree that it is stale, and why; without ``error``, hide the notice."""
         stale = self.query_one("#stale", WrappedText)
         stale.display = bool(error)
         again = self.key_for("screen.refresh")
-        stale.update(f"✗ Not {asked} anew: {error} What you see is the last known; {again} asks again.")
+        stale.update(f"✗ Not updated: {error} Showing last known data; press {again} to retry.")
 
     def filter_facts(self) -> list[list[Span]]:
         """Return the filter and the number and size of matching files; empty without a filter."""

@@ -19,9 +19,9 @@ from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
 MOVING = (
-    ("↑ ↓  j k", "Move by a line; page up and down, ^u ^d or ^b ^f, by a screenful."),
-    ("g  G", "To the beginning, to the end."),
-    ("mouse", "Click to choose, click again to open; the wheel scrolls; headings sort."),
+    ("↑ ↓  j k", "Move one line; page up and down, ^u ^d or ^b ^f move one page."),
+    ("g  G", "Go to the start or the end."),
+    ("mouse", "Click to select, again to open; scroll; click headings to sort."),
 )
 
 
@@ -46,12 +46,12 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Yield one table per scope."""
         with Vertical(id="box"):
-            yield Static(Text("Keys"), id="title")
+            yield Static(Text("Keyboard shortcuts"), id="title")
             with VerticalScroll(id="keys"):
                 for scope in filter(actions_of, self._scopes):
                     yield Static(Text(HEADINGS[scope]), classes="heading")
                     yield Static(self._table([self._row(action) for action in actions_of(scope)]))
-                yield Static(Text("Moving about"), classes="heading")
+                yield Static(Text("Navigation"), classes="heading")
                 yield Static(self._table(MOVING))
             yield Static(Text("esc closes"), id="hint")
 

@@ -125,13 +125,13 @@ def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple
     yield "cache", f"on, at {cache.mount_base_path}" if cache is not None and cache.enabled else "off"
     loading = job.runtime.load_checkpoint_config
     if loading is not None and loading.enabled:
-        yield "loads", f"{len(loading.checkpoints)} checkpoint(s)"
+        yield "resume from", f"{len(loading.checkpoints)} checkpoint(s)"
     yield "weights", ", ".join(weights.source for weights in job.weights)
     if plan is not None:
         files = len(plan.files)
         unit = "file" if files == 1 else "files"
         yield "archive", f"{count(files)} {unit}, {bytes_iec(plan.size_bytes)}"
-        yield "left out", _dropped(plan)
+        yield "excluded", _dropped(plan)
 
 
 def hardware(job: TrainingJob) -> str:
@@ -174,10 +174,10 @@ CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
     Column("path", "config files", lambda row: [(sanitize(_short(row.path)), "plain")], width=20, flex=1),
     Column("recent", "", lambda row: [("recent", "muted")] if row.recent else [], width=6, keep=1),
 )
-PATH_HINT = "path of a config.py; it is run when you choose it"
+PATH_HINT = "path to a config.py; choosing it runs it"
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
-PHASES = {"archiving": "Packing the files", "uploading": "Uploading", "creating": "Creating the job"}
+PHASES = {"archiving": "Packing files", "uploading": "Uploading", "creating": "Creating the job"}
 
 
 class SubmitScreen(AppScreen):
@@ -214,7 +214,7 @@ class SubmitScreen(AppScreen):
             yield Input(placeholder=PATH_HINT, id="path", compact=True)
             yield RowTable(CHOICE_COLUMNS, lambda row: str(row.path), id="configs")
             yield WrappedText(
-                "No config.py here. Type a path, or make one with: bt-tui init", id="no-configs"
+                "No config.py here. Type a path, or run bt-tui init to create one.", id="no-configs"
             )
         with Horizontal(id="reviewing"):
             with VerticalScroll(id="job", can_focus=True):
@@ -360,7 +360,7 @@ class SubmitScreen(AppScreen):
         if not snapshot.can_submit or snapshot.project is None:
             errors = [found for found in snapshot.findings if found.severity == "error"]
             why = sanitize(errors[0].problem) if errors else "Choose a config first."
-            self.notify(why, title="Nothing was sent", severity="warning", markup=False)
+            self.notify(why, title="Not submitted", severity="warning", markup=False)
             return
         serious = [found for found in snapshot.findings if found.severity == "warning"]
         if not serious:
@@ -373,7 +373,7 @@ class SubmitScreen(AppScreen):
 
         name = sanitize(snapshot.project.job.name or snapshot.project.name)
         words = "\n".join(f"▲ {sanitize(found.problem)}" for found in serious)
-        self.app.push_screen(ConfirmScreen(f"Submit {name} all the same?", words, "Submit"), answered)
+        self.app.push_screen(ConfirmScreen(f"Submit {name} anyway?", words, "Submit"), answered)
 
     @work(name="submission", group="submission", exit_on_error=False)
     async def _submit(self) -> None:
@@ -394,7 +394,7 @@ class SubmitScreen(AppScreen):
         elif self.snapshot.stage in ("choosing", "loading"):
             self.app.pop_screen()
         else:
-            self.notify("The submission is under way; it goes on to the job by itself.")
+            self.notify("Submitting; the job opens when it is created.")
 
 
 def _short(path: Path) -> str:

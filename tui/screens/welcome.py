@@ -31,24 +31,24 @@ CHOICES = (
     (
         WelcomeChoice.DEMO,
         "Watch the demo",
-        "A team's worth of training runs, one of them real, on this machine. No account, no GPU.",
+        "A team's training runs, simulated except one, on this machine. No account or GPU needed.",
     ),
     (
         WelcomeChoice.EMULATOR,
         "Start the local emulator",
-        "An empty Baseten Training on this machine, which runs jobs for real. Your data stays in its folder.",
+        "An empty Baseten Training on this machine that runs real jobs. Your data stays in its folder.",
     ),
     (WelcomeChoice.LOGIN, "Connect to Baseten", "How to use your API key."),
 )
 
 HOW_TO_LOG_IN = """\
-1  Make an API key in Baseten: Settings → API keys.
+1  Create an API key in Baseten: Settings → API keys.
 
 2  Either put it in the environment:
 
      export BASETEN_API_KEY=…
 
-   or into ~/.trussrc, which the truss CLI uses as well:
+   or into ~/.trussrc, which the truss CLI also uses:
 
      [baseten]
      remote_provider = baseten
@@ -72,7 +72,7 @@ class WelcomeScreen(Screen[None]):
         """Yield the choices, and the login instructions for the third one."""
         with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
-            yield Static(Text("The cockpit of Baseten Training in your terminal."), id="claim")
+            yield Static(Text("A cockpit for Baseten Training in your terminal."), id="claim")
             yield ChoiceList(
                 *(
                     Option(Text.assemble((label, "bold"), "\n", (words, "dim")), id=choice)

@@ -55,10 +55,10 @@ class Guard:
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not self._knows(request.host):
-            raise web.HTTPForbidden(text="This server does not go by that name.\n", headers=HEADERS)
+            raise web.HTTPForbidden(text="Unknown host name.\n", headers=HEADERS)
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2].lower() != request.host.lower():
-            raise web.HTTPForbidden(text="Another site's page may not use this server.\n", headers=HEADERS)
+            raise web.HTTPForbidden(text="Requests from other sites are not allowed.\n", headers=HEADERS)
         if self._is_token(request.query.get(TOKEN_PARAMETER, "")):
             # The token must not stay in the address, which is displayed, stored in the history and shared.
             rest = {name: value for name, value in request.query.items() if name != TOKEN_PARAMETER}

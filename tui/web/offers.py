@@ -54,7 +54,7 @@ class Offers:
         """
         offer = self._offers.get(key)
         if offer is None:
-            raise web.HTTPNotFound(text="This file is not on offer any more; save it once more.\n")
+            raise web.HTTPNotFound(text="This file is no longer available; save it again.\n")
 
         async def over() -> None:
             if self._offers.pop(key, None) is not None:

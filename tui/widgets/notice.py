@@ -99,7 +99,7 @@ def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:
     return Text.assemble(*((text, tones.get(tone, Style.null())) for text, tone in fact))
 
 
-OTHER_KEY = " bt-tui login takes another key."
+OTHER_KEY = " Run bt-tui login to use another key."
 
 
 class ConnectionNotice(WrappedText):
@@ -132,7 +132,7 @@ class ConnectionNotice(WrappedText):
         tones = tone_styles(self.app)
         since = _clock(connection.failing_since)
         reason = sanitize(connection.reason).rstrip(".")
-        kept = " What you see is the last known." if connection.answered_at else ""
+        kept = " Showing last known data." if connection.answered_at else ""
         if connection.link is ConnectionState.UNAUTHORISED:
             said = reason or "The server refuses the key"
             return Text.assemble(
@@ -156,9 +156,8 @@ class ConnectionNotice(WrappedText):
         named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
         first = min(stale_resources, key=lambda one: one.since)
         return Text.assemble(
-            (f"✗ Not read anew since {_clock(first.since)}: {named}. ", tone_styles(self.app)["bad"]),
-            f"{first.reason.rstrip('.')}. What you see of it is the last known; it is asked for again"
-            " by itself.",
+            (f"✗ Stale since {_clock(first.since)}: {named}. ", tone_styles(self.app)["bad"]),
+            f"{first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
             end="",
         )
 

@@ -71,7 +71,7 @@ def secrets_step(state: WizardState) -> Step:
         choices=tuple(Choice(name, name) for name in names or ()),
         answer=state.answers.secrets,
         default=state.answers.secrets or (),
-        remark="NAME=secret's name",
+        remark="NAME=secret",
         check=lambda given: _secrets_problem(state, given),
         put=lambda before, given: replace(before, answers=replace(before.answers, secrets=_pairs(given))),
         is_given=SECRETS in state.given,
@@ -105,16 +105,16 @@ def _pairs(answer: Answer) -> Pairs:
 
 def _variables_problem(answer: Answer, *, taken: set[str]) -> str:
     if not isinstance(answer, tuple):
-        return "give pairs of names and values, or none"
+        return "use NAME=value pairs, or none"
     seen: set[str] = set()
     for each in answer:
         if not isinstance(each, tuple):
-            return f"{each!r} is not written as NAME=value"
+            return f"{each!r} is not NAME=value"
         name, value = each
         if not _VARIABLE.fullmatch(name):
-            return f"{name!r} is no name of a variable: letters, digits and _, no digit first"
+            return f"{name!r} is not a variable name: use letters, digits and _, no digit first"
         if "\0" in value:
-            return f"the value of {name} has a NUL in it, which no variable can hold"
+            return f"the value of {name} contains a NUL, which no variable can hold"
         if name in seen or name in taken:
             return f"{name} is set twice"
         seen.add(name)
@@ -127,7 +127,7 @@ def _secrets_problem(state: WizardState, answer: Answer) -> str:
         return problem
     for name, secret in _pairs(answer):
         if not secret:
-            return f"name the secret for {name}"
+            return f"choose a secret for {name}"
         problem = _secret_problem(state.facts.secret_names, secret)
         if problem:
             return problem
@@ -155,7 +155,7 @@ def gpu_step(state: WizardState) -> Step:
     answer = state.answers.gpu
     refusal = ""
     if not choices:
-        refusal = "the account has no instance type with GPUs to deploy on"
+        refusal = "the account has no GPU instance type to deploy on"
     elif all(choice.disabled_reason for choice in choices):
         types = listed(list(dict.fromkeys(choice.value for choice in choices)))
         refusal = f"config files have no name for the account's GPU types: {types}"
@@ -253,14 +253,14 @@ def _proposed_machine(state: WizardState) -> str | None:
 def _gpu_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer) -> str:
     gpu = parse_gpu(answer) if isinstance(answer, str) else None
     if gpu is None:
-        return "choose GPUs, written as TYPE:COUNT, for example H100:2"
+        return "choose GPUs as TYPE:COUNT, e.g. H100:2"
     gpu_type, count = gpu
     if gpu_type not in offered_accelerators():
-        return f"there is no GPU type {gpu_type}; there is {listed([choice.value for choice in choices])}"
+        return f"no GPU type {gpu_type}; use {listed([choice.value for choice in choices])}"
     instance = smallest(state.facts.instances, gpu_type, count)
     if instance is None or instance.gpu_count != count:
         has = listed([choice.value for choice in choices if not choice.disabled_reason])
-        return f"no instance type has {count} × {gpu_type}; there is {has}"
+        return f"no instance type has {count} × {gpu_type}; use {has}"
     return ""
 
 

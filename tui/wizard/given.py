@@ -90,7 +90,7 @@ def conflict(given: Prefilled, config: DeployCheckpointsConfig | None) -> str:
     if details is None:
         return ""
     if details.loops_checkpoint_ids and (given.job_id or given.checkpoint_names):
-        return "the config deploys Loops checkpoints: --job-id and --checkpoint do not go with it"
+        return "the config deploys Loops checkpoints: it can't be combined with --job-id or --checkpoint"
     jobs = {each.training_job_id for each in details.checkpoints}
     if given.job_id and jobs and jobs != {given.job_id} and not given.checkpoint_names:
         return f"the config's checkpoints belong to job {', '.join(sorted(jobs))}, not to {given.job_id}"

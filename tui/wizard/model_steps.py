@@ -45,7 +45,7 @@ UNSTARTED_STATUSES = frozenset(
 )
 """Statuses of jobs that cannot have written a checkpoint (API facts, 1)."""
 
-TOGETHER = "Several LoRAs can be served together; full and Whisper checkpoints stand alone."
+TOGETHER = "LoRAs can be served together; full and Whisper checkpoints can't."
 
 
 def job_step(state: WizardState) -> Step:
@@ -55,7 +55,7 @@ def job_step(state: WizardState) -> Step:
     refusal = ""
     if not possible:
         refusal = "none of these jobs has run yet" if choices else "there are no training jobs"
-        refusal += ", so there are no checkpoints to deploy"
+        refusal += "; no checkpoints to deploy"
     return Step(
         id=JOB,
         title="Job",
@@ -103,7 +103,7 @@ def checkpoints_step(state: WizardState) -> Step:
 
 def _judgement(state: WizardState) -> list[str]:
     if state.facts.unchecked_reason:
-        return [f"checkpoints are not judged: {state.facts.unchecked_reason}"]
+        return [f"checkpoints not checked: {state.facts.unchecked_reason}"]
     judged = state.facts.judged.values()
     best = [f"best: {one.name}, {one.score.words}" for one in judged if one.is_best and one.score]
     return [*fault_lines(judged), *best]
@@ -187,7 +187,7 @@ def base_model_step(state: WizardState) -> Step:
     if inferred:
         remark = "from the checkpoint"
     elif required:
-        remark = "The checkpoint does not name it, and an adapter cannot be served without it."
+        remark = "Required: the checkpoint doesn't name it."
     else:
         remark = "Optional: the checkpoint holds all weights."
     return Step(
@@ -259,19 +259,23 @@ def _put_base_model(state: WizardState, base_model: str) -> WizardState:
 
 def _base_model_problem(answer: Answer, *, required: bool) -> str:
     if not isinstance(answer, str):
-        return "name the base model" if required else ("" if answer is None else "a base model is a name")
+        return (
+            "enter the base model"
+            if required
+            else ("" if answer is None else "the base model must be a name")
+        )
     if not answer:
-        return "a LoRA needs its base model; write it as on Hugging Face: owner/name" if required else ""
+        return "a LoRA needs its base model: owner/name, as on Hugging Face" if required else ""
     if any(letter.isspace() for letter in answer):
-        return "a base model's name has no spaces; write it as on Hugging Face: owner/name"
+        return "no spaces in a base model's name: owner/name, as on Hugging Face"
     return _unprintable(answer, "a base model's name")
 
 
 def _model_name_problem(answer: Answer) -> str:
     if not isinstance(answer, str) or not answer:
-        return "give the model a name"
+        return "enter a model name"
     return _unprintable(answer, "a model's name")
 
 
 def _unprintable(text: str, what: str) -> str:
-    return "" if sanitize(text) == text else f"{what} has no control characters"
+    return "" if sanitize(text) == text else f"{what} can't contain control characters"

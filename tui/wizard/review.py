@@ -92,9 +92,9 @@ def _losses(state: WizardState) -> Iterator[Finding]:
         known = state.facts.judged.get(checkpoint.checkpoint_id)
         if known is not None and known.fault is not None:
             problem = f"{known.name!r} was {known.fault.words(checkpoint.created_at)}"
-            yield Finding("warning", place, problem, f"the best is {best!r}" if best else "")
+            yield Finding("warning", place, problem, f"best: {best!r}" if best else "")
     if state.chosen and state.facts.unchecked_reason:
-        yield Finding("info", place, f"checkpoints are not judged: {state.facts.unchecked_reason}")
+        yield Finding("info", place, f"checkpoints not checked: {state.facts.unchecked_reason}")
 
 
 DEPLOY = "deploy"
@@ -190,18 +190,23 @@ def _actions(state: WizardState, asked: tuple[Step, ...]) -> tuple[Choice, ...]:
         errors = [each for each in findings(state, config) if each.severity == "error"]
         reason = errors[0].problem if errors else ""
     changes = tuple(
-        Choice(f"{CHANGE}{step.id}", f"Change {step.title if step.title[1].isupper() else step.title.lower()}", answer_text(state, step))
+        Choice(f"{CHANGE}{step.id}", f"Change {_inside_a_sentence(step.title)}", answer_text(state, step))
         for step in asked
         if not (step.is_given and step.flag == "--job-id")
     )
     return (
         Choice(DEPLOY, "Deploy", "asks to confirm", reason),
-        Choice(DRY_RUN, "Dry run", "shows the Truss config, creates nothing", reason),
+        Choice(DRY_RUN, "Dry run", "shows the Truss config only", reason),
         Choice(SAVE, "Save as a Python file", "for either CLI's --config"),
         Choice(SHOW, "Show as Python, JSON and command line"),
         *changes,
         Choice(LEAVE, "Leave"),
     )
+
+
+def _inside_a_sentence(title: str) -> str:
+    """Lowercase a title unless it begins with a name such as ``GPU`` or ``LoRA``."""
+    return title.lower() if title.split(maxsplit=1)[0][1:].islower() else title
 
 
 def _put_nothing(state: WizardState, _answer: Answer) -> WizardState:

@@ -104,7 +104,7 @@ def choice_problem(choices: tuple[Choice, ...], value: object, what: str) -> str
     if value is None or value == "":
         return f"choose {what}"
     known = listed([choice.value for choice in choices if not choice.disabled_reason])
-    return f"there is no {what_of(what)} {value!r}" + (f"; there is {known}" if known else "")
+    return f"no {what_of(what)} {value!r}" + (f"; use {known}" if known else "")
 
 
 NAMED_AT_MOST = 12

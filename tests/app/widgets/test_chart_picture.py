@@ -135,7 +135,7 @@ def test_a_single_sample_is_a_spot_that_is_seen_wherever_it_lies(place: float, v
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_a_chart_of_nothing_finite_says_so(value: float) -> None:
     chart = spec("loss")
-    assert "no finite value" in "\n".join(text([Series("loss", (chart.end,), (value,))], chart, 40, 9))
+    assert "no finite values" in "\n".join(text([Series("loss", (chart.end,), (value,))], chart, 40, 9))
 
 
 def test_small_charts_become_a_trace_or_a_number() -> None:

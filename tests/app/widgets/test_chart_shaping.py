@@ -144,7 +144,7 @@ def test_a_line_that_is_off_is_not_drawn_and_does_not_stretch_the_axis() -> None
     assert 1 not in roles([low, high], chart)
     assert "20 %┤" in "".join(text([low, high], chart, 60, 12))
     nothing = text([low, high], spec(hidden=frozenset({"low", "high"})), 60, 12)
-    assert any("all lines are switched off" in row for row in nothing)
+    assert any("all series hidden" in row for row in nothing)
 
 
 def test_the_raster_s_place_is_told() -> None:

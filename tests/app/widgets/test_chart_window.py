@@ -72,7 +72,7 @@ def test_the_view_in_words() -> None:
     assert words(ChartView(Window(900.0))) == "15 min"
     assert words(ChartView(Window(86400.0))) == "24 h"
     view = ChartView(Window(), x_axis="step", smoothing=0.9, log=True, hidden=frozenset({"a"}))
-    assert words(view) == "all · by step · smooth 0.9 · log · 1 off"
+    assert words(view) == "all · by step · smooth 0.9 · log · 1 hidden"
 
 
 def test_steps_and_times_are_told_from_each_other() -> None:

@@ -180,9 +180,7 @@ async def test_enter_opens_nothing_where_there_is_nothing() -> None:
         await pilot.press("enter")
         assert shown(view) == before
         assert view.follow
-        assert [notice.message for notice in app._notifications] == [
-            "Nothing to open on this line: no fold, no JSON."
-        ]
+        assert [notice.message for notice in app._notifications] == ["Nothing to expand on this line."]
 
 
 async def test_lines_are_selected_by_keys_and_by_mouse() -> None:

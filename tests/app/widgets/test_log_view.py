@@ -85,7 +85,7 @@ async def search(view: LogView, pilot: Pilot[None]) -> None:
 
 async def test_an_empty_log_says_so() -> None:
     async with running() as (view, _, _):
-        assert any("no log lines yet" in row for row in shown(view))
+        assert any("No log lines yet." in row for row in shown(view))
 
 
 async def test_a_line_shows_time_node_and_level() -> None:
@@ -400,6 +400,6 @@ async def test_clear_begins_anew() -> None:
         await pilot.press("g")
         view.clear()
         await pilot.pause()
-        assert any("no log lines yet" in row for row in shown(view))
+        assert any("No log lines yet." in row for row in shown(view))
         await give(view, pilot, list(lines(5, 7)))
         assert messages(view)[:2] == ["line 5", "line 6"]

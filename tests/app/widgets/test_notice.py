@@ -33,6 +33,6 @@ async def test_it_can_be_painted_at_any_time_even_when_nothing_is_wrong_any_more
             notice.connection = Connection(link, stale_resources=stale_resources)
             notice.display = True
             await pilot.pause()
-            assert ("Not read anew" in text_of(app)) == (
+            assert ("Stale since" in text_of(app)) == (
                 bool(stale_resources) and link in (ConnectionState.LIVE, ConnectionState.LOST)
             )

@@ -108,7 +108,7 @@ def test_a_run_that_logs_on_without_a_step_has_stalled_too():
     assert look(1400, progress=run) == ()
     (found,) = look(600 + 1000, progress=run)
     assert (found.kind, found.severity, found.since) == (FindingKind.STALLED, "warning", moment(600))
-    assert found.text == "no step for 16m, usually every 5s, though it still logs"
+    assert found.text == "no step for 16m, usually every 5s, but still logging"
 
 
 def test_a_log_without_steps_that_falls_silent():
@@ -194,7 +194,7 @@ def test_gradients_that_are_no_numbers():
     lines = steps(500) + [(500 + n, f"step={100 + n} loss=0.0 grad_norm=nan") for n in range(1, 4)]
     assert look(505, progress=told(lines[:-1])) == (), "one or two are a loss scale finding its place"
     (found,) = look(505, progress=told(lines))
-    assert (found.kind, found.text) == (FindingKind.LOSS_NOT_FINITE, "grad norm is nan")
+    assert (found.kind, found.text) == (FindingKind.LOSS_NOT_FINITE, "grad norm is NaN")
 
 
 # GPUs and nodes
@@ -238,7 +238,7 @@ def test_one_gpu_that_does_nothing_beside_others_that_work():
     (found,) = look(health_metrics=metrics(dead))
     assert (found.kind, found.text) == (
         FindingKind.GPU_IDLE,
-        "node-0: GPU 1 does nothing while another works",
+        "node-0: GPU 1 idle while another works",
     )
     assert found.short.startswith("node-0 GPU 1 idle for ")
     assert brief(found, datetime.fromtimestamp(START_S + HOUR[-1], UTC)).startswith("node-0 GPU 1 idle "), (
@@ -253,7 +253,7 @@ def test_a_node_that_is_heard_no_more_and_one_that_never_was():
     assert found.since == moment(2940)
     (never,) = look(health_metrics=metrics(series(), series()), job={"node_count": 3})
     assert (never.kind, never.node) == (FindingKind.NODE_MISSING, None)
-    assert never.text == "one node has never sent metrics: 2 of 3 are heard"
+    assert never.text == "one node has never sent metrics: 2 of 3 reporting"
 
 
 GONE_AT_S = 2940
@@ -304,7 +304,7 @@ def test_silence_of_nodes_that_never_log_proves_nothing(name):
     gone = metrics(series(), series(STOPPED))
     (found,) = look(health_metrics=gone, progress=folding.snapshot())
     assert (found.kind, found.severity) == (FindingKind.METRICS_MISSING, "warning")
-    assert found.text == "node-1: no metrics for 11m; the run still makes steps"
+    assert found.text == "node-1: no metrics for 11m; the run is still progressing"
     stalled = ProgressFold()
     stalled.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(2900))
     missing = look(health_metrics=gone, progress=stalled.snapshot())
@@ -394,10 +394,10 @@ def test_a_leak_with_the_time_until_it_is_full():
     leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
     (found,) = look(health_metrics=leaking)
     assert found.kind == FindingKind.MEMORY_LEAK
-    assert found.text == "GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB an hour: full in 3h 00m"
+    assert found.text == "GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 3h 00m"
     assert look(health_metrics=metrics(series(memory=lambda at: (100 + at / 3600 * 60) * GIB)))[
         0
-    ].text.startswith("memory of node-0 leaks 60.0 GiB an hour")
+    ].text.startswith("memory of node-0 leaks 60.0 GiB/h")
 
 
 @pytest.mark.parametrize(
@@ -425,7 +425,7 @@ def test_a_disk_and_a_cache_that_fill_up():
     (disk,) = look(health_metrics=metrics(series(), series(disk=filling)))
     assert (disk.kind, disk.node, disk.severity) == (FindingKind.DISK_FILLING, "node-1", "warning")
     assert disk.text in {
-        f"disk of node-1 is 70 % full and will be full in 1h {minutes}m" for minutes in (29, 30)
+        f"disk of node-1 is 70 % full, will be full in 1h {minutes}m" for minutes in (29, 30)
     }
     (cache,) = look(
         health_metrics=metrics(series(), cache={"usage_bytes": [], "utilization": samples(HOUR, filling)})
@@ -529,12 +529,12 @@ def test_a_job_that_waits_says_for_what_who_holds_it_and_who_is_ahead():
     (found,) = look(1560, status="PENDING", queue=queue, job=job)
     assert (found.kind, found.severity, found.since) == (FindingKind.QUEUED, "info", moment(0))
     assert found.text == (
-        "waiting 26m for 8 H100; at submission 72 of 96 were held by big, small; 1 was ahead: other"
+        "waiting 26m for 8 H100; at submission 72 of 96 in use by big, small; 1 ahead: other"
     )
     assert found.short == "waiting 26m for 8 H100"
     later = queue.model_copy(update={"submitted_at": moment(960), "pending_ahead_at_submit": []})
     (again,) = look(1560, status="PENDING", queue=later, job=job)
-    assert again.text.endswith("at submission 10m ago 72 of 96 were held by big, small; nobody was ahead")
+    assert again.text.endswith("at submission 10m ago 72 of 96 in use by big, small; none ahead")
     assert look(30, status="PENDING", queue=queue, job=job) == ()
     assert look(600, status="QUEUED", job=job)[0].text == "waiting 10m for 8 H100"
 

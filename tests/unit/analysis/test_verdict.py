@@ -29,15 +29,15 @@ def parts(*names: str) -> frozenset[str]:
         (replace(WELL, log_read=False), "checking", "checking health…"),
         (
             replace(WELL, checked_sources=parts(LOG), failing=parts(METRICS)),
-            *("unknown", "no problems in the log, the metrics cannot be read"),
+            *("unknown", "no problems in the log; can't read the metrics"),
         ),
         (
             replace(WELL, failing=parts(LOG)),
-            *("unknown", "no problems in the metrics, the log cannot be read"),
+            *("unknown", "no problems in the metrics; can't read the log"),
         ),
         (
             replace(WELL, checked_sources=parts(), failing=parts(LOG, METRICS)),
-            *("unknown", "health unknown: the log and the metrics cannot be read"),
+            *("unknown", "health unknown: can't read the log or the metrics"),
         ),
         (
             replace(WELL, health_metrics=MetricsSnapshot()),

@@ -250,12 +250,12 @@ def test_where_secrets_cannot_be_listed_any_name_will_do():
         (ENVIRONMENT, (("A", "x=y"), ("B", "")), ""),
         (ENVIRONMENT, (("A", "1"), ("A", "2")), "twice"),
         (ENVIRONMENT, (("HF_TOKEN", "1"),), "twice"),
-        (ENVIRONMENT, (("1A", "1"),), "no name"),
-        (ENVIRONMENT, (("", "1"),), "no name"),
+        (ENVIRONMENT, (("1A", "1"),), "not a variable name"),
+        (ENVIRONMENT, (("", "1"),), "not a variable name"),
         (ENVIRONMENT, (("A", "x\0"),), "NUL"),
         (SECRETS, (("W", "wandb"),), ""),
         (SECRETS, (("W", "nope"),), "no secret"),
-        (SECRETS, (("W", ""),), "name the secret"),
+        (SECRETS, (("W", ""),), "choose a secret"),
         (SECRETS, (("A", "wandb"),), "twice"),
     ],
 )
@@ -316,7 +316,7 @@ def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best():
     walk = WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started()
     found = review_findings(to(walk, REVIEW, checkpoints=("checkpoint-300",)).state)
 
-    assert ("warning", "the best is 'checkpoint-200'") in [(one.severity, one.remedy) for one in found]
+    assert ("warning", "best: 'checkpoint-200'") in [(one.severity, one.remedy) for one in found]
     assert "'checkpoint-300' was written" in found[0].problem
     assert review_findings(to(walk, REVIEW, checkpoints=("checkpoint-200",)).state) == ()
 
@@ -324,9 +324,9 @@ def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best():
 def test_what_could_not_be_judged_is_said_and_not_claimed():
     walk = WizardProgress(judged(*SAVED, problem="the log could not be read: no")).started()
 
-    assert "checkpoints are not judged: the log could not be read: no" in to(walk, CHECKPOINTS).step.remark
+    assert "checkpoints not checked: the log could not be read: no" in to(walk, CHECKPOINTS).step.remark
     (found,) = review_findings(to(walk, REVIEW).state)
     assert (found.severity, found.problem) == (
         "info",
-        "checkpoints are not judged: the log could not be read: no",
+        "checkpoints not checked: the log could not be read: no",
     )

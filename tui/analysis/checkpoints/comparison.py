@@ -51,7 +51,7 @@ def compare_checkpoints(
         ComparedLine("storage", left.sync, right.sync),
     ]
     if left.fault is not None or right.fault is not None:
-        lines.append(ComparedLine("loss broke", _fault(left), _fault(right)))
+        lines.append(ComparedLine("loss diverged", _fault(left), _fault(right)))
     if left_files is not None and right_files is not None:
         lines += _compared_files(left, right, left_files, right_files)
     return lines + _compared_adapters(one.lora_adapter_config, other.lora_adapter_config)
@@ -100,7 +100,7 @@ def _compared_files(
 
 def _two_sizes(left: int | None, right: int | None) -> tuple[str, str]:
     """Format both sizes so that unequal sizes read differently, in exact bytes if necessary."""
-    one, other = ("not there" if size is None else bytes_iec(size) for size in (left, right))
+    one, other = ("missing" if size is None else bytes_iec(size) for size in (left, right))
     if one == other and left != right:
         return f"{left:,} B", f"{right:,} B"
     return one, other

@@ -155,5 +155,5 @@ def _fault(found: HealthFinding) -> CheckpointFault:
     what = found.text.replace("exploding", "exploded").replace("diverging", "diverged")
     if found.kind is FindingKind.LOSS_NOT_FINITE:
         subject, _, value = found.text.partition(" is ")
-        what = f"{subject} became {'NaN' if value == 'nan' else 'infinite'}"
+        what = f"{subject} became {'NaN' if value == 'NaN' else 'infinite'}"
     return CheckpointFault(found.kind, f"the {what}", found.since)

@@ -129,9 +129,9 @@ def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterato
             since = min(since, _still_since(series, rules.idle_below, rules.active_from) or since)
     if len(still) == 1:
         others = "another works" if len(busy) == 1 else f"{len(busy)} others work"
-        text = f"{node.name}: GPU {still[0]} does nothing while {others}"
+        text = f"{node.name}: GPU {still[0]} idle while {others}"
         short = f"{node.name} GPU {still[0]} idle for {duration(at - since)}"
     else:
-        text = f"{node.name}: {len(still)} of {len(node.gpus)} GPUs do nothing"
+        text = f"{node.name}: {len(still)} of {len(node.gpus)} GPUs idle"
         short = f"{node.name} {len(still)} of {len(node.gpus)} GPUs idle for {duration(at - since)}"
     yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=node.name, since_s=since)

@@ -97,8 +97,8 @@ def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | Non
 
 
 def number_or_nan(value: float) -> str:
-    """Format ``nan`` and ``inf`` as trainers print them, other numbers for display."""
-    return number(value) if math.isfinite(value) else str(value)
+    """Format a number for display, also if it is ``NaN``, ``inf`` or ``-inf``."""
+    return number(value) if math.isfinite(value) else "NaN" if math.isnan(value) else str(value)
 
 
 def _finite(values: Sequence[float]) -> list[float]:

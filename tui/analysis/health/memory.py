@@ -186,7 +186,7 @@ def _volume(
         least = context.with_hysteresis(rules.disk_growth, 0.0, held=held)
         if line_rate * window_s >= least and full_in_s <= horizon and not context.ends_before(full_in_s):
             severity: Severity = "critical" if full_in_s < _URGENT_S else "warning"
-            text = f"{name} is {percent(used)} full and will be full in {duration(full_in_s)}"
+            text = f"{name} is {percent(used)} full, will be full in {duration(full_in_s)}"
             short = f"{name} full in {duration(full_in_s)}"
             since = growth_started_at(utilization, at, line_rate, level, window_s)
             yield finding(kind, severity, text, short=short, node=node, since_s=since)
@@ -259,7 +259,7 @@ def leaks(context: Context) -> Iterator[HealthFinding]:
         return
     worst = min(found, key=lambda leak: leak.full_in_s)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    speed = f"{bytes_iec(worst.rate * 3600)} an hour"
+    speed = f"{bytes_iec(worst.rate * 3600)}/h"
     text = f"{worst.place}{more} leaks {speed}: full in {duration(worst.full_in_s)}"
     nodes = {leak.node for leak in found}
     only = worst.node if len(nodes) == 1 and len(context.metrics.nodes) > 1 else None

@@ -65,9 +65,9 @@ def _without_metrics(
         quiet_s = log.at - log.replicas[name].last_at_ns / NANOSECONDS
         text = f"{name} is missing: no metrics for {duration(silent_s)}, no log line for {duration(quiet_s)}"
     elif log_state == "unknown" and not _makes_steps(context, last_at):
-        text = f"{name} has sent no metrics for {duration(silent_s)}, the others have"
+        text = f"{name} has sent no metrics for {duration(silent_s)}, unlike the others"
     else:
-        evidence = "; the run still makes steps"
+        evidence = "; the run is still progressing"
         if log_state == "logging":
             evidence = ", still logging" if log.names_nodes else f"; all {log.nodes} nodes are logging"
         return finding(
@@ -88,12 +88,12 @@ def _never_measured(log: _NodeActivity, absent: int, wanted: int, first_at: floa
         return
     heard = wanted - absent
     if not log.names_nodes and log.count_logging() >= wanted:
-        text = f"{heard} of {wanted} nodes have sent metrics, though all are logging"
+        text = f"{heard} of {wanted} nodes sent metrics, but all are logging"
         yield finding(FindingKind.METRICS_MISSING, "warning", text, since_s=first_at)
         return
     nodes = "one node has" if absent == 1 else f"{absent} nodes have"
-    text = f"{nodes} never sent metrics: {heard} of {wanted} are heard"
-    short = f"{heard} of {wanted} nodes heard"
+    text = f"{nodes} never sent metrics: {heard} of {wanted} reporting"
+    short = f"{heard} of {wanted} nodes reporting"
     yield finding(FindingKind.NODE_MISSING, "warning", text, short=short, since_s=first_at)
 
 

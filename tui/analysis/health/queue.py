@@ -47,13 +47,13 @@ def _at_submission(queue: QueueContext) -> str:
         names = _names([job.training_job_name or job.training_job_id for job in biggest])
         limit = queue.team_capacity or queue.org_capacity
         of = f" of {limit.max_gpus}" if limit is not None and limit.max_gpus else ""
-        parts.append(f"{held}{of} were held by {names}")
+        parts.append(f"{held}{of} in use by {names}")
     if queue.pending_ahead_at_submit:
         ahead = queue.pending_ahead_at_submit
         names = _names([job.training_job_name or job.training_job_id for job in ahead])
-        parts.append(f"{len(ahead)} {'was' if len(ahead) == 1 else 'were'} ahead: {names}")
+        parts.append(f"{len(ahead)} ahead: {names}")
     elif queue.active_at_submit:
-        parts.append("nobody was ahead")
+        parts.append("none ahead")
     return "; ".join(parts)
 
 

@@ -56,10 +56,8 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_s = step_s if told.run_phase is None else max(step_s, told.run_phase.newest)
     if usual_s and context.now_s - busy_s > talking_s:
-        text = (
-            f"no step for {duration(context.now_s - step_s)}{usually}, though it still logs{_busy(context)}"
-        )
-        short = f"no step for {duration(context.now_s - step_s)}, still logs"
+        text = f"no step for {duration(context.now_s - step_s)}{usually}, but still logging{_busy(context)}"
+        short = f"no step for {duration(context.now_s - step_s)}, still logging"
         yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=step_s)
 
 
@@ -91,8 +89,8 @@ def _after_last_step(context: Context, line_s: float, silent_s: float) -> Iterat
     use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
     idle = use is not None and use < context.rules.idle_below  # Idle GPUs have their own finding.
     if silent_s > context.rules.stall_unread_s and not idle:
-        text = f"all steps are done, but no log line for {duration(silent_s)}{_busy(context)}"
-        short = f"done, but does not end for {duration(silent_s)}"
+        text = f"all steps done, but no log line for {duration(silent_s)}{_busy(context)}"
+        short = f"done, but not exiting for {duration(silent_s)}"
         yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=line_s)
 
 

@@ -145,7 +145,7 @@ def _compiled(text: str, minds_case: bool) -> Any:
         if isinstance(told, bytes):
             told = told.decode("utf-8", "replace")
         if isinstance(error, UnicodeError):
-            told = "it holds half a character"
+            told = "it contains half a character"
         elif str(told).startswith("invalid perl operator: (?"):
             told = "look-ahead and look-behind are not supported"
         return str(told)[:_PROBLEM_CHARACTERS]

@@ -53,11 +53,11 @@ def verdict(run: RunSnapshot) -> Verdict:
     if STATUS in run.failing or unseen_s > run.stale_after_s:
         return Verdict("stale", f"no problems when last seen, {age(unseen_s)} ago")
     if run.failing >= PARTS:
-        return Verdict("unknown", "health unknown: the log and the metrics cannot be read")
+        return Verdict("unknown", "health unknown: can't read the log or the metrics")
     if LOG in run.failing:
-        return Verdict("unknown", "no problems in the metrics, the log cannot be read")
+        return Verdict("unknown", "no problems in the metrics; can't read the log")
     if METRICS in run.failing:
-        return Verdict("unknown", "no problems in the log, the metrics cannot be read")
+        return Verdict("unknown", "no problems in the log; can't read the metrics")
     if run.health_metrics is None or run.health_metrics.at is None:
         return Verdict("unknown", "no problems in the log, no metrics yet")
     if (
@@ -108,7 +108,7 @@ def run_events(
             near = any(abs(event.at_s - at_s) <= SAME_CHECKPOINT_S for event in listed)
             if name not in names and not near:
                 found.append(RunEvent(at_s, "checkpoint", name))
-        found += [RunEvent(at_s, "restart", "the steps went back") for at_s in progress.restarts]
+        found += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
         found += [RunEvent(error.at_ns / NANOSECONDS, "error", error.text) for error in progress.errors.kept]
     return tuple(sorted(found, key=lambda event: event.at_s))
 

@@ -110,11 +110,11 @@ class QuestionPane(Vertical):
         elif step.kind == "pairs":
             yield TextArea(_pairs_text(step), id="pairs", show_line_numbers=False, compact=True)
             value = "secret" if step.id == SECRETS else "value"
-            yield Static(f"one NAME={value} a line; ctrl+s goes on", classes="hint")
+            yield Static(f"One NAME={value} per line; ctrl+s continues", classes="hint")
         else:
             if step.choices:
                 yield _options(step)
-                yield Static("choose above, or type one:", classes="hint")
+                yield Static("Choose above or type one:", classes="hint")
             yield Input(_text(step.default), id="text", compact=True)
 
     def revise(self, step: Step) -> bool:

@@ -37,8 +37,8 @@ from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
 from tui.wizard.state import REVIEW
 
-CALL = "Call it (ctrl+y copies the command):\n\n"
-EMULATED_CALL = "This emulator serves no model. On Baseten, the call would be like this:\n\n"
+CALL = "Call the model (ctrl+y copies the command):\n\n"
+EMULATED_CALL = "The emulator serves no models. On Baseten, you would call:\n\n"
 DEPLOYMENT_STAGES = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
 
 
@@ -61,7 +61,7 @@ class DeploymentPane(Vertical):
         yield WrappedText(id="follow-head")
         with VerticalScroll(id="follow-text"):
             yield Static(id="follow-words")
-        log = LogView(id="deployment-log", empty_text="no lines of the deployment yet")
+        log = LogView(id="deployment-log", empty_text="No log lines yet.")
         log.wrap = True
         yield log
 
@@ -87,7 +87,7 @@ class DeploymentPane(Vertical):
             return
         if tried:
             head.append("✓ Dry run: nothing was created. ", tones["good"])
-            head.append("This is the Truss config that would be deployed.", tones["muted"])
+            head.append("Truss config that would be deployed:", tones["muted"])
             words.append(sanitize_multiline(truss_config))
             self.to_copy = truss_config
         else:
@@ -127,10 +127,10 @@ class DeploymentPane(Vertical):
 
 FILE_NAME = "deploy_{job_id}_{time}.py"
 WAITING = {
-    "loading": "Asking the server for jobs, checkpoints and machines…",
+    "loading": "Loading jobs, checkpoints and instance types…",
     "working": "Deploying…",
 }
-AGAIN = "It is asked again by itself; {key} asks now."
+AGAIN = "Retrying automatically; press {key} to retry now."
 FORMS = ("python", "json", "command")
 MakeFeed = Callable[..., DeployFeed]
 
@@ -330,7 +330,7 @@ class DeployScreen(AppScreen):
         elif action == LEAVE:
             self._leave()
         elif made is None:
-            self._show_problem("an answer is missing")
+            self._show_problem("Answer all steps first.")
         elif action == SHOW:
             self.form = FORMS[(FORMS.index(self.form) + 1) % len(FORMS)] if self.form in FORMS else FORMS[0]
         elif action == SAVE and walk is not None:
@@ -355,7 +355,7 @@ class DeployScreen(AppScreen):
         cost = f"Builds and starts on {place}. Billed while running: {sanitize(gpu)}."
         what = "\n".join((*warnings, cost))
         self.app.push_screen(
-            ConfirmScreen(f"Deploy {sanitize(made.config.model_name or 'the model')}?", what, "Deploy it"),
+            ConfirmScreen(f"Deploy {sanitize(made.config.model_name or 'the model')}?", what, "Deploy"),
             answered,
         )
 
@@ -421,6 +421,6 @@ class DeployScreen(AppScreen):
                 self.app.pop_screen()
 
         self.app.push_screen(
-            ConfirmScreen("Leave without deploying?", "The answers so far are lost.", "Leave", "Stay"),
+            ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay"),
             answered,
         )

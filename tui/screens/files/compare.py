@@ -42,7 +42,7 @@ class CompareScreen(AppScreen):
         self._right = right
         self._list_files = list_files
         self._compared: Sequence[ComparedLine] = ()
-        self._remark = "listing the files of both…"
+        self._remark = "Listing files…"
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
@@ -69,8 +69,8 @@ class CompareScreen(AppScreen):
         except RequestError as error:
             key = self.key_for("screen.refresh")
             self._remark = (
-                f"✗ The files cannot be listed: {sanitize(str(error)).rstrip('.')}."
-                f" It is tried again by itself; {key} tries now."
+                f"✗ Can't list the files: {sanitize(str(error)).rstrip('.')}."
+                f" Retrying automatically; press {key} to retry now."
             )
             self.set_timer(AGAIN_S, self.action_refresh, name="try again")
         else:

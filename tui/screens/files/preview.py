@@ -71,17 +71,17 @@ def preview_lines(look: FilePreview, tones: Mapping[str, Style], *, again: str, 
     """
     if look.error:
         return [
-            [("✗ It cannot be read.", "bad")],
+            [("✗ Can't read the file.", "bad")],
             "",
             sanitize(look.error),
             "",
-            [(f"{again} tries again.", "muted")],
+            [(f"Press {again} to retry.", "muted")],
         ]
     if look.header is not None:
         return weights_lines(look.header)
     lines: list[Line] = []
     if look.problem:
-        lines += [[(f"✗ Not what its name says: {sanitize(look.problem)}", "warn")], ""]
+        lines += [[(f"✗ Unexpected content: {sanitize(look.problem)}", "warn")], ""]
     if look.state is not None:
         lines += [*state_lines(look.state), ""]
     if look.text is not None:
@@ -90,7 +90,7 @@ def preview_lines(look: FilePreview, tones: Mapping[str, Style], *, again: str, 
         lines += text_lines(look.text, look.file.relative_file_name, tones)
         if look.is_cut:
             rest = (look.file.size_bytes or 0) - look.read_bytes
-            lines.append([(f"… {bytes_iec(rest)} more; {download} downloads all of it", "muted")])
+            lines.append([(f"… {bytes_iec(rest)} more; {download} downloads the whole file", "muted")])
         return lines
     if look.peek:
         return [*lines, [("Binary file, first bytes:", "muted")], "", *hex_lines(look.peek)]
@@ -112,8 +112,8 @@ def weights_lines(header: SafetensorsHeader) -> list[Line]:
             (f" in {count(len(header.tensors))} tensors", "plain"),
         ],
         _fact("by type", by_dtype or UNKNOWN),
-        _fact("values", bytes_iec(header.data_bytes)),
-        _fact("read", f"{bytes_iec(header.header_bytes)} of header, no weights"),
+        _fact("weights", bytes_iec(header.data_bytes)),
+        _fact("read", f"{bytes_iec(header.header_bytes)} (header only)"),
     ]
     lines += [_fact(clip(sanitize(name), _LABEL_CELLS - 1), value) for name, value in header.metadata.items()]
     lines += ["", [(f"{'tensor':<{_NAME_CELLS}} {'type':<6} {'size':>9}  shape", "muted")]]
@@ -149,12 +149,12 @@ def directory_lines(weights: Weights | str) -> list[Line]:
             (f"{count(weights.parameter_count)} parameters", "strong"),
             (
                 f" in {count(tensors)} tensor{'' if tensors == 1 else 's'}"
-                f" of {count(shards)} file{'' if shards == 1 else 's'}",
+                f" in {count(shards)} file{'' if shards == 1 else 's'}",
                 "plain",
             ),
         ],
         _fact("by type", by_dtype or UNKNOWN),
-        _fact("read", f"{bytes_iec(weights.bytes_read)} of headers, no weights"),
+        _fact("read", f"{bytes_iec(weights.bytes_read)} (headers only)"),
     ]
     return lines + [[(f"✗ {sanitize(problem)}", "warn")] for problem in weights.problems[:MAX_SHOWN_PROBLEMS]]
 
@@ -264,7 +264,7 @@ class PreviewPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="preview-head")
-        yield LineChart("loss", x_axis="step", empty_text="no loss in it", id="preview-chart")
+        yield LineChart("loss", x_axis="step", empty_text="no loss data", id="preview-chart")
         yield TextPanel(id="preview-lines")
 
     def focus_lines(self) -> None:
@@ -306,7 +306,7 @@ class PreviewPane(Vertical):
         into, fetch, below = (
             key_on(self, f"files.{name}") for name in ("open_node", "download", "open_below")
         )
-        hint: Line = [(f"{into} opens it, {fetch} downloads it, {below} opens all below", "muted")]
+        hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
         head: list[list[Span]] = [[(name + "/", "strong")]]
         self._show(head, [*lines, *known, "", hint])
         if not weights or known:
@@ -370,7 +370,7 @@ class PreviewPane(Vertical):
         name = sanitize(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
         head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
         if look is not None and 0 < look.read_bytes < (file.size_bytes or 0):
-            head.append([(f"read {bytes_iec(look.read_bytes)} of it", "muted")])
+            head.append([(f"{bytes_iec(look.read_bytes)} read", "muted")])
         written_s = epoch_s(file.last_modified)
         if written_s is not None:
             head.append([(f"{age(self._now_s() - written_s)} ago", "muted")])

@@ -36,7 +36,7 @@ MAX_FILES_SCANNED = 2000
 MAX_SHARDS_READ = 100
 """Maximum number of safetensors headers read to count a directory's parameters."""
 FILTER_HINT = "text or pattern: adapter, *.json"
-NO_FILES = "No files are stored of this checkpoint.\n\nThey appear as they are uploaded; {key} asks again."
+NO_FILES = "No files stored for this checkpoint.\n\nThey appear as they are uploaded; press {key} to refresh."
 
 MakeFeed = Callable[..., CheckpointFilesFeed]
 
@@ -83,7 +83,7 @@ class FilesScreen(TreeScreen):
         yield WrappedText(id="stale")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         with Vertical(id="body"):
-            yield FileTreeView(now_s=self._now_s, empty_text="no path fits the filter", id="tree")
+            yield FileTreeView(now_s=self._now_s, empty_text="No paths match the filter.", id="tree")
             yield PreviewPane(self._feed.look, self._feed.read_weights, now_s=self._now_s, id="preview")
         yield WrappedText(id="instead")
         yield StatusFooter().data_bind(FilesScreen.connection)
@@ -117,7 +117,7 @@ class FilesScreen(TreeScreen):
                 if self._files
                 else None
             )
-        self.show_stale(snapshot.error if snapshot.files is not None else "", "listed")
+        self.show_stale(snapshot.error if snapshot.files is not None else "")
         words = self._instead(snapshot)
         self.query_one("#instead", WrappedText).update(words)
         self.set_class(bool(words), "-instead")
@@ -127,10 +127,10 @@ class FilesScreen(TreeScreen):
         if self._files:
             return ""
         if snapshot.is_loading:
-            return "Asking for the files…"
+            return "Listing files…"
         key = self.key_for("screen.refresh")
         if snapshot.error:
-            return f"✗ The files cannot be listed.\n\n{snapshot.error}\n\n{key} asks again."
+            return f"✗ Can't list the files.\n\n{snapshot.error}\n\nPress {key} to retry."
         return NO_FILES.format(key=key)
 
     @on(FileTreeView.Arranged)
@@ -226,7 +226,7 @@ class FilesScreen(TreeScreen):
         """Download the marked files, or the one under the cursor."""
         files = self._wanted_files()
         if not files:
-            self.notify("There is no file here to download.")
+            self.notify("Nothing to download here.")
             return
         size = sum(file.size_bytes or 0 for file in files)
         self.post_message(

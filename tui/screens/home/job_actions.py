@@ -92,10 +92,10 @@ class JobActions(AppScreen):
             jobs.append(chosen)
         if len(jobs) < 2:
             mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
-            self.notify(f"Mark two jobs or more with {mark}, then {compare} compares them.")
+            self.notify(f"Mark two or more jobs with {mark}, then press {compare} to compare.")
         elif len(jobs) > MAX_COMPARED_RUNS:
             mark = self.key_for("home.mark")
-            self.notify(f"{MAX_COMPARED_RUNS} jobs can be compared at once; {mark} takes a mark away.")
+            self.notify(f"Compare at most {MAX_COMPARED_RUNS} jobs; press {mark} to unmark one.")
         else:
             self.post_message(CompareJobsRequested(jobs))
 

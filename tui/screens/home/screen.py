@@ -33,8 +33,8 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 
-NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init writes a config to begin with."
-NO_MATCH = "No job matches.\n\n{key} clears the filter; choose “all” to see every project.\n"
+NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init creates a starter config."
+NO_MATCH = "No matching jobs.\n\n{key} clears the filter; choose “all” to see every project.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 MEMORY_NAME = "home"
@@ -90,7 +90,7 @@ class HomeScreen(JobActions):
                 yield WrappedText(id="problem")
                 yield RowTable(JOB_COLUMNS, lambda row: row.id, id="jobs")
                 yield WrappedText(id="empty")
-                yield WrappedText("Asking for projects and jobs…", id="loading")
+                yield WrappedText("Loading projects and jobs…", id="loading")
         yield StatusFooter().data_bind(HomeScreen.connection)
 
     def on_mount(self) -> None:
@@ -245,7 +245,7 @@ class HomeScreen(JobActions):
             return  # an update would lay out the whole screen again at every refresh
         if snapshot is None:
             key = self.key_for("screen.refresh")
-            empty.update(f"Nothing to show yet. It goes on asking by itself; {key} asks now.")
+            empty.update(f"Nothing to show yet. Retrying automatically; press {key} to retry now.")
         elif not snapshot.jobs:
             empty.update(NO_JOBS.format(key=self.key_for("home.new_job")))
         else:

@@ -179,8 +179,8 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
 
 LOADING = "Loading checkpoints…"
 NONE_YET = (
-    "No checkpoints.\n\nWhat the job writes below $BT_CHECKPOINT_DIR appears here,"
-    " if checkpointing is enabled in its config."
+    "No checkpoints.\n\nFiles that the job writes to $BT_CHECKPOINT_DIR appear here"
+    " if its config enables checkpointing."
 )
 AGES_GO_ON = timedelta(seconds=5)
 """Interval for updating ages: thousands of rows need not be rebuilt every second."""
@@ -288,9 +288,9 @@ class CheckpointPane(Vertical):
             facts.append([(f"↑ {uploading} uploading", "caution")])
         faulty = sum(one.fault is not None for one in all_facts)
         if faulty:
-            facts.append([(f"✗ {faulty} after the loss broke", "bad")])
+            facts.append([(f"✗ {faulty} after the loss diverged", "bad")])
         if self._reads:
-            facts.append([("reading the log to judge them…", "muted")])
+            facts.append([("reading the log to check them…", "muted")])
         best = next((one for one in all_facts if one.is_best and one.score), None)
         if best is not None and best.score is not None:
             facts.append([("★ best ", "accent"), (f"{sanitize(best.name)}, {best.score.words}", "plain")])
@@ -353,8 +353,8 @@ def _none(run: RunSnapshot) -> str:
         return NONE_YET
     ago = age((run.at - told.at).total_seconds())
     return (
-        f"No checkpoints.\n\nThe log tells of {sanitize(told.name)} {ago} ago, but it is not here:"
-        " not uploaded yet, or not written below $BT_CHECKPOINT_DIR."
+        f"No checkpoints.\n\nThe log mentioned {sanitize(told.name)} {ago} ago, but it isn't here:"
+        " not uploaded yet, or not written to $BT_CHECKPOINT_DIR."
     )
 
 
@@ -371,7 +371,7 @@ class CheckpointActions(Widget):
     def _chosen_checkpoint(self) -> CheckpointFacts | None:
         chosen = self.checkpoint_pane.chosen
         if chosen is None:
-            self.notify("There is no checkpoint here yet.")
+            self.notify("No checkpoints yet.")
         return chosen
 
     def action_open_checkpoint(self) -> None:
@@ -401,7 +401,7 @@ class CheckpointActions(Widget):
         if len(marked) != 2:
             mark = key_on(self, "checkpoints.mark_checkpoint")
             compare = key_on(self, "checkpoints.compare_checkpoints")
-            self.notify(f"Mark two checkpoints with {mark}, then {compare} compares them.")
+            self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
             return
         left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
         self.post_message(CompareCheckpointsRequested(self.job, left, right))

@@ -75,9 +75,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     job = run.job
     machine = job.instance_type
     memory = bytes_iec(machine.memory_limit_mib * MIB) if machine.memory_limit_mib else ""
-    price = (
-        f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
-    )
+    price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
     rows = [
         ("id", job.id),
         ("name", job.name or ""),

@@ -97,7 +97,7 @@ def identity(run: RunSnapshot) -> list[Fact]:
         [(hardware(job), "plain")],
     ]
     if not job.is_finished:
-        facts.append([(f"updated {age((run.at - run.seen_at).total_seconds())} ago", "muted")])
+        facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
     facts.append(_cost(run))
     project = sanitize(job.training_project.name if job.training_project else "") or job.project_id
     facts.append([(f"‹ {project}", "muted")])
@@ -141,7 +141,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
     if told is not None and told.epoch is not None:
         facts.append([("epoch ", "muted"), (f"{told.epoch:.2f}", "plain")])
     if not facts and not run.log_read:
-        return [[("reading the log …", "muted")]]
+        return [[("reading the log…", "muted")]]
     if not facts and not run.job.is_finished:
         return [[("no training progress in the log so far", "muted")]]
     return facts
@@ -288,9 +288,9 @@ def _queue(run: RunSnapshot) -> Fact:
         why = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
         return [(f"{sanitize(found.text)}{why}", "plain")]
     waiting = (run.at - run.job.created_at).total_seconds() if run.job.created_at else None
-    words = f"waiting for capacity for {duration(waiting)}"
+    words = f"waiting for capacity: {duration(waiting)}"
     if run.queue is not None and run.queue.pending_ahead_at_submit:
-        words += f", {len(run.queue.pending_ahead_at_submit)} ahead when it was submitted"
+        words += f", {len(run.queue.pending_ahead_at_submit)} ahead at submission"
     if run.job.error_message:
         words += f" · {sanitize(run.job.error_message)}"
     return [(words, "plain")]

@@ -53,7 +53,7 @@ class LogExportActions(Widget):
         """Copy the selected lines, or the line under the cursor."""
         entries = self.log_pane.view.selected_entries()
         if not entries:
-            self.notify("There is no line to copy.")
+            self.notify("No line to copy.")
             return
         text = "\n".join(message_text(entry) for entry in entries)
         if len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
@@ -71,7 +71,7 @@ class LogExportActions(Widget):
     def _save(self, message: LogPane.SaveWanted) -> None:
         self.run_worker(
             self._saving(own_path(message.path), everything=message.everything),
-            name="saving of the log",
+            name="log export",
             group="save log",
             exclusive=True,
             exit_on_error=False,
@@ -88,7 +88,7 @@ class LogExportActions(Widget):
                 lines = await save_entries(entries, path, timezone=zone, replace=replace)
         except FileExistsError:
             self._replaceable = path
-            pane.field.problem = f"{path} exists; enter once more replaces it"
+            pane.field.problem = f"{path} already exists; press enter again to replace it"
             return
         except OSError as error:
             pane.field.problem = f"not saved: {why_not_written(error)}"
@@ -110,7 +110,7 @@ class LogExportActions(Widget):
     def _open_in_program(self, kind: Program) -> None:
         command = program_of(kind, os.environ)
         if command is None:
-            self.notify(f"There is no {kind}; set ${kind.upper()}.", severity="warning")
+            self.notify(f"No {kind} found; set ${kind.upper()}.", severity="warning")
             return
         self.run_worker(
             self._showing(command), name=kind, group="log outside", exclusive=True, exit_on_error=False
@@ -120,7 +120,7 @@ class LogExportActions(Widget):
         pane = self.log_pane
         view = pane.view
         if view.shown_count > MANY_LINES:
-            self.notify(f"Writing {count(view.shown_count)} lines for {sanitize(command[0])}…")
+            self.notify(f"Preparing {count(view.shown_count)} lines for {sanitize(command[0])}…")
         try:
             with pane.held():
                 await show_in_program(
@@ -135,12 +135,12 @@ class LogExportActions(Widget):
         except SuspendNotSupported:
             self.notify("This terminal can't run an external program.", severity="warning")
         except (OSError, subprocess.SubprocessError) as error:
-            self.notify(f"{sanitize(command[0])} did not start: {error}", severity="error")
+            self.notify(f"Can't start {sanitize(command[0])}: {error}", severity="error")
 
 
 MINUTE_S = 60
 HOUR_S = 3600
-NO_BOOKMARK = "There is no bookmark; b sets one."
+NO_BOOKMARK = "No bookmarks yet."
 
 
 class LogActions(LogExportActions):
@@ -211,13 +211,13 @@ class LogActions(LogExportActions):
                 view.go_to_time(stamp_ns(first))  # show what the other nodes did at that time
         if not any(went):
             key = key_on(self, "screen.back")
-            self.notify(f"The first error is not among the lines shown; {key} shows more.")
+            self.notify(f"The first error is filtered out; {key} shows more.")
 
     def action_next_error(self) -> None:
-        self._told(self.log_pane.view.next_error(), "No error further down.")
+        self._told(self.log_pane.view.next_error(), "No more errors below.")
 
     def action_previous_error(self) -> None:
-        self._told(self.log_pane.view.next_error(backwards=True), "No error further up.")
+        self._told(self.log_pane.view.next_error(backwards=True), "No more errors above.")
 
     def action_toggle_bookmark(self) -> None:
         self.log_pane.view.toggle_bookmark()
@@ -302,10 +302,10 @@ class LogActions(LogExportActions):
 
     @on(LogPane.GapWanted)
     def _gap_wanted(self, message: LogPane.GapWanted) -> None:
-        self.notify("Reading the gap again…")
+        self.notify("Retrying the gap…")
         self.run_worker(
             self._read_gap(message.gap),
-            name="reading of the gap",
+            name="gap retry",
             group="gap",
             exclusive=True,
             exit_on_error=False,

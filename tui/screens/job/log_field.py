@@ -27,7 +27,7 @@ FieldPurpose = Literal["find", "filter", "time", "save"]
 
 PROMPTS: dict[FieldPurpose, str] = {"find": "/", "filter": "&", "time": "@", "save": "save to"}
 PLACEHOLDERS: dict[FieldPurpose, str] = {
-    "find": "find in the log; n and N go to the next match",
+    "find": "find in the log; n/N for next/previous match",
     "filter": "show only lines that match",
     "time": "go to a time",
     "save": "a path; .ndjson keeps every field",
@@ -216,7 +216,7 @@ class LogField(Vertical):
     def _switch_labels(self) -> list[tuple[str, list[Span]]]:
         now = self.switches
         if self._purpose == "save":
-            what = "the whole log" if now.everything else "the lines shown"
+            what = "whole log" if now.everything else "shown lines only"
             return [("everything", [("^l ", "key"), (what, "accent")])]
         if self._purpose == "time":
             return []

@@ -125,8 +125,8 @@ class LogPane(BaseLogPane):
         if self.columns.main.dropped and not self._reported_dropped:
             self._reported_dropped = True
             self.notify(
-                "There is no room on the disk for more older lines: the oldest are dropped from this view. "
-                "The log itself is whole; bt-tui logs reads all of it.",
+                "Disk full: the oldest lines were dropped from this view. "
+                "The log itself is complete; bt-tui logs reads all of it.",
                 severity="warning",
             )
 
@@ -134,9 +134,9 @@ class LogPane(BaseLogPane):
         gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
         lines = len(part.entries) - gaps
         if gaps:
-            self.notify(f"{count(lines)} lines came; some are still missing.", severity="warning")
+            self.notify(f"{count(lines)} lines recovered; some are still missing.", severity="warning")
         else:
-            self.notify(f"The gap is filled: {count(lines)} lines.")
+            self.notify(f"Gap filled: {count(lines)} lines.")
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -278,7 +278,7 @@ class LogPane(BaseLogPane):
         self.columns.set_class(empty, "-empty")  # hiding it would lose the focus
         if empty:
             self.query_one("#no-log", WrappedText).update(
-                "The job has ended without a line of log." if self._ended else "No log lines yet."
+                "The job ended without logging anything." if self._ended else "No log lines yet."
             )
         self.query_one(FirstErrorLine).show(main.store, main.time_mode, key_on(self, "logs.first_error"))
         self.query_one(LogBar).show(

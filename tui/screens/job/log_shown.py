@@ -277,9 +277,9 @@ class BaseLogPane(Vertical):
         node = entry.replica if isinstance(entry, LogLine) else None
         hidden = self._choice.hidden | {node} if node else self._choice.hidden
         if node is None:
-            self.notify("The line under the cursor has no node.")
+            self.notify("This line has no node.")
         elif set(self._node_names) <= hidden:
-            self.notify("This is the last node that is shown.")
+            self.notify("Can't hide the last visible node.")
         else:
             self.choose(replace(self._choice, node=None, hidden=hidden))
             self.post_message(self.NodeWanted(None))
@@ -298,7 +298,7 @@ class BaseLogPane(Vertical):
         if self.is_split:
             self.is_split = False
         elif len(self._node_names) < 2:
-            self.notify("There is only one node in this log.")
+            self.notify("This log has only one node.")
             return
         elif self.columns.room() < 2:
             self.notify(

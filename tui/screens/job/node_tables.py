@@ -95,7 +95,7 @@ _NOTES: dict[FindingKind, str] = {
     FindingKind.DISK_FILLING: "▤ disk",
 }
 """Notes shown next to a node, the worst first; each has its own sign."""
-_OTHER = "! sick"
+_OTHER = "! issue"
 
 
 def matrix_rows(

@@ -178,7 +178,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     @on(JobGone)
     def _gone(self) -> None:
-        self.notify("The server no longer has this job. What you see is the last known.", severity="warning")
+        self.notify("This job no longer exists. Showing last known data.", severity="warning")
 
     def watch_snapshot(self, before: RunSnapshot | None, snapshot: RunSnapshot | None) -> None:
         """Update the panels that are visible and whose data changed."""

@@ -218,12 +218,12 @@ def _tick_unit(ticks: tuple[float, ...], spec: ChartSpec) -> Callable[[float], s
 
 def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
     if series and all(one.name in spec.hidden for one in series):
-        return "all lines are switched off"
+        return "all series hidden"
     if any(spec.start <= time_s <= spec.end for one in series for time_s in one.times[-1:]):
         if any(isinf(value) for one in series for value in one.values[-1:]):
-            return "no finite value"
-        return "nothing above zero" if spec.log else spec.empty_text
-    return "nothing in this stretch" if any(one.times for one in series) else spec.empty_text
+            return "no finite values"
+        return "no values above zero" if spec.log else spec.empty_text
+    return "no data in this time range" if any(one.times for one in series) else spec.empty_text
 
 
 def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:

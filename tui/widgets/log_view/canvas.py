@@ -93,7 +93,7 @@ class BaseLogCanvas(Widget):
         timezone: tzinfo | None = None,
         now_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
-        empty_text: str = "no log lines yet",
+        empty_text: str = "No log lines yet.",
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
@@ -231,7 +231,7 @@ class BaseLogCanvas(Widget):
 
     def _empty(self, width: int) -> list[Segment]:
         if not self._model.visible.is_complete:
-            text = "filtering …"
+            text = "Filtering…"
         elif len(self._model.store):
             text = "No lines match the filter."
         else:

@@ -147,7 +147,7 @@ class LogNavigation(LogCanvas, can_focus=True):
         if isinstance(entry, LogGap):
             self.post_message(GapRetryRequested(self, entry))
         elif not self.toggle_fold():
-            self.notify("Nothing to open on this line: no fold, no JSON.", timeout=3)
+            self.notify("Nothing to expand on this line.", timeout=3)
 
     def toggle_fold(self) -> bool:
         """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""

@@ -66,7 +66,7 @@ class ProgressPattern:
         unknown = sorted(set(compiled.groupindex) - set(GROUPS))
         if unknown:
             raise ValueError(
-                f"pattern {self.name!r}: no such group: {', '.join(unknown)}; there are {', '.join(GROUPS)}"
+                f"pattern {self.name!r}: unknown group {', '.join(unknown)}; use {', '.join(GROUPS)}"
             )
         if not compiled.groupindex:
             raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
