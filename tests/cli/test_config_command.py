@@ -89,7 +89,7 @@ def test_edit_makes_a_private_file_with_comments_and_checks_what_was_written(
     assert file.stat().st_mode & 0o777 == 0o600
     assert "# fleet_s = 5" in file.read_text()
     assert result.code == 2
-    assert "not TOML" in result.err or "demo.speed" in result.err
+    assert "invalid TOML" in result.err or "demo.speed" in result.err
     assert cli("config", "edit", environ=with_file("", VISUAL="true")).code == 0
     assert cli("config", "edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
 

@@ -257,12 +257,12 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
-        missing = [Problem(str(path), "", "there is no such file; bt-tui config edit makes one")]
+        missing = [Problem(str(path), "", "no such file; bt-tui config edit creates one")]
         return {}, {}, missing if required else []
     except OSError as error:
         return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror or error}")]
     if len(content) > LARGEST_FILE_BYTES:
-        return {}, {}, [Problem(str(path), "", "is larger than a configuration can be")]
+        return {}, {}, [Problem(str(path), "", "is too large for a settings file")]
     try:
         text = content.decode("utf-8-sig")
         values = tomllib.loads(text)
@@ -296,7 +296,7 @@ def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
         line = place.removeprefix("line ").partition(",")[0]
     else:
         line = str(max(1, line_count))
-    return Problem(f"{path}:{line}", "", f"is not TOML here: {why[:1].lower()}{why[1:]}")
+    return Problem(f"{path}:{line}", "", f"invalid TOML: {why[:1].lower()}{why[1:]}")
 
 
 def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[Problem]:

@@ -242,7 +242,7 @@ class Configuration(Section):
             if one.name == "off":
                 kinds = {str(kind) for kind in FindingKind}
                 if unknown := sorted(value - kinds):
-                    why = f"no such finding: {unknown[0]}; there are {', '.join(sorted(kinds))}"
+                    why = f"unknown finding {unknown[0]}; use {', '.join(sorted(kinds))}"
                     raise PydanticCustomError("health", "{why}", {"why": why, "below": one.name})
             elif value < 0 or (one.name.endswith("_s") and value == 0):
                 what = "greater than 0" if one.name.endswith("_s") else "0 or greater"

@@ -99,7 +99,7 @@ def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                 )
                 return
             if name in MOVING:
-                yield action_id, f"{key.strip()} is for moving about, or ends the program"
+                yield action_id, f"{key.strip()} is reserved for navigation or quitting"
                 return
     yield from _conflicts(changed_keys(keys))
 
@@ -216,8 +216,8 @@ def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
         return near
     for section, field in model.model_fields.items():
         if str(name) in _names_of(field.annotation):
-            return f"; it belongs below [{section}]"
-    return f"; there are {', '.join(siblings)}" if siblings else ""
+            return f"; it belongs in [{section}]"
+    return f"; use one of {', '.join(siblings)}" if siblings else ""
 
 
 def _nearest_name(word: str, known: Iterable[str]) -> str:

@@ -121,7 +121,7 @@ def moment_of(typed: str, times: LogTimes) -> datetime:
     try:
         return _moment_of(text, times)
     except OverflowError:
-        raise ValueError(f"no calendar goes that far: {text[:40]}") from None
+        raise ValueError(f"date out of range: {text[:40]}") from None
 
 
 def _moment_of(text: str, times: LogTimes) -> datetime:
@@ -143,7 +143,7 @@ def span_of(text: str) -> timedelta:
     """Parse a duration: ``1h20m`` → 80 minutes. Raises ValueError if it is invalid."""
     text = text.strip()
     if not _SPAN.fullmatch(text):
-        raise ValueError(f"not a span of time: {text[:40]}")
+        raise ValueError(f"not a duration: {text[:40]}")
     return timedelta(seconds=sum(float(value) * _UNIT_S[unit] for value, unit in _PART.findall(text)))
 
 
