@@ -84,7 +84,7 @@ async def test_loading_none_empty_and_failing_are_four_sights() -> None:
     assert "Loading the cache" in sights[0]
     assert "has no cache yet" in sights[1]
     assert "The cache is empty" in sights[2]
-    assert "cannot be read" in sights[3] and "[red]boom[/]" in sights[3]
+    assert "Can't read the cache" in sights[3] and "[red]boom[/]" in sights[3]
 
 
 async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:

@@ -120,9 +120,9 @@ async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
         assert "4 files" in await at_rest(pilot)
         await pilot.press("r")
         text = await at_rest(pilot)
-        assert "Not listed anew: HTTP 502 from a proxy" in text and "weights/" in text
+        assert "Not updated: HTTP 502 from a proxy" in text and "weights/" in text
         await pilot.press("r")
-        assert "Not listed anew" not in await at_rest(pilot)
+        assert "Not updated" not in await at_rest(pilot)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
@@ -140,7 +140,7 @@ async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await at_rest(pilot)
         await pilot.press("G")
-        await until(pilot, lambda: "3,000,000,000 parameters in 2 tensors of 2 files" in text_of(app))
+        await until(pilot, lambda: "3,000,000,000 parameters in 2 tensors in 2 files" in text_of(app))
         text = text_of(app)
         assert "BF16 3,000,000,000" in text and "192 B of headers" in text
         assert "[b]model-3 is named by the index but is not there" in text
@@ -148,7 +148,7 @@ async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
 
 def test_one_file_is_not_called_files() -> None:
     line = directory_lines(Weights((ReadShard(FILES[0], header(1_000)),), ()))[0]
-    assert "".join(text for text, _ in line).endswith("in 1 tensor of 1 file")
+    assert "".join(text for text, _ in line).endswith("in 1 tensor in 1 file")
 
 
 def test_long_names_of_tensors_differ_where_they_end_and_no_line_ends_without_a_word() -> None:

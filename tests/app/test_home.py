@@ -238,7 +238,7 @@ async def test_help_lists_the_keys_of_this_screen_and_goes_away() -> None:
             Connection(
                 ConnectionState.LOST, failing_since=ONE_O_CLOCK, reason="connection refused by 127.0.0.1:9"
             ),
-            "refused because",
+            "refused by",
         ),
         (
             Connection(ConnectionState.UNAUTHORISED, reason="acme refused the key (from BASETEN_API_KEY)"),

@@ -80,7 +80,7 @@ def test_no_limits_is_no_failure(cli, stranger):
 
     result = cli("capacity", "view")
 
-    assert result.code == 0 and "No GPU limits" in result.err
+    assert result.code == 0 and "no GPU limits" in result.err
 
 
 def test_update_sends_the_teams_id_and_says_what_the_official_command_says(cli, stranger):

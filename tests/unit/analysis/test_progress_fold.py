@@ -414,7 +414,7 @@ def test_patterns_of_the_users_own_come_first():
         ("(?P<loss>", "mine"),
         (r"(?<=loss )(?P<loss>\d+)", "look-ahead and look-behind are not supported"),
         (r"(?P<loss>\d)\1", "no look-around, back-references"),
-        (r"(?P<lossy>\d+)", "no such group: lossy"),
+        (r"(?P<lossy>\d+)", "unknown group lossy"),
         (r"\d+", "no group"),
     ],
 )
