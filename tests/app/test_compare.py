@@ -122,7 +122,7 @@ async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
         await until(pilot, lambda: all(one in text_of(app) for one in ("loss  ━ first", "tok/s  ━ first")))
         screen = text_of(app)
         assert "✗ failed" in screen and "≠ status" in screen
-        assert "ℹ silent tells no training progress" in screen
+        assert "ℹ silent: no training progress" in screen
         # Read once: going there again asks for no line of a finished job.
         lines_asked = sum(asked.path.endswith("/logs") for asked in stranger.asked)
         await pilot.press("escape", "c")
@@ -137,7 +137,7 @@ async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: Fa
     async with app.run_test(size=(100, 40)) as pilot:
         await until(pilot, lambda: "3 jobs" in text_of(app))
         await pilot.press("space", "j", "space", "j", "space", "c")
-        await until(pilot, lambda: "second is gone" in text_of(app))
+        await until(pilot, lambda: "second no longer exists" in text_of(app))
         await until(pilot, lambda: "[bold]no[/]" in text_of(app))
         await until(pilot, lambda: "loss of first" in text_of(app))
 

@@ -89,7 +89,7 @@ async def test_the_chosen_theme_stays_for_the_next_start_unless_the_settings_nam
     async with app.run_test(size=(80, 24)) as pilot:
         await choose(pilot, app, "nord")
         assert app.theme == "nord"
-        assert any(f"{file}:2 names the theme" in notice.message for notice in app._notifications)
+        assert any(f"{file}:2 sets the theme" in notice.message for notice in app._notifications)
     assert start(named).theme == "dracula"
     assert start().theme == "nord"
 
