@@ -40,7 +40,9 @@ def demo_job_spec(
         "image": {"base_image": "python:3.11-slim", "docker_auth": None},
         "compute": {"node_count": node_count, "cpu_count": 1, "memory": "2Gi", "accelerator": None},
         "runtime": {
-            "start_commands": [shlex.join([sys.executable, str(Path(__file__).resolve().parent)])],
+            "start_commands": [
+                shlex.join([sys.executable, str(Path(__file__).resolve().parent / "demo_job")])
+            ],
             "environment_variables": variables,
             "checkpointing_config": {"enabled": True, "checkpoint_path": None, "volume_size_gib": None},
         },
