@@ -26,7 +26,7 @@ def test_every_command_that_is_named_is_there(words):
             names = [name for option in command.params for name in option.opts]
             assert word in names, f"{command.name} has no {word}"
         elif isinstance(command, click.Group):
-            found = command.commands.get(word)
+            found = command.get_command(click.Context(command), word)
             assert found is not None, f"{command.name} has no command {word}"
             command = found
 
@@ -84,7 +84,9 @@ def test_the_official_options_are_understood(words):
     command: click.Command = program
     for word in words.split():
         assert isinstance(command, click.Group)
-        command = command.commands[word]
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
     ours = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
     missing = {f"--{name}" for name in OFFICIAL_OPTIONS[words].split()} - ours
     assert missing == set()

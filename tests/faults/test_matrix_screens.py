@@ -37,7 +37,7 @@ OPENED_UNDER = {"404": "404", "503": "503", "html": "HTML", "401": "401"}
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
     with faulty_world(tmp_path_factory.mktemp("world")) as (server, patch):
-        patch.setattr("tui.analysis.connection.CALM_S", LONGEST_PAUSE_S)
+        patch.setattr("tui.analysis.connection.ROUTE_GRACE_S", LONGEST_PAUSE_S)
         for screen in ("preview", "compare"):  # timers of the screen's own
             patch.setattr(f"tui.screens.files.{screen}.AGAIN_S", LONGEST_PAUSE_S)
         yield server
