@@ -101,7 +101,7 @@ LOG_ACTIONS: tuple[Action, ...] = (
         LOGS,
         "at",
         "go to time",
-        "Go to a time: 12:30, a date, -15m, or 1h20m after the start.",
+        "Go to a time: 12:30, a date, -15m, 1h20m from start.",
         opens_field=True,
     ),
     Action("minute_back", LOGS, "left_curly_bracket", "−1 min", "Back one minute."),
