@@ -255,9 +255,9 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
         await reader.press("V")
         assert "last 1 h" in reader.bar
         await reader.press("e", "h")
-        assert "hidden node-2" in reader.bar
+        assert "node-2 hidden" in reader.bar
         assert not any(" n2 " in row for row in reader.rows)
-        for left in ("≥ WARNING", "last 1 h", "hidden node-2"):
+        for left in ("≥ WARNING", "last 1 h", "node-2 hidden"):
             assert left in reader.bar
             await reader.press("escape")
             assert left not in reader.bar

@@ -135,7 +135,9 @@ async def test_a_picture_of_the_screen_is_saved_where_there_is_no_folder_of_down
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await settle(pilot)
         app.save_screen()
-        await until(pilot, lambda: any(one.message.startswith("Screenshot saved") for one in app._notifications))
+        await until(
+            pilot, lambda: any(one.message.startswith("Screenshot saved") for one in app._notifications)
+        )
     assert _pictures(tmp_path) == [tmp_path / folder if folder else here]
 
 

@@ -203,7 +203,7 @@ async def test_only_the_printed_address_opens_it(
         for path in wrong:
             async with session.get(here + path) as answer:
                 assert answer.status == 403, path
-                assert "the whole address" in await answer.text()
+                assert "the full address" in await answer.text()
         for cookie in ("bt-tui-pass=x", f"token={token}", "bt-tui=\xe9"):
             async with session.get(here, headers={"Cookie": cookie}) as answer:
                 assert answer.status == 403, cookie

@@ -96,7 +96,9 @@ class JobChangesMixin(BatchMixin):
         job = message.job
         name = sanitize(job.name or job.id)
         if job.is_finished:
-            self.notify(f"{name} is already {status_view(job.current_status).word}; nothing to stop.")
+            self.notify(
+                f"{name} has already ended ({status_view(job.current_status).word}); nothing to stop."
+            )
             return
         self._ask(
             f"Stop {name} ({job.id})?",

@@ -21,9 +21,9 @@ TOKEN_PARAMETER = "token"
 TOKEN_BYTES = 24
 COOKIE = "bt-tui"
 NO_TOKEN = (
-    "This dashboard opens only with the whole address that bt-tui serve printed, including its token.\n"
-    "Copy it from the terminal into the address bar; links on other sites do not work.\n"
-    "After a restart, bt-tui serve has a new token.\n"
+    "Open this dashboard with the full address that bt-tui serve printed, including its token.\n"
+    "Copy it from the terminal into the address bar; links on other sites don't work.\n"
+    "bt-tui serve creates a new token at every start.\n"
 )
 
 HEADERS = {

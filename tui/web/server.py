@@ -45,8 +45,8 @@ PAGE = """<!DOCTYPE html>
   <body>
     <p class="notice" id="starting">Opening {title}…</p>
     <div class="notice" id="ended">
-      <p>The dashboard has ended here. Jobs go on without it.</p>
-      <p><a href="./">Open it again</a></p>
+      <p>The dashboard has quit. Jobs keep running.</p>
+      <p><a href="./">Reopen</a></p>
     </div>
     <div id="terminal" class="textual-terminal" data-session-websocket-url="{websocket}"
       data-font-size="{font_size}"></div>
