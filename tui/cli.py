@@ -21,10 +21,10 @@ from tui.commands.support.output import Output, OutputClosed
 PROGRAM = "bt-tui"
 
 EXAMPLES = examples(
-    "bt-tui demo                    look around without an account",
-    "bt-tui                         the dashboard on your workspace",
-    "bt-tui jobs --status running   what runs now",
-    "bt-tui logs JOB_ID --follow    its log until it ends",
+    "bt-tui demo                    explore without an account",
+    "bt-tui                         open the dashboard on your workspace",
+    "bt-tui jobs --status running   list running jobs",
+    "bt-tui logs JOB_ID --follow    follow a log until the job ends",
 )
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in MEANINGS.items())
 
@@ -58,8 +58,8 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 def cli(context: click.Context) -> ExitCode | None:
     """Terminal dashboard for Baseten Training.
 
-    Without a command it opens the dashboard. Commands print data to stdout and remarks to stderr, so you
-    can pipe them; JSON uses the API's own field names.
+    Without a command it opens the dashboard. Commands print data to stdout and messages to stderr, so you can
+    pipe them; JSON uses the API's own field names.
 
     To connect, set BASETEN_API_KEY (with BASETEN_REMOTE_URL and BASETEN_MANAGEMENT_API_URL_OVERRIDE for
     other hosts), or use ~/.trussrc, where --remote NAME selects a section.

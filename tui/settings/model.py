@@ -130,7 +130,7 @@ class NotificationSettings(Section):
         if command and not command[0]:
             raise PydanticCustomError("command", "the first word is the program and must not be empty")
         if len(command) > LONGEST_COMMAND or any("\0" in word for word in command):
-            raise PydanticCustomError("command", "at most 64 words, none with a NUL character")
+            raise PydanticCustomError("command", "must be at most 64 words without NUL characters")
         return command
 
     @field_validator("webhook")

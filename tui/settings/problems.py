@@ -125,7 +125,7 @@ def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                 told.add(pair)
                 blamed = own if own in changed else other
                 rival = other if blamed == own else own
-                yield blamed, f"{key} is also {_words(rival)} ({rival}): one key cannot do both"
+                yield blamed, f"{key} is also used for {_words(rival)} ({rival})"
 
 
 def _words(action_id: str) -> str:
@@ -149,7 +149,7 @@ def _together() -> Iterator[tuple[Scope, ...]]:
 _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _ADVICE = {
     "bool_type": "must be true or false",
-    "string_type": "must be a text in quotes",
+    "string_type": "must be a quoted string",
     "float_type": "must be a number",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",

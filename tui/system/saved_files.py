@@ -223,7 +223,7 @@ def typed_path(typed: str) -> Path:
     Raises ValueError or RuntimeError if it is not a usable path.
     """
     if not typed.strip():
-        raise ValueError("a file name is needed")
+        raise ValueError("enter a file name")
     path = Path(typed.strip()).expanduser()
     return path if path.suffix else path.with_suffix(".csv")
 

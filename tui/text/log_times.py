@@ -89,7 +89,7 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(Z?)", re.IGNORECASE)
 _DATE = re.compile(r"(?:(\d{4})-)?(\d{1,2})-(\d{1,2})(?:[ T]+(\S.*))?")
 _ENDS = {"now": "newest", "end": "newest", "last": "newest", "start": "oldest", "begin": "oldest"}
 
-EXAMPLES = "12:30 · 2026-11-21 12:30 · -15m or +1h from here · 1h20m from the start · 15m ago"
+EXAMPLES = "12:30 · 2026-11-21 12:30 · -15m · +1h · 15m ago · 1h20m (from the start)"
 """Examples of valid input, shown as a hint."""
 
 
@@ -117,7 +117,7 @@ def moment_of(typed: str, times: LogTimes) -> datetime:
     """
     text = " ".join(typed.split())
     if not text:
-        raise ValueError("no time")
+        raise ValueError("enter a time")
     try:
         return _moment_of(text, times)
     except OverflowError:

@@ -53,7 +53,7 @@ def capacity() -> None:
 
 
 @capacity.command(
-    short_help="Limits and use of GPUs, and the queue.",
+    short_help="Show GPU limits, use and the queue.",
     epilog=examples(
         "bt-tui capacity view",
         "bt-tui capacity view -o csv",
@@ -96,10 +96,15 @@ def view(settings: CommandSettings, output_format: str) -> ExitCode:
     short_help="Set how many GPUs of a type a team may use (org admins).",
     epilog=examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64"),
 )
-@click.option("--team", required=True, metavar="TEAM", help="The team, by name or id.")
-@click.option("--gpu-type", required=True, metavar="TYPE", help="As capacity view has it, such as H100.")
+@click.option("--team", required=True, metavar="TEAM", help="Team (id or name).")
+@click.option("--gpu-type", required=True, metavar="TYPE", help="GPU type as in capacity view, e.g. H100.")
 @click.option(
-    "--capacity", "max_gpus", required=True, type=click.IntRange(min=0), metavar="N", help="GPUs at most."
+    "--capacity",
+    "max_gpus",
+    required=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Maximum number of GPUs.",
 )
 @yes_option
 @remote_option
@@ -131,8 +136,8 @@ def _team_named(teams: Sequence[Team], wanted: str) -> Team:
         return named[0]
     known = ", ".join(sorted(one.name or one.id for one in teams)) or "none"
     if named:
-        raise CommandFailed(f"{len(named)} teams are called {wanted!r}; give an id", ExitCode.USAGE)
-    raise CommandFailed(f"no team {wanted!r}; there are: {known}", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"{len(named)} teams are named {wanted!r}; give an id", ExitCode.USAGE)
+    raise CommandFailed(f"no team {wanted!r} (known: {known})", ExitCode.NOT_FOUND)
 
 
 async def _holders(
@@ -146,7 +151,7 @@ async def _holders(
     try:
         jobs = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
     except NotFound:
-        output.remark("this server cannot search jobs: who waits is not known")
+        output.remark("this server cannot search jobs; the queue is unknown")
         return (), ()
     return gpu_allocations(jobs, datetime.now(UTC))
 
@@ -161,7 +166,7 @@ def _print_tables(output: Output, seen: CapacityView) -> None:
     ):
         if rows:
             first = [TextColumn("TEAM", shrinks=True)] if title else []
-            columns = [*first, TextColumn("GPU TYPE"), *numbers, TextColumn("OF LIMIT")]
+            columns = [*first, TextColumn("GPU TYPE"), *numbers, TextColumn("USED/LIMIT")]
             output.data(
                 render_table(
                     columns,
@@ -198,7 +203,7 @@ def _print_queue(output: Output, seen: CapacityView) -> None:
         TextColumn("STATUS", shrinks=True),
         TextColumn("GPUS", right=True),
         TextColumn("TYPE"),
-        TextColumn("FOR", right=True),
+        TextColumn("AGE", right=True),
         TextColumn("PRIO", right=True),
         TextColumn("JOB"),
         TextColumn("NAME", shrinks=True),

@@ -43,11 +43,11 @@ def config() -> None:
 
 @config.command(
     "show",
-    short_help="Every setting, its value, and where that came from.",
+    short_help="Show every setting, its value and its origin.",
     epilog=examples("bt-tui config show", "bt-tui config show -o json"),
 )
 @format_option(TABLE, JSON)
-@click.option("--changed", is_flag=True, help="Only what is not the default.")
+@click.option("--changed", is_flag=True, help="Only settings that differ from the default.")
 @click.pass_obj
 def show(settings: CommandSettings | None, output_format: str, changed: bool) -> ExitCode:
     """Print every setting, its value and its origin.
@@ -77,7 +77,9 @@ def show(settings: CommandSettings | None, output_format: str, changed: bool) ->
     return ExitCode.OK
 
 
-@config.command("path", short_help="Where the file is, or would be.", epilog=examples("bt-tui config path"))
+@config.command(
+    "path", short_help="Print the path of the settings file.", epilog=examples("bt-tui config path")
+)
 @click.pass_obj
 def path(settings: CommandSettings | None) -> ExitCode:
     """Print the path of the settings file, even if it does not exist yet."""
@@ -101,9 +103,7 @@ def validate(settings: CommandSettings | None, file: Path | None) -> ExitCode:
 
     chosen = file or config_path(os.environ)
     if file is None and not chosen.exists():
-        (settings or CommandSettings()).output.remark(
-            f"there is no {chosen}: all settings have their defaults"
-        )
+        (settings or CommandSettings()).output.remark(f"no settings file ({chosen}); using the defaults")
         return ExitCode.OK
     return _report(check_file(chosen), chosen, settings)
 
@@ -135,7 +135,7 @@ def edit(settings: CommandSettings | None) -> ExitCode:
     if chosen.exists() and chosen.stat().st_mode & 0o077:
         chosen.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
     if done.returncode != 0:
-        raise CommandFailed(f"{editor[0]} ended with exit code {done.returncode}", ExitCode.UNEXPECTED)
+        raise CommandFailed(f"{editor[0]} exited with code {done.returncode}", ExitCode.UNEXPECTED)
     return _report(check_file(chosen), chosen, settings)
 
 
@@ -144,7 +144,7 @@ def _report(problems: list[Problem], file: Path, settings: CommandSettings | Non
     for problem in problems:
         output.remark(str(problem))
     if not problems:
-        output.remark(f"{file} is fine")
+        output.remark(f"{file}: no problems")
     return ExitCode.USAGE if problems else ExitCode.OK
 
 
@@ -203,10 +203,10 @@ def _editor() -> list[str]:
             try:
                 return shlex.split(given)
             except ValueError:
-                raise CommandFailed(f"{variable} cannot be read: {given}", ExitCode.USAGE) from None
+                raise CommandFailed(f"can't parse ${variable}: {given}", ExitCode.USAGE) from None
     for name in EDITORS:
         if shutil.which(name):
             return [name]
     raise CommandFailed(
-        f"set VISUAL or EDITOR to your editor; the file is {config_path(os.environ)}", ExitCode.USAGE
+        f"no editor found; set VISUAL or EDITOR, or edit {config_path(os.environ)}", ExitCode.USAGE
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui.commands.support.tables import Cell
 
 USED_SIGN = "▸"
-UNUSABLE = "cannot be used"
+UNUSABLE = "unusable"
 API_KEY_KIND, OAUTH_KIND = "api_key", "oauth"
 KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
 
@@ -112,7 +112,7 @@ def _rows(listed: ListedRemote) -> list[list[Cell]]:
     remote = listed.remote
     facts = [("key", Cell(UNUSABLE, "bad"), "")]
     if remote is None and listed.problem is None:
-        facts = [("app", Cell("not running", "muted"), "--remote local starts an emulator on this machine")]
+        facts = [("app", Cell("not running", "muted"), "start it with --remote local")]
     elif remote is not None:
         facts = [
             ("app", Cell(remote.app_url), remote.app_url_origin),
@@ -150,8 +150,8 @@ LARGEST_KEY_CHARACTERS = 4096
 SECRET_FIELDS = ("oauth_access_token", "oauth_refresh_token", "oauth_expires_at")
 
 KEY_ON_COMMAND_LINE = (
-    "a key given on the command line stays in the shell's history and in lists of processes:"
-    " let this ask for it, or pipe it in with --api-key-stdin. Revoke that key if it was a real one"
+    "a key on the command line stays in the shell history and the process list; use the prompt, or pipe it "
+    "in with --api-key-stdin. If it was a real key, revoke it"
 )
 
 
@@ -176,12 +176,10 @@ class _KeyOption(click.Option):
     ),
 )
 @click.option(
-    "--remote-url", metavar="URL", help="Address of the app (default: the section's own, or Baseten)."
+    "--remote-url", metavar="URL", help="Address of the app (default: the section's, or Baseten's)."
 )
-@click.option("--team", metavar="TEAM", help="The team to submit to where a config names none.")
-@click.option(
-    "--api-key-stdin", is_flag=True, help="Read the key from standard input instead of asking for it."
-)
+@click.option("--team", metavar="TEAM", help="Default team for jobs whose config names none.")
+@click.option("--api-key-stdin", is_flag=True, help="Read the key from standard input instead of prompting.")
 @click.option("--api-key", cls=_KeyOption, multiple=True, hidden=True, expose_value=False)
 @click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
 @remote_option
@@ -222,11 +220,9 @@ def login(
         if team is not None:
             await _check_team(client, team)
         _keep(path, remote, team)
-        output.remark(f"logged in to {remote.app_url}{who}; the key is kept in {path} [{name}]")
+        output.remark(f"logged in to {remote.app_url}{who}; key stored in {path} [{name}]")
         if _environment_overrides():
-            output.remark(
-                "BASETEN_* variables with another key are set and go before it: unset them, or --remote"
-            )
+            output.remark("BASETEN_* variables with another key take precedence: unset them or use --remote")
         return ExitCode.OK
 
     return run_with(remote, settings, verify_and_keep)
@@ -245,16 +241,16 @@ def _addresses(app_url: str) -> tuple[str, str]:
 def _key_from_stdin() -> str:
     text = piped_text(LARGEST_KEY_CHARACTERS).strip()
     if not text:
-        raise CommandFailed("standard input holds no key", ExitCode.USAGE)
+        raise CommandFailed("no key on standard input", ExitCode.USAGE)
     return text
 
 
 def _asked_key(name: str, app_url: str) -> str:
     if not can_ask():
-        raise CommandFailed("there is no terminal to ask at: give --api-key-stdin", ExitCode.USAGE)
+        raise CommandFailed("no terminal to ask on; give --api-key-stdin", ExitCode.USAGE)
     from tui.commands.support.questions import ask_secret
 
-    text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), not shown:"))
+    text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), hidden:"))
     if not text:
         raise click.Abort
     return text
@@ -288,7 +284,7 @@ async def _check_team(client: TrainingClient, team: str) -> None:
     except (NotFound, BadRequest, Unauthorized):
         return
     if names and team not in names:
-        raise CommandFailed(f"no team {team!r}; there are: {', '.join(names)}", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"no team {team!r} (known: {', '.join(names)})", ExitCode.NOT_FOUND)
 
 
 def _keep(path: Path, remote: Remote, team: str | None) -> None:
@@ -335,18 +331,18 @@ def logout(settings: CommandSettings) -> ExitCode:
     path = trussrc_path(os.environ)
     sections = read_sections(path)
     if not sections:
-        raise CommandFailed(f"no remote to forget: {path} has none", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"no remote to remove: {path} has none", ExitCode.NOT_FOUND)
     names = ", ".join(sections)
     name = settings.remote_name or (next(iter(sections)) if len(sections) == 1 else None)
     if name is None:
-        raise CommandFailed(f"{path} has several remotes ({names}): say which with --remote", ExitCode.USAGE)
+        raise CommandFailed(f"{path} has several remotes ({names}): choose one with --remote", ExitCode.USAGE)
     if name not in sections:
         raise CommandFailed(f"no remote {name!r} in {path} (it has: {names})", ExitCode.NOT_FOUND)
     if sections[name].get("auth_type", "").strip() == "oauth":
         _end_login(settings, name)
     remove_section(path, name)
     delete_entry(TRUSS_SERVICE, name, os.environ)
-    settings.output.remark(f"forgot remote '{name}' ({path})")
+    settings.output.remark(f"removed remote '{name}' ({path})")
     return ExitCode.OK
 
 
@@ -365,4 +361,4 @@ def _end_login(settings: CommandSettings, name: str) -> None:
     try:
         run_with(resolve_remote(name, environ=os.environ), settings, end)
     except ApiClientError as error:
-        settings.output.remark(f"the server was not told: {error}")
+        settings.output.remark(f"could not log out on the server: {error}")

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 LARGEST_VALUE_CHARACTERS = 1_000_000
 
-team_option = click.option(
-    "--team", metavar="TEAM", help="Of this team (id or name; default: the default team)."
-)
+team_option = click.option("--team", metavar="TEAM", help="Team (id or name; default: the default team).")
 
 
 @click.group(
@@ -71,7 +69,7 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
 
 @secrets.command(
     "set",
-    short_help="Set a secret, from standard input or asked for.",
+    short_help="Set a secret from a prompt or standard input.",
     epilog=examples(
         "bt-tui secrets set hf_access_token", "pass show hf | bt-tui secrets set hf_access_token"
     ),
@@ -88,7 +86,7 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
     """
     if stray:
         raise CommandFailed(
-            "a value on the command line stays in the shell's history and in lists of processes: pipe it in",
+            "a value on the command line stays in the shell history and the process list; pipe it in",
             ExitCode.USAGE,
         )
     value = _value(name)
@@ -96,7 +94,7 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
         team_id = await _team_id(client, team or context.meta.get(__name__))
         kept = await client.account.upsert_secret(name, value, team_id)
-        output.remark(f"secret {kept.name} is set" + (f" (team {kept.team_name})" if kept.team_name else ""))
+        output.remark(f"set secret {kept.name}" + (f" (team {kept.team_name})" if kept.team_name else ""))
         return ExitCode.OK
 
     return run_on_remote(context.ensure_object(CommandSettings), act)
@@ -117,7 +115,7 @@ def delete_secret(context: click.Context, name: str, team: str | None, assume_ye
         team_id = await _team_id(client, team or context.meta.get(__name__))
         confirm(f"delete secret {name}?", assume_yes=assume_yes)
         await client.account.delete_secret(name, team_id)
-        output.remark(f"secret {name} is deleted")
+        output.remark(f"deleted secret {name}")
         return ExitCode.OK
 
     return run_on_remote(context.ensure_object(CommandSettings), act)
@@ -128,16 +126,16 @@ def _value(name: str) -> str:
     if can_ask():
         from tui.commands.support.questions import ask_secret
 
-        asked = asyncio.run(ask_secret(f"value of {name}, not shown:"))
+        asked = asyncio.run(ask_secret(f"value of {name}, hidden:"))
         if not asked:
             raise click.Abort
         return asked
     text = piped_text(LARGEST_VALUE_CHARACTERS + 1)
     value = text.removesuffix("\n").removesuffix("\r")
     if not value:
-        raise CommandFailed("standard input holds no value", ExitCode.USAGE)
+        raise CommandFailed("no value on standard input", ExitCode.USAGE)
     if len(text) > LARGEST_VALUE_CHARACTERS:
-        raise CommandFailed("that is too long for a secret", ExitCode.USAGE)
+        raise CommandFailed("value too long for a secret", ExitCode.USAGE)
     return value
 
 
@@ -150,7 +148,7 @@ async def _team_id(client: TrainingClient, team: str | None) -> str | None:
         if team in (each.id, each.name):
             return each.id
     names = ", ".join(sorted(each.name for each in teams)) or "none"
-    raise CommandFailed(f"there is no team {team!r} (teams: {names})", ExitCode.NOT_FOUND)
+    raise CommandFailed(f"no team {team!r} (known: {names})", ExitCode.NOT_FOUND)
 
 
 def _created(secret: Secret) -> str:

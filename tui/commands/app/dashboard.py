@@ -86,8 +86,7 @@ def _loaded(settings: CommandSettings) -> Loaded:
 @click.option(
     "--tab",
     type=click.Choice(TABS),
-    help="Which tab to begin with (default: as you left this job; of another job Live, or what tells why it"
-    " failed: Logs, Details).",
+    help="Tab to open (default: the last one used for this job, else Live, or Logs or Details if it failed).",
 )
 @remote_option
 @readonly_option

@@ -145,5 +145,5 @@ def _remote_at(name: str, url: str, key_file: Path) -> Remote:
         app_url=url,
         api_url=url,
         key=SecretStr(key_file.read_text().strip()),
-        key_origin=f"the emulator's folder {key_file.parent}",
+        key_origin=f"the emulator folder {key_file.parent}",
     )

@@ -25,7 +25,7 @@ world_option = click.option(
     type=click.Choice((DEMO_WORLD, EMPTY_WORLD)),
     default=DEMO_WORLD,
     show_default=True,
-    help="What is in it at first: a team's worth of scripted jobs, or nothing.",
+    help="Initial data: scripted jobs of a whole team, or nothing.",
 )
 speed_option = click.option(
     "--speed",
@@ -33,17 +33,17 @@ speed_option = click.option(
     default=1.0,
     show_default=True,
     metavar="X",
-    help="How many times faster than real time the scripted jobs move.",
+    help="Speed of the scripted jobs, as a multiple of real time.",
 )
 
 
 SIZES = {
-    "jobs": (100_000, "Add so many further jobs to the demo, most of them ended."),
-    "projects": (10_000, "Add so many further projects to the demo."),
-    "cache_files": (1_000_000, "Put so many files into the demo's cache of the project pretraining."),
-    "many_nodes": (64, "Let one more job of the demo run on so many nodes of eight GPUs."),
-    "log_lines_per_s": (100_000, "Let one more job of the demo log so many lines a second."),
-    "checkpoints": (20_000, "Let one more job of the demo have saved so many checkpoints."),
+    "jobs": (100_000, "Add N jobs to the demo, most of them ended."),
+    "projects": (10_000, "Add N projects to the demo."),
+    "cache_files": (1_000_000, "Add N files to the demo cache of project pretraining."),
+    "many_nodes": (64, "Add a demo job with N nodes of eight GPUs."),
+    "log_lines_per_s": (100_000, "Add a demo job that logs N lines per second."),
+    "checkpoints": (20_000, "Add a demo job with N checkpoints."),
 }
 """Fields of the emulator's ``WorldSize``: the maximum and the help text of each."""
 
@@ -68,10 +68,9 @@ class FaultHelpGroup(click.Group):
         with formatter.indentation():
             formatter.write_paragraph()
             formatter.write_text(
-                f"SPEC is [CHANCE%:]FAULT[,FAULT…][;NAME=VALUE…]. FAULT@MOMENT says when it strikes:"
-                f" {', '.join(MOMENTS)}. NAME is one of paths, methods (each a list, of which one must fit),"
-                " skip, times (requests), after, for (time). Several SPECs are joined by | or given by"
-                " several --faults."
+                f"SPEC is [CHANCE%:]FAULT[,FAULT…][;NAME=VALUE…]. FAULT@MOMENT sets when it happens: "
+                f"{', '.join(MOMENTS)}. NAME is one of paths, methods (lists; one entry must match),"
+                " skip, times (requests), after, for (time). Join several SPECs with |, or repeat --faults."
             )
         super().format_epilog(context, formatter)
 
@@ -100,13 +99,15 @@ def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[
         "bt-tui emulator stop",
     ),
 )
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Default: 8765; 0: any free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", help="Port (default: 8765; 0: any free port)."
+)
 @click.option(
     "--data",
     "data_dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where jobs, logs and checkpoints are kept (default: your user data folder).",
+    help="Folder for jobs, logs and checkpoints (default: in your user data folder).",
 )
 @world_option
 @speed_option
@@ -117,7 +118,7 @@ def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[
     default=URL_LIFETIME_S,
     show_default=True,
     metavar="SECONDS",
-    help="How long presigned URLs of checkpoint files and archives work.",
+    help="Lifetime of presigned URLs.",
 )
 @size_options
 @click.option(
@@ -125,14 +126,14 @@ def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[
     multiple=True,
     metavar="SPEC",
     callback=_checked,
-    help="Make trouble on purpose; see below. May be given several times.",
+    help="Inject faults (see below); repeatable.",
 )
 @click.option(
     "--faults-seed",
     type=int,
     default=0,
     metavar="N",
-    help="Pick the same requests each time, if they come in the same order.",
+    help="Random seed for picking the requests that fail.",
 )
 @click.pass_context
 def emulator(
@@ -174,7 +175,7 @@ def emulator(
         faults_seed=faults_seed,
     )
     if faults:
-        output.remark(f"it makes trouble on purpose: {' | '.join(faults)}")
+        output.remark(f"injecting faults: {' | '.join(faults)}")
     try:
         serve(options, on_ready=lambda address: announce(output, address))
     except EmulatorStartError as refusal:
@@ -187,12 +188,12 @@ running_data_option = click.option(
     "data_dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Of this folder alone (default: those in your user data folder).",
+    help="Only the emulator of this folder (default: those in your user data folder).",
 )
 
 
 @emulator.command(
-    short_help="Say which emulators run, and where.",
+    short_help="Show the running emulators.",
     epilog=examples("bt-tui emulator status", "bt-tui emulator status -o json | jq -r '.[].url'"),
 )
 @running_data_option
@@ -216,12 +217,12 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
         if rows:
             output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
     if not found:
-        output.remark("no emulator runs; --remote local starts one when it is needed")
+        output.remark("no emulator is running; --remote local starts one when needed")
     return ExitCode.OK if found else ExitCode.NOT_FOUND
 
 
 @emulator.command(
-    short_help="Stop the emulators of this machine, and their jobs.",
+    short_help="Stop the emulators on this machine and their jobs.",
     epilog=examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab"),
 )
 @running_data_option
@@ -235,9 +236,9 @@ def stop(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
     except EmulatorFailed as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
     for folder in stopped:
-        settings.output.remark(f"stopped the emulator on {folder}; its data stays there")
+        settings.output.remark(f"stopped the emulator in {folder}; its data is kept")
     if not stopped:
-        settings.output.remark("no emulator runs")
+        settings.output.remark("no emulator is running")
     return ExitCode.OK
 
 
@@ -250,9 +251,9 @@ def announce(output: Output, address: EmulatorAddress) -> None:
 
     The key itself is not printed; the line reads it from its file.
     """
-    output.remark(f"serving Baseten Training on {address.url}; its data lies in {address.data_dir}")
-    output.remark("jobs run their commands on this machine, unsandboxed, as you; ctrl-c ends it and them")
-    output.remark("in another terminal, and then bt-tui there:")
+    output.remark(f"serving Baseten Training on {address.url}; data in {address.data_dir}")
+    output.remark("jobs run their commands on this machine, unsandboxed, as you; ctrl-c stops it and them")
+    output.remark("to use it, run this in another terminal, then bt-tui:")
     output.data(
         f'export BASETEN_API_KEY="$(cat {shlex.quote(address.key_file)})"\n'
         f"export BASETEN_REMOTE_URL={address.url}\n"

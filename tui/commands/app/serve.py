@@ -26,30 +26,30 @@ PAGE_COMMAND = "serve-page"
 NEEDED_MODULES = ("textual_serve", "aiohttp")
 MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1'"
 EXPOSED = (
-    "--host {host} lets other machines reach the dashboard, and with it all that your key may do: read logs,"
-    " download checkpoints, start, stop and deploy, and save files on this machine as you. The traffic is not"
-    " encrypted. Add --expose if that is meant (with --readonly, if others shall only look on). From another"
-    " machine, ssh -L {port}:127.0.0.1:{port} needs none of it."
+    "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
+    "start, stop and deploy, and save files on this machine as you. The traffic is not encrypted. Add "
+    "--expose if you want this (and --readonly if others may only watch). To connect from another machine "
+    "without it, use ssh -L {port}:127.0.0.1:{port}."
 )
 
 
 @click.command(
     epilog=examples(
-        "bt-tui serve                  then open the address that it prints",
+        "bt-tui serve                  then open the printed address",
         "bt-tui serve --demo           the demo world, without an account",
-        "bt-tui serve --readonly       a page to look on",
+        "bt-tui serve --readonly       a page that can only watch",
     ),
 )
-@click.option("--host", default=LOOPBACK, show_default=True, help="Where to listen.")
+@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="The port; 0 takes one that is free.",
+    help="Port; 0 picks a free one.",
 )
 @click.option("--demo", is_flag=True, help="Show a demo world instead of your workspace.")
-@click.option("--expose", is_flag=True, help="Agree that other machines can reach it; goes with --host.")
+@click.option("--expose", is_flag=True, help="Allow --host to make it reachable from other machines.")
 @remote_option
 @readonly_option
 @click.pass_obj
@@ -77,7 +77,7 @@ def serve(settings: CommandSettings | None, host: str, port: int, demo: bool, ex
     def ready(port_taken: int) -> None:
         shown = f"[{host}]" if ":" in host else host
         settings.output.data(f"http://{shown}:{port_taken}/?{TOKEN_PARAMETER}={guard.token}\n")
-        settings.output.remark("open this address in a browser; whoever has it can use the dashboard")
+        settings.output.remark("open this address in a browser; anyone who has it can use the dashboard")
         settings.output.remark("ctrl-c stops the server")
 
     with ExitStack() as resources:
@@ -105,7 +105,7 @@ def serve_page(
     """Run the dashboard of one page; bt-tui serve starts it and talks to it over pipes."""
     settings = settings or CommandSettings()
     if "TEXTUAL_DRIVER" not in os.environ:
-        raise CommandFailed("bt-tui serve starts this for a page; it draws on no terminal", ExitCode.USAGE)
+        raise CommandFailed("serve-page is for bt-tui serve and can't run in a terminal", ExitCode.USAGE)
     if demo_url is not None and demo_key_file is not None:
         return run_demo_page(demo_url, demo_key_file, readonly=settings.readonly)
     return open_page(settings)

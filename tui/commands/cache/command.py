@@ -127,14 +127,14 @@ def cache() -> None:
     ),
 )
 @click.argument("project", metavar="PROJECT")
-@click.option("--sort", type=click.Choice(SORTS), default="filepath", show_default=True, help="Sort by this.")
+@click.option("--sort", type=click.Choice(SORTS), default="filepath", show_default=True, help="Sort key.")
 @order_option
 @click.option(
     "--by-directory",
     "depth",
     type=click.IntRange(1, 100),
     metavar="DEPTH",
-    help="Directories alone, down to this depth, with their totals; the largest first.",
+    help="Only directories down to this depth, with totals, largest first.",
 )
 @listing_format_option
 @remote_option
@@ -197,5 +197,5 @@ def _headline(listing: CacheListing, name: str) -> str:
     from tui.commands.support.options import local_time
 
     if not listing.files:
-        return f"the cache of {name} is empty, as of {local_time(listing.timestamp) or 'an unknown time'}"
+        return f"the cache of {name} is empty as of {local_time(listing.timestamp) or 'an unknown time'}"
     return f"the cache of {name} as of {local_time(listing.timestamp) or 'an unknown time'}"

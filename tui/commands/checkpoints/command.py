@@ -60,9 +60,9 @@ def checkpoints() -> None:
 )
 @job_options
 @click.option(
-    "--checkpoint-name", metavar="NAME", help="The files of this checkpoint, as in: checkpoints files NAME."
+    "--checkpoint-name", metavar="NAME", help="List this checkpoint's files, like checkpoints files NAME."
 )
-@click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort by this.")
+@click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort key.")
 @order_option
 @listing_format_option
 @remote_option

@@ -69,7 +69,7 @@ def urls(
             write_private(path, json.dumps(document, indent=2).encode("ascii"))
         except OSError as error:
             raise cannot_write(path, error) from error
-        output.remark(f"{len(found):,} URLs written to:")
+        output.remark(f"wrote {len(found):,} URLs to:")
         output.data(f"{path}\n")
         return ExitCode.OK
 
@@ -85,7 +85,7 @@ def _file_name(job: TrainingJob) -> str:
 
 @click.command(
     "snippet",
-    short_help="Print the lines that resume training from a checkpoint.",
+    short_help="Print the config that resumes training from a checkpoint.",
     epilog=examples(
         "bt-tui checkpoints snippet checkpoint-400 --job-id abc1234",
         "bt-tui checkpoints snippet --job-id abc1234",
@@ -115,7 +115,7 @@ def snippet(
             what = "no checkpoints" if checkpoint is None else no_such("checkpoint", checkpoint, known)
             raise CommandFailed(f"job {job.id} has {what}", ExitCode.NOT_FOUND)
         if named[0].sync == "uploading":
-            output.remark(f"{named[0].name} is still being uploaded")
+            output.remark(f"{named[0].name} is still uploading")
         output.data(resume_snippet(job.id, named[0].name))
         return ExitCode.OK
 
@@ -143,21 +143,21 @@ TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where to put them (default: a folder with the job's id).",
+    help="Destination folder (default: one named after the job id).",
 )
 @click.option(
     "--file",
     "patterns",
     multiple=True,
     metavar="GLOB",
-    help="Only files of such a name, as '*.json'; repeatable.",
+    help="Only files that match, e.g. '*.json'; repeatable.",
 )
 @click.option(
     "--existing",
     type=click.Choice(CHOICES),
     default="ask",
     show_default=True,
-    help="What to do with other files that are in the way.",
+    help="What to do with existing files that differ.",
 )
 @format_option(TABLE, JSON)
 @remote_option
@@ -197,11 +197,11 @@ def download_checkpoints(
                 f"job {job.id} has {no_such('checkpoint', plan.absent[0], known)}", ExitCode.NOT_FOUND
             )
         if (patterns or checkpoints) and not plan.files and not plan.refused:
-            raise CommandFailed("no file has such a name", ExitCode.NOT_FOUND)
+            raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
         for refused in plan.refused:
             output.remark(f"not downloaded: {refused.name}: {refused.reason}")
         if not plan.files and not plan.refused:
-            output.remark("the job has no files of checkpoints")
+            output.remark("the job has no checkpoint files")
         try:
             report = await run_plan(client, output, plan, _settled(existing, plan))
         except DownloadError as error:
@@ -226,10 +226,10 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
     shown = names + (f" and {more} more" if more > 0 else "")
     if not can_ask():
         raise CommandFailed(
-            f"other files are there already: {shown} (say --existing skip, overwrite or rename)",
+            f"other files already exist: {shown} (give --existing skip, overwrite or rename)",
             ExitCode.USAGE,
         )
-    click.echo(sanitize(f"Other files are there already: {shown}"), err=True)
+    click.echo(sanitize(f"Other files already exist: {shown}"), err=True)
     answer = click.prompt(
         "Skip them, overwrite them, or rename the new ones",
         type=click.Choice(CHOICES[1:]),
@@ -260,12 +260,12 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
     output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
-        f"{bytes_iec(report.fetched_bytes)} fetched into {report.folder}"
+        f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"
         + (f" at {bytes_iec(speed)}/s" if report.fetched_bytes else "")
     )
     if report.failed:
         output.remark(
-            f"{len(report.failed)} of {len(report.files)} files did not arrive; the same command goes on"
+            f"{len(report.failed)} of {len(report.files)} files failed; run the same command again to resume"
         )
 
 

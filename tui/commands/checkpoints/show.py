@@ -220,7 +220,7 @@ def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
     facts = [
         ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
         ("tensors", Cell(f"{count(weights['tensor_count'])} in {count(weights['files'])} files")),
-        ("read", Cell(f"{read} of headers, for {whole} of weights")),
+        ("read", Cell(f"{read} of headers for {whole} of weights")),
     ]
     return facts + [(f"metadata {name}", Cell(_shown(text))) for name, text in weights["metadata"].items()]
 

@@ -70,10 +70,9 @@ def deploy_checkpoints(
 ) -> ExitCode:
     """Deploy checkpoints of a training job with a wizard.
 
-    The wizard asks for everything that the options and the config file leave open; options override the
-    file. If job, checkpoint, model name and GPU are given, nothing more is asked: the base model and the
-    LoRA rank are read from the checkpoint. Without a terminal these four are required, along with --yes
-    or --dry-run.
+    The wizard asks for whatever the options and the config file do not set; options override the file. If
+    job, checkpoint, model name and GPU are given, nothing more is asked: the base model and the LoRA rank are
+    read from the checkpoint. Without a terminal these four are required, along with --yes or --dry-run.
 
     Nothing is deployed without a final confirmation. --dry-run never creates anything: it writes the
     truss config that the platform would deploy into truss_configs/.
@@ -129,7 +128,7 @@ def _missing_answers_text(missing_answers: Sequence[MissingAnswer]) -> str:
         if missing_answer.problem
     ]
     if missing:
-        lines.append(f"there is no terminal to ask at: give {', '.join(missing)}")
+        lines.append(f"no terminal to ask on; give {', '.join(missing)}")
     return "\n".join(lines)
 
 

@@ -33,37 +33,41 @@ _OPTIONS = (
         "config_path",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="A Python file with a DeployCheckpointsConfig; it is run to load it.",
+        help="Python file that defines a DeployCheckpointsConfig; it is executed.",
     ),
-    click.option("--project-id", metavar="ID", help="Offer the jobs of this project only."),
-    click.option("--project", metavar="NAME", help="The same by name or id."),
-    click.option("--job-id", metavar="JOB_ID", help="The job that wrote the checkpoints."),
+    click.option("--project-id", metavar="ID", help="Offer only jobs of this project."),
+    click.option("--project", metavar="NAME", help="Same, by name or id."),
+    click.option("--job-id", metavar="JOB_ID", help="Job that wrote the checkpoints."),
     click.option(
-        "--checkpoint", "checkpoints", metavar="NAME", multiple=True, help="Repeat it for several LoRAs."
+        "--checkpoint",
+        "checkpoints",
+        metavar="NAME",
+        multiple=True,
+        help="Checkpoint to deploy; repeat for several LoRAs.",
     ),
-    click.option("--base-model", metavar="MODEL", help="What the checkpoint was trained from."),
-    click.option("--lora-rank", metavar="N", help="8, 16, 32, 64, 128, 256, 320 or 512."),
-    click.option("--model-name", metavar="NAME", help="Name of the model that is made."),
-    click.option("--gpu", metavar="TYPE[:N]", help="GPUs to serve on, as H100:2."),
-    click.option("--hf-secret", metavar="NAME", help="Secret that holds the Hugging Face token."),
+    click.option("--base-model", metavar="MODEL", help="Base model of the checkpoint."),
+    click.option("--lora-rank", metavar="N", help="LoRA rank: 8, 16, 32, 64, 128, 256, 320 or 512."),
+    click.option("--model-name", metavar="NAME", help="Name of the deployed model."),
+    click.option("--gpu", metavar="TYPE[:N]", help="GPUs to serve on, e.g. H100:2."),
+    click.option("--hf-secret", metavar="NAME", help="Secret with the Hugging Face token."),
     click.option(
-        "--env", "environment", metavar="K=V", multiple=True, help="Environment variable; may be repeated."
+        "--env", "environment", metavar="K=V", multiple=True, help="Environment variable; repeatable."
     ),
     click.option(
         "--secret",
         "secrets",
         metavar="K=NAME",
         multiple=True,
-        help="Variable out of a secret; likewise.",
+        help="Environment variable from a secret; repeatable.",
     ),
-    click.option("--dry-run", is_flag=True, help="Write the truss config; create nothing."),
-    click.option("--wait", is_flag=True, help="Follow the deployment until it serves or fails."),
+    click.option("--dry-run", is_flag=True, help="Write the truss config without deploying."),
+    click.option("--wait", is_flag=True, help="Follow the deployment until it is active or fails."),
     click.option(
         "--truss-config-output-dir",
         "output_dir",
         metavar="DIR",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Where to write the truss config.",
+        help="Directory for the truss config.",
     ),
 )
 
@@ -82,6 +86,6 @@ def pairs_of(texts: tuple[str, ...], flag: str) -> tuple[tuple[str, str], ...]:
     for place, text in enumerate(texts, start=1):
         pair = read_pair(text)
         if pair is None:
-            raise CommandFailed(f"{flag} number {place} is not written as NAME=value", ExitCode.USAGE)
+            raise CommandFailed(f"{flag} number {place}: expected NAME=value", ExitCode.USAGE)
         pairs.append(pair)
     return tuple(pairs)

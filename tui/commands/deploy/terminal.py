@@ -148,7 +148,7 @@ class TerminalDeployer:
         review = _review(state)
         print_findings(self._output, review.findings)
         if review.errors:
-            raise CommandFailed("nothing was deployed, for what is wrong with it", ExitCode.USAGE)
+            raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
         if self._cli_options.dry_run:
             return await self._run_dry_run(review)
         return await self._deploy(state, review)
@@ -229,12 +229,12 @@ class TerminalDeployer:
         result = await deploy(self._client, review.config, dry_run=True)
         path = self._write_truss_config(result)
         if not self._cli_options.dry_run:
-            self.say(f"the truss config: {path or 'none was returned'}")  # stdout is for the requested output
+            self.say(f"truss config: {path or 'none was returned'}")  # stdout is for the requested output
         elif self._cli_options.output_format == JSON:
             self._output.json(dry_run_document(review, result, path))
         else:
             print_dry_run(self._output, review, path)
-        self.say("a dry run: nothing was created")
+        self.say("dry run: nothing was created")
         return ExitCode.OK
 
     async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
@@ -254,7 +254,7 @@ class TerminalDeployer:
         else:
             print_deployed(self._output, document)
         if serves_nothing(self._client.remote):
-            self.say("this emulator serves no model: on Baseten, the call would be like this")
+            self.say("the emulator serves no models; on Baseten you would call it like this")
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
@@ -275,7 +275,7 @@ class TerminalDeployer:
                 if update.is_finished and update.is_serving:
                     code = ExitCode.OK
         except asyncio.CancelledError:
-            self.say(f"the deployment goes on: {result.link}")
+            self.say(f"the deployment continues: {result.link}")
             raise
         return status, code
 
@@ -299,7 +299,7 @@ class TerminalDeployer:
         if not typed:
             return
         path = _path_of(typed)
-        if _is_there(path) and not await ask_yes_no(f"{path} is there already. Overwrite it?"):
+        if _is_there(path) and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
             return
         try:
             write_file(path, review.python.encode())
@@ -307,7 +307,7 @@ class TerminalDeployer:
             self.say(f"can't write {path}: {why_not_written(error)}")
             return
         self._done_something = True
-        self.say(f"saved {path}; bt-tui deploy_checkpoints --config {shlex.quote(str(path))} deploys it")
+        self.say(f"saved {path}; deploy it with: bt-tui deploy_checkpoints --config {shlex.quote(str(path))}")
 
     def _show(self, review: Review) -> None:
         for text in (review.python, review.json_text, review.command):

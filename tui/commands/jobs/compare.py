@@ -43,11 +43,13 @@ FIRST_CELLS = 2
     type=click.Choice(tuple(X_AXES)),
     default="step",
     show_default=True,
-    help="Of the curves.",
+    help="X axis of the curves.",
 )
-@click.option("--curves", "with_curves", is_flag=True, help="The curves too (json), or instead (csv).")
 @click.option(
-    "--smoothing", type=click.FloatRange(0, 0.999), default=0.0, help="Of the chart's lines: 0 to 0.999."
+    "--curves", "with_curves", is_flag=True, help="Include the curves (json), or print only them (csv)."
+)
+@click.option(
+    "--smoothing", type=click.FloatRange(0, 0.999), default=0.0, help="Smoothing of the chart, 0 to 0.999."
 )
 @format_option(TABLE, JSON, CSV, CHART)
 @remote_option
@@ -70,9 +72,9 @@ def compare(
     A job that no longer exists or cannot be read is left out with a remark, and the exit code is 7 or 8.
     """
     if with_curves and output_format in (TABLE, CHART):
-        raise click.UsageError("--curves goes with -o json or csv; -o chart draws them")
+        raise click.UsageError("--curves needs -o json or csv; -o chart draws the curves")
     if smoothing and output_format != CHART:
-        raise click.UsageError("--smoothing goes with -o chart")
+        raise click.UsageError("--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -115,7 +117,7 @@ async def _read(
             raise
         except (ErrorAnswer, InvalidAnswer) as error:
             message, code = explain(error)
-            output.remark(f"{job_id} is left out: {message}")
+            output.remark(f"skipped {job_id}: {message}")
             worst = code if worst is ExitCode.OK or isinstance(error, NotFound) else worst
             continue
         runs.append(ComparedRun(job, "read", reading.run, gap_count=reading.gap_count))

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("job", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "named_job", metavar="JOB_ID", help="The same, as an option.")
+@click.option("--job-id", "named_job", metavar="JOB_ID", help="Same as the argument.")
 @click.option(
     "--target-directory",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     metavar="DIR",
-    help="Where to put it (default: here).",
+    help="Directory to write to (default: the current one).",
 )
-@click.option("--no-unzip", is_flag=True, help="Keep the archive packed, as a .tgz.")
+@click.option("--no-unzip", is_flag=True, help="Keep the archive packed (.tgz).")
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
@@ -49,7 +49,7 @@ def download(
     """
     job_id = job or named_job
     if not job_id or (job and named_job and job != named_job):
-        raise CommandFailed("say which job: bt-tui download JOB_ID", ExitCode.USAGE)
+        raise CommandFailed("which job? bt-tui download JOB_ID", ExitCode.USAGE)
 
     async def fetch(client: TrainingClient, output: Output) -> ExitCode:
         from api_client.transfers import DestinationExists, DownloadError, Existing, NoArchive

@@ -38,8 +38,8 @@ SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("�
 
 @click.command(
     epilog=examples(
-        "bt-tui health abc1234 || notify-send 'look at the run'",
-        "bt-tui health                        all jobs that run or wait",
+        "bt-tui health abc1234 || notify-send 'check the run'",
+        "bt-tui health                        all running and queued jobs",
         "bt-tui health abc1234 -o json | jq -r '.[].findings[].text'",
     ),
 )
@@ -53,11 +53,11 @@ def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: s
     Reports stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints and
     errors.
 
-    The exit code is 0 for healthy, 10 for warnings, 11 for critical findings (stalled, NaN …). A job that
-    has ended gives the code of its outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy
-    failed. For several jobs the worst counts, in this order: 11, 3, 5, 4, 10, 0. If nothing is found but
-    the metrics could not be read, the code is 6 (refused), 8 or 1. A job without metrics so far is
-    reported as unknown; its exit code is 0.
+    The exit code is 0 for healthy, 10 for warnings, 11 for critical findings (stalled, NaN …). An ended job
+    returns the code of its outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy failed. For
+    several jobs the worst counts, in this order: 11, 3, 5, 4, 10, 0. If nothing is found but the metrics
+    could not be read, the code is 6 (refused), 8 or 1. A job without metrics so far is reported as unknown;
+    its exit code is 0.
 
     Without JOB_ID, all running and queued jobs are checked and printed worst first. A count of each
     verdict goes to stderr.

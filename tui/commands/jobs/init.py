@@ -56,7 +56,7 @@ def starter_project(name: str) -> StarterProject:
         if project.name == name:
             return project
     known = ", ".join(project.name for project in STARTER_PROJECTS)
-    raise CommandFailed(f"there is no example {name!r}; there are: {known}", ExitCode.USAGE)
+    raise CommandFailed(f"no example {name!r} (known: {known})", ExitCode.USAGE)
 
 
 def write_starter_projects(wanted: dict[Path, StarterProject], *, force: bool) -> list[Path]:
@@ -74,7 +74,7 @@ def write_starter_projects(wanted: dict[Path, StarterProject], *, force: bool) -
         in_the_way = [str(path) for path in contents if path.exists() or path.is_symlink()]
         if in_the_way:
             raise CommandFailed(
-                f"not overwritten: {', '.join(in_the_way)} (--force does, another folder avoids it)",
+                f"not overwritten: {', '.join(in_the_way)} (use --force, or another folder)",
                 ExitCode.USAGE,
             )
     try:
@@ -101,7 +101,7 @@ CONFIG_NAME = "config.py"
 
 @click.command(
     epilog=examples(
-        "bt-tui init                                  ./cpu-quickstart, which runs anywhere",
+        "bt-tui init                                  writes ./cpu-quickstart, which runs anywhere",
         "bt-tui init my-run --template lora-finetune",
         "bt-tui init --examples cpu-quickstart,multinode-torchrun",
         "bt-tui init --list-examples",
@@ -115,12 +115,16 @@ CONFIG_NAME = "config.py"
     "named_directory",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="DIR, as an option.",
+    help="Same as DIR.",
 )
-@click.option("--template", metavar="NAME", help=f"Which one (default: {DEFAULT_TEMPLATE}), right into DIR.")
-@click.option("--examples", "names", metavar="NAME,…", help="Several, each into a folder of its name in DIR.")
-@click.option("--list-examples", is_flag=True, help="Show what there is.")
-@click.option("--force", is_flag=True, help="Overwrite files that are in the way.")
+@click.option(
+    "--template", metavar="NAME", help=f"Write this template into DIR (default: {DEFAULT_TEMPLATE})."
+)
+@click.option(
+    "--examples", "names", metavar="NAME,…", help="Write several, each into a folder of its name in DIR."
+)
+@click.option("--list-examples", is_flag=True, help="List the templates.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @format_option(TABLE, JSON)
 @click.pass_obj
 def init(
@@ -135,22 +139,22 @@ def init(
 ) -> ExitCode:
     """Write a starter project.
 
-    Each has a config.py that is valid for Baseten as is, a run.sh that the job runs, and a train.py.
-    Without DIR it is written to a folder named after the template. The names of the files are printed.
+    Each has a config.py that is valid for Baseten as is, a run.sh that the job runs, and a train.py. Without
+    DIR it is written to a folder named after the template. The file names are printed.
     """
     output = (settings or CommandSettings()).output
     if directory is not None and named_directory not in (None, directory):
-        raise click.UsageError("DIR and --target-directory name two folders: give one")
+        raise click.UsageError("DIR and --target-directory name different folders; give one")
     directory = directory or named_directory
     if list_examples:
         _list(output, output_format)
         return ExitCode.OK
     if template is not None and names is not None:
-        raise CommandFailed("--template writes one, --examples several: give one of them", ExitCode.USAGE)
+        raise CommandFailed("give either --template or --examples", ExitCode.USAGE)
     if names is not None:
         chosen = [starter_project(name.strip()) for name in names.split(",") if name.strip()]
         if not chosen:
-            raise CommandFailed("--examples names none; --list-examples shows them", ExitCode.USAGE)
+            raise CommandFailed("--examples names no template; see --list-examples", ExitCode.USAGE)
         wanted = {(directory or Path()) / project.name: project for project in chosen}
     else:
         project = starter_project(template or DEFAULT_TEMPLATE)

@@ -78,13 +78,13 @@ def job(settings: CommandSettings, job_id: str, output_format: str) -> ExitCode:
         "bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'",
     ),
 )
-@click.option("--project", "project_name", metavar="PROJECT", help="Only of this project (id or name).")
+@click.option("--project", "project_name", metavar="PROJECT", help="Only jobs of this project (id or name).")
 @click.option(
     "--status",
     "statuses",
     metavar="STATUS",
     multiple=True,
-    help="Only with this status, as running or TRAINING_JOB_RUNNING; repeatable.",
+    help="Only jobs with this status, e.g. running or TRAINING_JOB_RUNNING; repeatable.",
 )
 @format_option(TABLE, JSON, CSV)
 @remote_option
@@ -176,13 +176,13 @@ def projects(settings: CommandSettings, output_format: str) -> ExitCode:
     short_help="The official word for projects, jobs and job.",
     epilog=examples(
         "bt-tui view                          projects, then jobs",
-        "bt-tui view --project llama-sft      the jobs of one: bt-tui jobs --project",
-        "bt-tui view --job-id abc1234         one job: bt-tui job",
+        "bt-tui view --project llama-sft      one project: like bt-tui jobs --project",
+        "bt-tui view --job-id abc1234         one job: like bt-tui job",
     ),
 )
 @click.option("--project-id", metavar="ID", help="Jobs of this project.")
 @click.option("--project", metavar="NAME", help="Jobs of this project, by name or id.")
-@click.option("--job-id", metavar="JOB_ID", help="This job alone.")
+@click.option("--job-id", metavar="JOB_ID", help="Only this job.")
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_context

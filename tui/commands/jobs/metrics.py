@@ -50,7 +50,7 @@ REFRESH_S = 30.0
 
 @click.command(
     epilog=examples(
-        "bt-tui metrics abc1234                       what each node does now",
+        "bt-tui metrics abc1234                       current values of each node",
         "bt-tui metrics abc1234 --follow",
         "bt-tui metrics abc1234 --since 6h -o chart",
         "bt-tui metrics abc1234 --metric gpu_utilization --node 2 -o csv > node-2.csv",
@@ -59,11 +59,11 @@ REFRESH_S = 30.0
 )
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
-@since_option("From then on: 2h ago, or a time.")
+@since_option("Start time: 2h ago, or a time.")
 @click.option(
     "--step", "step_s", metavar="SECONDS", type=click.IntRange(1, 86_400), help="Seconds between samples."
 )
-@click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only this node: name or number.")
+@click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only this node (name or number).")
 @click.option(
     "--metric",
     "metrics",
@@ -71,7 +71,7 @@ REFRESH_S = 30.0
     multiple=True,
     help="Only this metric (csv, json, chart).",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends; exit as it did.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the job ends; exit with its outcome.")
 @click.option(
     "--interval",
     "interval_s",
@@ -79,7 +79,7 @@ REFRESH_S = 30.0
     type=click.FloatRange(1, 3600),
     default=REFRESH_S,
     show_default=True,
-    help="How often --follow looks.",
+    help="Seconds between polls with --follow.",
 )
 @format_option(TABLE, JSON, CSV, CHART)
 @remote_option
@@ -108,11 +108,11 @@ def metrics(
     With --follow the exit code shows how the job ended.
     """
     if job and job_id and job != job_id:
-        raise click.UsageError("two different job ids: give one")
+        raise click.UsageError("two different job ids; give one")
     if metrics and output_format == TABLE:
-        raise click.UsageError("the table shows all metrics: --metric goes with -o csv, json or chart")
+        raise click.UsageError("the table shows all metrics; --metric needs -o csv, json or chart")
     if follow and output_format == CHART:
-        raise click.UsageError("a chart does not follow: watch the job in the dashboard (bt-tui watch)")
+        raise click.UsageError("-o chart can't follow; use the dashboard (bt-tui watch)")
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.commands.jobs.metrics_report import report_of
@@ -133,7 +133,7 @@ def metrics(
         report.end()
         if report.is_empty:
             output.remark(
-                "no samples" if found.is_finished else "no samples yet; they come once the job runs"
+                "no samples" if found.is_finished else "no samples yet; they start when the job runs"
             )
         return ExitCode.OK
 

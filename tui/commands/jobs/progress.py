@@ -185,7 +185,7 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         said = f": {newest.text}" if newest else ""
         words.append(("error lines", Cell(count(told.errors.count) + said, "bad")))
     if len(told.streams) > 1:
-        words.append(("told by", Cell(f"{told.stream} ({len(told.streams)} tell progress)", "muted")))
+        words.append(("source", Cell(f"{told.stream} (of {len(told.streams)} streams)", "muted")))
     return words
 
 
@@ -233,15 +233,17 @@ def _stamp(at_ns: int | None) -> str | None:
     epilog=examples(
         "bt-tui progress abc1234",
         "bt-tui progress abc1234 -o json | jq .eta_s",
-        "bt-tui progress abc1234 --since 6h           of a log that goes back for weeks",
+        "bt-tui progress abc1234 --since 6h           only the end of a long log",
         "bt-tui progress abc1234 --series -o csv > curves.csv",
     ),
 )
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
-@since_option("Read the log from then on only: 2h ago, or a time.")
-@click.option("--series", "with_series", is_flag=True, help="The curves too: loss, learning rate, speed …")
-@click.option("--stream", metavar="NODE", help="As this node tells it, where several print progress.")
+@since_option("Read the log only from this time: 2h ago, or a time.")
+@click.option(
+    "--series", "with_series", is_flag=True, help="Include the curves: loss, learning rate, speed …"
+)
+@click.option("--stream", metavar="NODE", help="Use this node's log lines if several nodes print progress.")
 @format_option(TABLE, JSON, CSV)
 @remote_option
 @click.pass_obj
@@ -264,7 +266,7 @@ def progress(
     value, unit.
     """
     if job and job_id and job != job_id:
-        raise click.UsageError("two different job ids: give one")
+        raise click.UsageError("two different job ids; give one")
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.commands.support.run_options import read_with_line
@@ -276,7 +278,7 @@ def progress(
         if stream is not None and known and stream not in known:
             raise CommandFailed(f"job {found.id} has {no_such('stream', stream, known)}", ExitCode.NOT_FOUND)
         if told is None or (told.step is None and told.loss is None):
-            output.remark("the log tells no training progress")
+            output.remark("no training progress found in the log")
         printers = {TABLE: print_table, JSON: print_json, CSV: print_csv}
         printers[output_format](output, reading, with_series)
         return ExitCode.OK

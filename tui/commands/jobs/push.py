@@ -66,7 +66,7 @@ async def print_or_tail(
 
         facts = job_facts(job, link=client.job_link(job.project_id, job.id))
         output.data(render_facts(facts, paint=output.paint))
-    output.remark(f"watch it: bt-tui logs {job.id} --follow, or in the dashboard: bt-tui")
+    output.remark(f"follow the log: bt-tui logs {job.id} --follow, or open the dashboard: bt-tui")
     return ExitCode.OK
 
 
@@ -77,7 +77,7 @@ async def _tail(client: TrainingClient, output: Output, job: TrainingJob, line_f
     try:
         return await follow_log(client, job, output, line_renderer(output, line_format))
     except asyncio.CancelledError:
-        output.remark(f"the job goes on; bt-tui stop {job.id} ends it")
+        output.remark(f"the job keeps running; stop it with: bt-tui stop {job.id}")
         raise
 
 
@@ -178,29 +178,29 @@ class PushOptions:
 @click.command(
     epilog=examples(
         "bt-tui push config.py --tail",
-        "bt-tui --remote local push config.py --tail     on an emulator of this machine",
+        "bt-tui --remote local push config.py --tail     on an emulator on this machine",
         "bt-tui push config.py --accelerator H100:8 --node-count 2 --job-name wider",
         "bt-tui push config.py --dry-run -o json | jq .training_job",
     ),
 )
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option("-f", "--tail", is_flag=True, help="Follow its log until it ends; exit as it did.")
+@click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
 @click.option("--job-name", metavar="NAME", help="Name of the job.")
-@click.option("--team", metavar="NAME", help="Team that owns the project.")
-@click.option("--interactive", type=click.Choice(TRIGGERS), help="Open an interactive session then.")
-@click.option("--interactive-timeout-minutes", type=int, metavar="N", help="How long the session lasts.")
-@click.option("--accelerator", metavar="TYPE[:N]", help="GPUs of a node, as H100:8.")
-@click.option("--node-count", type=int, metavar="N", help="How many nodes.")
+@click.option("--team", metavar="NAME", help="Team of the project.")
+@click.option("--interactive", type=click.Choice(TRIGGERS), help="When to open an interactive session.")
+@click.option("--interactive-timeout-minutes", type=int, metavar="N", help="Duration of the session.")
+@click.option("--accelerator", metavar="TYPE[:N]", help="GPUs per node, e.g. H100:8.")
+@click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
 @click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
-@click.option("--priority", type=int, metavar="N", help="Among waiting jobs the higher goes first.")
-@click.option("--spot", is_flag=True, help="On spot capacity, which can be taken away.")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing.")
-@click.option("--skip-checks", is_flag=True, help="Do not check the job beforehand.")
+@click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
+@click.option("--spot", is_flag=True, help="Use spot capacity, which can be preempted.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it.")
+@click.option("--skip-checks", is_flag=True, help="Skip the preflight checks.")
 @click.option(
     "--python",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="PATH",
-    help="Load the config with this interpreter, for what it imports.",
+    help="Load the config with this Python interpreter (for its imports).",
 )
 @yes_option
 @format_option(TABLE, JSON)
@@ -320,7 +320,7 @@ def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: Pu
     try:
         return run_on_remote(settings, with_account)
     except (RemoteNotConfigured, Unreachable) as error:
-        reason = "there is no remote" if isinstance(error, RemoteNotConfigured) else str(error)
+        reason = "no remote is configured" if isinstance(error, RemoteNotConfigured) else str(error)
         unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
         found = check(draft.project, draft.plan) if cli_options.check else ()
         return _show(settings.output, draft, cli_options, (*found, unchecked))
@@ -333,9 +333,9 @@ def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: S
         output.json(document)
     else:
         print_dry_run(output, document, findings)
-    output.remark("a dry run: nothing was sent")
+    output.remark("dry run: nothing was sent")
     if errors := _count_of_errors(findings):
-        raise CommandFailed(f"{errors} would keep this job from being submitted", ExitCode.USAGE)
+        raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
     return ExitCode.OK
 
 
@@ -366,11 +366,9 @@ def _count_of_errors(findings: Sequence[Finding]) -> str:
 def _stop_or_ask(findings: Sequence[Finding], cli_options: PushOptions) -> None:
     """Raise CommandFailed for errors; ask about warnings if interactive, and raise click.Abort on a no."""
     if errors := _count_of_errors(findings):
-        raise CommandFailed(
-            f"nothing was sent, for {errors} (--skip-checks submits all the same)", ExitCode.USAGE
-        )
+        raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
     if any(finding.severity == "warning" for finding in findings) and can_ask():
-        confirm("submit it all the same?", assume_yes=cli_options.assume_yes)
+        confirm("submit anyway?", assume_yes=cli_options.assume_yes)
 
 
 async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:
@@ -396,7 +394,7 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
         )
     except (Unreachable, ServerFault, InvalidAnswer) as error:
         if error.method == "POST" and error.path.endswith("/jobs"):
-            output.remark("the job may exist all the same, so it is not sent again: see bt-tui jobs")
+            output.remark("the job may have been created, so it is not sent again; check bt-tui jobs")
         raise
     finally:
         line.clear()

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("job_id", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "named_id", metavar="JOB_ID", help="The same, as an option.")
-@click.option("-f", "--tail", is_flag=True, help="Follow its log until it ends; exit as it did.")
+@click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument.")
+@click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
 @yes_option
 @format_option(TABLE, JSON)
 @remote_option
@@ -56,7 +56,7 @@ def recreate(
     wanted = job_id or named_id
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
-        client.check_may_change("starting a job again")
+        client.check_may_change("recreating a job")
         if wanted is not None:
             original = await client.jobs.find(wanted)
         else:
@@ -74,5 +74,5 @@ async def _newest(client: TrainingClient) -> TrainingJob:
     """Return the newest job of all; the search should return it first, but this does not rely on it."""
     dated = [(job.created_at, job) for job in await client.jobs.search() if job.created_at]
     if not dated:
-        raise CommandFailed("there is no job to recreate", ExitCode.NOT_FOUND)
+        raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
     return max(dated, key=lambda pair: pair[0])[1]

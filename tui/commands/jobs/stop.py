@@ -38,10 +38,10 @@ NAMES_SHOWN = 10
     ),
 )
 @click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
-@click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="The same, as an option.")
+@click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="Same as the argument.")
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
-@click.option("--project-id", metavar="ID", help="The same, by id.")
-@click.option("--all", "stop_all", is_flag=True, help="Every job that you can see and that has not ended.")
+@click.option("--project-id", metavar="ID", help="Same, by id.")
+@click.option("--all", "stop_all", is_flag=True, help="Stop every active job that you can see.")
 @yes_option
 @format_option(TABLE, JSON)
 @remote_option
@@ -59,13 +59,13 @@ def stop(
     """Stop the given jobs immediately, without confirmation.
 
     Without an id, the only active job is stopped, after confirmation; --all stops all active jobs, after
-    confirmation; --project limits them to one project. A job that has already ended is left alone.
+    confirmation; --project limits them to one project. Jobs that have already ended are skipped.
     """
     wanted = list(dict.fromkeys([*job_ids, *named_ids]))
     if wanted and stop_all:
-        raise CommandFailed("--all stops every job: give no ids with it", ExitCode.USAGE)
+        raise CommandFailed("--all takes no job ids", ExitCode.USAGE)
     if wanted and (project or project_id):
-        raise CommandFailed("jobs are named by their ids: leave the project out", ExitCode.USAGE)
+        raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
         client.check_may_change("stopping jobs")
@@ -87,10 +87,10 @@ async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all:
     found = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
     active = [job for job in found if not job.is_finished]
     if not active:
-        raise CommandFailed("there is no job that has not ended", ExitCode.NOT_FOUND)
+        raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
     if len(active) > 1 and not stop_all:
         raise CommandFailed(
-            f"{len(active)} jobs have not ended: {_names(active)}; say which, or --all", ExitCode.USAGE
+            f"{len(active)} jobs are active: {_names(active)}; name one or give --all", ExitCode.USAGE
         )
     return active
 
@@ -105,7 +105,7 @@ async def _stop(
     stopped = []
     for job in jobs:
         if job.is_finished:
-            output.remark(f"job {job.id} has ended already")
+            output.remark(f"job {job.id} has already ended")
             stopped.append(job)
             continue
         try:
@@ -113,7 +113,7 @@ async def _stop(
         except RequestError as error:
             message, failure = explain(error)
             unclear = error.may_have_happened
-            said = f"perhaps job {job.id} was not stopped" if unclear else f"job {job.id} was not stopped"
+            said = f"job {job.id} may not have been stopped" if unclear else f"job {job.id} was not stopped"
             output.remark(f"{said}: {message}")
             code = code or failure
         else:
@@ -148,9 +148,9 @@ AVAILABILITY_MODELS = ("dedicated", "spot")
     ),
 )
 @click.argument("job_argument", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "job_option", metavar="JOB_ID", help="The same, as an option.")
-@click.option("--priority", type=int, metavar="N", help="Higher goes first.")
-@click.option("--availability-model", type=click.Choice(AVAILABILITY_MODELS), help="Whose GPUs it waits for.")
+@click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument.")
+@click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
+@click.option("--availability-model", type=click.Choice(AVAILABILITY_MODELS), help="Capacity to wait for.")
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
@@ -162,10 +162,10 @@ def update(
     availability_model: str | None,
     output_format: str,
 ) -> ExitCode:
-    """Change a job that waits for GPUs; the server refuses changes once the job has them."""
+    """Change a queued job; the server refuses changes once the job has GPUs."""
     job_id = job_option or job_argument
     if not job_id or (job_argument and job_option and job_argument != job_option):
-        raise click.UsageError("say which job: JOB_ID, or --job-id JOB_ID")
+        raise click.UsageError("which job? Give JOB_ID or --job-id JOB_ID")
     if priority is None and availability_model is None:
         raise click.UsageError("nothing to change: give --priority or --availability-model")
 

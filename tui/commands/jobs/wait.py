@@ -47,7 +47,7 @@ class _Span(click.ParamType[float]):
         try:
             return span_of(text).total_seconds()
         except (ValueError, OverflowError):
-            return self.fail(f"{text[:40]!r} is no span of time such as 2h, 1h30m or 45s", param, ctx)
+            return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
 
 
 @click.command(
@@ -63,9 +63,11 @@ class _Span(click.ParamType[float]):
     type=click.Choice((FINISHED, RUNNING)),
     default=FINISHED,
     show_default=True,
-    help="What to wait for; a job that has ended runs no more, and is waited for no longer.",
+    help="State to wait for; a job that has ended always counts.",
 )
-@click.option("--timeout", "timeout_s", type=_Span(), metavar="SPAN", help="How long at most: 2h, 90m, 45s.")
+@click.option(
+    "--timeout", "timeout_s", type=_Span(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
+)
 @click.option(
     "--interval",
     "interval_s",
@@ -73,7 +75,7 @@ class _Span(click.ParamType[float]):
     default=INTERVAL_S,
     show_default=True,
     metavar="SECONDS",
-    help="Between two looks at a job.",
+    help="Seconds between polls.",
 )
 @format_option(TABLE, JSON, NDJSON)
 @remote_option
@@ -88,9 +90,9 @@ def wait(
 ) -> ExitCode:
     """Wait until the jobs have ended or are running.
 
-    Each job is printed as it gets there (with -o json, all at the end as an array). The exit code is that
-    of the worst outcome: 0 completed, 4 stopped, 5 deploy failed, 3 failed; 9 if the timeout expired
-    first. Server outages are waited out.
+    Each job is printed once it reaches that state (with -o json, all at the end as an array). The exit code
+    is that of the worst outcome: 0 completed, 4 stopped, 5 deploy failed, 3 failed; 9 if the timeout expired
+    first. Server outages do not end the wait.
     """
     wanted = list(dict.fromkeys(job_ids))
 
@@ -112,7 +114,7 @@ def wait(
                     group.create_task(follow(job))
         except TimeoutError:
             report.finish()
-            output.remark(f"timed out; still waited for: {report.left()}")
+            output.remark(f"timed out; still waiting for: {report.left()}")
             return ExitCode.TIMED_OUT
         except ExceptionGroup as several:
             # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its

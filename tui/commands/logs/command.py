@@ -52,9 +52,9 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     project_id = (await _retry_lookup(lambda: project_named(client, name))).id if name is not None else None
     found = await _retry_lookup(lambda: client.jobs.search(project_id=project_id))
     if not found:
-        raise CommandFailed("there is no job", ExitCode.NOT_FOUND)
+        raise CommandFailed("no jobs", ExitCode.NOT_FOUND)
     newest = max(found, key=lambda job: job.created_at or datetime.min.replace(tzinfo=UTC))
-    output.remark(f"the log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
+    output.remark(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
     return newest
 
 
@@ -146,10 +146,10 @@ async def _print(
     finally:
         line.clear()
     if reading.gap_count:
-        stretches = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
-        output.remark(f"{stretches} of the log could not be read, marked as a gap in the output")
+        stretches = "1 part" if reading.gap_count == 1 else f"{reading.gap_count} parts"
+        output.remark(f"{stretches} of the log could not be read (marked as gaps in the output)")
     if not reading.line_count and not request.follow:
-        output.remark("no lines: the log has none yet, or none that fits the options")
+        output.remark("no lines: the log is empty, or no line matches the options")
     return code, reading.line_count
 
 
@@ -202,7 +202,7 @@ async def _follow(
     def finished(job: TrainingJob) -> None:
         clear_progress()
         ended[:] = [job]
-        _print_outcome(job, output, ", waiting for late lines (ctrl-c ends that)")
+        _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
     stream = reading.follow(finished, drain_s=drain_s)
     watcher = asyncio.create_task(_end_without_reader(target, asyncio.current_task()))
@@ -223,7 +223,7 @@ async def _follow(
         return outcome_exit_code(ended[0].current_status)
     finally:
         watcher.cancel()
-    raise CommandFailed(f"the log of job {reading.job.id} stopped before the job did", ExitCode.UNEXPECTED)
+    raise CommandFailed(f"the log of job {reading.job.id} ended before the job", ExitCode.UNEXPECTED)
 
 
 async def _end_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
@@ -246,5 +246,5 @@ def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
     output.remark(f"job {job.id} ended: {short_status(job.current_status)}{reason}{more}")
     if not is_known_outcome(job.current_status):
-        output.remark(f"this version does not know that status; exit code {int(code)} stands for it")
+        output.remark(f"unknown status; reported as exit code {int(code)}")
     return code

@@ -56,7 +56,7 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
                 param_hint="-o/--output",
             )
     if len(formats) > 1 or len(files) > 1:
-        raise click.BadParameter("one format and one file at most", param_hint="-o/--output")
+        raise click.BadParameter("give at most one format and one file", param_hint="-o/--output")
     file = Path(os.path.expanduser(files[0])) if files else None  # noqa: PTH111 - does not raise for ~nobody
     suffix_format = FORMAT_OF_SUFFIX.get(file.suffix.lower(), TEXT) if file else TEXT
     return Target(formats[0] if formats else suffix_format, file, force)
@@ -76,8 +76,8 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     try:
         saved = AtomicFile(target.file, replace=target.replaces, partial=partial)
     except FileExistsError as error:
-        why = " from a follow that was cut off" if error.filename == str(partial) else ""
-        message = f"{error.filename} exists already{why}; --force replaces it"
+        why = " from an interrupted --follow" if error.filename == str(partial) else ""
+        message = f"{error.filename} already exists{why}; --force replaces it"
         raise CommandFailed(message, ExitCode.USAGE) from None
     except OSError as error:
         raise cannot_write(target.file, error) from None
@@ -90,7 +90,7 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     finally:
         saved.discard()
         if partial is not None and partial.exists():
-            output.remark(f"what arrived is in {partial}")
+            output.remark(f"the lines so far are in {partial}")
 
 
 DRAIN_VARIABLE = "BT_TUI_LOG_DRAIN_S"
@@ -132,9 +132,9 @@ class LogRequest:
             start = parse_since(self.since, now)
         end = parse_moment(self.end, beginning, now) if self.end else None
         if start is not None and start > now:
-            raise CommandFailed("the log is wanted from a time in the future on", ExitCode.USAGE)
+            raise CommandFailed("the start time is in the future", ExitCode.USAGE)
         if start is not None and end is not None and end <= start:
-            raise CommandFailed("--end is not after the beginning: nothing is between them", ExitCode.USAGE)
+            raise CommandFailed("--end is not after the start", ExitCode.USAGE)
         return LogRange(start, end, self.last)
 
     def new_filter(self, is_chosen: NodeChooser) -> LogLineFilter:
@@ -199,22 +199,24 @@ def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: 
 
 _OPTIONS = (
     click.argument("job_id", metavar="[JOB_ID]", required=False),
-    click.option("--job-id", "named_id", metavar="JOB_ID", help="The same, as an option."),
-    click.option("--project-id", metavar="ID", help="The newest job of this project."),
-    click.option("--project", metavar="PROJECT", help="The newest job of this project (id or name)."),
-    click.option("-f", "--follow", "--tail", is_flag=True, help="Go on until the job ends; exit as it did."),
-    _time_option("--since", "From then on: 2h or 1h30m ago, or a time as for --start."),
-    _time_option("--start", "From then on: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'."),
-    _time_option("--end", "Up to then."),
+    click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument."),
+    click.option("--project-id", metavar="ID", help="Newest job of this project."),
+    click.option("--project", metavar="PROJECT", help="Newest job of this project (id or name)."),
+    click.option(
+        "-f", "--follow", "--tail", is_flag=True, help="Follow until the job ends; exit with its outcome."
+    ),
+    _time_option("--since", "Start time: 2h or 1h30m ago, or a time as for --start."),
+    _time_option("--start", "Start time: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'."),
+    _time_option("--end", "End time."),
     click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
     click.option(
         "--min-level",
         type=click.Choice(LEVELS, case_sensitive=False),
-        help="Minimum level, by the server's or the line's own; none counts as INFO.",
+        help="Minimum level (from the server or the line; none counts as INFO).",
     ),
-    click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only of this node: name or number."),
+    click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only this node (name or number)."),
     click.option("--grep", metavar="REGEX", callback=_check_pattern, help="Only lines that match (RE2)."),
-    click.option("-i", "--ignore-case", is_flag=True, help="For --grep."),
+    click.option("-i", "--ignore-case", is_flag=True, help="Ignore case in --grep."),
     click.option("--invert", is_flag=True, help="Only lines that do not match --grep."),
     click.option(
         "--context",
@@ -229,7 +231,7 @@ _OPTIONS = (
         type=click.Choice(TIME_MODES),
         default=TIME_MODES[0],
         show_default=True,
-        help="How text shows times; elapsed: since the job was created.",
+        help="Time format of text; elapsed: since the job was created.",
     ),
     click.option(
         "--drain",
@@ -237,8 +239,8 @@ _OPTIONS = (
         metavar="SECONDS",
         type=click.FloatRange(0, 3600),
         envvar=DRAIN_VARIABLE,
-        help=f"How long --follow waits for late lines after the end (default: 65, more if lines came later)."
-        f" Also: {DRAIN_VARIABLE}.",
+        help=f"How long --follow waits for late lines after the end (default: 65, or more if lines came "
+        f"later). Also: {DRAIN_VARIABLE}.",
     ),
     click.option(
         "-o",
@@ -246,15 +248,15 @@ _OPTIONS = (
         "outputs",
         metavar="[text|ndjson|json|raw|FILE]",
         multiple=True,
-        help="How to print it (default: text), or with a dot or slash in it a file to save to.",
+        help="Output format (default: text), or a file to save to (with a dot or slash).",
     ),
     click.option(
         "--save",
         metavar="FILE",
-        help="Save to a file; .ndjson and .json choose that format."
-        " With --follow it is FILE.part until the log ends.",
+        help="Save to a file; .ndjson and .json set the format. With --follow, written to FILE.part until "
+        "the log ends.",
     ),
-    click.option("--force", is_flag=True, help="Replace the file if it is there."),
+    click.option("--force", is_flag=True, help="Replace an existing file."),
 )
 
 
@@ -272,23 +274,21 @@ def _request(
     **others: Any,
 ) -> LogRequest:
     if job_id is not None and named_id is not None and job_id != named_id:
-        raise click.UsageError("two different job ids: give one")
+        raise click.UsageError("two different job ids; give one")
     if since is not None and start is not None:
-        raise click.UsageError("--since and --start both say where to begin: give one")
+        raise click.UsageError("give either --since or --start")
     if follow and end is not None:
-        raise click.UsageError("--follow goes on to the job's end: give no --end with it")
+        raise click.UsageError("--follow reads to the end of the job; omit --end")
     if not others["grep"]:
         if others["invert"]:
-            raise click.UsageError("--invert is for the lines that do not match --grep: give --grep too")
+            raise click.UsageError("--invert needs --grep")
         if others["ignore_case"]:
-            raise click.UsageError("--ignore-case is for what --grep looks for: give --grep too")
+            raise click.UsageError("--ignore-case needs --grep")
         if others["context"] and others["min_level"] is None:
-            raise click.UsageError("--context is for matches: give --grep or --min-level too")
+            raise click.UsageError("--context needs --grep or --min-level")
     target = target_of(outputs, save, force=force)
     if follow and target.format == JSON:
-        raise click.UsageError(
-            "a JSON array ends with the log: with --follow give -o ndjson, an object a line"
-        )
+        raise click.UsageError("--follow can't write a JSON array; use -o ndjson")
     return LogRequest(
         job_id=job_id if job_id is not None else named_id,
         follow=follow,

@@ -32,11 +32,15 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
     ),
 )
 @click.argument("job_argument", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "job_option", metavar="JOB_ID", help="The same, as an option.")
+@click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument.")
 @click.option(
-    "--update-timeout", "minutes", type=MINUTES, metavar="MINUTES", help="Extend them; -1: ten years."
+    "--update-timeout",
+    "minutes",
+    type=MINUTES,
+    metavar="MINUTES",
+    help="Extend the sessions; -1 for ten years.",
 )
-@click.option("--update-trigger", "trigger", type=click.Choice(TRIGGERS), help="When they start.")
+@click.option("--update-trigger", "trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
 @click.option(
     "-o",
     "--output",
@@ -45,7 +49,7 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
     type=click.Choice((TABLE, JSON)),
     default=TABLE,
     show_default=True,
-    help="How to print it.",
+    help="Output format.",
 )
 @remote_option
 @click.pass_obj
@@ -64,7 +68,7 @@ def sessions(
     """
     job_id = job_option or job_argument
     if not job_id or (job_argument and job_option and job_argument != job_option):
-        raise click.UsageError("say which job: JOB_ID, or --job-id JOB_ID")
+        raise click.UsageError("which job? Give JOB_ID or --job-id JOB_ID")
     return run_sessions(settings, job_id, minutes=minutes, trigger=trigger, output_format=output_format)
 
 
@@ -73,9 +77,13 @@ def sessions(
 )
 @click.argument("job_id", metavar="JOB_ID")
 @click.option(
-    "--timeout-minutes", "minutes", type=MINUTES, metavar="MINUTES", help="Extend them; -1: ten years."
+    "--timeout-minutes",
+    "minutes",
+    type=MINUTES,
+    metavar="MINUTES",
+    help="Extend the sessions; -1 for ten years.",
 )
-@click.option("--trigger", type=click.Choice(TRIGGERS), help="When they start.")
+@click.option("--trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
 @remote_option
 @click.pass_obj
 def update_session(
@@ -91,7 +99,7 @@ def run_sessions(
     settings: CommandSettings, job_id: str, *, minutes: int | None, trigger: str | None, output_format: str
 ) -> ExitCode:
     if minutes == 0:
-        raise click.UsageError("0 minutes change nothing; -1 stands for ten years")
+        raise click.UsageError("0 minutes would change nothing; -1 means ten years")
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
         job = await client.jobs.find(job_id)
@@ -107,7 +115,7 @@ def run_sessions(
 
         if not found:
             output.remark(
-                f"job {job.id} has no interactive session (runtime: interactive_session in its config)"
+                f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
             )
         columns = (
             TextColumn("REPLICA"),

@@ -47,7 +47,7 @@ SIGNALLED = 128
     default=0,
     show_default=True,
     metavar="N",
-    help="Which node, counted from 0.",
+    help="Node number, from 0.",
 )
 @remote_option
 @click.pass_obj
@@ -62,7 +62,7 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
 
     program = shutil.which("ssh")
     if program is None:
-        raise CommandFailed("there is no ssh on this machine: install OpenSSH", ExitCode.UNEXPECTED)
+        raise CommandFailed("ssh not found; install OpenSSH", ExitCode.UNEXPECTED)
     host = node_host(job_id, node)
     folder = ssh_folder()
     sign(settings, host, folder)
@@ -89,7 +89,7 @@ def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
     async def ask(client: TrainingClient, _output: Output) -> ExitCode:
         job = await client.jobs.find(host.job_id)
         if job.is_finished:
-            raise CommandFailed(f"job {job.id} has ended: nothing runs there any more", ExitCode.NOT_FOUND)
+            raise CommandFailed(f"job {job.id} has ended; it has no nodes any more", ExitCode.NOT_FOUND)
         if job.node_count is not None and host.node >= job.node_count:
             nodes = known_names(map(str, range(job.node_count)))
             raise CommandFailed(f"job {job.id} has no node {host.node} (it has: {nodes})", ExitCode.NOT_FOUND)
@@ -131,9 +131,8 @@ def quotable(value: object) -> str:
     text = str(value)
     if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
         raise CommandFailed(
-            f"{sanitize(text)!r} can't be written to an ssh configuration: it has a quote, a backslash, a"
-            " '${'"
-            " or a control character",
+            f"{sanitize(text)!r} can't be written to an ssh configuration: it contains a quote, a "
+            "backslash, '${' or a control character",
             ExitCode.USAGE,
         )
     return text.replace("%", "%%")
@@ -147,7 +146,7 @@ def _run(arguments: list[str]) -> int:
     try:
         code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": path})
     except OSError as error:
-        raise CommandFailed(f"ssh does not start: {error.strerror}", ExitCode.UNEXPECTED) from error
+        raise CommandFailed(f"can't start ssh: {error.strerror}", ExitCode.UNEXPECTED) from error
     return code if code >= 0 else SIGNALLED - code
 
 
@@ -167,7 +166,7 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
         "bt-tui ssh-config >> ~/.ssh/config",
     ),
 )
-@click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, in place of an earlier one.")
+@click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, replacing an earlier one.")
 @remote_option
 @click.pass_obj
 def ssh_config(settings: CommandSettings, install: bool) -> ExitCode:
@@ -185,7 +184,7 @@ def ssh_config(settings: CommandSettings, install: bool) -> ExitCode:
         _install(path, block)
     except OSError as error:
         raise cannot_write(path, error) from error
-    settings.output.remark(f"written to {path}; now: ssh training-job-JOB_ID-0.ssh.baseten.co")
+    settings.output.remark(f"wrote {path}; connect with: ssh training-job-JOB_ID-0.ssh.baseten.co")
     return ExitCode.OK
 
 

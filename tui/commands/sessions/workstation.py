@@ -33,40 +33,42 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
     ),
 )
 @click.option(
-    "--accelerator", default="H100", show_default=True, metavar="TYPE", help="Type of GPU, in any case."
+    "--accelerator", default="H100", show_default=True, metavar="TYPE", help="GPU type (case-insensitive)."
 )
 @click.option(
     "--gpu-count",
     type=click.IntRange(1, MAX_GPUS_PER_NODE),
     metavar="N",
-    help="How many, 1 to 8 (default: 1).",
+    help="Number of GPUs, 1 to 8 (default: 1).",
 )
 @click.option(
     "--node-count",
     type=click.IntRange(1, MOST_NODES),
     metavar="N",
-    help="Instead: whole nodes of 8 GPUs, 1 to 16.",
+    help="Number of whole nodes of 8 GPUs, 1 to 16; replaces --gpu-count.",
 )
 @click.option(
     "--orchestrator",
     type=click.Choice([SLURM, NO_ORCHESTRATOR], case_sensitive=False),
     default=SLURM,
     show_default=True,
-    help="Of several nodes. slurm is truss's alone; none leaves them idle, for torchrun by hand.",
+    help="For several nodes. slurm works only with truss; none leaves them idle, e.g. for torchrun.",
 )
 @click.option(
-    "--project-id", "project_name", metavar="NAME", help="The project's name (default: workstation-TYPE)."
+    "--project-id", "project_name", metavar="NAME", help="Project name (default: workstation-TYPE)."
 )
 @click.option("--image", metavar="IMAGE", help="Container image (default: NVIDIA's for CUDA development).")
-@click.option("--enable-checkpointing", is_flag=True, help="Keep what is written to BT_CHECKPOINT_DIR.")
-@click.option("--checkpoint-path", metavar="PATH", help="Where in the container that is.")
-@click.option("--checkpoint-volume-size", type=int, metavar="GIB", help="Size of its volume in GiB.")
+@click.option("--enable-checkpointing", is_flag=True, help="Store what is written to BT_CHECKPOINT_DIR.")
+@click.option("--checkpoint-path", metavar="PATH", help="Path of the checkpoint folder in the container.")
+@click.option(
+    "--checkpoint-volume-size", type=int, metavar="GIB", help="Size of the checkpoint volume in GiB."
+)
 @click.option("--checkpoint-from-job", metavar="JOB_ID", help="Load the latest checkpoint of this job.")
-@click.option("--team", metavar="NAME", help="Team that owns the project.")
-@click.option("--spot", is_flag=True, help="On spot capacity, which can be taken away.")
-@click.option("-f", "--tail", is_flag=True, help="Follow its log until it ends; exit as it did.")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing.")
-@click.option("--skip-checks", is_flag=True, help="Do not check the job beforehand.")
+@click.option("--team", metavar="NAME", help="Team of the project.")
+@click.option("--spot", is_flag=True, help="Use spot capacity, which can be preempted.")
+@click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it.")
+@click.option("--skip-checks", is_flag=True, help="Skip the preflight checks.")
 @click.option(
     "-o",
     "--output",
@@ -75,7 +77,7 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
     type=click.Choice([TEXT, JSON], case_sensitive=False),
     default=TEXT,
     show_default=True,
-    help="How to print it.",
+    help="Output format.",
 )
 @yes_option
 @remote_option
@@ -100,7 +102,7 @@ def workstation(
     output_format: str,
     assume_yes: bool,
 ) -> ExitCode:
-    """Start a job that only sleeps, on nodes that you log in to by SSH. It costs until you stop it.
+    """Start a job that only sleeps, on nodes that you reach by SSH. Billed until you stop it.
 
     The project's cache is mounted if the job has GPUs. The job is checked first, as in push. On several
     nodes, BT_LEADER_ADDR, BT_NODE_RANK and BT_GROUP_SIZE are set. Setting up SLURM requires scripts of
@@ -112,12 +114,12 @@ def workstation(
     from api_client.submission.workstation import Workstation
 
     if gpu_count is not None and node_count is not None:
-        raise click.UsageError("--gpu-count and --node-count exclude each other")
+        raise click.UsageError("give either --gpu-count or --node-count")
     nodes = node_count or 1
     if nodes > 1 and orchestrator == SLURM:
         raise click.UsageError(
-            "bt-tui does not set up SLURM: use truss train workstation for that, or give"
-            " --orchestrator none for nodes that wait for you to start torchrun or the like"
+            "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
+            "nodes on which you start torchrun yourself"
         )
     wanted = Workstation(
         accelerator=accelerator,
@@ -132,7 +134,7 @@ def workstation(
         spot=spot,
     )
     if not enable_checkpointing and (checkpoint_path or checkpoint_volume_size is not None):
-        settings.output.remark("no checkpoints are kept without --enable-checkpointing")
+        settings.output.remark("without --enable-checkpointing no checkpoints are stored")
     return _run(
         settings, wanted, team, PushOptions(assume_yes, dry_run, not skip_checks, tail, output_format)
     )
@@ -172,10 +174,12 @@ async def _tell(
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
     remote = f" --remote {remote_name}" if remote_name else ""
     node = " --node N" if len(hosts) > 1 else ""
-    output.remark(f"once it runs: bt-tui ssh {job.id}{node}{remote}; or, after bt-tui ssh-config --install:")
+    output.remark(
+        f"once it is running: bt-tui ssh {job.id}{node}{remote}; or, after bt-tui ssh-config --install:"
+    )
     for host in hosts:
         output.remark(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
-    output.remark(f"it runs, and costs, until you stop it: bt-tui stop {job.id}{remote}")
+    output.remark(f"billed until you stop it: bt-tui stop {job.id}{remote}")
     spec = compute.accelerator
     document: dict[str, Any] = {
         "job_id": job.id,

@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "deploy_checkpoints": ("deploy.command:deploy_checkpoints", "Deploy checkpoints of a job as a model."),
     "download": ("jobs.download:download", "Download the code of a job."),
     "emulator": ("app.emulator:emulator", "Serve the training API on this machine."),
-    "health": ("jobs.health:health", "Report problems of a job; also as the exit code."),
+    "health": ("jobs.health:health", "Report problems of a job, also as the exit code."),
     "init": ("jobs.init:init", "Write a starter project: config.py, run.sh, train.py."),
     "job": ("jobs.listing:job", "Show one job."),
     "jobs": ("jobs.listing:jobs", "List jobs, running ones first."),

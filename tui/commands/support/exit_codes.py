@@ -75,18 +75,18 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: dict[ExitCode, str] = {
-    ExitCode.OK: "fine; the followed job completed",
-    ExitCode.UNEXPECTED: "something else went wrong",
-    ExitCode.USAGE: "wrong usage or settings; errors found before submitting; what --readonly forbids",
-    ExitCode.JOB_FAILED: "the followed job failed (or ended in a way unknown to this version)",
+    ExitCode.OK: "success; the followed job completed",
+    ExitCode.UNEXPECTED: "other error",
+    ExitCode.USAGE: "invalid usage or settings; preflight errors; refused by --readonly",
+    ExitCode.JOB_FAILED: "the followed job failed (or ended with an unknown status)",
     ExitCode.JOB_STOPPED: "the followed job was stopped or preempted",
-    ExitCode.DEPLOY_FAILED: "the followed job, or the followed deployment of a model, could not be deployed",
-    ExitCode.AUTH: "no key, or the key was refused",
+    ExitCode.DEPLOY_FAILED: "the followed job or model failed to deploy",
+    ExitCode.AUTH: "no API key, or the key was refused",
     ExitCode.NOT_FOUND: "no such job, project, node, cache, checkpoint or file",
-    ExitCode.UNREACHABLE: "the server cannot be reached, or keeps failing",
-    ExitCode.TIMED_OUT: "the timeout came before what was waited for",
-    ExitCode.WARNING: "health: something about a job wants a look",
-    ExitCode.CRITICAL: "health: a job burns money for nothing",
+    ExitCode.UNREACHABLE: "the server is unreachable or keeps failing",
+    ExitCode.TIMED_OUT: "timed out while waiting",
+    ExitCode.WARNING: "health: warnings",
+    ExitCode.CRITICAL: "health: critical; a job is wasting GPU time",
     ExitCode.INTERRUPTED: "interrupted (ctrl-c)",
 }
 
@@ -117,12 +117,12 @@ def is_known_outcome(status: str) -> bool:
 
 DEBUG_VARIABLE = "BT_TUI_DEBUG"
 
-NO_REMOTE_HELP = """no remote to talk to. One of these sets one:
-  1. export BASETEN_API_KEY=…      (a key from your Baseten workspace's settings)
-  2. bt-tui login                  asks for a key and keeps it in ~/.trussrc, which the truss CLI reads too
-Without an account, on this machine:
-  3. bt-tui demo                   a whole demo world to look around in
-  4. bt-tui --remote local …       the same command on an emulator, which really runs what you submit
+NO_REMOTE_HELP = """no remote is configured. Set one up:
+  1. export BASETEN_API_KEY=…   use a key from your Baseten workspace's settings
+  2. bt-tui login               store a key in ~/.trussrc, shared with truss
+Or, without an account, on this machine:
+  3. bt-tui demo                explore a demo world
+  4. bt-tui --remote local …    run it on an emulator, which really runs jobs
 """
 
 
@@ -167,9 +167,9 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
 
         reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
         place = "" if error.filename is None else f"{error.filename}: "
-        return f"{place}{reason} ({DEBUG_VARIABLE}=1 shows the details)", ExitCode.UNEXPECTED
+        return f"{place}{reason} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
     kind = type(error).__name__
-    return f"unexpected {kind}: {error} ({DEBUG_VARIABLE}=1 shows the details)", ExitCode.UNEXPECTED
+    return f"unexpected {kind}: {error} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
 
 
 def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:

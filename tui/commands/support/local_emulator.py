@@ -25,7 +25,7 @@ def local_remote(output: Output) -> Remote:
     folder = default_data_dir(EMPTY_WORLD)
     try:
         if running_address(folder) is None:
-            output.remark("starting the emulator; 'bt-tui emulator stop' ends it and its jobs")
+            output.remark("starting the emulator; stop it and its jobs with: bt-tui emulator stop")
         return _remote_at(ensure_running(folder, world=EMPTY_WORLD), folder)
     except (EmulatorFailed, OSError) as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
@@ -49,7 +49,7 @@ def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
 
     from api_client.remotes import Remote
 
-    origin = f"the emulator's folder {folder}"
+    origin = f"the emulator folder {folder}"
     return Remote(
         name=LOCAL_REMOTE,
         app_url=address["url"],

@@ -52,7 +52,7 @@ def listing_format_option(command: Command) -> Command:
         default=TABLE,
         show_default=True,
         callback=plain,
-        help="How to print it; cli-table is the same as table.",
+        help="Output format; cli-table equals table.",
     )(command)
 
 
@@ -62,16 +62,16 @@ def order_option(command: Command) -> Command:
         type=click.Choice((ASCENDING, DESCENDING)),
         default=ASCENDING,
         show_default=True,
-        help="Upwards or downwards.",
+        help="Sort order.",
     )(command)
 
 
 def job_options(command: Command) -> Command:
     for option in (
-        click.option("--project-id", "project_id", metavar="ID", hidden=True, help="The same as --project."),
-        click.option("--project", "project", metavar="PROJECT", help="Of this project (id or name)."),
+        click.option("--project-id", "project_id", metavar="ID", hidden=True, help="Same as --project."),
+        click.option("--project", "project", metavar="PROJECT", help="Project (id or name)."),
         click.option(
-            "--job-id", "job_id", metavar="JOB_ID", help="Of this job (default: the newest of the project)."
+            "--job-id", "job_id", metavar="JOB_ID", help="Job (default: the newest of the project)."
         ),
     ):
         command = option(command)
@@ -81,7 +81,7 @@ def job_options(command: Command) -> Command:
 def selected_project(project: str | None, project_id: str | None) -> str | None:
     """Return the project given by ``--project`` or ``--project-id``. Raises UsageError if they differ."""
     if project and project_id and project != project_id:
-        raise click.UsageError("--project and --project-id name two projects: give one")
+        raise click.UsageError("--project and --project-id name different projects; give one")
     return project or project_id
 
 
@@ -97,7 +97,7 @@ async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProj
     by_name = [project for project in projects if project.name == name_or_id]
     if not by_name:
         names = known_names(project.name for project in projects)
-        raise CommandFailed(f"no project {name_or_id!r} (there are: {names})", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"no project {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
     if len(by_name) > 1:
         raise CommandFailed(_ambiguous(name_or_id, by_name), ExitCode.USAGE)
     return by_name[0]
@@ -116,7 +116,7 @@ async def selected_job(
         check_project(job, named)
         return job
     if not named:
-        raise click.UsageError("say which job: --job-id JOB_ID, or --project PROJECT for its newest")
+        raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
     found = await project_named(client, named)
     jobs = await client.jobs.search(project_id=found.id)
     if not jobs:
@@ -127,12 +127,12 @@ async def selected_job(
 def check_project(job: TrainingJob, named: str | None) -> None:
     """Raise CommandFailed if the job does not belong to the named project."""
     if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
-        raise CommandFailed(f"job {job.id} belongs to another project than {named!r}", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)
 
 
 def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:
     choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in projects)
-    return f"{len(projects)} projects are called {name!r}; give one's id instead: {choices}"
+    return f"{len(projects)} projects are named {name!r}; give an id: {choices}"
 
 
 def official_size(size_bytes: int) -> str:
@@ -216,7 +216,7 @@ def readonly_option(command: Command) -> Command:
         expose_value=False,
         is_eager=True,
         callback=_set_readonly,
-        help="Only look: whatever would change something at the server is refused.",
+        help="Read-only: refuse everything that would change the server.",
     )(command)
 
 
@@ -236,8 +236,8 @@ def remote_option(command: Command) -> Command:
         expose_value=False,
         is_eager=True,
         callback=_set_remote,
-        help="A section of ~/.trussrc or profile of the Go CLI, or local: an emulator on this machine"
-        " (default: the environment, else the only section).",
+        help="Section of ~/.trussrc, profile of the Go CLI, or local for an emulator on this machine "
+        "(default: the environment, else the only section).",
     )(command)
 
 
@@ -250,12 +250,12 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
         type=click.Choice(formats),
         default=formats[0],
         show_default=True,
-        help="How to print it.",
+        help="Output format.",
     )
 
 
 def yes_option(command: Command) -> Command:
-    return click.option("--yes", "-y", "assume_yes", is_flag=True, help="Do not ask.")(command)
+    return click.option("--yes", "-y", "assume_yes", is_flag=True, help="Skip confirmation.")(command)
 
 
 def examples(*command_lines: str) -> str:

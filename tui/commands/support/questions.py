@@ -20,8 +20,8 @@ from tui.wizard.step import Answer, Choice, Step
 
 T = TypeVar("T")
 
-KEYS_HELP = "enter goes on · shift+tab goes back · esc leaves; answers are kept"
-MARK_HELP = "(space marks)"
+KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
+MARK_HELP = "(space to mark)"
 FILTER_HELP = "(type to filter)"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_LIST = 15
@@ -155,12 +155,12 @@ async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | W
     """Ask for pairs until an empty line; ``-NAME`` removes one."""
     default = step.default if isinstance(step.default, tuple) else ()
     pairs: Pairs = tuple((each[0], each[1]) for each in default if isinstance(each, tuple))
-    title = f"[{place[0]}/{place[1]}] {step.question} {step.remark}, empty to go on"
+    title = f"[{place[0]}/{place[1]}] {step.question} {step.remark}, empty to continue"
     if step.choices:
         say("secrets: " + ", ".join(each.value for each in step.choices))
     while True:
         if pairs:
-            say("set: " + ", ".join(name for name, _value in pairs) + "  (-NAME takes one out)")
+            say("set: " + ", ".join(name for name, _value in pairs) + "  (-NAME removes one)")
         problem = step.problem(pairs)
         if problem:
             say(problem)
@@ -178,7 +178,7 @@ def _pair_problem(step: Step, pairs: Pairs, answer: Answer) -> str:
         return ""
     if line.startswith("-"):
         return "" if any(name == line[1:].strip() for name, _value in pairs) else f"{line[1:]} is not set"
-    return step.problem(_with_line(pairs, line)) if read_pair(line) else "write it as NAME=value"
+    return step.problem(_with_line(pairs, line)) if read_pair(line) else "expected NAME=value"
 
 
 def _with_line(pairs: Pairs, line: str) -> Pairs:
@@ -258,7 +258,7 @@ def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
 
     def validate(text: str) -> str | bool:
         if _SURROGATES.search(text):
-            return "that is not UTF-8; check the terminal's encoding and type it again"
+            return "not UTF-8; check the terminal's encoding and try again"
         return sanitize(problem(text)) or True
 
     return validate

@@ -32,7 +32,7 @@ def parse_since(typed: str, now: datetime) -> datetime:
     except ValueError:
         return parse_moment(typed, now, now)
     except OverflowError:
-        raise ValueError(f"no calendar goes that far: {typed[:40]}") from None
+        raise ValueError(f"date out of range: {typed[:40]}") from None
 
 
 def parse_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
@@ -111,7 +111,7 @@ async def read_with_line(
             own_prices=own.prices if own is not None else None,
         )
     if reading.gap_count:
-        what = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
+        what = "1 part" if reading.gap_count == 1 else f"{reading.gap_count} parts"
         output.remark(f"{what} of the log of {job.id} could not be read")
     for part, error in reading.unread.items():
         output.remark(f"the {part} of {job.id} could not be read: {error}")

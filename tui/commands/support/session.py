@@ -191,7 +191,7 @@ def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) ->
         return asyncio.run(session())
     finally:
         if remote.login is not None and remote.login.not_kept:
-            output.remark(f"the renewed login could not be kept: {remote.login.not_kept}")
+            output.remark(f"the renewed login could not be saved: {remote.login.not_kept}")
 
 
 @contextmanager

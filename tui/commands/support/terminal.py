@@ -31,7 +31,7 @@ def confirm(question: str, *, assume_yes: bool) -> None:
     if assume_yes:
         return
     if not can_ask():
-        raise CommandFailed(f"{question} (there is no terminal to ask at: give --yes)", ExitCode.USAGE)
+        raise CommandFailed(f"{question} (no terminal to ask on; give --yes)", ExitCode.USAGE)
     click.confirm(sanitize(question), abort=True, err=True)
 
 
@@ -41,9 +41,9 @@ def need_terminal() -> None:
     elsewhere = [name for name, stream in streams if not stream.isatty()]
     if elsewhere:
         raise CommandFailed(
-            f"the dashboard needs a terminal, and standard {' and '.join(elsewhere)}"
-            f" {'lead' if len(elsewhere) > 1 else 'leads'} elsewhere;"
-            " bt-tui projects, jobs, job and logs work without one",
+            f"the dashboard needs a terminal, but standard {' and '.join(elsewhere)} "
+            f"{'are' if len(elsewhere) > 1 else 'is'} redirected; bt-tui projects, jobs, job and logs work "
+            f"without one",
             ExitCode.USAGE,
         )
 

@@ -1,4 +1,4 @@
-"""A training job on CPUs, small enough to try everything once: loss, cache, checkpoints."""
+"""Train a tiny network on CPUs, to try loss, cache and checkpoints."""
 
 from truss_train import (
     CacheConfig,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything in this folder is uploaded with the job, and this runs in it.
+# This folder is uploaded with the job and is the working directory.
 set -euo pipefail
 
 python3 train.py

@@ -1,7 +1,7 @@
-"""Teach a very small network to tell the inside of a ring from its outside. Standard library only.
+"""Train a tiny network to tell the inside of a circle from the outside. Standard library only.
 
-STEPS in the environment says how long. The points are made once and kept in the project's cache; a
-checkpoint is written every CHECKPOINT_EVERY steps.
+The environment variable STEPS sets the number of steps. The points are generated once and kept in the
+project's cache; a checkpoint is written every CHECKPOINT_EVERY steps.
 """
 
 import json
@@ -21,10 +21,10 @@ CHECKPOINT_EVERY = 500
 
 
 def load_points(cache: Path | None) -> list[tuple[float, float, int]]:
-    """The training set: x, y, and whether the point lies inside; from the cache if it is there."""
+    """Return the training set (x, y, 1 if inside), from the cache if possible."""
     kept = cache / "ring" / "points.json" if cache else None
     if kept and kept.exists():
-        print(f"INFO points found in the cache: {kept}")
+        print(f"INFO found points in the cache: {kept}")
         return [tuple(point) for point in json.loads(kept.read_text())]
     chance = random.Random(SEED)
     places = [(chance.uniform(-1, 1), chance.uniform(-1, 1)) for _ in range(POINTS)]
@@ -32,12 +32,12 @@ def load_points(cache: Path | None) -> list[tuple[float, float, int]]:
     if kept:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(points))
-        print(f"INFO points made, and kept in the cache for the next job: {kept}")
+        print(f"INFO saved points in the cache for the next job: {kept}")
     return points
 
 
 class Network:
-    """Two inputs, one hidden layer of tanh, one output: the probability of lying inside."""
+    """Two inputs, one hidden tanh layer, one output: the probability of being inside."""
 
     def __init__(self) -> None:
         chance = random.Random(SEED)
@@ -45,7 +45,7 @@ class Network:
         self.output = [chance.gauss(0, 0.5) for _ in range(HIDDEN + 1)]  # one each, bias
 
     def train(self, batch: list[tuple[float, float, int]], rate: float) -> float:
-        """One step of gradient descent; returns the mean loss before it."""
+        """Do one step of gradient descent; return the mean loss before it."""
         loss = 0.0
         hidden_slope = [[0.0] * 3 for _ in range(HIDDEN)]
         output_slope = [0.0] * (HIDDEN + 1)
@@ -70,7 +70,7 @@ class Network:
 
 
 def save_checkpoint(root: Path, step: int, network: Network) -> None:
-    """Write a checkpoint as trainers do: a folder with the weights as safetensors and a config."""
+    """Write a folder with the weights as safetensors and a config, as trainers do."""
     tensors = {
         "hidden.weight": ([HIDDEN, 3], [w for weights in network.hidden for w in weights]),
         "output.weight": ([HIDDEN + 1], network.output),
@@ -91,7 +91,7 @@ def save_checkpoint(root: Path, step: int, network: Network) -> None:
 
 
 def main() -> None:
-    """Train, and report every few steps."""
+    """Train, and print the loss every few steps."""
     steps = int(os.environ.get("STEPS", "2000"))
     cache = os.environ.get("BT_PROJECT_CACHE_DIR")
     checkpoints = os.environ.get("BT_CHECKPOINT_DIR")

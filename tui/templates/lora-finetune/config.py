@@ -1,4 +1,4 @@
-"""Fine-tune a language model with LoRA on one GPU; downloads are kept in the cache."""
+"""Fine-tune a language model with LoRA on one GPU; downloads are cached."""
 
 from truss.base.truss_config import Accelerator, AcceleratorSpec
 from truss_train import (

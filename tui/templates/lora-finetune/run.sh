@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 set -euo pipefail
 
-# What is downloaded lies in the project's cache, so that the next job has it at once.
+# Keep downloads in the project's cache for the next job.
 if [ -n "${BT_PROJECT_CACHE_DIR:-}" ]; then
     export PIP_CACHE_DIR="$BT_PROJECT_CACHE_DIR/pip"
     export HF_HOME="$BT_PROJECT_CACHE_DIR/huggingface"

@@ -1,7 +1,7 @@
 """Fine-tune a causal language model with LoRA on the questions and answers in data.jsonl.
 
-MODEL_ID in the environment names the model, EPOCHS says how long. Checkpoints hold the adapter only, so
-they are small and can be deployed beside each other on one base model.
+The environment variables MODEL_ID and EPOCHS set the model and the number of epochs. Checkpoints contain
+only the adapter, so they are small and can be deployed together on one base model.
 """
 
 import os
@@ -22,11 +22,11 @@ from transformers import (
 HERE = Path(__file__).parent
 LORA_RANK = 16
 LONGEST_TOKENS = 512
-IGNORED = -100  # tokens so labelled do not count in the loss
+IGNORED = -100  # tokens with this label do not count in the loss
 
 
 def tokenized(tokenizer: PreTrainedTokenizerBase) -> Dataset:
-    """The examples as tokens; the loss counts the answers only."""
+    """Tokenize the examples; only the answers count in the loss."""
 
     def tokenize(example: dict[str, str]) -> dict[str, list[int]]:
         question = tokenizer(f"Question: {example['prompt']}\nAnswer: ")["input_ids"]
@@ -40,7 +40,7 @@ def tokenized(tokenizer: PreTrainedTokenizerBase) -> Dataset:
 
 
 def main() -> None:
-    """Train, and leave the adapter in the checkpoint directory."""
+    """Train, and save the adapter in the checkpoint directory."""
     model_id = os.environ.get("MODEL_ID", "Qwen/Qwen2.5-0.5B-Instruct")
     tokenizer = AutoTokenizer.from_pretrained(model_id)
     if tokenizer.pad_token is None:

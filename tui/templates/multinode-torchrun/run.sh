@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every node runs this; torchrun starts one process for each of the node's GPUs (one where there is none).
+# Runs on every node; torchrun starts one process per GPU (one if there is none).
 set -euo pipefail
 
 processes=$(python3 -c 'import torch; print(torch.cuda.device_count() or 1)')

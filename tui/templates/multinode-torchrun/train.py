@@ -1,7 +1,7 @@
 """Train a small transformer to continue counting sequences, on as many processes as torchrun starts.
 
-Put your own data in ``batches`` and your own model in ``Counter``. Runs on GPUs over NCCL, and on CPUs
-over gloo. STEPS in the environment says how long.
+Replace ``batches`` with your data and ``Counter`` with your model. Runs on GPUs over NCCL and on CPUs over
+gloo. The environment variable STEPS sets the number of steps.
 """
 
 import os
@@ -35,14 +35,14 @@ class Counter(nn.Module):
         self.head = nn.Linear(WIDTH, VOCABULARY)
 
     def forward(self, numbers: Tensor) -> Tensor:
-        """Scores of every next number: batch × length × vocabulary."""
+        """Return scores for the next numbers: batch × length × vocabulary."""
         hidden = self.embedding(numbers) + self.position
         mask = nn.Transformer.generate_square_subsequent_mask(LENGTH, device=numbers.device)
         return self.head(self.layers(hidden, mask=mask, is_causal=True))
 
 
 def batches(rank: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """Sequences that count by 1 to 5 from anywhere, others on every rank, and the same one further."""
+    """Yield sequences that count up by 1 to 5, different on each rank, and the same shifted by one."""
     generator = torch.Generator().manual_seed(rank)
     while True:
         start = torch.randint(VOCABULARY, (BATCH, 1), generator=generator)
@@ -52,7 +52,7 @@ def batches(rank: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def save_checkpoint(root: Path, step: int, model: Counter) -> None:
-    """Write the whole model; rank 0 alone does."""
+    """Write the whole model; only rank 0 does this."""
     folder = root / f"checkpoint-{step}"
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), folder / "model.pt")
@@ -60,15 +60,15 @@ def save_checkpoint(root: Path, step: int, model: Counter) -> None:
 
 
 def load_checkpoint(root: Path, model: Counter) -> None:
-    """Go on from the newest checkpoint that ``load_checkpoint_config`` brought, if there is one."""
+    """Resume from the newest checkpoint loaded by ``load_checkpoint_config``, if there is one."""
     found = sorted(root.rglob("model.pt"), key=lambda path: path.stat().st_mtime)
     if found:
         model.load_state_dict(torch.load(found[-1], map_location="cpu", weights_only=True))
-        print(f"INFO going on from {found[-1]}", flush=True)
+        print(f"INFO resuming from {found[-1]}", flush=True)
 
 
 def main() -> None:
-    """Train on this rank's share, and report from rank 0."""
+    """Train on this rank's share; rank 0 prints the loss."""
     on_gpu = torch.cuda.is_available()
     dist.init_process_group("nccl" if on_gpu else "gloo")
     rank, local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
