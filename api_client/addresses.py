@@ -146,7 +146,7 @@ class Destinations:
         where = host if host == address else f"{host} ({address})"
         if kind in _REACHABLE_IF_REMOTE_IS_THERE:
             place = f"on {kind}" if kind == THIS_MACHINE else f"in {kind}"
-            why = f"it is {place}, and the server that named it is not"
+            why = f"it is {place}, but the server that named it is not"
         elif kind == _METADATA:
             why = f"it is {kind}"
         else:
@@ -212,16 +212,16 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
     host = (parts.hostname or "").rstrip(".")
     if not readable or parts.scheme not in DEFAULT_PORTS or not is_host(host) or port == 0:
         raise ConfigurationError(
-            f"{source} is no usable address: it must look like https://app.baseten.co (http or https, a host)"
+            f"{source} is not a usable address: expected one like https://app.baseten.co"
         )
     if parts.username is not None or parts.password is not None:
-        raise ConfigurationError(f"{source} holds a user name or password; an address alone belongs there")
+        raise ConfigurationError(f"{source} contains a user name or password; remove it")
     if parts.query or parts.fragment:
-        raise ConfigurationError(f"{source} must end with its path: no ? and no #")
+        raise ConfigurationError(f"{source} must not contain ? or #")
     url = BaseUrl(parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], parts.path.rstrip("/"))
     if url.scheme == "http" and not url.is_loopback:
         raise ConfigurationError(
-            f"{source} is http://{url.netloc}: a key goes over plain http to this machine only, use https"
+            f"{source} is http://{url.netloc}: keys are sent over plain http only to this machine; use https"
         )
     return url
 
@@ -258,5 +258,5 @@ def route(*segments: str) -> str:
     """
     for segment in segments:
         if segment in ("", ".", ".."):
-            raise RequestError(f"{segment!r} is no id", path="/v1/" + "/".join(segments))
+            raise RequestError(f"{segment!r} is not a valid id", path="/v1/" + "/".join(segments))
     return "/v1/" + "/".join(quote(segment, safe="", errors="replace") for segment in segments)

@@ -99,7 +99,7 @@ class Unpacker:
                 *(tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile),
                 *(ValueError, OverflowError, UnicodeError),
             ) as error:
-                raise BadArchive(f"it is damaged or not an archive ({type(error).__name__})") from None
+                raise BadArchive(f"damaged or not an archive ({type(error).__name__})") from None
 
     def _add_all(self, reader: _BoundedReader) -> None:
         reader.allow(MAX_HEADER_BYTES)
@@ -111,11 +111,11 @@ class Unpacker:
                 self._left_bytes -= member.size
                 if self._left_members < 0 or self._left_bytes < 0:
                     raise BadArchive(
-                        "it holds more than may be unpacked here: more than fits on the disk,"
+                        "too large to unpack: over the free disk space,"
                         f" {MAX_BYTES // 1024**3} GiB or {MAX_MEMBERS:,} members"
                     )
                 if sum(map(len, itertools.chain(*archive.pax_headers.items()))) > MAX_HEADER_BYTES:
-                    raise BadArchive("a header of it is too large")  # each member has a copy of the headers
+                    raise BadArchive("a header is too large")  # each member has a copy of the headers
                 reader.allow(member.size + MAX_HEADER_BYTES)
                 self._add(archive, member)
                 reader.allow(MAX_HEADER_BYTES)
@@ -153,16 +153,14 @@ class Unpacker:
             while left_bytes and (chunk := content.read(min(left_bytes, _CHUNK_BYTES))):
                 left_bytes -= file.write(chunk)
             if left_bytes:
-                raise BadArchive(f"{_shown(member.name)} is cut short")
+                raise BadArchive(f"{_shown(member.name)} is truncated")
             file.flush()
             with suppress(ValueError, OverflowError, TypeError):  # a timestamp that no file can have
                 os.utime(file.fileno(), (member.mtime, member.mtime))
 
     def _link_to_file(self, parts: Parts, target: Parts) -> None:
         if target not in self._files or parts in self._files:
-            raise BadArchive(
-                f"{_shown('/'.join(parts))} is a hard link to something that is not an earlier file"
-            )
+            raise BadArchive(f"{_shown('/'.join(parts))} is a hard link to a file that does not precede it")
         with self._parent(target) as source, self._parent(parts) as folder:
             os.link(target[-1], parts[-1], src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
         self._files.add(parts)
@@ -178,7 +176,7 @@ class Unpacker:
                 os.close(folder)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise BadArchive(
-                f"{_shown('/'.join(parts))} is in the way of another member of that name"
+                f"{_shown('/'.join(parts))} conflicts with another member of that name"
             ) from None
 
 
@@ -197,7 +195,7 @@ class _BoundedReader:
 
     def read(self, size_bytes: int) -> bytes:
         if not 0 <= size_bytes <= self._allowed_bytes:
-            raise BadArchive("a header of it is too large")
+            raise BadArchive("a header is too large")
         self._last = self._file.read(size_bytes)
         self._allowed_bytes -= len(self._last)
         return self._last
@@ -208,7 +206,7 @@ class _BoundedReader:
         Reads to the end of the compressed stream, which verifies its checksum.
         """
         if self._last.strip(b"\0"):
-            raise BadArchive("it is damaged in the middle")
+            raise BadArchive("damaged in the middle")
         left_bytes = MAX_PADDING_BYTES
         while left_bytes > 0 and (chunk := self._file.read(_CHUNK_BYTES)):
             left_bytes -= len(chunk)
@@ -218,7 +216,7 @@ def _inside(name: str) -> Parts:
     """Split a member's name into components. Raises BadArchive if it leads elsewhere, or nowhere."""
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts:
-        raise BadArchive(f"{_shown(name)} would end outside of the folder")
+        raise BadArchive(f"{_shown(name)} would be outside the folder")
     if "\0" in name or len(os.fsencode(name)) > MAX_NAME_BYTES or len(parts) > MAX_DEPTH:
         raise BadArchive(f"the name {_shown(name)} is too long or not a file name")
     return parts
@@ -233,9 +231,9 @@ def _link_target(target: str, depth: int) -> str:
     parts = [part for part in target.split("/") if part not in ("", ".")]
     ups = next((place for place, part in enumerate(parts) if part != ".."), len(parts))
     if not target or target.startswith("/") or ups > depth or ".." in parts[ups:]:
-        raise BadArchive(f"a link to {_shown(target)} would lead outside of the folder")
+        raise BadArchive(f"a link to {_shown(target)} points outside the folder")
     if "\0" in target or len(os.fsencode(target)) > MAX_NAME_BYTES:
-        raise BadArchive(f"the link to {_shown(target)} is too long or has no possible target")
+        raise BadArchive(f"the link to {_shown(target)} is too long or invalid")
     return target
 
 

@@ -30,16 +30,16 @@ _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _REASONS = {
     errno.ENOSPC: "the disk is full; make room or choose another place",
     errno.EDQUOT: "your disk quota is used up; make room or choose another place",
-    errno.EFBIG: "it would be larger than the file system or your limits (ulimit -f) allow",
-    errno.EACCES: "permission denied; choose a folder that you may write to",
-    errno.EPERM: "permission denied; choose a folder that you may write to",
+    errno.EFBIG: "the file is too large for the file system or your limits (ulimit -f)",
+    errno.EACCES: "permission denied; choose a folder you can write to",
+    errno.EPERM: "permission denied; choose a folder you can write to",
     errno.EROFS: "the file system is read-only; choose another place",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
-    errno.EISDIR: "it is a folder; name a file",
+    errno.EISDIR: "it is a folder; give a file name",
     errno.ENOTDIR: "a part of the path is not a folder",
     errno.ENOENT: "the folder does not exist; create it first",
-    errno.ELOOP: "a link is in its place; remove the link or choose another name",
-    errno.EEXIST: "it exists already; choose another name",
+    errno.ELOOP: "it is a link; remove it or choose another name",
+    errno.EEXIST: "it already exists; choose another name",
 }
 
 

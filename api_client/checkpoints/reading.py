@@ -121,8 +121,8 @@ class CheckpointContents:
         if len(content) < listed_bytes:
             # A proxy's error page, or a file that has changed: in either case not the listed file.
             raise InvalidAnswer(
-                f"the file has ended after {start + len(content):,} bytes and is listed with"
-                f" {file.size_bytes:,}; list the files again"
+                f"the file ended after {start + len(content):,} bytes but is listed with "
+                f"{file.size_bytes:,}; list the files again"
             )
         return content
 
@@ -146,7 +146,7 @@ class CheckpointContents:
                     length=length - len(header),
                 )
             if len(header) < length:
-                raise UnreadableFile(f"it ends inside its header, which should be {length:,} bytes long")
+                raise UnreadableFile(f"it ends within its header of {length:,} bytes")
             return await asyncio.to_thread(parse_header, header, size)
         except UnreadableFile as error:
             raise UnreadableFile(error.problem, file=file.relative_file_name) from None
@@ -204,11 +204,11 @@ class CheckpointContents:
     ) -> Parsed:
         name = file.relative_file_name
         if file.size_bytes > limit_bytes:
-            raise UnreadableFile(f"it is too large to be read here ({file.size_bytes:,} bytes)", file=name)
+            raise UnreadableFile(f"too large to read ({file.size_bytes:,} bytes)", file=name)
         # Reading one byte more than allowed detects a listing with a wrong size.
         content = await self.read(project_id, job_id, file, length=limit_bytes + 1)
         if len(content) > limit_bytes:
-            raise UnreadableFile(f"it is too large to be read here (over {limit_bytes:,} bytes)", file=name)
+            raise UnreadableFile(f"too large to read (over {limit_bytes:,} bytes)", file=name)
         try:
             return await asyncio.to_thread(parse, content)
         except UnreadableFile as error:

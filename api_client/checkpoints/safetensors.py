@@ -83,15 +83,15 @@ def header_length(first_bytes: bytes, file_bytes: int | None) -> int:
     ``file_bytes`` is the size of the file, if known.
     """
     if len(first_bytes) < LENGTH_BYTES:
-        raise UnreadableFile(f"it is too short to be a safetensors file ({len(first_bytes)} bytes)")
+        raise UnreadableFile(f"too short for a safetensors file ({len(first_bytes)} bytes)")
     length = int.from_bytes(first_bytes[:LENGTH_BYTES], "little")
     if length > MAX_HEADER_BYTES:
-        raise UnreadableFile(f"its header would be {length:,} bytes long; the format allows 100,000,000")
+        raise UnreadableFile(f"its header claims {length:,} bytes; the format allows 100,000,000")
     if length < len("{}"):
         raise UnreadableFile("its header is empty")
     if file_bytes is not None and LENGTH_BYTES + length > file_bytes:
         raise UnreadableFile(
-            f"its header would take {length:,} of {file_bytes:,} bytes: cut off, or no safetensors file"
+            f"its header claims {length:,} of {file_bytes:,} bytes: truncated, or not a safetensors file"
         )
     return length
 
@@ -112,11 +112,11 @@ def parse_header(header: bytes, file_bytes: int | None = None) -> SafetensorsHea
         if begin < end:
             raise UnreadableFile(f"the bytes of {_shown(tensor.name)} overlap those of another tensor")
         if begin > end:
-            raise UnreadableFile(f"no tensor has the {begin - end:,} bytes before {_shown(tensor.name)}")
+            raise UnreadableFile(f"no tensor covers the {begin - end:,} bytes before {_shown(tensor.name)}")
         end = stop
     if file_bytes is not None and LENGTH_BYTES + len(header) + end != file_bytes:
         there = file_bytes - LENGTH_BYTES - len(header)
-        raise UnreadableFile(f"its tensors take {end:,} bytes, the file has {there:,} for them")
+        raise UnreadableFile(f"its tensors need {end:,} bytes, but the file has {there:,}")
     return SafetensorsHeader(
         tensors=tuple(tensor for _begin, _stop, tensor in placed),
         metadata=metadata,
@@ -143,32 +143,32 @@ def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twin = Counter(name for name, _value in pairs).most_common(1)[0][0]
-        raise UnreadableFile(f"its header names {_shown(twin)} twice")
+        raise UnreadableFile(f"its header lists {_shown(twin)} twice")
     return found
 
 
 def _metadata(value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise UnreadableFile("the metadata in its header are not texts by name")
+        raise UnreadableFile("the metadata in its header is not a map of strings")
     return value
 
 
 def _place(name: str, entry: Any) -> tuple[int, int]:
     offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
     if not (isinstance(offsets, list) and len(offsets) == 2 and all(_is_count(part) for part in offsets)):
-        raise UnreadableFile(f"its header does not say where {_shown(name)} lies")
+        raise UnreadableFile(f"its header has no offsets for {_shown(name)}")
     begin, end = offsets
     if begin > end:
-        raise UnreadableFile(f"{_shown(name)} ends before it begins")
+        raise UnreadableFile(f"{_shown(name)} ends before it starts")
     return begin, end
 
 
 def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
     dtype, shape = entry.get("dtype"), entry.get("shape")
     if not isinstance(dtype, str) or not dtype:
-        raise UnreadableFile(f"its header does not say of what type {_shown(name)} is")
+        raise UnreadableFile(f"its header has no type for {_shown(name)}")
     if not (isinstance(shape, list) and all(_is_count(part) for part in shape)):
-        raise UnreadableFile(f"{_shown(name)} has no shape that could be one")
+        raise UnreadableFile(f"{_shown(name)} has an invalid shape")
     if len(shape) > MAX_DIMENSIONS:
         raise UnreadableFile(f"{_shown(name)} has {len(shape):,} dimensions")
     begin, end = _place(name, entry)
@@ -178,7 +178,9 @@ def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
     count = tensor.parameter_count
     # The size of an unknown type is unknown, but every value takes at least one bit.
     if (count > room_bits) if bits is None else (-(-count * bits // 8) != tensor.size_bytes):
-        raise UnreadableFile(f"{_shown(name)} has {tensor.size_bytes:,} bytes, which its shape does not fit")
+        raise UnreadableFile(
+            f"{_shown(name)} has {tensor.size_bytes:,} bytes, which does not match its shape"
+        )
     return tensor
 
 
@@ -253,12 +255,12 @@ class Weights:
         unread = [
             f"{shard.file.relative_file_name}: {shard.problem}" for shard in self.shards if shard.problem
         ]
-        return unread + [f"{name} is named by the index but is not there" for name in self.missing]
+        return unread + [f"{name} is in the index but missing" for name in self.missing]
 
 
 def shards_of_index(index: Any) -> list[str]:
     """Return the file names in a ``model.safetensors.index.json``. Raises UnreadableFile if it is not one."""
     files = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-        raise UnreadableFile("it has no weight_map of files by tensor")
+        raise UnreadableFile("it has no weight_map")
     return sorted(set(files.values()))

@@ -56,7 +56,7 @@ class AcceleratorSpec(OpenDefinition):
         if isinstance(value, dict):
             return value
         raise ValueError(
-            'an accelerator is written as "H100:8", as an AcceleratorSpec or as a dict of its fields'
+            'an accelerator must be a string such as "H100:8", an AcceleratorSpec or a dict of its fields'
         )
 
     @field_validator("accelerator", mode="before")
@@ -79,11 +79,11 @@ def _parse(text: str) -> dict[str, Any]:
     if match is None:
         # The official SDK reads "H100:2:3" as one H100; raise an error instead, so that no job runs on too
         # few GPUs.
-        raise ValueError(f'"{text}" is no accelerator; write TYPE or TYPE:COUNT, for example "H100:8"')
+        raise ValueError(f'"{text}" is not an accelerator; write TYPE or TYPE:COUNT, e.g. "H100:8"')
     accelerator = _known_type(match["type"])
     count = int(match["count"] or "1")
     if count < 1:
-        raise ValueError(f'"{text}" asks for {count} GPUs; the count is at least 1')
+        raise ValueError(f'"{text}" requests {count} GPUs; the count must be at least 1')
     return {"accelerator": accelerator, "count": count}
 
 
@@ -92,7 +92,7 @@ def _known_type(name: str) -> Accelerator:
         return Accelerator(name)
     except ValueError:
         choices = ", ".join(offered_accelerators())
-        raise ValueError(f'"{name}" is no known accelerator; the known ones are {choices}') from None
+        raise ValueError(f'unknown accelerator "{name}"; known: {choices}') from None
 
 
 class AvailabilityModel(TextEnum):

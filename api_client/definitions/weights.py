@@ -110,7 +110,7 @@ class WeightsSource(OpenDefinition):
         elif not place or place.startswith("/"):
             raise ValueError(f'"{source}" is incomplete; write {_FORMATS[scheme]}')
         elif scheme in _BUCKETS and "@" in place:
-            raise ValueError(f'"{source}" names a revision with @, which only hf:// sources have')
+            raise ValueError(f'"{source}" has a revision (@); only hf:// sources may')
         return source
 
     @field_validator("mount_location")
@@ -123,5 +123,5 @@ class WeightsSource(OpenDefinition):
     @model_validator(mode="after")
     def _one_secret(self) -> WeightsSource:
         if self.auth_secret_name and self.auth and self.auth.auth_secret_name:
-            raise ValueError("auth_secret_name is given twice; give it either here or inside auth")
+            raise ValueError("auth_secret_name is given twice; give it here or in auth")
         return self

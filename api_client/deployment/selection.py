@@ -103,11 +103,11 @@ _TRAINER_WORDS = ("trainer", "optimizer", "state")
 _LONGEST_SHOWN = 80
 
 _SHARDS_REASON = (
-    "sharded weights (FSDP and other distributed checkpoints) cannot be served; merge them into one set of"
-    " Hugging Face weights first, or write the Truss by hand"
+    "sharded weights (FSDP and other distributed checkpoints) cannot be served; merge them into Hugging "
+    "Face weights first, or write your own Truss"
 )
-_TRAINER_REASON = "a trainer's state, to resume training from; it holds no weights that can be served"
-_SYNCING_REASON = "still being uploaded (SYNCING); it can be deployed once it is complete"
+_TRAINER_REASON = "trainer state for resuming; it has no weights to serve"
+_SYNCING_REASON = "still uploading (SYNCING); wait until it is complete"
 
 
 def kind_of(checkpoint: Checkpoint) -> CheckpointKind:
@@ -158,20 +158,20 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
         if kind != "lora":
             weights = "full weights" if kind == "full" else "Whisper weights"
             return (
-                f"{_shown(checkpoint.checkpoint_id)} holds {weights}, which stand alone: several checkpoints"
-                " can be served together only when all are LoRA"
+                f"{_shown(checkpoint.checkpoint_id)} has {weights}: only LoRA checkpoints can be served "
+                f"together"
             )
     names = [(checkpoint.training_job_id, checkpoint.checkpoint_id) for checkpoint in checkpoints]
     if len(set(names)) < len(names):
-        return "the same checkpoint is chosen twice"
+        return "the same checkpoint is selected twice"
     if any(checkpoint.checkpoint_id == ROOT for checkpoint in checkpoints):
-        return "'.' is the checkpoint folder itself, which holds the others; deploy it alone"
+        return "'.' is the checkpoint folder itself and contains the others; deploy it alone"
     bases = {checkpoint.base_model: checkpoint for checkpoint in checkpoints if checkpoint.base_model}
     if len(bases) > 1:
         first, second, *_ = bases
         return (
-            f"these adapters belong to different base models ({_shown(first)} and {_shown(second)}), which"
-            " cannot be served together"
+            f"adapters of different base models ({_shown(first)} and {_shown(second)}) cannot be served "
+            f"together"
         )
     return ""
 
@@ -187,8 +187,8 @@ def _unservable_type(name: str) -> str:
         return _TRAINER_REASON
     known = "only lora, full and whisper checkpoints can be deployed"
     if not name:
-        return f"the server does not say what kind of weights it holds; {known}"
-    return f"its type {_shown(name)} is unknown; {known}"
+        return f"the server reports no checkpoint type; {known}"
+    return f"unknown type {_shown(name)}; {known}"
 
 
 def _shown(text: str | None) -> str:
@@ -229,10 +229,10 @@ def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
         return ""
     base = next((each.base_model for each in checkpoints if _named_bytes(each) is not None), None)
     if base:
-        what = f"{base.split('/')[-1]} takes about {_gigabytes(needed)} of GPU memory in 16 bits"
+        what = f"{base.split('/')[-1]} needs about {_gigabytes(needed)} of GPU memory in 16 bits"
     else:
-        what = f"the checkpoint is {_gigabytes(needed)}, which its weights may take of GPU memory"
-    return f"{what}; the KV cache comes on top"
+        what = f"the weights may need {_gigabytes(needed)} of GPU memory"
+    return f"{what}, plus KV cache"
 
 
 def _named_bytes(checkpoint: Checkpoint) -> int | None:

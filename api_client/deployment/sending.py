@@ -109,7 +109,7 @@ def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint) -> CheckpointToD
     if kind == "full":
         return FullCheckpoint(**place)
     raise ConfigurationError(
-        f"{checkpoint.checkpoint_id!r} is of type {checkpoint.checkpoint_type!r}, which cannot be deployed"
+        f"{checkpoint.checkpoint_id!r} has type {checkpoint.checkpoint_type!r}, which cannot be deployed"
     )
 
 
@@ -137,7 +137,7 @@ def _compute(answers: DeployAnswers) -> Compute:
         accelerator = Accelerator(name)
     except ValueError:
         known = ", ".join(offered_accelerators())
-        raise ConfigurationError(f"the GPU type {answers.gpu_type!r} is unknown; known are {known}") from None
+        raise ConfigurationError(f"unknown GPU type {answers.gpu_type!r}; known: {known}") from None
     spec = AcceleratorSpec(accelerator=accelerator, count=answers.gpu_count)
     return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH, accelerator=spec)
 
@@ -302,11 +302,11 @@ async def deploy(
     other subclasses of RequestError.
     """
     if not (config.model_name or "").strip():
-        raise ConfigurationError("the model to deploy has no name (model_name)")
+        raise ConfigurationError("the model has no name (model_name)")
     instance = smallest_instance(await listed_instances(client), config.compute)
     if instance is None:
         asked = str(config.compute.accelerator or "no GPU") if config.compute else "no GPU"
-        raise ConfigurationError(f"no instance type of one node fits what is asked for ({asked})")
+        raise ConfigurationError(f"no single-node instance type matches ({asked})")
     request = deployment_request(config, instance_type_id=instance.id, dry_run=dry_run)
     known = None if dry_run else await _known_deployments(client, config.model_name or "")
     try:
@@ -337,7 +337,7 @@ def _read(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentR
         # A dry run has no page to link to, whatever the server returns.
         return DeploymentResult(None, None, None, truss_config, None)
     if not isinstance(version, dict) or not version.get("id") or not version.get("model_id"):
-        raise InvalidAnswer("the answer to the deployment names no model", method="POST", path="/graphql/")
+        raise InvalidAnswer("the response to the deployment names no model", method="POST", path="/graphql/")
     model_id, version_id = str(version["model_id"]), str(version["id"])
     return DeploymentResult(
         model_id=model_id,
@@ -389,10 +389,10 @@ async def _find_created_deployment(
         model_id, deployment = fresh[0]
         link = deployment_link(client.remote, model_id, deployment.id)
         return DeploymentResult(model_id, deployment.id, deployment.name, "", link, was_found_again=True)
-    seen = f"; {len(fresh)} new deployments have its name" if fresh else ""
+    seen = f"; {len(fresh)} new deployments have this name" if fresh else ""
     raise DeploymentUnclear(
-        f"nobody can tell whether {name!r} was deployed ({failure}){seen}."
-        " Look at the workspace's models before deploying again",
+        f"{name!r} may or may not have been deployed ({failure}){seen}. Check the workspace's models before "
+        f"deploying again",
         method=failure.method,
         path=failure.path,
         attempts=failure.attempts,

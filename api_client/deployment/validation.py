@@ -66,11 +66,10 @@ def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
     fitting = next(rank for rank in VALID_LORA_RANKS if rank >= largest)
     owner = "the adapter's rank" if len(adapter_ranks) == 1 else "the largest adapter's rank"
     if fitting == largest:
-        return RankAdvice(fitting, f"{fitting} is {owner} (r in its adapter_config.json)")
+        return RankAdvice(fitting, f"{owner} is {fitting}")
     return RankAdvice(
         fitting,
-        f"{owner} is {largest}, which cannot be served as such; {fitting} is the smallest valid rank that"
-        " holds it",
+        f"{owner} is {largest}; {fitting} is the smallest valid rank that fits it",
     )
 
 
@@ -83,10 +82,10 @@ def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
     if largest is not None and largest > VALID_LORA_RANKS[-1]:
         return _too_large(largest)
     if type(value) is not int or value not in VALID_LORA_RANKS:
-        return f"{_shown(value)} is not a valid LoRA rank; valid ranks are {_listed(VALID_LORA_RANKS)}"
+        return f"{_shown(value)} is not a LoRA rank; use {_listed(VALID_LORA_RANKS)}"
     if largest is not None and value < largest:
         holding = _listed([rank for rank in VALID_LORA_RANKS if rank >= largest])
-        return f"{value} is below the adapter's own rank {largest}; ranks that hold it are {holding}"
+        return f"{value} is below the adapter's rank {largest}; use {holding}"
     return ""
 
 
@@ -102,17 +101,17 @@ def _rank(value: object) -> int | None:
 
 
 def _why_assumed(values: Sequence[object]) -> str:
-    assumed = f"{DEFAULT_LORA_RANK} is assumed"
+    assumed = f"assuming {DEFAULT_LORA_RANK}"
     told = [value for value in values if value is not None]
     if not told:
-        return f"{assumed}, as no adapter_config.json tells the rank (r)"
-    return f"{assumed}, as the adapter_config.json tells no usable rank (r is {_shown(told[0])})"
+        return f"{assumed}: no rank (r) in adapter_config.json"
+    return f"{assumed}: unusable rank in adapter_config.json (r is {_shown(told[0])})"
 
 
 def _too_large(rank: int) -> str:
     return (
-        f"the adapter's rank {_shown(rank)} is above {VALID_LORA_RANKS[-1]}, the largest that can be served;"
-        " merge the adapter into its base model and deploy the full weights instead"
+        f"the adapter's rank {_shown(rank)} is above the maximum of {VALID_LORA_RANKS[-1]}; merge the "
+        f"adapter into its base model and deploy the full weights instead"
     )
 
 
@@ -162,7 +161,7 @@ def _all(
     else:
         yield from _details_findings(config.checkpoint_details, checkpoints, files)
     if not (config.model_name or "").strip():
-        yield Finding("error", "model_name", "the model has no name", "give it one")
+        yield Finding("error", "model_name", "the model has no name", "set a name")
     yield from _compute_findings(config, instances)
     yield from _environment_findings(config, secret_names)
 
@@ -171,7 +170,7 @@ def _no_checkpoints() -> Finding:
     return Finding(
         "error",
         "checkpoint_details.checkpoints",
-        "there is nothing to deploy",
+        "nothing to deploy",
         "choose at least one checkpoint",
     )
 
@@ -231,7 +230,7 @@ def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Che
         yield Finding(
             "error",
             f"{place}.model_weight_format",
-            f"{wanted.checkpoint_name!r} is said to be {told}, but it is {kind}",
+            f"{wanted.checkpoint_name!r} is declared as {told}, but is {kind}",
             f"use the class for {kind} weights",
         )
     elif kind == "lora":
@@ -239,7 +238,7 @@ def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Che
         problem = check_rank(rank, adapter_ranks([checkpoint]))
         if problem:
             yield Finding(
-                "error", f"{place}.lora_details.rank", problem, "choose a rank that holds the adapter"
+                "error", f"{place}.lora_details.rank", problem, "choose a rank that fits the adapter"
             )
 
 
@@ -254,7 +253,7 @@ def _rank_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iter
         yield Finding(
             "info",
             "checkpoint_details.checkpoints",
-            f"rank {chosen} stands in the config, but the platform goes by the adapter's own ({own})",
+            f"the config sets rank {chosen}, but the platform uses the adapter's own ({own})",
         )
 
 
@@ -265,13 +264,11 @@ def _name_findings(place: str, found: Sequence[Checkpoint]) -> Iterator[Finding]
             yield Finding(
                 "warning",
                 place,
-                f"{names.count(name)} checkpoints are named {name!r}, and requests choose one by its name",
+                f"{names.count(name)} checkpoints are named {name!r}, but requests select one by name",
                 "deploy them one at a time",
             )
     if names == [ROOT]:
-        yield Finding(
-            "info", place, "'.' is the job's checkpoint folder itself, with all that lies directly in it"
-        )
+        yield Finding("info", place, "'.' is the job's checkpoint folder itself")
 
 
 def _servable_findings(
@@ -288,7 +285,7 @@ def _servable_findings(
                 f"{place}.{index}",
                 f"{checkpoint.checkpoint_id!r} has weights but no {' and no '.join(missing)}:"
                 " vLLM cannot serve it",
-                "save model and tokenizer together with save_pretrained, or write a Truss of your own",
+                "save model and tokenizer with save_pretrained, or write your own Truss",
             )
 
 
@@ -301,15 +298,15 @@ def _base_model_findings(details: CheckpointList, found: Sequence[Checkpoint]) -
         yield Finding(
             "error",
             place,
-            "an adapter needs a base model, and the checkpoint does not name its own",
-            "name the model that it was trained on",
+            "the adapter needs a base model, but the checkpoint names none",
+            "give the model it was trained on",
         )
     elif base_model and inferred and base_model != inferred:
         yield Finding(
             "warning",
             place,
             f"the adapter was trained on {inferred!r}, not on {base_model!r}",
-            "the server goes by the adapter's own config",
+            "the server uses the adapter's config",
         )
 
 
@@ -318,7 +315,7 @@ def _compute_findings(
 ) -> Iterator[Finding]:
     compute = config.compute
     if compute is None:
-        yield Finding("error", "compute", "no GPU is chosen", "choose a GPU type and how many")
+        yield Finding("error", "compute", "no GPU is chosen", "choose a GPU type and count")
         return
     if compute.node_count != 1:
         yield Finding(
@@ -329,8 +326,8 @@ def _compute_findings(
         yield Finding(
             "error",
             "compute.accelerator",
-            f"no instance type of one node has {asked}",
-            "choose among the account's instance types",
+            f"no single-node instance type has {asked}",
+            "choose one of the account's instance types",
         )
 
 
@@ -342,12 +339,12 @@ def _environment_findings(
     for name, value in variables.items():
         place = f"runtime.environment_variables.{name}"
         if not name or "=" in name or "\0" in name:
-            yield Finding("error", place, f"{name!r} cannot be the name of a variable", "rename it")
+            yield Finding("error", place, f"{name!r} is not a valid variable name", "rename it")
         if isinstance(value, SecretReference) and known is not None and value.name not in known:
             # The key may not see every team's secrets, so this is not an error.
             yield Finding(
                 "warning",
                 place,
                 f"the workspace has no secret {value.name!r}",
-                "add it to the workspace's secrets, or choose another",
+                "add it to the workspace, or choose another",
             )

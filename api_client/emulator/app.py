@@ -73,10 +73,10 @@ class RequireLocalHost:
 def _foreign(headers: Headers) -> ApiFault | None:
     host = headers.get("host", "")
     if _host_name(host) not in LOCAL_HOSTS:
-        return ApiFault(403, "FORBIDDEN", "the emulator answers requests to this machine's loopback only")
+        return ApiFault(403, "FORBIDDEN", "the emulator accepts only requests to this machine's loopback")
     origin = headers.get("origin")
     if origin is not None and origin.lower() != f"http://{host}".lower():
-        return ApiFault(403, "FORBIDDEN", "the emulator answers no web page of another origin")
+        return ApiFault(403, "FORBIDDEN", "the emulator refuses web pages of other origins")
     return None
 
 
@@ -109,7 +109,7 @@ class RequireKey:
         if scheme.lower() not in AUTH_SCHEMES:
             return "unknown authorization scheme; use Bearer or Api-Key"
         if not hmac.compare_digest(given.strip().encode(errors="replace"), self._key):
-            return "the API key is not valid here"
+            return "invalid API key"
         return None
 
 
@@ -214,4 +214,4 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
 
 async def _answer_unexpected(request: Request, error: Exception) -> Response:
     logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return fault_answer(ApiFault(500, "INTERNAL_ERROR", "the emulator failed; its log says how"))
+    return fault_answer(ApiFault(500, "INTERNAL_ERROR", "the emulator failed; see its log"))

@@ -65,7 +65,8 @@ class DataFolder:
         except OSError as error:
             os.close(self._lock)
             raise EmulatorStartError(
-                f"another emulator is running on {self.path}; use it, stop it, or choose another data folder"
+                f"another emulator is already using {self.path}; use it, stop it, or choose another data "
+                f"folder"
             ) from error
         self._address_path.unlink(missing_ok=True)
 
@@ -122,7 +123,7 @@ class DataFolder:
         is_ours = (self.path / LOCK_NAME).exists()
         if not is_ours and any(self.path.iterdir()):
             raise EmulatorStartError(
-                f"{self.path} holds other files; choose an empty or a new folder for the emulator"
+                f"{self.path} contains other files; choose an empty or new folder for the emulator"
             )
 
 

@@ -215,7 +215,7 @@ class Platform:
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
         if self._local is None:
-            raise not_served("this emulator runs no jobs of its own")
+            raise not_served("this emulator does not run jobs")
         job_id = new_id()
         names = [ObjectName(artifact.s3_bucket, artifact.s3_key) for artifact in spec.runtime.artifacts]
         self.stores.artifacts.set(job_id, names)
@@ -272,9 +272,7 @@ class Platform:
         if (job.availability_model or "").lower() != SPOT:
             raise invalid("only spot jobs can be preempted; this one is dedicated")
         if job.current_status not in HOLDING_STATUSES:
-            raise invalid(
-                f"only a job that holds a machine can be preempted; this one is {job.current_status}"
-            )
+            raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
         return await self._local.preempt(job_id)
 
     def set_gpu_limit(self, team: Team, gpu_type: str, max_gpus: int) -> None:

@@ -214,8 +214,8 @@ class EmulatorChild:
         if words:
             return f"the emulator did not start: {words[-LARGEST_REASON:]}"
         if self._process.poll() is None:
-            return "the emulator did not answer in time"
-        return f"the emulator ended with exit code {self._process.returncode} before it answered"
+            return "the emulator did not respond in time"
+        return f"the emulator exited with code {self._process.returncode} during startup"
 
 
 def child_environment() -> dict[str, str]:
@@ -273,7 +273,7 @@ def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> di
     # Another process may have started an emulator at the same time; use that one.
     address = running_address(data_dir)
     if address is None:
-        raise EmulatorFailed(f"the emulator did not start: {words or 'it did not answer in time'}")
+        raise EmulatorFailed(f"the emulator did not start: {words or 'no response in time'}")
     return address
 
 

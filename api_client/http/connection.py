@@ -109,7 +109,8 @@ class KeyAuth(httpx.Auth):
         """Store the renewed tokens. Raises RequestError if there are none."""
         if answer.is_redirect:
             raise RedirectRefused(
-                f"{self._host} redirected POST {TOKEN_PATH}; not followed, as the login belongs to it alone",
+                f"{self._host} redirected POST {TOKEN_PATH}; not followed, because the login is only for "
+                f"this host",
                 method="POST",
                 path=TOKEN_PATH,
             )
@@ -147,8 +148,8 @@ class KeyAuth(httpx.Auth):
     def _ended(self, words: str | None, status: int) -> RequestError:
         reason = failures.clean(words or "no reason given", self._remote)
         return Unauthorized(
-            f"the login of remote '{self._remote.name}' (from {self._remote.key_origin}) has ended and"
-            f" {self._host} does not renew it: {reason} ({status}); log in again with"
+            f"the login of remote '{self._remote.name}' (from {self._remote.key_origin}) has expired and "
+            f"{self._host} refused to renew it: {reason} ({status}); log in again with"
             f" 'truss login --remote {self._remote.name}', or set a key with"
             f" 'bt-tui login --remote {self._remote.name}'",
             status=status,
@@ -209,7 +210,7 @@ async def connect(
     except (ValueError, ImportError, httpx.InvalidURL) as error:
         reason = type(error).__name__
     # Only the type: the proxy's address may contain a password.
-    raise ConfigurationError(f"the proxy settings of the environment cannot be used ({reason})")
+    raise ConfigurationError(f"unusable proxy settings in the environment ({reason})")
 
 
 @cache
@@ -225,7 +226,7 @@ def _trusting_context() -> ssl.SSLContext:
         return httpx.create_ssl_context()
     except OSError as error:
         reason = error.strerror or type(error).__name__
-    raise ConfigurationError(f"the certificates to trust cannot be read (SSL_CERT_FILE?): {reason}")
+    raise ConfigurationError(f"can't read the trusted certificates (SSL_CERT_FILE?): {reason}")
 
 
 def _untrusting_context() -> ssl.SSLContext:

@@ -64,7 +64,7 @@ def _describe(error: ValidationError) -> tuple[str, bool]:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == _JSON_INVALID:
         return "it is not JSON", True
-    where = ".".join(str(part) for part in first["loc"]) or "the answer"
+    where = ".".join(str(part) for part in first["loc"]) or "the response"
     return f"{where}: {first['msg']}", False
 
 

@@ -43,12 +43,12 @@ _REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid
 UNRESOLVED = "its name cannot be resolved"
 _REASONS = {
     errno.ECONNREFUSED: "connection refused",
-    errno.ECONNRESET: "the connection was reset",
-    errno.EPIPE: "the connection was closed",
-    errno.ENETUNREACH: "no network leads there",
-    errno.EHOSTUNREACH: "no route leads there",
-    errno.ENETDOWN: "the network is down",
-    errno.ETIMEDOUT: "it did not answer in time",
+    errno.ECONNRESET: "connection reset",
+    errno.EPIPE: "connection closed",
+    errno.ENETUNREACH: "network unreachable",
+    errno.EHOSTUNREACH: "no route to host",
+    errno.ENETDOWN: "network down",
+    errno.ETIMEDOUT: "no response in time",
 }
 
 
@@ -98,7 +98,7 @@ def from_answer(
     code, words = _server_message(content, response.headers.get("content-type", ""), remote)
     phrase = words or _phrase(status)
     kind: type[ErrorAnswer] = BadRequest
-    said = f"{host} says: {words.rstrip('.')} ({status})" if words else f"{host} answered {status} {phrase}"
+    said = f"{host}: {words.rstrip('.')} ({status})" if words else f"{host} returned {status} {phrase}"
     message = f"can't {line.words}: {said}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         kind = Unauthorized
@@ -132,25 +132,25 @@ def from_exception(error: Exception, remote: Remote, host: str, line: RequestLin
     """Build the failure for an exception that httpx raised."""
     details: dict[str, Any] = {"method": line.method, "path": line.path, "attempts": line.attempt}
     if isinstance(error, httpx.ConnectTimeout):
-        return Failure(TimedOut(f"{host} cannot be reached: it did not answer in time", **details), False)
+        return Failure(TimedOut(f"can't reach {host}: no response in time", **details), False)
     if isinstance(error, httpx.PoolTimeout):
         return Failure(TimedOut(f"{host}: all connections were busy for too long", **details), False)
     if isinstance(error, httpx.TimeoutException | TimeoutError):
-        return Failure(TimedOut(f"{host} gave no complete answer in time", **details), True)
+        return Failure(TimedOut(f"{host} sent no complete response in time", **details), True)
     if isinstance(error, httpx.ConnectError):
         reason = _reason(error, remote)
-        message = f"can't resolve {host}" if reason == UNRESOLVED else f"{host} cannot be reached: {reason}"
+        message = f"can't resolve {host}" if reason == UNRESOLVED else f"can't reach {host}: {reason}"
         return Failure(Unreachable(message, **details), False)
     if isinstance(error, httpx.ProxyError):
         reason = clean(error, remote)
-        return Failure(Unreachable(f"{host} cannot be reached through the proxy: {reason}", **details), False)
+        return Failure(Unreachable(f"can't reach {host} through the proxy: {reason}", **details), False)
     if isinstance(error, httpx.DecodingError):
-        return Failure(InvalidAnswer(f"{host} sent an answer that cannot be unpacked", **details), True)
+        return Failure(InvalidAnswer(f"{host} sent a response that can't be decompressed", **details), True)
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
         reason = _reason(error, remote)
-        return Failure(Unreachable(f"{host} broke off its answer: {reason}", **details), True)
+        return Failure(Unreachable(f"{host} broke off its response: {reason}", **details), True)
     # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
-    return Failure(RequestError(f"{host} could not be asked: {type(error).__name__}", **details), True)
+    return Failure(RequestError(f"request to {host} failed: {type(error).__name__}", **details), True)
 
 
 def leaves_open(error: RequestError) -> bool:
@@ -161,7 +161,7 @@ def leaves_open(error: RequestError) -> bool:
 def leave_open(error: RequestError) -> None:
     """Mark a failed change as possibly made."""
     error.may_have_happened = True
-    error.args = (f"{error}; it may have been done all the same, and was not sent again",)
+    error.args = (f"{error}; it may have taken effect and was not sent again",)
 
 
 def not_decodable(
@@ -169,13 +169,13 @@ def not_decodable(
 ) -> InvalidAnswer:
     """Build the error for a successful answer that does not match the API."""
     if not content.strip():
-        reason = "an empty answer"
+        reason = "an empty response"
     elif _is_html(content, content_type):
         reason = "HTML, not JSON; is it the API's address?"
     else:
-        reason = f"something else than the API promises ({clean(reason, remote)})"
+        reason = f"unexpected data ({clean(reason, remote)})"
     return InvalidAnswer(
-        f"can't {line.words}: {host} answered with {reason}",
+        f"can't {line.words}: {host} returned {reason}",
         method=line.method,
         path=line.path,
         attempts=line.attempt,
@@ -184,7 +184,7 @@ def not_decodable(
 
 def _refusal(remote: Remote, host: str) -> str:
     if remote.key is None:
-        return f"{host} asks for a key and remote '{remote.name}' has none"
+        return f"{host} needs a key, but remote '{remote.name}' has none"
     return f"{host} refused the key of remote '{remote.name}' (key from {remote.key_origin})"
 
 
@@ -201,7 +201,7 @@ def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[
     if not head.strip():
         return None, None
     if _is_html(head, content_type):
-        return None, "it answered HTML, not JSON"
+        return None, "HTML instead of JSON"
     try:
         value = read_json(head)
     except NotDecodable:
@@ -234,14 +234,14 @@ def _is_html(content: bytes, content_type: str) -> bool:
 def _reason(error: BaseException, remote: Remote) -> str:
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted ({clean(cause.verify_message, remote)})"
+            return f"certificate not trusted ({clean(cause.verify_message, remote)})"
         if isinstance(cause, ssl.SSLError):
-            return "it does not speak TLS as it should"
+            return "TLS handshake failed"
         if isinstance(cause, socket.gaierror):
             return UNRESOLVED
         if isinstance(cause, OSError) and cause.errno in _REASONS:
             return _REASONS[cause.errno]
-    return clean(error, remote).rstrip(".") or "the connection was lost"
+    return clean(error, remote).rstrip(".") or "connection lost"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -97,7 +97,7 @@ class ItemCache(Generic[Answer]):
             if mark == "]":
                 return items, place + 1
             if mark != ",":
-                raise ValueError("an item is followed by neither a comma nor the list's end")
+                raise ValueError("missing comma or end of list after an item")
             place = _after_space(text, place + 1)
 
     def _cached_or_parsed(self, text: str) -> Any:
@@ -107,7 +107,7 @@ class ItemCache(Generic[Answer]):
             try:
                 known = self._item.validate_json(text)
             except ValidationError as error:
-                raise ValueError("an item is not of the promised shape") from error
+                raise ValueError("an item does not have the expected shape") from error
             self._known[key] = known
         return known
 

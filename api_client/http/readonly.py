@@ -43,7 +43,7 @@ _OTHERS = {
     ("POST", "training_jobs/search"): "list the jobs",
     ("GET", "training/capacity"): "read the GPU capacity",
     ("PATCH", "training/capacity"): "update the GPU capacity",
-    ("GET", "blobs/credentials/train"): "get credentials to upload with",
+    ("GET", "blobs/credentials/train"): "get upload credentials",
     ("GET", "instance_types"): "list the instance types",
     ("GET", "instance_type_prices"): "list the prices",
     ("GET", "teams"): "list the teams",
@@ -124,7 +124,7 @@ def refusal(read_only_by: str, method: str, path: str, what: str = "") -> ReadOn
     """Build the error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
     named = what or request_description(method, path)
     return ReadOnlyError(
-        f"not done, as nothing may be changed (read-only by {read_only_by}): {named}",
+        f"refused (read-only by {read_only_by}): {named}",
         method=method,
         path=path,
         attempts=0,

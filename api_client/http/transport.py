@@ -210,7 +210,7 @@ class Transport:
             finally:
                 await response.aclose()
             if content is None:
-                message = f"can't {line.words}: {site.netloc} answered with over {MAX_ANSWER_BYTES:,} bytes"
+                message = f"can't {line.words}: {site.netloc} returned over {MAX_ANSWER_BYTES:,} bytes"
                 return Failure(InvalidAnswer(message, **_details(line)), arrived=True)
             if not response.is_success:
                 return Failure(
@@ -220,7 +220,7 @@ class Transport:
                     arrived=True,
                 )
             return _Answer(response.status_code, content, response.headers.get("content-type", ""))
-        message = f"can't {line.words}: {site.netloc} redirected it more than {MAX_REDIRECTS} times"
+        message = f"can't {line.words}: {site.netloc} redirected more than {MAX_REDIRECTS} times"
         return Failure(RedirectRefused(message, **_details(line)), arrived=True)
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
@@ -238,8 +238,8 @@ class Transport:
             "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self._remote)
         )
         return RedirectRefused(
-            f"can't {line.words}: {site.netloc} redirected it to {redirect_target}; not followed, as the key"
-            f" belongs to {site.netloc} alone",
+            f"can't {line.words}: {site.netloc} redirected to {redirect_target}; not followed, because the "
+            f"key is only for {site.netloc}",
             **_details(line),
         )
 

@@ -68,8 +68,7 @@ class Environment:
                 missing = TRUSS_URL_VARIABLE if self.truss_url is None else TRUSS_KEY_VARIABLE
                 present = TRUSS_KEY_VARIABLE if self.truss_url is None else TRUSS_URL_VARIABLE
                 raise ConfigurationError(
-                    f"{present} is set but {missing} is not; they work together only:"
-                    f" set both or unset {present}"
+                    f"{present} is set but {missing} is not; set both or unset {present}"
                 )
             return self._remote(self.truss_url, TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE)
         if self.api_key is None:
@@ -91,8 +90,8 @@ class Environment:
         """Raise ConfigurationError if the environment would send a key of ``where`` to another host."""
         if self.address_variables and self.api_key is None:
             raise ConfigurationError(
-                f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, and the key"
-                f" of {where} belongs to {app_url}: set {API_KEY_VARIABLE} too, or unset the address"
+                f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, but the key of "
+                f"{where} is for {app_url}: set {API_KEY_VARIABLE} too, or unset the address"
             )
 
     def _value(self, variable: str) -> str | None:

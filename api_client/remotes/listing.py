@@ -59,7 +59,7 @@ def list_remotes(name: str | None = None, *, environ: Mapping[str, str]) -> Remo
     for path in filter(None, (sources.path, profiles_path(environ))):
         mode = readable_by_others(path)
         if mode is not None:
-            warnings.append(f"{path} holds keys and may be read by others (mode {mode}): chmod 600 {path}")
+            warnings.append(f"{path} holds keys but others can read it (mode {mode}): chmod 600 {path}")
     listed = tuple(_listed(sources, place, is_selected=place == selected) for place in places)
     return RemoteListing(listed, problem, tuple(dict.fromkeys(warnings)))
 

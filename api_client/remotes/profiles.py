@@ -58,7 +58,7 @@ def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | 
         return keyring.get_password(service, account)
     except (KeyringError, OSError, RuntimeError) as error:
         problem = type(error).__name__
-    raise KeyringClosed(f"the system's keyring cannot be read ({problem}): unlock it and try again")
+    raise KeyringClosed(f"can't read the system keyring ({problem}): unlock it and try again")
 
 
 def write_entry(service: str, account: str, password: str, environ: Mapping[str, str]) -> None:
@@ -72,7 +72,7 @@ def write_entry(service: str, account: str, password: str, environ: Mapping[str,
             keyring.set_password(service, account, password)
             return
         except (KeyringError, OSError, RuntimeError) as error:
-            problem = f"the system's keyring cannot be written ({type(error).__name__})"
+            problem = f"can't write the system keyring ({type(error).__name__})"
     raise KeyringClosed(problem)
 
 
@@ -107,14 +107,14 @@ def parse_entry(text: str, source: str) -> dict[str, object]:
 
 def _why_closed(environ: Mapping[str, str]) -> str:
     if is_disabled(environ):
-        return f"{DISABLED_VARIABLE} forbids to ask the system's keyring: unset it"
+        return f"{DISABLED_VARIABLE} disables the system keyring: unset it"
     try:
         import keyring
     except ImportError:
-        return f"the system's keyring cannot be read: {shlex.quote(sys.executable)} -m pip install keyring"
+        return f"can't read the system keyring: {shlex.quote(sys.executable)} -m pip install keyring"
     module = type(keyring.get_keyring()).__module__
     if module in ("keyring.backends.fail", "keyring.backends.null"):
-        return "this system has no keyring that could be asked"
+        return "this system has no keyring"
     return ""
 
 
@@ -148,7 +148,7 @@ class Profiles:
         where = f"profile '{name}' of {self.path}"
         if not isinstance(profile, dict):
             raise ConfigurationError(
-                f"{where} is not what the Go CLI writes: 'baseten auth login' writes it anew"
+                f"{where} is not in the Go CLI's format: 'baseten auth login' rewrites it"
             )
         own_url = str(profile.get("remote_url") or "").strip()
         app_url = own_url or DEFAULT_APP_URL
@@ -181,7 +181,7 @@ class Profiles:
         """Return the key or the tokens as JSON, and the origin. The keyring comes first, as in the Go CLI."""
         field = _TOKENS_FIELD if is_oauth else _KEY_FIELD
         inline = profile.get(field)
-        kept, why_not = None, "the system's keyring has none"
+        kept, why_not = None, "the system keyring has none"
         try:
             kept = read_entry(PROFILE_SERVICE, name, self._environ)
         except KeyringClosed as closed:
@@ -191,7 +191,7 @@ class Profiles:
         if inline:
             text = json.dumps(inline) if isinstance(inline, dict) else str(inline)
             return text, f"{field} of {where}"
-        raise ConfigurationError(f"{where} holds no {field} ({why_not}): 'baseten auth login' sets one")
+        raise ConfigurationError(f"{where} has no {field} ({why_not}): 'baseten auth login' sets one")
 
     def tokens(self, name: str, origin: str) -> OAuthTokens | None:
         """Return the stored tokens of a profile."""
@@ -271,9 +271,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _tokens_of(fields: Mapping[str, object], where: str) -> OAuthTokens:
     access = secret(str(fields.get("access_token") or "").strip() or None, f"the login of {where}")
     if access is None:
-        raise ConfigurationError(
-            f"the login of {where} holds no access_token: 'baseten auth login' renews it"
-        )
+        raise ConfigurationError(f"the login of {where} has no access_token: 'baseten auth login' renews it")
     return OAuthTokens(
         access=access,
         refresh=secret(str(fields.get("refresh_token") or "").strip() or None, f"the login of {where}"),

@@ -163,4 +163,6 @@ def secret(value: str | None, origin: str) -> SecretStr | None:
 def check_key(value: str, origin: str) -> None:
     """Raise ConfigurationError if the key is not valid in an HTTP header; the error does not quote it."""
     if not (value.isascii() and value.isprintable() and " " not in value):
-        raise ConfigurationError(f"the key from {origin} holds a line break, a space or an unusual character")
+        raise ConfigurationError(
+            f"the key from {origin} contains a line break, a space or an unusual character"
+        )

@@ -51,7 +51,7 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
     """
     where = f"{path} [{name}]"
     if section.get("remote_provider", "baseten").strip() != "baseten":
-        raise ConfigurationError(f"{where} is not a Baseten remote: its remote_provider is another one")
+        raise ConfigurationError(f"{where} is not a Baseten remote: it has another remote_provider")
     own_url = section.get("remote_url", "").strip()
     app_url = own_url or DEFAULT_APP_URL
     source = f"remote_url of {where}"
@@ -63,8 +63,8 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
         key, key_origin = environment.api_key, API_KEY_VARIABLE
         if key is None:
             raise ConfigurationError(
-                f"{where} has {why_not}, and {API_KEY_VARIABLE} is not set: 'bt-tui login --remote {name}'"
-                " sets a key"
+                f"{where} has {why_not}, and {API_KEY_VARIABLE} is not set: set a key with 'bt-tui login "
+                f"--remote {name}'"
             )
         api_url, api_url_origin = environment.rest_base(app_url, source)
     team = section.get("team", "").strip() or None
@@ -101,7 +101,7 @@ def _own_key(
         except KeyringClosed as closed:
             return None, "", None, f"no {field} ({closed})"
         if not fields:
-            return None, "", None, f"no {field}, in the system's keyring neither"
+            return None, "", None, f"no {field}, nor has the system keyring"
         store = _KeyringTokens(name, environ)
     else:
         return None, "", None, "no api_key"
@@ -116,13 +116,11 @@ def _keyring_fields(name: str, kind: str, environ: Mapping[str, str]) -> Mapping
     text = read_entry(TRUSS_SERVICE, name, environ)
     if not text:
         return {}
-    source = f"the keyring's entry of remote '{name}'"
+    source = f"the keyring entry of remote '{name}'"
     entry = parse_entry(text, source)
     field = ACCESS_FIELD if kind == OAUTH else API_KEY
     if entry.get("auth_type") != kind or not str(entry.get(field) or "").strip():
-        raise ConfigurationError(
-            f"{source} holds no {field}: log in again with 'truss login --remote {name}'"
-        )
+        raise ConfigurationError(f"{source} has no {field}: log in again with 'truss login --remote {name}'")
     return entry
 
 
@@ -239,15 +237,15 @@ class Sources:
             return TRUSSRC, only
         if self.environment.address_variables:
             raise ConfigurationError(
-                f"{' and '.join(self.environment.address_variables)} is set, but no key:"
-                f" set {API_KEY_VARIABLE}"
+                f"{' and '.join(self.environment.address_variables)} is set without a key: set "
+                f"{API_KEY_VARIABLE}"
             )
         if self.profiles.current is not None:
             return PROFILE, self.profiles.current
         if self.profiles.names:
             raise ConfigurationError(
-                f"none of the profiles in {self.profiles.path} ({', '.join(self.profiles.names)}) is the"
-                " current one: choose one with --remote NAME"
+                f"no current profile in {self.profiles.path} ({', '.join(self.profiles.names)}): choose one "
+                f"with --remote NAME"
             )
         raise RemoteNotConfigured(
             f"no remote is configured: set {API_KEY_VARIABLE}, or log in with 'bt-tui login' ({self.path})"
@@ -283,7 +281,7 @@ class Sources:
             known = ", ".join(self.profiles.names) or "none"
             raise ConfigurationError(
                 f"{PROFILE_VARIABLE} names the profile '{name}', but {self.profiles.path or 'the Go CLI'}"
-                f" has {known}: unset it, or 'baseten auth login' makes one"
+                f" has {known}: unset it, or create it with 'baseten auth login'"
             )
         return PROFILE, name
 

@@ -74,7 +74,7 @@ _NAME = re.compile(r"[^\[\]\x00-\x1f\x7f\s](?:[^\[\]\x00-\x1f\x7f]*[^\[\]\x00-\x
 def check_section_name(name: str) -> None:
     """Raise ConfigurationError if the name is not valid for a section."""
     if not _NAME.fullmatch(name) or name == "DEFAULT" or name.startswith("<"):
-        raise ConfigurationError(f"{name!r} cannot be a remote's name: letters, digits, dots and dashes can")
+        raise ConfigurationError(f"invalid remote name {name!r}: use letters, digits, dots and dashes")
 
 
 def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Collection[str] = ()) -> None:
@@ -191,9 +191,7 @@ def _write(path: Path, lines: list[str], expected: Mapping[str, Section]) -> Non
     """Replace the file after checking that it then has the intended values. Raises ConfigurationError."""
     content = "".join(lines).encode()
     if sections_of(content, path) != expected:
-        raise ConfigurationError(
-            f"{path} is written in a way that cannot be changed safely: edit it yourself"
-        )
+        raise ConfigurationError(f"{path} can't be changed safely in its current format: edit it yourself")
     problem = ""
     try:
         target = path.resolve()  # keep a symbolic link, for example into a dotfiles folder

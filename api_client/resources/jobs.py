@@ -132,7 +132,7 @@ class Jobs:
             if job.id == job_id:
                 return job
         raise NotFound(
-            f"there is no training job '{job_id}', or this key cannot see it",
+            f"no training job '{job_id}', or this key can't see it",
             status=HTTPStatus.NOT_FOUND,
             method="POST",
             path=route("training_jobs", "search"),

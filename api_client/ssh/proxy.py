@@ -47,7 +47,7 @@ async def _connect(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, _, port = ticket.proxy_address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise ConfigurationError(f"the server named no usable SSH proxy: {ticket.proxy_address[:100]!r}")
+        raise ConfigurationError(f"unusable SSH proxy address from the server: {ticket.proxy_address[:100]}")
     host = host.strip("[]")
     # The token would be sent unencrypted, so allow this only on this machine.
     is_plain = environ.get(PLAIN_VARIABLE, "").lower() in _YES and is_loopback(host)
@@ -60,7 +60,7 @@ async def _connect(
     except (OSError, TimeoutError, UnicodeError) as error:
         problem = getattr(error, "strerror", None) or type(error).__name__
     if problem:
-        raise Unreachable(f"the SSH proxy {ticket.proxy_address} cannot be reached: {problem}")
+        raise Unreachable(f"can't reach the SSH proxy {ticket.proxy_address}: {problem}")
     token = ticket.token.get_secret_value().encode()
     try:
         writer.write(struct.pack("!I", len(token)) + token)
@@ -71,7 +71,7 @@ async def _connect(
         answer = b""
     if answer != _ACCEPTED:
         writer.close()
-        raise Unreachable("the SSH proxy turned the connection away: does the node run, and its SSH server?")
+        raise Unreachable("the SSH proxy refused the connection: is the node running, with its SSH server?")
     return reader, writer
 
 

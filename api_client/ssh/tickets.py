@@ -50,7 +50,7 @@ def parse_host(name: str) -> NodeHost:
     """Parse a host name to its node. Raises ConfigurationError."""
     match = _HOST.fullmatch(name)
     if match is None:
-        raise ConfigurationError(f"{name!r} is no node's host name: {PREFIX}JOB-NODE{SUFFIX}")
+        raise ConfigurationError(f"{name!r} is not a node's host name (expected {PREFIX}JOB-NODE{SUFFIX})")
     return NodeHost(match["job"], int(match["node"]), match["remote"])
 
 
@@ -101,7 +101,7 @@ class SshFolder:
             return public.read_text().strip()
         except OSError as error:
             problem = why_not_written(error)
-        raise ConfigurationError(f"no SSH key can be kept in {self.path}: {problem}")
+        raise ConfigurationError(f"can't store an SSH key in {self.path}: {problem}")
 
     def keep(self, host: NodeHost, signed: SignedSshCertificate, destinations: Destinations) -> None:
         """Store certificate and token for the next connection. Raises ConfigurationError."""
@@ -117,7 +117,7 @@ class SshFolder:
             return
         except OSError as error:
             problem = why_not_written(error)
-        raise ConfigurationError(f"the certificate cannot be kept in {self.path}: {problem}")
+        raise ConfigurationError(f"can't store the certificate in {self.path}: {problem}")
 
     def take(self, host: NodeHost) -> Ticket:
         """Return the ticket for the current connection; it works only once. Raises ConfigurationError."""
@@ -129,7 +129,7 @@ class SshFolder:
             return Ticket(str(content["proxy_address"]), SecretStr(str(content["token"])), destinations)
         except (OSError, ValueError, KeyError, TypeError):
             pass
-        raise ConfigurationError(f"there is no token for {host.name}: 'bt-tui ssh {host.job_id}' gets one")
+        raise ConfigurationError(f"no token for {host.name}: 'bt-tui ssh {host.job_id}' gets one")
 
     def _token_path(self, host: NodeHost) -> Path:
         return self.path / f"{host.name}{TOKEN_SUFFIX}"
@@ -137,11 +137,11 @@ class SshFolder:
     def _make_pair(self) -> None:
         program = shutil.which("ssh-keygen")
         if program is None:
-            raise ConfigurationError("there is no ssh-keygen on this machine: install OpenSSH")
+            raise ConfigurationError("ssh-keygen not found; install OpenSSH")
         for path in (self.key_path, self.key_path.with_suffix(".pub")):
             path.unlink(missing_ok=True)
         command = [program, "-q", "-t", "ed25519", "-N", "", "-C", "bt-tui", "-f", str(self.key_path)]
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode:
             words = done.stderr.decode(errors="replace").strip()[-300:]
-            raise ConfigurationError(f"ssh-keygen made no key in {self.path}: {words}")
+            raise ConfigurationError(f"ssh-keygen created no key in {self.path}: {words}")

@@ -22,8 +22,8 @@ from api_client.errors import BadRequest
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_with_lines
 from api_client.streams.pages import Page, PageRefused, PageSource
 
-TOO_MANY = "the API cannot answer more lines of one millisecond"
-TOO_MANY_ALIKE = "the API cannot answer more lines of one timestamp"
+TOO_MANY = "the API can't return more lines of one millisecond"
+TOO_MANY_ALIKE = "the API can't return more lines of one timestamp"
 
 MIN_OVERLAP_LINES = 2
 """Minimum overlap of the pages in lines; a shorter one may be a coincidence."""
@@ -316,7 +316,7 @@ class RangeReader:
         start_ns, end_ns = start_ms * NS_PER_MS, end_ms * NS_PER_MS
         if self._gap is not None:
             start_ns, end_ns = min(start_ns, self._gap.start_ns), max(end_ns, self._gap.end_ns)
-        self._gap = LogGap(start_ns, end_ns, f"the server cannot answer: {reason}"[:LONGEST_REASON])
+        self._gap = LogGap(start_ns, end_ns, f"the server can't answer: {reason}"[:LONGEST_REASON])
 
     def _with_gap(self, entries: list[LogEntry]) -> list[LogEntry]:
         gap, self._gap = self._gap, None

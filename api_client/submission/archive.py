@@ -158,7 +158,7 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> 
         except OSError as error:
             if error.errno is None:
                 # tarfile's exception for a file that ended before its size.
-                raise ArchiveError(f"{each.path} became shorter while it was read") from None
+                raise ArchiveError(f"{each.path} became shorter while being read") from None
             raise
 
 
@@ -192,7 +192,7 @@ def _rules_warning(surprising: list[str]) -> Iterator[str]:
         names = ", ".join(sorted(surprising)[:_NAMES_IN_A_WARNING])
         more = len(surprising) - _NAMES_IN_A_WARNING
         yield (
-            f"left out by the official built-in rules: {names}{f' and {more} more' if more > 0 else ''}"
+            f"excluded by the official built-in rules: {names}{f' and {more} more' if more > 0 else ''}"
             f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
         )
 
@@ -200,8 +200,8 @@ def _rules_warning(surprising: list[str]) -> Iterator[str]:
 def _size_warning(size_bytes: int) -> Iterator[str]:
     if size_bytes > LARGE_BYTES:
         yield (
-            f"the archive has {_gigabytes(size_bytes)}: over 1 GB, weights and data are better kept in object"
-            " storage (weights=[…]) or in the cache"
+            f"the archive is {_gigabytes(size_bytes)}: above 1 GB, keep weights and data in object storage "
+            f"(weights=[…]) or in the cache"
         )
 
 
@@ -209,8 +209,8 @@ def _too_large(size_bytes: int, files: tuple[ArchivedFile, ...]) -> str:
     largest = sorted(files, key=lambda each: -each.size_bytes)[:_NAMES_IN_A_WARNING]
     names = ", ".join(f"{each.name} ({_gigabytes(each.size_bytes)})" for each in largest)
     return (
-        f"the archive would have {_gigabytes(size_bytes)}, and the platform takes at most 5 GiB;"
-        f" the largest files: {names}. Leave some out by exclude_dirs or a {IGNORE_FILE} file"
+        f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "
+        f"files: {names}. Exclude some with exclude_dirs or a {IGNORE_FILE} file"
     )
 
 

@@ -72,9 +72,7 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
         if job.compute.node_count != 1:
             yield _replaced("node_count", job.compute.node_count, overrides.node_count)
         if overrides.node_count < 1:
-            raise ConfigurationError(
-                f"the node count {overrides.node_count} cannot be used: it is at least 1"
-            )
+            raise ConfigurationError(f"invalid node count {overrides.node_count}: must be at least 1")
         with _naming_override("the node count", overrides.node_count):
             job.compute.node_count = overrides.node_count
     if overrides.entrypoint is not None:
@@ -106,7 +104,9 @@ def _apply_session(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
             session.trigger = InteractiveSessionTrigger(trigger.lower())
         except ValueError:
             choices = ", ".join(member.value for member in InteractiveSessionTrigger)
-            raise ConfigurationError(f"the interactive trigger '{trigger}' is none of {choices}") from None
+            raise ConfigurationError(
+                f"the interactive trigger '{trigger}' must be one of {choices}"
+            ) from None
     if minutes is not None:
         if own is not None and own.timeout_minutes != usual.timeout_minutes:
             yield _replaced("interactive timeout", own.timeout_minutes, minutes)
@@ -128,7 +128,7 @@ def _naming_override(name: str, value: object) -> Iterator[None]:
     except ValidationError as error:
         reason = error.errors(include_url=False, include_context=False)[0]["msg"]
     if reason:
-        raise ConfigurationError(f"{name} '{value}' cannot be used: {reason.removeprefix('Value error, ')}")
+        raise ConfigurationError(f"{name} '{value}' is invalid: {reason.removeprefix('Value error, ')}")
 
 
 def project_payload(project: TrainingProject) -> dict[str, Any]:

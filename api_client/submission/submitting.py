@@ -146,8 +146,8 @@ def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
     for team in teams:
         if team.name == wanted:
             return TeamChoice(team.id, team.name)
-    known = ", ".join(sorted(team.name for team in teams)) or "none that this key can see"
-    raise ConfigurationError(f"there is no team '{wanted}'; the teams are: {known}")
+    known = ", ".join(sorted(team.name for team in teams)) or "none visible to this key"
+    raise ConfigurationError(f"no team '{wanted}' (known: {known})")
 
 
 def likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], project_name: str) -> TeamChoice:
@@ -161,15 +161,13 @@ def likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], proje
     homes = {each.team_name for each in projects if each.name == project_name and each.team_name in by_name}
     if len(homes) > 1:
         names = ", ".join(sorted(str(name) for name in homes))
-        raise ConfigurationError(
-            f"several teams have a project '{project_name}' ({names}): say which team is meant"
-        )
+        raise ConfigurationError(f"several teams have a project '{project_name}' ({names}); choose a team")
     for name in homes:
         return _chosen(by_name[str(name)])
     if len(teams) > 1:
         default = next((team.name for team in teams if team.default), None)
         where = f"the default team '{default}'" if default else "the default team"
-        return TeamChoice(warning=f"'{project_name}' is a new project: it goes to {where}")
+        return TeamChoice(warning=f"'{project_name}' is a new project and goes to {where}")
     return TeamChoice()
 
 
@@ -196,7 +194,7 @@ async def _teams(directory: TeamDirectory, *, must_know: bool) -> list[Team]:
             raise
     except ValidationError:
         if must_know:
-            raise InvalidAnswer("the server's list of teams is not what it promises") from None
+            raise InvalidAnswer("unexpected list of teams from the server") from None
     return []
 
 

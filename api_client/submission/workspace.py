@@ -95,7 +95,7 @@ def read_ignore_rules(root: Path) -> IgnoreRules:
     try:
         return IgnoreRules(patterns, is_built_in=False)
     except GitIgnorePatternError as error:
-        raise ArchiveError(f"{path} has a rule that is no pattern: {error}") from None
+        raise ArchiveError(f"invalid pattern in {path}: {error}") from None
 
 
 class WorkspaceSettings(Protocol):
@@ -143,8 +143,8 @@ def _excluded_name(text: str, config_dir: Path, root: Path) -> str:
     path = (config_dir / text).resolve()
     if path.parent != root or path == root:
         raise ArchiveError(
-            f"exclude_dirs: '{text}' is {path}, not directly inside the workspace's root {root};"
-            " only what lies at its top can be excluded"
+            f"exclude_dirs: '{text}' is {path}, not directly inside the workspace's root {root}; only its "
+            f"top-level entries can be excluded"
         )
     return path.name
 
@@ -158,14 +158,14 @@ def _externals(
     for text in texts:
         path = (config_dir / text).resolve()
         if path.is_relative_to(root):
-            warnings.append(f"external_dirs: '{text}' lies inside the workspace's root already; skipped")
+            warnings.append(f"external_dirs: '{text}' is already inside the workspace's root; skipped")
             continue
         if not path.is_dir():
             problem = "is not a folder" if path.exists() else "does not exist"
             raise ArchiveError(f"external_dirs: '{text}' ({path}) {problem}")
         if path.name in taken:
             raise ArchiveError(
-                f"external_dirs: '{text}' would be '{path.name}' in the archive, and there is one already"
+                f"external_dirs: '{text}' would be '{path.name}' in the archive, which already exists"
             )
         taken.add(path.name)
         kept.append(path)
@@ -254,7 +254,7 @@ class Survey:
             self.warnings.append(f"{prefix} is not in the archive: it cannot be read ({reason})")
             return []
         if not entries and prefix:
-            self._drop(prefix, "an empty folder, and archives hold files only")
+            self._drop(prefix, "empty folder (archives contain only files)")
         return entries
 
     def _take_link(self, entry: os.DirEntry[str], name: str, here: _Folder, waiting: list[_Folder]) -> None:
@@ -263,7 +263,7 @@ class Survey:
             is_folder, found = entry.is_dir(), entry.stat()
         except OSError:
             if self.is_included(name, is_folder=False):
-                self._drop(name, "a link that leads to nothing")
+                self._drop(name, "broken link")
             return
         # If links are kept, the rules see a link to a folder as a file, as in git.
         if not self.is_included(name, is_folder=is_folder):
@@ -273,11 +273,11 @@ class Survey:
             if not is_folder:
                 self._take_file(Path(real), name, found)
             elif real in here.above:
-                self._drop(name, "a link to a folder that it lies in")
+                self._drop(name, "link to a folder that contains it")
             else:
                 waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
         elif is_folder:
-            self._drop(name, "a link to a folder, which archives do not follow")
+            self._drop(name, "link to a folder (not followed)")
         elif not stat.S_ISREG(found.st_mode):
             self._drop(name, "not a plain file")
         else:
@@ -285,7 +285,7 @@ class Survey:
             target = Path(entry.path).readlink()
             if target.is_absolute() or not Path(real).is_relative_to(self._real_root):
                 self.warnings.append(
-                    f"{name} is a link to {target}: it is kept as a link, and leads out of the archive"
+                    f"{name} is a link to {target}: it stays a link, and its target is outside the archive"
                 )
 
     def _take_file(self, path: Path, name: str, found: os.stat_result) -> None:

@@ -116,7 +116,7 @@ def _is_host(host: NodeHost) -> bool:
 def _accelerator(name: str) -> Accelerator:
     choices = offered_accelerators()
     if name.upper() not in choices:
-        raise ConfigurationError(f"{name!r} is no accelerator; they are {', '.join(choices)}")
+        raise ConfigurationError(f"unknown accelerator {name!r}; known: {', '.join(choices)}")
     return Accelerator(name.upper())
 
 

@@ -71,14 +71,14 @@ def unpack(archive: Path, folder: Path) -> Path:
                 unpacker.add(archive)
             draft.rename(folder)
         except BadArchive as error:
-            raise DownloadError(f"{archive.name} is not unpacked: {error}") from None
+            raise DownloadError(f"{archive.name} could not be unpacked: {error}") from None
         finally:
             if draft.exists():
                 shutil.rmtree(draft, ignore_errors=True)
     return folder
 
 
-NO_ARCHIVE = "the job has no archive of code"
+NO_ARCHIVE = "the job has no code archive"
 
 
 class Downloads:
@@ -158,7 +158,7 @@ class Downloads:
         except NotFound as error:
             raise NoArchive(f"{NO_ARCHIVE}: {error}") from error
         if not urls:
-            raise NoArchive(f"{NO_ARCHIVE}: nothing was submitted with it")
+            raise NoArchive(f"{NO_ARCHIVE}: none was submitted")
         # No listing has the size; the first answer does.
         file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
         return await asyncio.to_thread(

@@ -177,7 +177,7 @@ class RangeFetcher:
                 nonlocal position
                 size_bytes = part.size_bytes
                 if size_bytes is not None and offset + len(chunk) > size_bytes:
-                    raise InvalidAnswer("the store sends more of the file than there is of it")
+                    raise InvalidAnswer("the store sent more than the size of the file")
                 part.write(offset, chunk)
                 position = offset + len(chunk)
                 self._callbacks.on_arrival(len(chunk), part.done_bytes)
@@ -203,11 +203,11 @@ class RangeFetcher:
                 renewals += 1
                 if renewals > MAX_FAILED_RENEWALS:
                     raise problem
-                self._callbacks.on_note_changed("its URL has expired; asking for a fresh one")
+                self._callbacks.on_note_changed("URL expired; requesting a new one")
                 await self._download_context.urls.renewed(listed)
                 continue
             if arrived_bytes >= SWIFT_RETRY_BYTES and problem.retryable:
-                self._callbacks.on_note_changed(f"{problem}; going on from there")
+                self._callbacks.on_note_changed(f"{problem}; resuming")
                 continue
             failures += 1
             await self._wait(problem, failures)
@@ -220,7 +220,7 @@ class RangeFetcher:
         if delay_s is None:
             problem.attempts = failures
             raise problem
-        self._callbacks.on_note_changed(f"{problem}; trying again in {delay_s:.1f} s")
+        self._callbacks.on_note_changed(f"{problem}; retrying in {delay_s:.1f} s")
         await self._download_context.clock.sleep(delay_s)
 
     async def _request(
@@ -251,7 +251,7 @@ class RangeFetcher:
                 if error.total_bytes == start == 0 or (end < 0 and error.total_bytes == start):
                     self._settle(start)
                     return
-                raise ObjectChanged("the file is shorter than it was") from None
+                raise ObjectChanged("the file became shorter") from None
         if head.total_bytes is None:
             self._settle_unknown(end)
 
@@ -263,11 +263,9 @@ class RangeFetcher:
         part = self._part
         size_bytes = part.size_bytes
         if not head.is_partial and "html" in head.content_type and head.total_bytes != size_bytes:
-            raise InvalidAnswer("a web page came in the place of the file")
+            raise InvalidAnswer("got a web page instead of the file")
         if head.total_bytes is not None and size_bytes is not None and head.total_bytes != size_bytes:
-            raise ObjectChanged(
-                f"it has {head.total_bytes:,} bytes and not the {size_bytes:,} that were listed"
-            )
+            raise ObjectChanged(f"it has {head.total_bytes:,} bytes instead of the listed {size_bytes:,}")
         self._expected_digests.add_response(head)
         promise = self._expected_digests.strongest()
         seen = replace(
@@ -278,7 +276,7 @@ class RangeFetcher:
             digest=":".join(promise) if promise else "",
         )
         if not part.identify(seen):
-            raise ObjectChanged("the file was replaced by another")
+            raise ObjectChanged("the file was replaced")
 
     def _met(self, size_bytes: int | None) -> None:
         if size_bytes is not None:
@@ -290,7 +288,7 @@ class RangeFetcher:
         if not self._part.identify(
             replace(identity_of_listed(self.listed, self._job_id), size_bytes=size_bytes)
         ):
-            raise ObjectChanged(f"it has {size_bytes:,} bytes and not those that were listed")
+            raise ObjectChanged(f"it has {size_bytes:,} bytes, which differs from the listing")
         self._callbacks.on_size(size_bytes)
 
     def _settle_unknown(self, end: int) -> None:
@@ -301,7 +299,7 @@ class RangeFetcher:
             return
         is_last = end < 0 or self._ignores_ranges or end == part.size_bytes
         if is_last and part.gaps(part.size_bytes if end < 0 else end):
-            raise Unreachable("the store broke off the file in the middle", method="GET")
+            raise Unreachable("the store closed the connection in the middle of the file", method="GET")
 
 
 def identity_of_listed(listed: ListedFile, job_id: str) -> FileIdentity:
@@ -377,7 +375,7 @@ class FileDownload:
                 if digest == promise[1]:
                     self.verified_by = promise[0]
                     return
-                reason = f"its bytes do not have the {promise[0]} that the server promises"
+                reason = f"its {promise[0]} differs from the server's"
             fresh_starts += 1
             if fresh_starts > MAX_FRESH_STARTS:
                 # Nothing in the part file is worth resuming.

@@ -94,9 +94,9 @@ def _place(name: ServerName, by_rank: bool, windows: bool) -> TargetPath:
     if not pieces:
         return TargetPath(reason="it has no name")
     if any(piece in ("..", "..\\") or ".." in piece.split("\\") for piece in pieces):
-        return TargetPath(reason="its name leads out of the folder")
+        return TargetPath(reason="its name points outside the folder")
     if len(pieces) > MAX_DEPTH:
-        return TargetPath(reason="it lies too deep")
+        return TargetPath(reason="its path is too deep")
     parts = [safe_component(piece, windows=windows) for piece in pieces]
     if by_rank:
         parts.insert(0, f"rank-{name.node_rank}")

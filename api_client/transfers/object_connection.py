@@ -234,7 +234,7 @@ def from_break(error: Exception, url: ObjectUrl) -> RequestError:
     """Build the error for a connection that failed or broke."""
     alike: Exception
     if isinstance(error, broken.ProxyError):
-        alike = httpx.ProxyError("it did not let us through")
+        alike = httpx.ProxyError("the proxy refused the connection")
     elif isinstance(error, broken.NewConnectionError | broken.SSLError):
         alike = httpx.ConnectError("no connection")
     elif isinstance(error, broken.ConnectTimeoutError):
@@ -242,7 +242,7 @@ def from_break(error: Exception, url: ObjectUrl) -> RequestError:
     elif isinstance(error, broken.TimeoutError | TimeoutError):
         alike = httpx.ReadTimeout("")
     elif isinstance(error, broken.ProtocolError | OSError):
-        alike = httpx.ReadError("the body ended too early")
+        alike = httpx.ReadError("the body ended early")
     else:
         alike = error
     if alike is not error:
@@ -261,7 +261,7 @@ def _server_message(content: bytes, url: ObjectUrl) -> tuple[str | None, str | N
     text = content.decode("utf-8", errors="replace")
     code, words = _element(text, "Code"), _element(text, "Message")
     if code is None and words is None:
-        words = "it answered HTML" if "<" in text else text
+        words = "HTML" if "<" in text else text
     found = tuple(
         clean(url.without_secrets(part), _keyless_remote(url)) or None if part else None
         for part in (code, words)
@@ -319,15 +319,15 @@ def parse_object_url(text: str) -> ObjectUrl:
         host = (parts.hostname or "").rstrip(".")
         port = parts.port
     except ValueError:
-        raise InvalidAnswer("a file's URL cannot be read") from None
+        raise InvalidAnswer("invalid file URL") from None
     if parts.scheme not in DEFAULT_PORTS or not host or port == 0:
-        problem = "a file's URL is no http or https URL"
+        problem = "a file URL must be http or https"
     elif parts.username is not None or parts.password is not None:
-        problem = f"a file's URL holds a user name ({host}); presigned URLs hold none"
+        problem = f"a file URL contains a user name ({host}); presigned URLs have none"
     elif not is_host(host):
-        problem = f"a file's URL has no usable host: {host[:100]!r}"
+        problem = f"a file URL has an invalid host: {host[:100]}"
     elif parts.scheme == "http" and not is_loopback(host):
-        problem = f"a file's URL is http://{host}: it would travel readably; only https is fetched"
+        problem = f"a file URL is http://{host}, which is not encrypted; only https is allowed"
     if problem:
         raise InvalidAnswer(problem)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -347,7 +347,7 @@ def redirected(url: ObjectUrl, location: str | None) -> ObjectUrl:
     except (InvalidAnswer, ValueError):
         target = None
     if not location or target is None:
-        raise RedirectRefused(f"{url.netloc} redirected to no usable address", method="GET")
+        raise RedirectRefused(f"{url.netloc} redirected to an unusable address", method="GET")
     if target.is_loopback and not url.is_loopback:
         raise RedirectRefused(f"{url.netloc} redirected to this machine; not followed", method="GET")
     return target
@@ -466,9 +466,7 @@ class ConnectionPools:
         except (OSError, ValueError, HTTPError) as error:
             reason = type(error).__name__
         # Only the type: the proxy's address may contain a password.
-        raise ConfigurationError(
-            f"the environment's proxy or certificates cannot be used for downloads ({reason})"
-        )
+        raise ConfigurationError(f"unusable proxy or certificates in the environment ({reason})")
 
 
 def _checked(

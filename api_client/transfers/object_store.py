@@ -53,11 +53,11 @@ def check_credentials(credentials: BlobCredentials) -> None:
     for header in (creds.aws_access_key_id, creds.aws_session_token.get_secret_value()):
         if not (header.isascii() and header.isprintable() and " " not in header):
             raise UploadFailed(
-                "the server's upload credentials hold a character that no HTTP header can carry"
+                "the server's upload credentials contain a character that is invalid in an HTTP header"
             )
     path = f"{credentials.s3_bucket}/{credentials.s3_key}"
     if len(path.encode(errors="replace")) > LONGEST_PATH_BYTES:
-        raise UploadFailed("the server's name for the uploaded archive is too long for a request")
+        raise UploadFailed("the server's name for the archive is too long")
 
 
 def endpoint_of(credentials: BlobCredentials) -> tuple[BaseUrl, str, bool]:
@@ -288,9 +288,7 @@ class ObjectStore:
             if isinstance(outcome, tuple):
                 if "html" in outcome[0].get("content-type", "").lower():
                     # A proxy's page, for example, which does not prove that the store received anything.
-                    raise UploadFailed(
-                        f"{what}: a web page came back, which no object store answers", method=method
-                    )
+                    raise UploadFailed(f"{what}: got a web page; this is not an object store", method=method)
                 return StoreAnswer(outcome[0], outcome[1], attempt)
             if self._corrects(outcome, corrected):
                 continue
@@ -299,7 +297,7 @@ class ObjectStore:
                 raise self._failure(method, what, outcome, attempt)
             delay_s = self._delay_s(outcome, attempt)
             if self._on_note is not None:
-                self._on_note(f"{what}: {outcome.reason}; trying again in {delay_s:.1f} s")
+                self._on_note(f"{what}: {outcome.reason}; retrying in {delay_s:.1f} s")
             await self._clock.sleep(delay_s)
 
     async def _attempt(

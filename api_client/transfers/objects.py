@@ -163,7 +163,7 @@ class RangeRequest:
     def _refuse(self, response: BaseHTTPResponse) -> None:
         status = response.status
         if status < HTTPStatus.BAD_REQUEST:
-            raise InvalidAnswer(f"{self._url.netloc} answered {status} where a file was asked for")
+            raise InvalidAnswer(f"{self._url.netloc} returned {status} instead of a file")
         if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             error = RangeOutside(f"{self._url.netloc} has no byte {self._start:,} of this file", method="GET")
             error.total_bytes = total_of_unsatisfied(response.headers)
@@ -177,13 +177,13 @@ class RangeRequest:
     def _head(self, response: BaseHTTPResponse) -> ObjectHead:
         head = read_head(response.status, response.headers)
         if head is None:
-            raise InvalidAnswer(f"{self._url.netloc} sent another part of the file than it says")
+            raise InvalidAnswer(f"{self._url.netloc} sent a different part of the file than it announced")
         if head.is_partial:
             asked_too_much = (
                 self._end is not None and head.length is not None and head.start + head.length > self._end
             )
             if head.start != self._start or asked_too_much:
-                raise InvalidAnswer(f"{self._url.netloc} sent another part of the file than was asked for")
+                raise InvalidAnswer(f"{self._url.netloc} sent a different part of the file than requested")
         return head
 
     def _read(self, response: BaseHTTPResponse, head: ObjectHead) -> bool:
@@ -205,7 +205,9 @@ class RangeRequest:
                     self._on_chunk(offset + first, chunk if last - first == len(chunk) else chunk[first:last])
             offset += len(chunk)
         if announced_end is not None and offset < min(announced_end, wanted_end or announced_end):
-            raise Unreachable(f"{self._url.netloc} broke off the file in the middle", method="GET")
+            raise Unreachable(
+                f"{self._url.netloc} closed the connection in the middle of the file", method="GET"
+            )
         if announced_end is not None and head.is_partial and content_length(response.headers) is None:
             # Without a length, the end of the range proves nothing: more may follow.
             if _next(response):
@@ -341,7 +343,7 @@ class Objects:
             try:
                 head = exchange.run()
             except RequestCancelled:
-                problem = RequestError("the reading was called off", method="GET")
+                problem = RequestError("the read was cancelled", method="GET")
             except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits
                 problem = error
             try:

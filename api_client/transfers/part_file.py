@@ -375,9 +375,9 @@ class translate_os_errors:
             return
         if error.errno in FULL_DISK:
             why = why_not_written(error)
-            raise NoRoom(f"{why}. Then run it again; it resumes from what could be kept") from error
+            raise NoRoom(f"{why}. Then run it again to resume") from error
         if isinstance(error, NotADirectoryError) and error.filename is not None:
-            where = f"{error.filename} is a link or a file where a folder must be"
+            where = f"{error.filename} is a link or a file, not a folder"
             raise DownloadError(f"can't write {self._path.name}: {where}") from error
         raise DownloadError(f"can't write {self._path.name}: {why_not_written(error)}") from error
 

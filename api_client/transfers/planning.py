@@ -111,7 +111,7 @@ class UrlCache:
                 if file.key in self._files:
                     self._files[file.key] = file
             if self._files[stale.key] is stale:
-                raise DownloadError("the job has this file no more")
+                raise DownloadError("the job no longer has this file")
             return self._files[stale.key]
 
 

@@ -198,5 +198,5 @@ class DestinationExists(DownloadError):
     """The folder or archive to write already exists (``path``) and is left unchanged."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} is there already: remove it, or choose another directory")
+        super().__init__(f"{path} already exists: remove it, or choose another directory")
         self.path = path

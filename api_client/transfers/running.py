@@ -179,7 +179,7 @@ def free_name(file: PlannedFile) -> tuple[Path, bool]:
             return candidate, True
         if not is_taken(candidate):
             return candidate, False
-    raise DownloadError(f"{file.path.name}: there are too many files of this name already")
+    raise DownloadError(f"{file.path.name}: too many files with this name")
 
 
 FILES_AT_ONCE = 4
@@ -276,18 +276,18 @@ class DownloadRun:
         if plan.conflicts and self._existing is Existing.ASK:
             names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:3])
             more = f" and {len(plan.conflicts) - 3} more" if len(plan.conflicts) > 3 else ""
-            raise FilesExist(f"other files are there already: {names}{more}", plan.conflicts)
+            raise FilesExist(f"other files already exist: {names}{more}", plan.conflicts)
         return [self._task(place, file) for place, file in enumerate(plan.files)]
 
     def _task(self, place: int, file: PlannedFile) -> _Task:
         if is_there(file):
-            return _Task(place, file, file.path, "the same file is there already", is_needed=False)
+            return _Task(place, file, file.path, "already there", is_needed=False)
         if not is_taken(file.path) or self._existing is Existing.OVERWRITE:
             return _Task(place, file, file.path)
         if self._existing is Existing.RENAME:
             path, is_same = free_name(file)
             return _Task(place, file, path, is_needed=not is_same)
-        return _Task(place, file, file.path, "another file is there; left as it is", is_needed=False)
+        return _Task(place, file, file.path, "another file exists; left unchanged", is_needed=False)
 
     def _settle_skipped(self, tasks: list[_Task]) -> None:
         for task in tasks:
@@ -300,14 +300,14 @@ class DownloadRun:
         needed_bytes = sum(max(0, (task.file.size_bytes or 0) - task.file.part_bytes) for task in todo)
         if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
             raise NoRoom(
-                f"{plan.folder} has room for {plan.free_bytes / MIB:,.0f} MiB,"
-                f" and {needed_bytes / MIB:,.0f} MiB are to be downloaded; nothing was fetched"
+                f"{plan.folder} has {plan.free_bytes / MIB:,.0f} MiB free, but the download needs "
+                f"{needed_bytes / MIB:,.0f} MiB; nothing was downloaded"
             )
 
     async def _work(self, waiting: Iterator[_Task]) -> None:
         for task in waiting:
             if self._failed_in_a_row >= FAILURES_IN_A_ROW:
-                reason = f"not tried, as {FAILURES_IN_A_ROW} others failed: {self._last_error}"
+                reason = f"not tried because {FAILURES_IN_A_ROW} others failed: {self._last_error}"
                 self._fail(task, reason, is_retryable=True)
                 continue
             try:
@@ -348,9 +348,9 @@ class DownloadRun:
         try:
             meter.change(place, state=FileState.VERIFYING)
             if self._existing is not Existing.OVERWRITE and await asyncio.to_thread(is_taken, task.path):
-                raise DownloadError(f"{task.path.name} appeared meanwhile; it is left as it is")
+                raise DownloadError(f"{task.path.name} appeared meanwhile; left unchanged")
             if await asyncio.to_thread(task.path.is_dir):
-                raise DownloadError(f"{task.path} is a directory; it is left as it is")
+                raise DownloadError(f"{task.path} is a directory; left unchanged")
             await asyncio.to_thread(part.finish, download.modified_s)
         finally:
             await asyncio.shield(asyncio.to_thread(part.close))

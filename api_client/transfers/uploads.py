@@ -88,7 +88,7 @@ async def _upload_parts(store: ObjectStore, source: _Source, meter: _UploadMeter
     answer = await store.send("POST", {"uploads": ""}, what="starting the upload")
     upload_id = element(answer, "UploadId")
     if upload_id is None:
-        raise UploadFailed("starting the upload: the object store gave the upload no id", method="POST")
+        raise UploadFailed("starting the upload: the object store returned no upload id", method="POST")
     try:
         tags = await _send_parts(store, source, meter, upload_id)
         await _complete(store, source, upload_id, tags)
@@ -136,7 +136,7 @@ class _Parts:
             answer = await self._store.send("PUT", query, what=what, body=body)
             self.tags[number - 1] = answer.headers.get("etag", "")
             if not self.tags[number - 1]:
-                raise UploadFailed(f"{what}: the object store gave it no tag")
+                raise UploadFailed(f"{what}: the object store returned no tag")
             if self._ending:
                 return  # do not start another part
 
@@ -174,7 +174,7 @@ async def _complete(store: ObjectStore, source: _Source, upload_id: str, tags: S
         # The first answer may have been lost; then the upload no longer exists.
         if error.status != HTTPStatus.NOT_FOUND or error.attempts == 1:
             raise
-        answer = await store.send("HEAD", {}, what="looking for the uploaded archive")
+        answer = await store.send("HEAD", {}, what="checking the uploaded archive")
         if answer.headers.get("content-length") != str(source.size_bytes):
             raise
 
@@ -183,7 +183,7 @@ async def _abort(store: ObjectStore, upload_id: str) -> None:
     """Ask the store to discard the parts; if it cannot be reached, it discards them by itself eventually."""
     with suppress(UploadFailed, TimeoutError):
         async with asyncio.timeout(ABORT_TIMEOUT_S):
-            await store.send("DELETE", {"uploadId": upload_id}, what="forgetting the upload", attempts=1)
+            await store.send("DELETE", {"uploadId": upload_id}, what="aborting the upload", attempts=1)
 
 
 def _list_of_parts(tags: Sequence[str]) -> bytes:
@@ -229,7 +229,7 @@ class _Source:
             async with self._reading:
                 chunk = await asyncio.to_thread(self._read, offset, wanted)
             if len(chunk) != wanted:
-                raise UploadFailed("the archive became shorter while it was uploaded")
+                raise UploadFailed("the archive became shorter during the upload")
             yield chunk
 
     def _read(self, offset: int, size_bytes: int) -> bytes:

@@ -103,7 +103,7 @@ PAGE = Answer(body=b"<html>welcome, guest</html>", headers={"Content-Type": "tex
         (with_a_wrong_key, "refused the key of remote 'lighthouse'"),
         (with_a_key_that_cannot_be_sent, "key"),
         (answering(PAGE), "HTML, not JSON"),
-        (answering(Answer(hangs=True)), "gave no complete answer in time"),
+        (answering(Answer(hangs=True)), "sent no complete response in time"),
     ],
 )
 async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept(

@@ -164,7 +164,7 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
     app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING, lora("checkpoint-2000"), lora("other"))))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        assert "✗ checkpoint-2800: still being uploaded" in words_of(app)
+        assert "✗ checkpoint-2800: still uploading" in words_of(app)
         assert app.screen.query_one(CheckboxList).marked == ()
         await pilot.press("space", "ctrl+s")
         await settle(pilot)

@@ -275,7 +275,7 @@ def test_a_hostile_header_is_a_sentence_and_the_rest_is_shown(cli, saved, store)
     result = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1")
     assert result.code == 0
     assert "the format allows" in result.err
-    assert "checkpoint-200/gone.safetensors is named by the index" in result.err
+    assert "checkpoint-200/gone.safetensors is in the index" in result.err
     assert "lora_alpha" in result.out
 
 

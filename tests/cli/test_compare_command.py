@@ -89,7 +89,7 @@ def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(cli,
     result = cli("compare", "one", "nobody", "quiet", "-o", "json")
 
     assert result.code == 7
-    assert "nobody is left out" in result.err
+    assert "skipped nobody" in result.err
     assert [one["job_id"] for one in json.loads(result.out)["jobs"]] == ["one", "quiet"]
     assert json.loads(result.out)["jobs"][1]["final_loss"] is None
 

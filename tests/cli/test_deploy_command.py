@@ -29,7 +29,7 @@ def test_with_all_options_it_is_one_document_and_one_request(cli, deployer, name
     assert document["models"] == ["checkpoint-100"]
     assert "checkpoint-100" in document["curl"]
     assert "checkpoint-100" in document["python"]
-    assert "this emulator serves no model" in result.err  # a server of this machine is taken for one
+    assert "the emulator serves no models" in result.err  # a server of this machine is taken for one
     assert deployer.requests == [
         {
             "metadata": {"oracle_name": "tuned"},
@@ -152,9 +152,9 @@ def test_other_ranks_are_refused_with_the_list(cli, deployer, rank):
 @pytest.mark.parametrize(
     ("checkpoints", "names", "words"),
     [
-        ([checkpoint("a"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
-        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
-        ([checkpoint("a", "whisper"), checkpoint("b")], ("a", "b"), "stand alone"),
+        ([checkpoint("a"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
+        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
+        ([checkpoint("a", "whisper"), checkpoint("b")], ("a", "b"), "only LoRA checkpoints"),
         ([checkpoint("a", "mystery")], ("a",), "unknown"),
         ([checkpoint("a", sync_status="SYNCING")], ("a",), "SYNCING"),
         ([checkpoint("a")], ("b",), "no checkpoint 'b'"),

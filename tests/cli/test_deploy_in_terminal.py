@@ -207,7 +207,7 @@ def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer, tmp_path):
     deployer.checkpoints = [unfinished, *deployer.checkpoints]
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-200")
     with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen) as someone:
-        someone.sees("checkpoint-200: still being uploaded")
+        someone.sees("checkpoint-200: still uploading")
         someone.sees("Which checkpoints?")
         someone.types(b" \r")
         someone.sees("Which base model?")
@@ -221,7 +221,7 @@ def test_a_wrong_answer_among_the_options_is_named_with_its_question(deployer, t
     wrong = ("--model-name", "tuned", "--gpu", "L4", "--lora-rank", "24")
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100")
     with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen, *wrong) as someone:
-        someone.sees("24 is not a valid LoRA rank")
+        someone.sees("24 is not a LoRA rank")
         someone.sees("Which LoRA rank?")
         someone.types(ESCAPE)
         someone.sees("Leave without deploying?")

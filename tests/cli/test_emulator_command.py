@@ -37,7 +37,7 @@ def test_serve_use_and_end(cli, cli_process, clean_environ, tmp_path):
     assert set(exports) == {"BASETEN_API_KEY", "BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE"}
     assert (listed.code, json.loads(listed.out)) == (0, [])
     assert refused.code == 1
-    assert "another emulator is running" in refused.err
+    assert "another emulator is already using" in refused.err
     assert process.returncode == 0
     assert exports["BASETEN_API_KEY"] not in out + err
     assert "unsandboxed" in err

@@ -35,8 +35,8 @@ FAULTS = {
     "429": (8, "429"),
     "503": (8, "503"),
     "html": (1, "HTML"),
-    "malformed": (1, "something else than the API promises"),
-    "reset": (8, "broke off its answer"),
+    "malformed": (1, "unexpected data"),
+    "reset": (8, "broke off its response"),
     "redirect": (1, "elsewhere.invalid"),
 }
 PATIENT = {"logs", "wait"}

@@ -30,7 +30,7 @@ def test_it_starts_when_needed_goes_on_and_is_stopped(cli, home):
     assert "starting" not in again.err
     assert json.loads(cli("emulator", "status", "-o", "json", environ=home).out) == [running]
 
-    assert "its data stays" in cli("emulator", "stop", environ=home).err
+    assert "its data is kept" in cli("emulator", "stop", environ=home).err
     assert json.loads(cli("emulator", "status", "-o", "json", environ=home).out) == []
 
 

@@ -146,12 +146,12 @@ def test_patterns_levels_and_nodes(cli, filled):
         (["--since", "soon"], "not a time"),
         (["--min-level", "LOUD"], "'LOUD'"),
         (["--last", "-1"], "-1"),
-        (["--since", "1h", "--start", "12:00"], "give one"),
+        (["--since", "1h", "--start", "12:00"], "give either"),
         (["--follow", "--end", "12:00"], "--end"),
-        (["--last", "3", "--context", "2"], "give --grep or --min-level"),
-        (["--invert"], "give --grep"),
-        (["--invert", "--grep", "", "--min-level", "ERROR"], "give --grep"),
-        (["-i", "--node", "1"], "give --grep"),
+        (["--last", "3", "--context", "2"], "--context needs --grep or --min-level"),
+        (["--invert"], "--invert needs --grep"),
+        (["--invert", "--grep", "", "--min-level", "ERROR"], "needs --grep"),
+        (["-i", "--node", "1"], "needs --grep"),
         (["-o", "jsn"], "./jsn"),
         (["-o", "raw", "-o", "text"], "one format"),
         (["--job-id", "other"], "two different"),
@@ -231,13 +231,13 @@ def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(cli, cli
             assert process.poll() is None, process.stderr.read()
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
-        assert f"what arrived is in {part}" in process.stderr.read()
+        assert f"the lines so far are in {part}" in process.stderr.read()
 
     assert "one" in part.read_text()
     assert not file.exists()
     again = cli("logs", "job1", "--follow", "--save", str(file))
     assert (again.code, "one" in part.read_text()) == (2, True)
-    assert f"{part} exists already from a follow that was cut off; --force replaces it" in again.err
+    assert f"{part} already exists from an interrupted --follow; --force replaces it" in again.err
     stranger.jobs = [job("job1", "COMPLETED", created_at=now, updated_at=now)]
     assert cli("logs", "job1", "-f", "--drain", "0", "--save", str(file), "--force").code == 0
     assert "one" in file.read_text()
@@ -272,7 +272,7 @@ def test_what_cannot_be_read_is_a_gap_in_every_form(cli, stranger):
     result = cli("logs", "job1", "-o", "ndjson")
     gaps = [json.loads(each)["gap"] for each in result.out.splitlines() if "gap" in json.loads(each)]
     assert len(gaps) == 1
-    assert "1 stretch of the log could not be read" in result.err
+    assert "1 part of the log could not be read" in result.err
     assert "-- gap 2025-03-01" in cli("logs", "job1").out
     raw = cli("logs", "job1", "-o", "raw")
     assert "gap" not in raw.out

@@ -153,7 +153,7 @@ def test_errors_stop_it_before_anything_is_sent(cli, account, config):
     assert result.code == 2
     assert "run.sh is not in the archive" in result.err
     assert "the workspace has no secret 'hf'" in result.err
-    assert "nothing was sent, for 2 errors" in result.err
+    assert "not submitted: 2 errors" in result.err
     assert changes(account) == []
 
 
@@ -276,7 +276,7 @@ def test_stop_names_the_job_and_says_what_it_did(cli, stranger):
     result = cli("stop", "job1", "--job-id", "job2")
 
     assert (result.code, result.out) == (0, "job1\njob2\n")
-    assert "job job2 has ended already" in result.err
+    assert "job job2 has already ended" in result.err
     assert changes(stranger) == ["/v1/training_projects/proj1/jobs/job1/stop"]
 
 
@@ -309,8 +309,8 @@ def test_stop_does_not_say_that_a_job_goes_on_when_it_cannot_know(cli, stranger)
     result = cli("stop", "job1")
 
     assert result.code == 8
-    assert "perhaps job job1 was not stopped: " in result.err
-    assert "it may have been done all the same" in result.err
+    assert "job job1 may not have been stopped: " in result.err
+    assert "it may have taken effect" in result.err
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ job = TrainingJob(
 )
 project = TrainingProject(name="risky", job=job)
 """
-QUESTION = "submit it all the same?"
+QUESTION = "submit anyway?"
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_no_secret_is_kept_without_the_bytes_that_were_not_understood(
 ) -> None:
     stranger.on("POST", "/v1/secrets", Answer(body={"name": "s", "created_at": "2025-03-01T12:00:00Z"}))
     with at_terminal(stranger, tmp_path, "secrets", "set", "s") as someone:
-        someone.sees("value of s, not shown:")
+        someone.sees("value of s, hidden:")
         someone.types(b"pass\xf0\x9fword\r")
         someone.sees("not UTF-8")
         someone.types(WIPE + b"password\r")

@@ -100,7 +100,7 @@ def test_a_project_that_is_not_there(cli: Callable, stranger: FakeBaseten, comma
     stranger.projects = [project(), project("proj2", "whisper")]
     result = cli(*command)
     assert (result.code, result.out) == (7, "")
-    assert "no project 'nope' (there are: llama-sft, whisper)" in result.err
+    assert "no project 'nope' (known: llama-sft, whisper)" in result.err
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_dry_run_with_errors_fails(cli: Callable, stranger: FakeBaseten, tmp_p
     for more in ((), ("-o", "json")):
         result = cli("push", str(config), "--dry-run", *more)
         assert result.code == 2
-        assert "1 error would keep this job from being submitted" in result.err
+        assert "1 error would block this submission" in result.err
         assert "no.sh" in result.out
     assert cli("push", str(config), "--dry-run", "--skip-checks").code == 0
     offline = cli("push", str(config), "--dry-run", environ={})
@@ -170,7 +170,7 @@ def test_a_dry_run_with_errors_fails(cli: Callable, stranger: FakeBaseten, tmp_p
 def test_logout_without_any_remote_says_so(cli: Callable) -> None:
     result = cli("logout", environ={})
     assert result.code == 7
-    assert result.err.startswith("bt-tui: no remote to forget: ")
+    assert result.err.startswith("bt-tui: no remote to remove: ")
 
 
 def test_init_without_an_account_names_a_push_that_works(
@@ -187,15 +187,15 @@ def test_watching_a_job_that_is_not_there_opens_nothing(
 ) -> None:
     with AtTerminal("watch", "nosuch", environ={**clean_environ, **stranger.environ()}) as terminal:
         assert terminal.end() == 7
-    assert "there is no training job 'nosuch'" in terminal.text
+    assert "no training job 'nosuch'" in terminal.text
     assert "\x1b[?1049h" not in terminal.text
 
 
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("logs", "job1", "--project", "nope"), "another project than 'nope'"),
-        (("metrics", "job1", "--project", "nope"), "another project than 'nope'"),
+        (("logs", "job1", "--project", "nope"), "not in project 'nope'"),
+        (("metrics", "job1", "--project", "nope"), "not in project 'nope'"),
     ],
 )
 def test_a_job_of_another_project(

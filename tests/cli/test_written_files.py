@@ -177,7 +177,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
     result = on_full_disk(arguments, clean_environ | environ, here, limit=5)
 
     assert result.returncode == 1, result.stderr
-    assert "it would be larger than the file system or your limits (ulimit -f) allow" in result.stderr
+    assert "the file is too large for the file system or your limits (ulimit -f)" in result.stderr
     assert "Traceback" not in result.stderr
     left = {name for name in files_below(here) if not name.endswith((".part", ".json.new"))}
     assert left == set()

@@ -180,7 +180,7 @@ def test_what_is_not_there_is_not_found(http: httpx.Client, served: Served, is_d
         (["lora", "lora"], "different names"),
         (["lora", "other base"], "share their base model"),
         (["no base"], "base model"),
-        (["syncing"], "still being uploaded"),
+        (["syncing"], "still uploading"),
         (["novel"], "novelty"),
         (["wide"], "600"),
     ],

@@ -142,7 +142,7 @@ def test_a_cache_is_summed_up(world: World) -> None:
 
 def test_a_checkpoint_is_checked_and_rendered_and_nothing_is_deployed(world: World) -> None:
     told = said(world, "deploy_checkpoint.py", world.jobs[LORA_RUN], LORA)
-    assert told.startswith("LoRA rank 16: 16 is the adapter's rank")
+    assert told.startswith("LoRA rank 16: the adapter's rank is 16")
     assert '"model_name"' in told
     assert "/models/" not in told
     said(world, "deploy_checkpoint.py", world.jobs[LORA_RUN], "checkpoint-1", exit_code=1)

@@ -84,7 +84,7 @@ async def test_members_that_mean_harm_unpack_nothing(tmp_path: Path, evil: tarfi
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"no archive", archive_of(member("a"), content=b"x" * 5000)[:-30]],
+    [b"", b"no code archive", archive_of(member("a"), content=b"x" * 5000)[:-30]],
     ids=["empty", "text", "cut"],
 )
 async def test_no_sound_archive(tmp_path: Path, content: bytes) -> None:
@@ -99,13 +99,13 @@ async def test_an_archive_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(downloads, "MAX_BYTES", 1000)
     with serving() as store:
         store.archive = archive_of(member("a"), member("b"), content=b"x" * 600)
-        with pytest.raises(DownloadError, match="more than fits on the disk"):
+        with pytest.raises(DownloadError, match="over the free disk space"):
             await fetch(store, tmp_path)
         assert not (tmp_path / NAME).exists()
 
 
 async def test_a_job_without_code(tmp_path: Path) -> None:
-    with serving() as store, pytest.raises(DownloadError, match="no archive"):
+    with serving() as store, pytest.raises(DownloadError, match="no code archive"):
         await fetch(store, tmp_path)
 
 

@@ -518,7 +518,7 @@ async def test_files_of_several_nodes_get_a_folder_each(tmp_path: Path) -> None:
 
 async def test_too_little_room_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
     with serving(Stored("ckpt/a", b"x", listed_size=2**60)) as store:
-        with pytest.raises(NoRoom, match="nothing was fetched"):
+        with pytest.raises(NoRoom, match="nothing was downloaded"):
             await download(store, tmp_path)
         assert not store.requests
 
@@ -529,7 +529,7 @@ async def test_a_disk_that_fills_up_keeps_what_arrived(tmp_path: Path) -> None:
     with serving(Stored("ckpt/a", content)) as store:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB, limits[1]))
         try:
-            with pytest.raises(NoRoom, match="resumes from what could be kept"):
+            with pytest.raises(NoRoom, match="run it again to resume"):
                 await download(store, tmp_path)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -576,7 +576,7 @@ async def test_on_a_disk_without_room_for_the_journal_either_what_arrived_is_kep
     with serving(Stored("ckpt/a", content)) as store:
         with monkeypatch.context() as patch:
             SmallDisk(2 * MIB, patch)
-            with pytest.raises(NoRoom, match="resumes from what could be kept"):
+            with pytest.raises(NoRoom, match="run it again to resume"):
                 await download(store, tmp_path)
         assert sorted(path.suffix for path in (tmp_path / "ckpt").iterdir()) == [".json", ".part"]
         report = await download(store, tmp_path)
@@ -589,7 +589,7 @@ async def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with serving(Stored("ckpt/a", b"x")) as store:
         report = await download(store, tmp_path / "file")
-        assert "file is a link or a file where a folder must be" in report.files[0].error
+        assert "file is a link or a file, not a folder" in report.files[0].error
 
 
 async def test_files_that_are_gone_are_said_so(tmp_path: Path) -> None:
@@ -598,7 +598,7 @@ async def test_files_that_are_gone_are_said_so(tmp_path: Path) -> None:
             plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path)
             store.token, store.files = 2, store.files[1:]
             report = await client.downloads.run(plan)
-        assert report.files[0].error == "the job has this file no more"
+        assert report.files[0].error == "the job no longer has this file"
 
 
 async def test_only_the_page_of_the_file_is_listed_again(tmp_path: Path) -> None:

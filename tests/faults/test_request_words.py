@@ -47,7 +47,7 @@ async def failed(name: str, answer: httpx.Response) -> RequestError:
 async def test_a_refusal_says_what_was_tried_and_keeps_the_route_in_the_error(name: str) -> None:
     error = await failed(name, httpx.Response(400, json={"message": "Not while it runs."}))
     assert isinstance(error, ErrorAnswer)
-    assert str(error).endswith("api.example.test says: Not while it runs (400)")
+    assert str(error).endswith("api.example.test: Not while it runs (400)")
     assert str(error).startswith("can't ")
     assert ("complete" in str(error)) == name.startswith("graphql")
     for hidden in (error.method, "/v1", "%", PUBLIC_KEY):

@@ -169,7 +169,7 @@ async def test_a_cut_connection_is_survived_and_told(source: Path) -> None:
             await client.push(config(), source_dir=source, on_progress=told.append)
     notes = [each.note for each in told if each.note]
     assert len(notes) == 1
-    assert "trying again" in notes[0]
+    assert "retrying in" in notes[0]
 
 
 async def test_what_was_left_out_or_replaced_is_said(source: Path) -> None:
@@ -224,7 +224,7 @@ async def test_teams_are_asked_for_by_graphql_where_there_is_no_other_way(source
 async def test_an_unknown_team_is_refused_before_anything_is_uploaded(source: Path) -> None:
     with S3Stub() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
         async with platform.client() as client:
-            with pytest.raises(ConfigurationError, match="no team 'Sales'; the teams are: Product, Research"):
+            with pytest.raises(ConfigurationError, match=r"no team 'Sales' \(known: Product, Research\)"):
                 await client.push(config(), source_dir=source, team="Sales")
     assert store.taken == []
     assert platform.upserted == []

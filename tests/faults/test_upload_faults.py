@@ -130,7 +130,7 @@ async def test_cut_connections_cost_only_the_parts_that_were_under_way(tmp_path:
     )
     assert [each for each, _ in told] == sorted(each for each, _ in told)
     assert len(notes) == 5
-    assert any("part 7 of 8" in note and "trying again in" in note for note in notes)
+    assert any("part 7 of 8" in note and "retrying in in" in note for note in notes)
 
 
 @pytest.mark.parametrize("silent_at", ["whole", "start", "part 2"])
@@ -317,10 +317,10 @@ async def test_an_upload_without_an_id_or_a_part_without_a_tag_is_a_failure(tmp_
     path = archive_of(tmp_path, 2 * SMALL_PART)
     with S3Stub() as stub:
         stub.trouble = {"start": [Trouble(status=200, body=b"<Result/>")]}
-        with pytest.raises(UploadFailed, match="gave the upload no id"):
+        with pytest.raises(UploadFailed, match="returned no upload id"):
             await send(path, stub)
         stub.trouble = {"part 2": [Trouble(status=200)]}
-        with pytest.raises(UploadFailed, match="part 2 of 2: the object store gave it no tag"):
+        with pytest.raises(UploadFailed, match="part 2 of 2: the object store returned no tag"):
             await send(path, stub)
 
 
@@ -355,7 +355,7 @@ async def test_credentials_that_no_header_carries_are_refused_unquoted_before_an
 
 
 async def test_an_object_s_name_that_no_request_carries_is_refused(tmp_path: Path) -> None:
-    with S3Stub() as stub, pytest.raises(UploadFailed, match="too long for a request"):
+    with S3Stub() as stub, pytest.raises(UploadFailed, match="name for the archive is too long"):
         too_long = credentials(stub).model_copy(update={"s3_key": "ü" * 100_000})
         await uploads.upload_file(archive_of(tmp_path, 10), too_long)
 

@@ -224,7 +224,7 @@ async def test_names_that_the_disk_takes_for_one_are_refused(
         [file("Train.py", b"one"), file("train.py", b"two")],
         [folder("src"), link("SRC", "lib")],
     ):
-        with pytest.raises(DownloadError, match="in the way of another member"):
+        with pytest.raises(DownloadError, match="conflicts with another member"):
             await fetch(packed(members), tmp_path / "in")
         (tmp_path / "in" / f"{NAME}.tgz").unlink()
     assert (outside / "victim").read_bytes() == VICTIM
@@ -270,7 +270,7 @@ BROKEN = {
     "headers that add up": (headers_for_all(2), "too large"),
     "holes without end": (sparse_without_end(1000), "too large"),
     "a negative size": (of_size(-1024), "negative"),
-    "a size beyond all disks": (of_size(2**62), "more than may be unpacked"),
+    "a size beyond all disks": (of_size(2**62), "too large to unpack"),
     "damage in the middle": (b"\x55" * 512, "damaged in the middle"),
 }
 

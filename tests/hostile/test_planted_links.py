@@ -85,7 +85,7 @@ async def test_the_folder_itself_may_be_a_link_of_ours_only(tmp_path: Path, is_o
     assert report.is_complete == is_ours
     assert (outside / "ckpt/a.bin").exists() == is_ours
     if not is_ours:
-        assert "in is a link or a file where a folder must be" in report.files[0].error
+        assert "in is a link or a file, not a folder" in report.files[0].error
 
 
 @pytest.mark.parametrize("folder", ["ckpt", "ckpt/deep"])

@@ -85,7 +85,7 @@ def _lead(address: str, ports: range, greeting: bytes, ranks: int) -> list[socke
                 peer.settimeout(ANSWER_TIMEOUT_S)
                 said = _receive(peer, _GREETING_BYTES + _RANK_BYTES)
             except TimeoutError as error:
-                raise LostPeer(f"{ranks - 1 - len(peers)} ranks did not come") from error
+                raise LostPeer(f"{ranks - 1 - len(peers)} ranks did not connect") from error
             except OSError:
                 continue  # an unrelated client that disconnected
             if said.startswith(greeting):
@@ -113,7 +113,7 @@ def _follow(address: str, ports: range, greeting: bytes, rank: int) -> socket.so
             if leader is not None:
                 return leader
         time.sleep(RETRY_S)
-    raise LostPeer("the leader did not answer")
+    raise LostPeer("the leader did not respond")
 
 
 def _greeted(address: str, port: int, greeting: bytes, rank: int) -> socket.socket | None:

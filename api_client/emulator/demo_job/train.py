@@ -98,7 +98,7 @@ class Trainer:
         order = epoch_order(len(self._digits.training), epoch, rank=group.rank, ranks=group.ranks, seed=SEED)
         if group.rank != 0 and epoch > 0:
             per_step_ms = 1000 * self._compute_s / self._batches
-            say(f"INFO rank {group.rank}: epoch {epoch} done, {per_step_ms:.0f} ms of computing a step")
+            say(f"INFO rank {group.rank}: epoch {epoch} done, {per_step_ms:.0f} ms of compute per step")
         if group.rank != 0:
             say(f"INFO rank {group.rank}: shard of {len(order)} images shuffled for epoch {epoch + 1}")
         self._compute_s = 0.0
@@ -186,7 +186,7 @@ def main() -> int:
     try:
         group = join(os.environ)
         digits = load_digits(SEED)
-        say(f"INFO rank {rank}: {group.ranks} ranks met, {len(digits.training)} images to train on")
+        say(f"INFO rank {rank}: {group.ranks} ranks connected, training on {len(digits.training)} images")
         Trainer(settings, group, digits).run()
         group.close()
     except LostPeer as error:

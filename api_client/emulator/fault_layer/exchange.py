@@ -56,7 +56,7 @@ def canned_response(fault: Fault, *, number: int, now: datetime) -> Response:
         headers["www-authenticate"] = "Bearer"
     if "html" in fault.options:
         return Response(PAGE, status_code=status, media_type="text/html", headers=headers)
-    told = {"code": CODES.get(status, "INTERNAL_ERROR"), "message": f"the fault layer says {status}"}
+    told = {"code": CODES.get(status, "INTERNAL_ERROR"), "message": f"injected fault: {status}"}
     return JsonAnswer(told, status_code=status, headers=headers)
 
 

@@ -31,26 +31,22 @@ class Kind:
 
 
 _TABLE = (
-    Kind("html", ANSWERING, "none", "200 with a web page where JSON should be"),
-    Kind("malformed", ("handled", "before"), "none", "200 with something that is not JSON"),
-    Kind("truncated", ("handled",), "none", "200 with the first half of the JSON, as if it were all"),
+    Kind("html", ANSWERING, "none", "200 with a web page instead of JSON"),
+    Kind("malformed", ("handled", "before"), "none", "200 with invalid JSON"),
+    Kind("truncated", ("handled",), "none", "200 with only the first half of the JSON"),
     Kind("empty", ("handled", "before"), "none", "200 without a body"),
-    Kind("reset", ("before", "handled", "during", "after"), "none", "the connection is reset"),
-    Kind("cut", ("before", "handled", "during"), "none", "the connection is closed"),
+    Kind("reset", ("before", "handled", "during", "after"), "none", "reset the connection"),
+    Kind("cut", ("before", "handled", "during"), "none", "close the connection"),
     Kind(
         "stall",
         ("before", "handled", "during"),
         "duration",
-        "silence for so long (for ever unless given), then the rest",
+        "pause that long (default: forever), then continue",
     ),
-    Kind("slow", ("handled",), "needed duration", "the body comes in crumbs that take so long together"),
-    Kind("redirect", ("before",), "address", "307 to another host (or to the address given)"),
-    Kind(
-        "restart", ("before",), "needed duration", "the server is gone for so long; every connection is reset"
-    ),
-    Kind(
-        "skew", ("handled",), "needed duration", "the server's clock is so far ahead (or behind: skew=-90s)"
-    ),
+    Kind("slow", ("handled",), "needed duration", "send the body in small pieces over that time"),
+    Kind("redirect", ("before",), "address", "307 to another host (or the given address)"),
+    Kind("restart", ("before",), "needed duration", "reset every connection for that long, as in a restart"),
+    Kind("skew", ("handled",), "needed duration", "set the server's clock ahead (or back: skew=-90s)"),
     Kind(
         "drift",
         ("handled",),
@@ -58,7 +54,7 @@ _TABLE = (
         "unknown fields and values, optional fields missing, null for empty lists",
     ),
     Kind("nulls", ("handled",), "none", "null for every list"),
-    Kind("statuses", ("handled",), "none", "a job status that nobody has heard of"),
+    Kind("statuses", ("handled",), "none", "an unknown job status"),
 )
 KINDS = {kind.name: kind for kind in _TABLE}
 REWRITING = frozenset({"skew", "drift", "nulls", "statuses"})
@@ -70,7 +66,7 @@ def describe_faults() -> list[tuple[str, str]]:
     described = [
         (
             f"{STATUSES[0]} … {STATUSES[-1]}",
-            "an error's status; (retry-after=2), (retry-date=2) and (html) add to it",
+            "an error status; options: (retry-after=2), (retry-date=2), (html)",
         )
     ]
     for kind in _TABLE:
@@ -156,7 +152,7 @@ def _rule(text: str) -> FaultRule:
         name, equals, value = modifier.strip().partition("=")
         if name not in _MODIFIERS or not equals or not value.strip():
             raise FaultSpecError(
-                f"{modifier.strip()!r}: after ';' comes one of {_listed(_MODIFIERS)}, '=' and a value"
+                f"{modifier.strip()!r}: expected one of {_listed(_MODIFIERS)}, '=' and a value after ';'"
             )
         field, read = _MODIFIERS[name]
         given[field] = read(value.strip())
@@ -169,25 +165,27 @@ def _fault(text: str) -> Fault:
     if found is None or not (name in KINDS or name in map(str, STATUSES)):
         known = _listed([*map(str, STATUSES), *KINDS])
         raise FaultSpecError(
-            f"{text!r} is no fault; there are {known}" if text else f"a fault is missing; there are {known}"
+            f"unknown fault {text!r}; known faults: {known}"
+            if text
+            else f"missing fault; known faults: {known}"
         )
     if name not in KINDS:
         if found["value"] is not None:
             raise FaultSpecError(
-                f"{text!r}: a status has no value; {_listed(STATUS_OPTIONS)} go into parentheses"
+                f"{text!r}: a status takes no value; put {_listed(STATUS_OPTIONS)} in parentheses"
             )
         return Fault(
             name, _moment(text, found["moment"], ANSWERING), options=_options(text, found["options"])
         )
     kind = KINDS[name]
     if found["options"] is not None:
-        raise FaultSpecError(f"{text!r}: only statuses have options in parentheses")
+        raise FaultSpecError(f"{text!r}: only statuses take options in parentheses")
     moment = _moment(text, found["moment"], kind.moments)
     value = found["value"]
     if kind.value == "address":
         return Fault(name, moment, text=_address(value) if value is not None else "")
     if kind.value == "none" and value is not None:
-        raise FaultSpecError(f"{text!r}: {name} has no value")
+        raise FaultSpecError(f"{text!r}: {name} takes no value")
     if kind.value == "needed duration" and not value:
         raise FaultSpecError(f"{text!r}: {name} needs a duration: {name}=5s")
     seconds = None if value is None else _duration(value, may_be_negative=name == "skew")
@@ -198,7 +196,7 @@ def _moment(text: str, moment: str | None, allowed: tuple[Moment, ...]) -> Momen
     for known in allowed:
         if moment in (None, known):
             return known
-    raise FaultSpecError(f"{text!r}: after '@' comes {_listed(allowed, 'or')} here")
+    raise FaultSpecError(f"{text!r}: expected {_listed(allowed, 'or')} after '@'")
 
 
 def _options(text: str, listed: str | None) -> dict[str, str]:
@@ -206,7 +204,7 @@ def _options(text: str, listed: str | None) -> dict[str, str]:
     for part in [] if listed is None else listed.split(","):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in STATUS_OPTIONS:
-            raise FaultSpecError(f"{text!r}: the options of a status are {_listed(STATUS_OPTIONS)}")
+            raise FaultSpecError(f"{text!r}: a status takes the options {_listed(STATUS_OPTIONS)}")
         if name != "html":
             _number(value, name)
         options[name] = value
@@ -220,7 +218,7 @@ def _address(text: str) -> str:
     except ValueError:
         is_usable = False
     if not is_usable or not text.isprintable() or " " in text:
-        raise FaultSpecError(f"{text!r} is no http or https address to redirect to")
+        raise FaultSpecError(f"{text!r} is not an http or https address")
     return text
 
 
@@ -228,20 +226,20 @@ def _duration(text: str, *, may_be_negative: bool = False) -> float:
     found = _DURATION.fullmatch(text.strip())
     seconds = float(found["number"]) * _UNIT_S[found["unit"]] if found else 0.0
     if found is None or (seconds < 0 and not may_be_negative):
-        raise FaultSpecError(f"{text!r} is no duration; write 200ms, 5s, 2m or 1h")
+        raise FaultSpecError(f"{text!r} is not a duration; use 200ms, 5s, 2m or 1h")
     return seconds
 
 
 def _number(text: str, what: str, *, highest: float = 1e9) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", text, re.ASCII) or float(text) > highest:
         limits = f" from 0 to {highest:.0f}" if highest < 1e9 else ""
-        raise FaultSpecError(f"{text!r}: {what} is a number{limits}")
+        raise FaultSpecError(f"{text!r}: {what} must be a number{limits}")
     return float(text)
 
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        raise FaultSpecError(f"{text!r}: a count is a whole number")
+        raise FaultSpecError(f"{text!r}: a count must be a whole number")
     return int(text)
 
 

@@ -123,5 +123,5 @@ def open_sim_clock(database: Database, *, now: datetime, speed: float) -> SimClo
 def _exact(speed: float) -> Fraction:
     exact = Fraction(speed).limit_denominator(SPEED_DENOMINATOR)
     if exact <= 0:
-        raise ValueError(f"the demo's speed must be above zero, not {speed}")
+        raise ValueError(f"the demo speed must be above zero, not {speed}")
     return exact

@@ -120,7 +120,7 @@ def progress_bar(done: int, total: int, elapsed_s: float, *, unit: str = "it", e
 def deploy_lines(run: RunFacts, scenario: str) -> list[LineSource]:
     """Return the first lines of every job: the demo notice and the start of its nodes."""
     gpus = f"{run.machine.gpu_count}x {run.machine.gpu_type}" if run.machine.gpu_count else "CPU only"
-    mark = f"{DEMO_MARK} scripted run '{scenario}' of {run.title}: no machine computes this"
+    mark = f"{DEMO_MARK} scripted run '{scenario}' of {run.title}: nothing is really computed"
     ready_s = 0.25 if run.run_ns is None else (run.run_ns - run.deploy_ns) / NS_PER_S
     image = "pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime"
     sources: list[LineSource] = [fixed_lines("node-0", "INFO", run.deploy_ns, [(0.0, mark)])]

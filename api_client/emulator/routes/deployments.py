@@ -86,7 +86,7 @@ def _delete_deployment(request: Request) -> Response:
 
 
 def _not_served(_: Request) -> Response:
-    raise not_served("the emulator serves models from training checkpoints alone, and only until deleted")
+    raise not_served("the emulator only serves models from training checkpoints")
 
 
 MODELS_ROUTES = [

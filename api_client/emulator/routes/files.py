@@ -145,7 +145,7 @@ def _job(request: Request) -> Response:
 
 
 def _deployment(_: Request) -> Response:
-    return PlainTextResponse(f"{WELCOME}It has no web pages; the API has this deployment's log.\n")
+    return PlainTextResponse(f"{WELCOME}It has no web pages; read this deployment's log with the API.\n")
 
 
 PAGES_ROUTES = [

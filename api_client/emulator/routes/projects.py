@@ -71,7 +71,7 @@ def _cache(request: Request) -> Response:
     found = [backend.cache_files(project_id) for backend in platform.backends]
     known = [files for files in found if files is not None]
     if not known:
-        raise ApiFault(404, "NOT_FOUND", "this project has no cache: no job of it has used one")
+        raise ApiFault(404, "NOT_FOUND", "this project has no cache: none of its jobs used one")
     head = _encoded({"timestamp": iso(platform.now()), "project_id": project_id})[:-1]
     return StreamingResponse(
         _summary_parts(head, [file for files in known for file in files]), media_type=JsonAnswer.media_type

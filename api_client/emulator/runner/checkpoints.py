@@ -296,15 +296,15 @@ def choose_checkpoint(
     ]
     where = " and ".join(filter(None, named)) or "the job's own project"
     what = f"checkpoint {source.name!r}" if source.name else "checkpoint"
-    raise CannotStart(f"there is no {what} of {where} on this machine to load")
+    raise CannotStart(f"no {what} of {where} on this machine to load")
 
 
 def _refuse_shards(checkpoint: FoundCheckpoint, job: TrainingJob) -> None:
     ranks = {file.rank for file in checkpoint.files if not _is_bookkeeping(file.name)}
     if len(ranks) > 1:
         raise CannotStart(
-            f"checkpoint {checkpoint.name!r} of job {job.id} is sharded over {len(ranks)} nodes:"
-            " only what one node wrote can be loaded"
+            f"checkpoint {checkpoint.name!r} of job {job.id} is sharded over {len(ranks)} nodes; only "
+            f"checkpoints of one node can be loaded"
         )
 
 

@@ -146,7 +146,7 @@ class Dispatcher:
         for pool in self._services.gpu_pools(row.job.project_id, spec.gpu_type):
             if pool.is_fixed and wanted > pool.limit:
                 raise CannotStart(
-                    f"the job asks for {wanted} × {spec.gpu_type}, and {pool.limit} is all there is"
+                    f"the job requests {wanted} × {spec.gpu_type}, but the limit is {pool.limit}"
                 )
 
     async def _run(self, job_id: str) -> None:

@@ -66,7 +66,7 @@ def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: SecretBy
         else:
             values[name] = str(value)
         if not name or "=" in name or "\0" in name + values[name]:
-            raise CannotStart(f"{name!r} cannot be an environment variable")
+            raise CannotStart(f"{name!r} is not a valid environment variable name")
     return values
 
 

@@ -70,7 +70,7 @@ def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_ar
                     raise CannotStart(f"the artifact {name} was never uploaded")
                 unpacker.add(archive)
     except (BadArchive, OSError) as error:
-        raise CannotStart(f"the artifact {name} cannot be unpacked: {error}") from error
+        raise CannotStart(f"can't unpack the artifact {name}: {error}") from error
 
 
 def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
@@ -95,7 +95,7 @@ def shell() -> str:
     """
     found = shutil.which("bash") or shutil.which("sh")
     if found is None:
-        raise CannotStart("there is neither bash nor sh on this machine")
+        raise CannotStart("neither bash nor sh found on this machine")
     return found
 
 
@@ -224,7 +224,7 @@ class JobRun:
                 self._caches.make()
             return make_mounts(self._job_id, self._spec, self._folders, self._caches, self._services.links)
         except (OSError, ValueError) as error:
-            raise CannotStart(f"the job's folders cannot be made: {error}") from error
+            raise CannotStart(f"can't create the job's folders: {error}") from error
 
     async def _deliver_weights(self) -> None:
         """Deliver the weights one source at a time, before DEPLOYING (API facts, 5)."""
@@ -237,7 +237,7 @@ class JobRun:
                         f"the weights {weights.source} need the secret {weights.secret_name!r},"
                         " which does not exist"
                     )
-            self._say(f"[emulator] INFO weights {weights.source} are being delivered")
+            self._say(f"[emulator] INFO fetching weights {weights.source}")
             await self._delivery.deliver(weights, self._folders.weights(index), self._services.mirror, secret)
 
     def _prepare(self) -> tuple[list[str], list[dict[str, str]]]:
@@ -250,7 +250,7 @@ class JobRun:
         try:
             write_script(self._folders, spec.start_commands)
         except (OSError, ValueError) as error:
-            raise CannotStart(f"the start commands cannot be written down: {error}") from error
+            raise CannotStart(f"can't write the start commands: {error}") from error
         for rank in range(spec.node_count):
             unpack_artifacts(spec.artifacts, self._folders.node(rank), services.open_artifact)
         self._load_checkpoints()
@@ -281,7 +281,7 @@ class JobRun:
                 grace_s=self._services.stop_grace_s,
             )
         except (OSError, ValueError) as error:
-            raise CannotStart(f"node-{rank} cannot be started: {error}") from error
+            raise CannotStart(f"can't start node-{rank}: {error}") from error
         self._nodes.append(node)
         self._services.sampling.watch(
             self._job_id,

@@ -67,12 +67,12 @@ class SystemLinks:
         """Link ``path`` to ``target`` until the job ends; raise ``CannotLink`` if that is impossible."""
         place = PurePosixPath(path)
         if not place.is_absolute() or ".." in place.parts or "\0" in path:
-            raise CannotLink("it is no plain absolute path")
+            raise CannotLink("not a plain absolute path")
         with self._lock:
             known = self._links.get(str(place))
             if known is not None:
                 if known.target != str(target):
-                    raise CannotLink("another job has it")
+                    raise CannotLink("used by another job")
                 known.jobs.add(job_id)
                 return
             self._make(job_id, Path(place), target)
@@ -97,9 +97,9 @@ class SystemLinks:
 
     def _make(self, job_id: str, place: Path, target: Path) -> None:
         if any(str(folder) in self._links for folder in place.parents):
-            raise CannotLink("it lies inside of another mount")
+            raise CannotLink("inside another mount")
         if os.path.lexists(place):
-            raise CannotLink("this machine has something else there")
+            raise CannotLink("something else is there on this machine")
         missing = [folder for folder in reversed(place.parents) if not os.path.lexists(folder)]
         link = _Link(str(target), [str(folder) for folder in missing], {job_id})
         self._links[str(place)] = link
@@ -218,10 +218,11 @@ def make_mounts(
     for mount in mounts:
         try:
             if mount.node_rank is not None and spec.node_count > 1:
-                raise CannotLink("every node has its own")
+                raise CannotLink("each node has its own")
             links.make(job_id, mount.path, mount.target)
         except CannotLink as reason:
-            text = f"is no path of this machine ({reason}): use {_where(mount, refused)} for the {mount.what}"
+            where = _where(mount, refused)
+            text = f"can't be used on this machine ({reason}): use {where} for the {mount.what}"
         else:
             text = f"is a link to the {mount.what} while the job runs"
         said.setdefault(mount.path, f"[emulator] INFO {mount.path} {text}")

@@ -97,7 +97,7 @@ def parse_spec(payload: Mapping[str, Any]) -> JobSpec:
 def check_can_start(spec: JobSpec, *, max_nodes: int) -> None:
     """Raise ``CannotStart`` for a configuration that this machine can never run."""
     if not any(command.strip() for command in spec.start_commands):
-        raise CannotStart("runtime.start_commands is empty: there is nothing to run")
+        raise CannotStart("runtime.start_commands is empty: nothing to run")
     if spec.node_count < 1:
         raise CannotStart(f"compute.node_count is {spec.node_count}: a job needs at least one node")
     if spec.node_count > max_nodes:

@@ -120,18 +120,18 @@ def parse_weights(items: Sequence[Any]) -> tuple[WeightsEntry, ...]:
 
 def _parse(item: Any, where: str) -> WeightsEntry:
     if not isinstance(item, Mapping):
-        raise CannotStart(f"{where} is no object")
+        raise CannotStart(f"{where} is not an object")
     source = item.get("source")
     if not isinstance(source, str) or not source.strip():
         raise CannotStart(f"{where}.source is missing")
     scheme, separator, location = source.strip().partition("://")
     if not separator or scheme not in SCHEMES:
         raise CannotStart(
-            f"{where}.source {source!r}: the local runner delivers {', '.join(f'{s}://' for s in SCHEMES)}"
+            f"{where}.source {source!r}: the local runner supports {', '.join(f'{s}://' for s in SCHEMES)}"
         )
     location, revision = _without_revision(scheme, location, where)
     if not location.strip("/"):
-        raise CannotStart(f"{where}.source {source!r} names nothing after {scheme}://")
+        raise CannotStart(f"{where}.source {source!r} has nothing after {scheme}://")
     mount = item.get("mount_location")
     if not isinstance(mount, str) or not mount.startswith("/") or not mount.strip("/"):
         raise CannotStart(f"{where}.mount_location must be an absolute path, not {mount!r}")
@@ -155,7 +155,7 @@ def _without_revision(scheme: str, location: str, where: str) -> tuple[str, str 
         return location, None
     location, separator, revision = location.partition("@")
     if separator and not revision:
-        raise CannotStart(f"{where}.source ends with '@' but names no revision")
+        raise CannotStart(f"{where}.source ends with '@' but has no revision")
     return location, revision or None
 
 
@@ -165,16 +165,16 @@ def _secret_name(item: Mapping[str, Any], where: str) -> str | None:
     if auth is None:
         return str(top_level) if top_level else None
     if not isinstance(auth, Mapping):
-        raise CannotStart(f"{where}.auth is no object")
+        raise CannotStart(f"{where}.auth is not an object")
     method, name = auth.get("auth_method"), auth.get("auth_secret_name")
     if method != SECRET_METHOD:
         raise CannotStart(
-            f"{where}.auth.auth_method {method!r} works on the platform alone: use {SECRET_METHOD} here"
+            f"{where}.auth.auth_method {method!r} works only on the platform; use {SECRET_METHOD} here"
         )
     if not name:
         raise CannotStart(f"{where}.auth.auth_secret_name is missing")
     if top_level:
-        raise CannotStart(f"{where} names a secret twice: in auth and in auth_secret_name")
+        raise CannotStart(f"{where} has a secret in both auth and auth_secret_name")
     return str(name)
 
 

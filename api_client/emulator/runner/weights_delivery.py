@@ -77,7 +77,7 @@ class WeightsDelivery:
             return
         if "error" in answer:
             reason = without_secret(str(answer["error"]), secret)
-            raise CannotStart(f"the weights {weights.source} cannot be delivered: {reason}")
+            raise CannotStart(f"can't fetch the weights {weights.source}: {reason}")
         count, size_bytes = int(answer["delivered_files"]), int(answer["delivered_bytes"])
         took_s = self._monotonic() - began_s
         plural = "" if count == 1 else "s"
@@ -129,7 +129,7 @@ class WeightsDelivery:
                 reported_at_s = now_s
                 whole = f" of {size_text(total_bytes)}" if total_bytes else ""
                 self._say(f"[emulator] INFO weights {source}: {size_text(told['done_bytes'])}{whole} fetched")
-        return {"error": "the process that fetched them ended without a word"}
+        return {"error": "the download process ended without an error message"}
 
     def _environment(self) -> dict[str, str]:
         package_root = str(Path(__file__).resolve().parents[3])

@@ -51,7 +51,7 @@ def link_or_copy(source: Path, destination: Path, name: str, *, link: bool) -> N
             target.hardlink_to(source)
             return
         except FileExistsError as error:
-            raise FetchFailed(f"two files are called {name!r}") from error
+            raise FetchFailed(f"two files are named {name!r}") from error
         except OSError:
             pass  # another disk, or one without hard links
     shutil.copyfile(source, target)
@@ -88,7 +88,7 @@ def fetch_files(order: FetchOrder, progress: Progress) -> None:
     elif source.is_file():
         found = {source.name: source}
     else:
-        raise FetchFailed(f"there is no {source} on this machine")
+        raise FetchFailed(f"{source} does not exist on this machine")
     wanted = {name: path for name, path in sorted(found.items()) if order.wants(name)}
     progress.expect(len(wanted), sum(path.stat().st_size for path in wanted.values()))
     for name, path in wanted.items():
@@ -123,7 +123,7 @@ def fetch_from_hub(order: FetchOrder, progress: Progress) -> None:
     is_dataset = order.location.startswith(DATASETS)
     repository = order.location.removeprefix(DATASETS).strip("/")
     if len(repository.split("/")) > MAXIMUM_NAME_PARTS:
-        raise FetchFailed(f"a repository is called owner/name, not {repository!r}")
+        raise FetchFailed(f"expected a repository owner/name, not {repository!r}")
     snapshot = Path(
         library.snapshot_download(
             repository,
@@ -173,7 +173,7 @@ def open_bucket(order: FetchOrder) -> tuple[Any, str]:
     if order.scheme == "r2":
         account, separator, bucket = bucket.partition(".")
         if not separator or not account or not bucket:
-            raise FetchFailed("an r2:// source is called r2://account_id.bucket/path")
+            raise FetchFailed("an r2:// source must be r2://account_id.bucket/path")
     return store_module.S3Store(bucket, config=_s3_config(order, bucket, account), **_options()), path
 
 
@@ -218,7 +218,7 @@ def _gcs_config(order: FetchOrder) -> dict[str, Any]:
     if order.secret is None:
         return {"skip_signature": True}
     if not _secret_object(order):
-        raise FetchFailed("the secret must be a service account's key, a JSON object")
+        raise FetchFailed("the secret must be a service account key (a JSON object)")
     return {"service_account_key": order.secret}
 
 
@@ -293,7 +293,7 @@ def _listed(library: Any, store: Any, prefix: str) -> dict[str, Meta]:
     try:
         return {prefix.rsplit("/", 1)[-1]: library.head(store, prefix)}
     except FileNotFoundError as error:
-        raise FetchFailed(f"there is nothing at {prefix!r} in the bucket") from error
+        raise FetchFailed(f"the bucket has nothing at {prefix!r}") from error
 
 
 def _key(order: FetchOrder, meta: Meta) -> str:
@@ -326,7 +326,7 @@ def _download(library: Any, store: Any, meta: Meta, kept: Path, progress: Progre
                 end = min(start + PIECE_BYTES, size_bytes)
                 answer = library.get(store, meta["path"], options={"range": (start, end)})
                 if answer.meta.get("e_tag") != meta.get("e_tag"):
-                    raise FetchFailed(f"{meta['path']!r} changed while it was fetched")
+                    raise FetchFailed(f"{meta['path']!r} changed during the download")
                 piece = answer.bytes()
                 file.write(piece)
                 progress.add(len(piece))
@@ -361,9 +361,7 @@ def _fetch(order: FetchOrder) -> tuple[int, int]:
     fetchers.get(order.scheme, fetch_objects)(order, Progress())
     count, size_bytes = make_read_only(destination)
     if count == 0:
-        raise FetchFailed(
-            "the patterns let no file through" if order.allow or order.ignore else "there is nothing in it"
-        )
+        raise FetchFailed("no file matches the patterns" if order.allow or order.ignore else "it is empty")
     return count, size_bytes
 
 

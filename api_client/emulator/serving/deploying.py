@@ -43,7 +43,7 @@ def served_rank(adapter_ranks: Iterable[int]) -> int:
     for rank in SERVED_RANKS:
         if rank >= largest:
             return rank
-    raise invalid(f"LoRA rank {largest} cannot be served: the largest possible is {SERVED_RANKS[-1]}")
+    raise invalid(f"LoRA rank {largest} cannot be served; the maximum is {SERVED_RANKS[-1]}")
 
 
 LOOPS_SOURCE = "B10_LOOPS_CHECKPOINTING"
@@ -55,7 +55,7 @@ def _storable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("the text is no valid Unicode") from error
+        raise ValueError("the text is not valid Unicode") from error
     return text
 
 
@@ -107,7 +107,7 @@ class EnvironmentVariable(_RequestPart):
     @classmethod
     def _usable(cls, name: str) -> str:
         if not _VARIABLE_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} cannot be the name of an environment variable")
+            raise ValueError(f"{name!r} is not a valid environment variable name")
         return name
 
 
@@ -219,9 +219,9 @@ def _chosen(job: TrainingJob, checkpoint: Checkpoint, files: Sequence[StoredFile
     name = checkpoint.checkpoint_id
     kind = checkpoint.checkpoint_type or "full"
     if kind not in SERVABLE_KINDS:
-        raise invalid(f"checkpoint {name!r} is of type {kind!r}, which no template serves")
+        raise invalid(f"checkpoint {name!r} is of type {kind!r}, which cannot be served")
     if checkpoint.sync_status == SYNCING:
-        raise invalid(f"checkpoint {name!r} is still being uploaded")
+        raise invalid(f"checkpoint {name!r} is still uploading")
     return SelectedCheckpoint(
         job=job,
         name=name,

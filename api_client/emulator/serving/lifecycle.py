@@ -176,7 +176,7 @@ def _spread(
 
 def _building(deployment: StoredDeployment, config: dict[str, Any]) -> list[str]:
     return [
-        "This is the emulator: the deployment goes through its states, nothing is really served.",
+        "This emulator only simulates the deployment; nothing is served.",
         f"Building {deployment.name} of {config['model_name']}",
         f"Base image {config['base_image']['image']}",
         *(f"Environment variable {name}" for name in config["environment_variables"]),

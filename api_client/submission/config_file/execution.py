@@ -14,7 +14,7 @@ from typing import Any
 _SANDBOX_MODULES = ("truss", "truss_train")
 _LONGEST_VALUE = 80
 _LONGEST_MESSAGE = 2000
-_INTERPRETER_HINT = "if it is installed in another environment, name that environment's Python with --python"
+_INTERPRETER_HINT = "if it is installed in another environment, pass that environment's Python with --python"
 
 
 class ConfigFailure(Exception):
@@ -35,11 +35,11 @@ def execute(path: str) -> ModuleType:
     file = Path(path).absolute()
     if not file.is_file():
         reason = "is a folder" if file.is_dir() else "does not exist"
-        raise ConfigFailure(f"it {reason}; name the Python file that defines the config")
+        raise ConfigFailure(f"it {reason}; give the Python file that defines the config")
     path = str(file)
     spec = importlib.util.spec_from_file_location(file.stem, path)
     if spec is None or file.suffix != ".py":
-        raise ConfigFailure("it is no Python file; a config's name ends in .py")
+        raise ConfigFailure("not a Python file; a config's name ends in .py")
     module = importlib.util.module_from_spec(spec)
     try:
         exec(compile(file.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
@@ -61,14 +61,14 @@ def only_one(module: ModuleType, wanted: type) -> Any:
     if not names:
         raise ConfigFailure(f"it defines no {wanted.__name__}; assign one to a name at the top level")
     listed = ", ".join(sorted(names))
-    raise ConfigFailure(f"it has {len(names)} names for a {wanted.__name__}: {listed}; one is wanted")
+    raise ConfigFailure(f"it defines {len(names)} {wanted.__name__} objects: {listed}; define only one")
 
 
 def refuse_to_push(*_args: object, **_options: object) -> None:
     """Replace ``push`` while a file is only read."""
     raise RuntimeError(
-        "push() was called while this file was being read as a config, so nothing was sent; "
-        'call it in a script of its own, or below if __name__ == "__main__":'
+        "push() was called while this file was loaded as a config, so nothing was sent; "
+        'call it in a separate script, or below if __name__ == "__main__":'
     )
 
 
@@ -80,7 +80,7 @@ def describe(error: BaseException, path: str) -> ConfigFailure:
         return ConfigFailure(f"{type(error).__name__}: {error.msg}", error.lineno)
     line, elsewhere = _place(error.__traceback__, path)
     if isinstance(error, SystemExit):
-        return ConfigFailure(f"it ended by itself with exit({error.code!r}) before it was read", line)
+        return ConfigFailure(f"it called exit({error.code!r}) while loading", line)
     return ConfigFailure(_explain(error) + elsewhere, line)
 
 
@@ -108,13 +108,13 @@ def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
         is_short = isinstance(value, (str, int, float, bool)) or value is None
         got = f" (got {_clipped(repr(value), _LONGEST_VALUE)})" if is_short and finding["loc"] else ""
         lines.append(f"{place}: {text}{got}")
-    return lines[0] if len(lines) == 1 else "\n  ".join(["several fields are wrong:", *lines])
+    return lines[0] if len(lines) == 1 else "\n  ".join(["several fields are invalid:", *lines])
 
 
 def _import_hint(error: ImportError) -> str:
     name = (error.name or "").partition(".")[0]
     if name in _SANDBOX_MODULES:
-        return "only the names for training configs stand in for truss here; " + _INTERPRETER_HINT
+        return "only truss's training config names are available here; " + _INTERPRETER_HINT
     return _INTERPRETER_HINT
 
 

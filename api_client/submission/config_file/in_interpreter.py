@@ -70,8 +70,8 @@ def _load_with_own_definitions(execution: ModuleType, path: str, kind: str) -> A
         from api_client.submission.config_file.module_sandbox import module_sandbox, official_modules
     except Exception as error:
         raise execution.ConfigFailure(
-            f"{sys.executable} has no truss, and cannot use our own definitions "
-            f"(they need Python 3.11 and pydantic 2): {error}"
+            f"{sys.executable} has no truss and can't use bt-tui's definitions (they need Python 3.11 and "
+            f"pydantic 2): {error}"
         ) from error
     with module_sandbox(official_modules(execution.refuse_to_push)):
         module = execution.execute(path)

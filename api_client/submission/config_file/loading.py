@@ -61,7 +61,7 @@ def deploy_config_from(path: Path, python: Path) -> DeployCheckpointsConfig:
     config, unknown = _rebuild(document, DeployCheckpointsConfig, path)
     used = [".".join(map(str, place)) for place, value in unknown if value is not None]
     if used:
-        raise ConfigFileError(f"it sets fields that are not known here: {', '.join(used)}", path=path)
+        raise ConfigFileError(f"it sets unknown fields: {', '.join(used)}", path=path)
     return config
 
 
@@ -72,15 +72,15 @@ def _run(path: Path, python: Path, kind: str, stop: Event | None) -> dict[str, A
         finished = _finished(command, environment, stop)
     except subprocess.TimeoutExpired as error:
         if stop is not None and stop.is_set():
-            raise ConfigFileError("it was stopped while it ran", path=path) from None
-        raise ConfigFileError(f"it was still running after {LOAD_TIMEOUT_S:.0f} s", path=path) from error
+            raise ConfigFileError("it was killed while loading", path=path) from None
+        raise ConfigFileError(f"loading took longer than {LOAD_TIMEOUT_S:.0f} s", path=path) from error
     except OSError as error:
-        raise ConfigFileError(f"{python} cannot be run: {error.strerror or error}", path=path) from error
+        raise ConfigFileError(f"can't run {python}: {error.strerror or error}", path=path) from error
     words = finished.stderr.decode("utf-8", "replace")
     answer = _answer(finished.stdout)
     if answer is None:
         last = "\n".join(words.strip().splitlines()[-_STDERR_TAIL_LINES:])
-        reason = f"{python} ended with status {finished.returncode} and gave no answer"
+        reason = f"{python} exited with status {finished.returncode} without a result"
         raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
     sys.stderr.write(words)
     if "definition" in answer:

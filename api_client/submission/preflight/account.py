@@ -63,7 +63,7 @@ def gpu_headrooms(
     """Yield the organization's limit, and the team's if there is one."""
     for entry in capacity.gpu_capacities:
         if normal_gpu_type(entry.gpu_type) == request.gpu_type:
-            yield _room("the organisation", entry, request)
+            yield _room("the organization", entry, request)
     for team_entry in capacity.team_gpu_capacities:
         is_ours = team is not None and team_entry.team_id == team.id
         if is_ours and normal_gpu_type(team_entry.gpu_type) == request.gpu_type:
@@ -235,7 +235,7 @@ def _team(facts: AccountFacts, team_name: str | None) -> Iterator[Finding]:
     if team_name is None or facts.teams is None or facts.team is not None:
         return
     known = ", ".join(sorted(team.name for team in facts.teams)) or "none"
-    yield Finding("error", "team_name", f"there is no team {team_name!r}", f"teams of this key: {known}")
+    yield Finding("error", "team_name", f"no team {team_name!r}", f"teams of this key: {known}")
 
 
 def _secrets(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
@@ -258,19 +258,19 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     with_gpus = [machine for machine in facts.instance_types if machine.gpu_type and machine.gpu_count]
     counts = [machine.gpu_count for machine in with_gpus if _gpu_type_of(machine) == request.gpu_type]
     if not counts:
-        types = ", ".join(sorted({_gpu_type_of(machine) for machine in with_gpus})) or "no GPUs at all"
+        types = ", ".join(sorted({_gpu_type_of(machine) for machine in with_gpus})) or "no GPUs"
         holds = facts.capacity is not None and any(gpu_headrooms(request, facts.capacity, facts.team))
         problem = f"the account has no instance with {request.gpu_type}"
         yield Finding("warning" if holds else "error", field, problem, f"it has {types}")
     elif request.gpu_count > max(counts):
-        problem = f"no instance has {request.gpu_count} {request.gpu_type}: the largest has {max(counts)}"
-        remedy = f"take {request.gpu_type}:{max(counts)} on more nodes, by compute.node_count"
+        problem = f"no instance has {request.gpu_count} {request.gpu_type}; the largest has {max(counts)}"
+        remedy = f"use {request.gpu_type}:{max(counts)} on more nodes (compute.node_count)"
         yield Finding("error", field, problem, remedy)
     elif request.gpu_count not in counts:
         larger = min(count for count in counts if count > request.gpu_count)
         listed = ", ".join(map(str, sorted(set(counts))))
         asked = f"{request.gpu_count} {request.gpu_type}"
-        problem = f"no instance has {asked}: the job gets {larger}, and pays for them"
+        problem = f"no instance has {asked}: the job gets {larger} and is billed for them"
         yield Finding("warning", field, problem, f"instances have {listed}")
 
 
@@ -281,7 +281,7 @@ def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterat
     if not found:
         listed = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
         problem = f"no training capacity is listed for {request.gpu_type}"
-        yield Finding("warning", "compute.accelerator", problem, f"there is capacity for: {listed}")
+        yield Finding("warning", "compute.accelerator", problem, f"capacity exists for: {listed}")
         return
     for room in found:
         if room.is_short:
@@ -293,9 +293,9 @@ def _short(room: GpuHeadroom, request: JobRequest, facts: AccountFacts, now: dat
     field = "compute.accelerator"
     gpus = f"{room.wanted} {request.gpu_type}"
     if room.is_impossible and not request.spot:
-        problem = f"{gpus} are more than {room.owner} may use: {room.limit}"
-        return Finding("error", field, problem, "ask for fewer, or have the limit raised")
-    problem = f"the job has to wait: {gpus} wanted, {room.free} of {room.limit} free for {room.owner}"
+        problem = f"{gpus} exceed the limit of {room.owner}: {room.limit}"
+        return Finding("error", field, problem, "request fewer, or have the limit raised")
+    problem = f"the job will be queued: {gpus} requested, {room.free} of {room.limit} free for {room.owner}"
     return Finding("warning", field, problem + _queue(facts, now))
 
 
@@ -304,15 +304,15 @@ def _queue(facts: AccountFacts, now: datetime) -> str:
     if facts.waiting is None:
         return ""
     if not facts.waiting:
-        return "; nobody else waits"
+        return "; no other job is queued"
     count = len(facts.waiting)
     gpus = sum(job.instance_type.gpu_count * (job.node_count or 1) for job in facts.waiting)
     jobs = "1 job" if count == 1 else f"{count} jobs"
-    text = f"; {jobs} with {gpus} GPUs wait{'s' if count == 1 else ''} already"
+    text = f"; {jobs} with {gpus} GPUs already queued"
     since = [job.created_at for job in facts.waiting if job.created_at]
     if since:
         minutes = max(0, int((now - min(since)).total_seconds() // SECONDS_PER_MINUTE))
-        text += f", the first for {minutes} min"
+        text += f", the oldest for {minutes} min"
     return text
 
 
@@ -323,10 +323,10 @@ def _cache_affinity(request: JobRequest, facts: AccountFacts) -> Iterator[Findin
     if not (request.caching and request.requires_cache_affinity):
         return
     problem = (
-        f"the project's cache was filled by jobs on {', '.join(sorted(earlier))}: "
-        f"if its cluster has no {request.gpu_type}, the job fails"
+        f"the project's cache was written by jobs on {', '.join(sorted(earlier))}: if its cluster has no "
+        f"{request.gpu_type}, the job fails"
     )
-    remedy = "require_cache_affinity=False starts with an empty cache there"
+    remedy = "set require_cache_affinity=False to start with an empty cache"
     yield Finding("warning", "runtime.cache_config.require_cache_affinity", problem, remedy)
 
 
@@ -344,7 +344,7 @@ def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     name = machine.name or machine.id
     nodes = f"{request.node_count} × {name}" if request.node_count > 1 else name
     note = "; spot may cost less" if request.spot else ""
-    yield Finding("info", "compute", f"about ${per_hour:,.2f} an hour while it runs ({nodes}){note}")
+    yield Finding("info", "compute", f"about ${per_hour:,.2f} per hour of run time ({nodes}){note}")
 
 
 def _has_enough_resources(machine: InstanceType, request: JobRequest) -> bool:

@@ -274,7 +274,7 @@ def _script_findings(
         remedy = f"chmod +x {use.path}, or start it with: bash {use.path}"
         yield Finding("error", field, f"{use.path} is not executable", remedy)
     if use.path.endswith(_SHELL_SUFFIXES) and _has_windows_lines(path):
-        problem = f"{use.path} has Windows line endings (CRLF), which shells on Linux stumble over"
+        problem = f"{use.path} has Windows line endings (CRLF), which break Linux shells"
         yield Finding("warning", field, problem, "save it with LF line endings")
 
 
@@ -282,25 +282,25 @@ def _missing(use: ScriptUse, request: JobRequest, plan: ArchiveListing, field: s
     problem = f"{use.path} is not in the archive"
     for name, reason in plan.dropped:
         if use.path == name or use.path.startswith(name.rstrip("/") + "/"):
-            remedy = "a .truss_ignore file of your own replaces the built-in ignore rules"
+            remedy = "add a .truss_ignore file to replace the built-in ignore rules"
             return Finding("error", field, f"{problem}: {reason}", remedy)
     if use.doubt == "much":
-        return Finding("info", field, f"{problem}; an earlier command has to bring it")
+        return Finding("info", field, f"{problem}; an earlier command must create it")
     if use.doubt == "some":
-        return Finding("warning", field, f"{problem}, unless an earlier command makes it")
+        return Finding("warning", field, f"{problem}, unless an earlier command creates it")
     if not request.uses_workdir:
-        remedy = "check that the image has it in its working directory"
+        remedy = "make sure the image has it in its working directory"
         return Finding("warning", field, problem, remedy)
-    return Finding("error", field, problem, "put it beside the config, or correct the command")
+    return Finding("error", field, problem, "put it next to the config, or fix the command")
 
 
 def _size_findings(plan: ArchiveListing) -> Iterator[Finding]:
     size_gib = plan.size_bytes / 1024**3
     if plan.size_bytes > LARGEST_ARCHIVE_BYTES:
-        remedy = "keep data in an object store or in the cache, and exclude it here"
-        yield Finding("error", "archive", f"{size_gib:.2f} GiB: the platform takes at most 5 GiB", remedy)
+        remedy = "keep data in an object store or the cache, and exclude it here"
+        yield Finding("error", "archive", f"{size_gib:.2f} GiB: the platform accepts at most 5 GiB", remedy)
     elif plan.size_bytes > NEAR_LIMIT_BYTES:
-        remedy = "keep data in an object store or in the cache"
+        remedy = "keep data in an object store or the cache"
         yield Finding("warning", "archive", f"{size_gib:.2f} GiB is close to the limit of 5 GiB", remedy)
 
 
@@ -308,7 +308,7 @@ def _dropped_findings(plan: ArchiveListing) -> Iterator[Finding]:
     names = [name for name, _reason in plan.dropped]
     if names:
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-        yield Finding("info", "archive", f"left out: {', '.join(names[:NAMES_SHOWN])}{more}")
+        yield Finding("info", "archive", f"excluded: {', '.join(names[:NAMES_SHOWN])}{more}")
 
 
 def _is_executable(path: Path) -> bool:

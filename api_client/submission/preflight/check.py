@@ -26,7 +26,7 @@ def config_findings(request: JobRequest, unknown_fields: Iterable[str]) -> Itera
     yield from _nothing_to_run(request)
     yield from _without_checkpoints(request)
     for field in unknown_fields:
-        problem = "the API knows no such field; it is sent, and most likely ignored"
+        problem = "unknown to the API; sent anyway, and probably ignored"
         yield Finding("warning", field, problem, "check the spelling, or remove it")
 
 
@@ -35,19 +35,19 @@ def _nothing_to_run(request: JobRequest) -> Iterator[Finding]:
         return
     field = "runtime.start_commands"
     if request.session_trigger == SESSION_ON_STARTUP:
-        problem = "empty: the job ends as soon as it starts, and its session with it"
+        problem = "empty: the job and its session end as soon as it starts"
         yield Finding("warning", field, problem, "keep it alive: start_commands=['sleep infinity']")
     else:
-        yield Finding("error", field, "empty: there is nothing to run", "say what to run, as ['./run.sh']")
+        yield Finding("error", field, "empty: nothing to run", "set a command, e.g. ['./run.sh']")
 
 
 def _without_checkpoints(request: JobRequest) -> Iterator[Finding]:
     if request.checkpointing:
         return
-    remedy = "CheckpointingConfig(enabled=True), and write to $BT_CHECKPOINT_DIR"
+    remedy = "use CheckpointingConfig(enabled=True) and write to $BT_CHECKPOINT_DIR"
     field = "runtime.checkpointing_config"
     if request.spot:
-        problem = "checkpointing is off, and a spot job can be preempted: its results would be lost"
+        problem = "checkpointing is off: if this spot job is preempted, its results are lost"
         yield Finding("warning", field, problem, remedy)
     elif request.node_count > 1 or request.total_gpus > 1:
         problem = f"checkpointing is off for {request.machine}: if the job fails, its results are lost"

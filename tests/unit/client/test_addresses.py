@@ -99,5 +99,5 @@ def test_ids_never_change_the_route(segments: list[str]) -> None:
 
 @pytest.mark.parametrize("segment", ["", ".", ".."])
 def test_ids_that_are_steps_are_refused(segment: str) -> None:
-    with pytest.raises(RequestError, match="no id"):
+    with pytest.raises(RequestError, match="not a valid id"):
         route("training_projects", segment, "jobs")

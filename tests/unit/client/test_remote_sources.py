@@ -187,7 +187,7 @@ class TestKeyring:
 
     def test_without_an_entry_the_variable_s_key_is_sent(self, world: World, entries: MemoryKeyring) -> None:
         world.add_section("acme", auth_type="api_key")
-        with pytest.raises(ConfigurationError, match="keyring neither"):
+        with pytest.raises(ConfigurationError, match="nor has the system keyring"):
             world.resolve("acme")
         world.environ["BASETEN_API_KEY"] = "of-variable"
         assert world.key("acme") == "of-variable"
@@ -237,7 +237,7 @@ class TestKeyring:
 def test_a_profile_without_its_secret_says_what_to_do(world: World) -> None:
     world.add_profile("plain", current=True)
 
-    with pytest.raises(ConfigurationError, match=r"holds no api_key.*baseten auth login"):
+    with pytest.raises(ConfigurationError, match=r"has no api_key.*baseten auth login"):
         world.resolve()
 
 

@@ -75,7 +75,7 @@ def test_the_pair_of_truss_goes_before_the_key_alone(trussrc: Path) -> None:
 @pytest.mark.parametrize("variable", ["BASETEN_TRUSS_AUTH_REMOTE_URL", "BASETEN_TRUSS_AUTH_API_KEY"])
 def test_half_of_the_pair_is_an_error(trussrc: Path, variable: str) -> None:
     value = "https://app.baseten.co" if variable.endswith("URL") else KEY
-    with pytest.raises(ConfigurationError, match="together") as caught:
+    with pytest.raises(ConfigurationError, match="set both or unset") as caught:
         resolve(trussrc, **{variable: value})
     assert KEY not in str(caught.value)
 

@@ -150,7 +150,7 @@ async def test_a_login_that_cannot_be_renewed_says_what_to_do(
     issuer.refusal = Answer(status, {"error": "invalid_grant", "error_description": "r-secret-0 is spent"})
 
     async with client_of(path) as client:
-        with pytest.raises(Unauthorized, match=r"'acme'.*has ended.*bt-tui login --remote acme") as caught:
+        with pytest.raises(Unauthorized, match=r"'acme'.*has expired.*bt-tui login --remote acme") as caught:
             await client.projects.list()
 
     assert "r-secret-0" not in str(caught.value)

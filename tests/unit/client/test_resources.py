@@ -157,7 +157,7 @@ async def test_nothing_to_change_is_a_mistake() -> None:
 async def test_ids_that_are_no_ids_are_not_sent() -> None:
     world = World()
     for job_id in ("", ".", ".."):
-        with pytest.raises(RequestError, match="no id"):
+        with pytest.raises(RequestError, match="not a valid id"):
             await world.client.jobs.get("p", job_id)
     assert world.server.requests == []
 

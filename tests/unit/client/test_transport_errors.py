@@ -74,7 +74,7 @@ async def test_the_servers_words_are_found(body: object, code: str | None, messa
 async def test_words_that_are_not_json() -> None:
     assert "upstream is gone" in str(await error_from(httpx.Response(502, text="upstream is gone\n")))
     error = await error_from(httpx.Response(502, html="<html><b>Bad gateway</b></html>"))
-    assert "answered HTML, not JSON" in str(error)
+    assert "HTML instead of JSON" in str(error)
     assert "<b>" not in str(error)
 
 
@@ -171,10 +171,10 @@ async def test_frames_of_a_traceback_hold_no_key() -> None:
 @pytest.mark.parametrize(
     ("raised", "words"),
     [
-        (httpx.ConnectTimeout(""), "did not answer in time"),
-        (httpx.ReadTimeout(""), "no complete answer in time"),
+        (httpx.ConnectTimeout(""), "no response in time"),
+        (httpx.ReadTimeout(""), "no complete response in time"),
         (httpx.RemoteProtocolError("Server disconnected without sending a response."), "Server disconnected"),
-        (httpx.ReadError(""), "connection was lost"),
+        (httpx.ReadError(""), "connection lost"),
         (httpx.ProxyError("407 Proxy Authentication Required"), "proxy: 407"),
     ],
 )
@@ -185,10 +185,10 @@ async def test_an_unreachable_server_is_named_with_a_reason(raised: Exception, w
     assert words in str(error)
 
 
-async def test_an_answer_that_cannot_be_unpacked() -> None:
+async def test_an_answer_that_cannot_be_decompressed() -> None:
     reply = httpx.Response(200, stream=httpx.ByteStream(b"not gzip"), headers={"content-encoding": "gzip"})
     world = World(lambda request: reply)
-    with pytest.raises(InvalidAnswer, match="unpacked"):
+    with pytest.raises(InvalidAnswer, match="decompressed"):
         await world.client.projects.list()
 
 

@@ -110,7 +110,7 @@ async def test_a_broken_answer_is_asked_for_again(misbehave: Behaviour) -> None:
 @pytest.mark.parametrize("misbehave", [reset, hang_up, cut_short, talk_nonsense])
 async def test_a_change_with_a_broken_answer_is_not_repeated(misbehave: Behaviour) -> None:
     async with listening(misbehave, answer) as server, client_of(server.url, []) as client:
-        with pytest.raises(Unreachable, match=r"127\.0\.0\.1:\d+ broke off its answer"):
+        with pytest.raises(Unreachable, match=r"127\.0\.0\.1:\d+ broke off its response"):
             await client.projects.upsert("name")
     assert len(server.heads) == 1
 
@@ -121,7 +121,7 @@ async def test_a_refused_connection_is_called_refused() -> None:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     events: list[RequestEvent] = []
     async with client_of(url, events) as client:
-        with pytest.raises(Unreachable, match=r"127\.0\.0\.1:\d+ cannot be reached: connection refused"):
+        with pytest.raises(Unreachable, match=r"can't reach 127\.0\.0\.1:\d+: connection refused"):
             await client.projects.upsert("name")
     assert [event.kind for event in events].count("sent") == 5
 
@@ -129,7 +129,7 @@ async def test_a_refused_connection_is_called_refused() -> None:
 async def test_silence_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api_client.http.connection.READ_TIMEOUT_S", 0.05)
     async with listening(say_nothing) as server, client_of(server.url, [], max_attempts=2) as client:
-        with pytest.raises(TimedOut, match="no complete answer in time"):
+        with pytest.raises(TimedOut, match="no complete response in time"):
             await client.projects.list()
     assert len(server.heads) == 2
 

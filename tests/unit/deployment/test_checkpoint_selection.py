@@ -27,13 +27,13 @@ def test_a_known_type_is_its_own_kind(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (None, "does not say what kind"),
-        ("", "does not say what kind"),
-        ("diffusion", "'diffusion' is unknown; only lora, full and whisper"),
+        (None, "reports no checkpoint type"),
+        ("", "reports no checkpoint type"),
+        ("diffusion", "unknown type 'diffusion'; only lora, full and whisper"),
         ("fsdp", "FSDP"),
         ("sharded_full", "FSDP"),
-        ("trainer", "a trainer's state"),
-        ("x" * 10_000, "is unknown"),
+        ("trainer", "trainer state"),
+        ("x" * 10_000, "unknown type"),
     ],
 )
 def test_another_type_cannot_be_chosen(kind: str | None, reason: str) -> None:
@@ -66,7 +66,7 @@ def test_shards_cannot_be_chosen(names: list[str]) -> None:
     [["f/trainer_state.json", "f/optimizer.pt", "f/rng_state_0.pth"], ["f/state/optimizer.bin"]],
 )
 def test_a_trainer_s_state_cannot_be_chosen(names: list[str]) -> None:
-    assert "a trainer's state" in selectable(FULL, files(*names))
+    assert "trainer state" in selectable(FULL, files(*names))
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_the_root_is_judged_by_what_lies_directly_in_it() -> None:
 def test_one_still_syncing_has_to_wait(status: str) -> None:
     syncing = checkpoint("a", sync_status=status)
 
-    assert "still being uploaded" in selectable(syncing)
-    assert "'a': still being uploaded" in check_selection([syncing])
+    assert "still uploading" in selectable(syncing)
+    assert "'a': still uploading" in check_selection([syncing])
 
 
 @pytest.mark.parametrize("status", ["COMPLETE", "COMPLETED", None])
@@ -115,16 +115,16 @@ def test_what_can_be_served(chosen: list[Checkpoint]) -> None:
     ("chosen", "reason"),
     [
         ([], "at least one"),
-        ([FULL, LORA], "'f' holds full weights, which stand alone"),
-        ([LORA, FULL], "'f' holds full weights, which stand alone"),
-        ([FULL, checkpoint("g", "full")], "only when all are LoRA"),
-        ([WHISPER, LORA], "'w' holds Whisper weights, which stand alone"),
-        ([WHISPER, checkpoint("v", "whisper")], "which stand alone"),
-        ([WHISPER, FULL], "which stand alone"),
-        ([LORA, checkpoint("u", "diffusion")], "'u': its type 'diffusion' is unknown"),
-        ([LORA, checkpoint("b", sync_status="SYNCING")], "'b': still being uploaded"),
+        ([FULL, LORA], "'f' has full weights"),
+        ([LORA, FULL], "'f' has full weights"),
+        ([FULL, checkpoint("g", "full")], "only LoRA checkpoints"),
+        ([WHISPER, LORA], "'w' has Whisper weights"),
+        ([WHISPER, checkpoint("v", "whisper")], "only LoRA checkpoints"),
+        ([WHISPER, FULL], "only LoRA checkpoints"),
+        ([LORA, checkpoint("u", "diffusion")], "'u': unknown type 'diffusion'"),
+        ([LORA, checkpoint("b", sync_status="SYNCING")], "'b': still uploading"),
         ([LORA, checkpoint(".")], "'.' is the checkpoint folder itself"),
-        ([LORA, LORA], "chosen twice"),
+        ([LORA, LORA], "selected twice"),
         ([LORA, checkpoint("b", base="Qwen/Qwen3-8B")], "different base models"),
     ],
 )

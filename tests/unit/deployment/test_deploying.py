@@ -104,7 +104,7 @@ async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
     server.trouble, server.makes_it = trouble, False
     clock = Clock()
 
-    with pytest.raises(DeploymentUnclear, match="Look at the workspace's models") as caught:
+    with pytest.raises(DeploymentUnclear, match="Check the workspace's models") as caught:
         await deploy(client, CONFIG, clock=clock)
 
     assert len(server.requests) == 1
@@ -139,7 +139,7 @@ async def test_somebody_else_s_deployment_is_not_taken_for_ours(
 
     server.on("GET", "/v1/models", two_more)
 
-    with pytest.raises(DeploymentUnclear, match="2 new deployments have its name"):
+    with pytest.raises(DeploymentUnclear, match="2 new deployments have this name"):
         await deploy(client, CONFIG, clock=Clock())
 
 

@@ -180,7 +180,7 @@ def test_the_rank_is_the_answered_one_for_every_adapter() -> None:
     ("change", "reason"),
     [
         ({"checkpoint_names": ("checkpoint-999",)}, "no checkpoint 'checkpoint-999'"),
-        ({"gpu_type": "H900"}, "'H900' is unknown; known are T4"),
+        ({"gpu_type": "H900"}, "unknown GPU type 'H900'; known: T4"),
         ({"environment": (("HF_TOKEN", "x"),)}, "'HF_TOKEN' is set twice"),
     ],
 )

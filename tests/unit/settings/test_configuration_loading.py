@@ -118,7 +118,7 @@ def test_variables_of_each_kind(file: Path) -> None:
         ("[keys]\njob.stop_job = 'j'\n", 2, "reserved for navigation"),
         ("[keys]\njob.stop_job = 'd'\n", 2, "job.deploy"),
         ("[keys]\njob.stop_job = 'n'\n", 2, "logs.next_match"),
-        ("[keys]\nhome.sort = 'f6'\nhome.filter = 'f6'\n", 2, "one key cannot do both"),
+        ("[keys]\nhome.sort = 'f6'\nhome.filter = 'f6'\n", 2, "is also used for"),
         ("[notifications]\nwebhook = 'http://example.com/x'\n", 2, "https"),
         ("[notifications]\nwebhook = 'file:///etc/passwd'\n", 2, "https"),
         ('[notifications]\nwebhook = "https://x/\\u001b"\n', 2, "https"),

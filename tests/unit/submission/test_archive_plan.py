@@ -80,7 +80,7 @@ def test_a_folder_from_inside_is_skipped_with_a_warning(repository: Path) -> Non
     workspace = Workspace(workspace_root="../..", external_dirs=["../../common"])
     plan = plan_archive(repository / "jobs/sft", workspace)
     assert names(plan).count("common/util.py") == 1
-    assert any("'../../common' lies inside" in warning for warning in plan.warnings)
+    assert any("'../../common' is already inside" in warning for warning in plan.warnings)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_nothing_is_dropped_without_a_word(tmp_path: Path) -> None:
     plan = plan_archive(tmp_path)
     assert names(plan) == ["real/x.py", "train.py"]
     assert dict(plan.dropped) == {
-        "empty/": "an empty folder, and archives hold files only",
+        "empty/": "empty folder (archives contain only files)",
         "pipe": "not a plain file",
-        "to_folder": "a link to a folder, which archives do not follow",
-        "to_itself": "a link that leads to nothing",
-        "to_nothing": "a link that leads to nothing",
+        "to_folder": "link to a folder (not followed)",
+        "to_itself": "broken link",
+        "to_nothing": "broken link",
     }
 
 
@@ -163,7 +163,7 @@ def test_a_workspace_is_taken_as_if_copied_with_links_resolved(tmp_path: Path) -
     (tmp_path / "job/.truss_ignore").write_text("")
     plan = plan_archive(tmp_path / "job", Workspace(workspace_root="."))
     assert names(plan) == [".truss_ignore", "config.py", "shared/sub/deep.py", "shared/util.py", "util.py"]
-    assert dict(plan.dropped) == {"shared/sub/up": "a link to a folder that it lies in"}
+    assert dict(plan.dropped) == {"shared/sub/up": "link to a folder that contains it"}
     assert plan.files[-1].size_bytes == len("shared/util.py")
 
 
@@ -173,11 +173,11 @@ def test_a_large_archive_is_warned_about_and_a_huge_one_refused(
     make(tmp_path, "config.py", "weights.bin")
     os.truncate(tmp_path / "weights.bin", 1_000_000_000)
     (warning,) = plan_archive(tmp_path).warnings
-    assert "over 1 GB" in warning
+    assert "above 1 GB" in warning
     os.truncate(tmp_path / "weights.bin", archive.MAXIMUM_BYTES - 20_480)
     assert plan_archive(tmp_path).size_bytes <= archive.MAXIMUM_BYTES
     os.truncate(tmp_path / "weights.bin", archive.MAXIMUM_BYTES)
-    with pytest.raises(ArchiveError, match=r"at most 5 GiB; the largest files: weights\.bin \(5\.37 GB\)"):
+    with pytest.raises(ArchiveError, match=r"at most 5 GiB; largest files: weights\.bin \(5\.37 GB\)"):
         plan_archive(tmp_path)
 
 

@@ -27,9 +27,11 @@ def test_a_team_that_was_named_is_taken_even_if_it_is_the_default() -> None:
     assert named_team([RESEARCH, PRODUCT], "Research") == TeamChoice("t1", "Research")
 
 
-@pytest.mark.parametrize(("teams", "known"), [([RESEARCH, PRODUCT], "Product, Research"), ([], "none")])
+@pytest.mark.parametrize(
+    ("teams", "known"), [([RESEARCH, PRODUCT], "Product, Research"), ([], "none visible to this key")]
+)
 def test_a_team_that_is_not_there_is_refused_with_those_that_are(teams: list[Team], known: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"there is no team 'Sales'; the teams are: {known}"):
+    with pytest.raises(ConfigurationError, match=rf"no team 'Sales' \(known: {known}\)"):
         named_team(teams, "Sales")
 
 
@@ -47,7 +49,7 @@ def test_a_project_stays_in_its_team() -> None:
 def test_a_new_project_goes_to_the_default_team_and_that_is_said() -> None:
     choice = likely_team([RESEARCH, PRODUCT], [project("other", "Product")], "sft")
     assert (choice.team_id, choice.name) == (None, None)
-    assert choice.warning == "'sft' is a new project: it goes to the default team 'Research'"
+    assert choice.warning == "'sft' is a new project and goes to the default team 'Research'"
 
 
 def test_the_same_name_in_several_teams_is_for_the_user_to_decide() -> None:

@@ -59,7 +59,7 @@ def test_ordinary_names_stay_as_they_are() -> None:
 
 
 def test_the_names_that_lead_out_are_refused() -> None:
-    reason = "its name leads out of the folder"
+    reason = "its name points outside the folder"
     assert places("../a", "a/../../b", "a\\..\\b") == [reason] * 3
 
 

@@ -72,10 +72,10 @@ def test_without_jobs_there_is_nothing_to_answer():
     ("checkpoints", "names", "words"),
     [
         ([lora("a"), lora("b")], ("a", "b"), ""),
-        ([lora("a"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
-        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
-        ([checkpoint("a", "whisper"), lora("b")], ("a", "b"), "stand alone"),
-        ([checkpoint("a", "whisper"), checkpoint("b", "full")], ("b", "a"), "stand alone"),
+        ([lora("a"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
+        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
+        ([checkpoint("a", "whisper"), lora("b")], ("a", "b"), "only LoRA checkpoints"),
+        ([checkpoint("a", "whisper"), checkpoint("b", "full")], ("b", "a"), "only LoRA checkpoints"),
         ([checkpoint("a", "whisper")], ("a",), ""),
         ([checkpoint(".", "full")], (".",), ""),
         ([checkpoint("a", "mystery")], ("a",), "unknown"),
@@ -115,9 +115,9 @@ def test_a_job_of_nothing_but_shards_is_refused_by_name():
         (24, 32, "24"),
         (64, 64, "adapter's rank"),
         (320, 320, "adapter's rank"),
-        (MISSING, 16, "assumed"),
-        (None, 16, "assumed"),
-        ("abc", 16, "assumed"),
+        (MISSING, 16, "assuming"),
+        (None, 16, "assuming"),
+        ("abc", 16, "assuming"),
     ],
 )
 def test_the_adapter_s_own_config_proposes_the_rank(r, default, words):

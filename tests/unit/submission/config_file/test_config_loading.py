@@ -100,8 +100,8 @@ def test_a_config_without_a_deployment_says_so() -> None:
         ("from truss_train import push\npush('config.py')", 2, ["nothing was sent", "__main__"]),
         ("raise KeyboardInterrupt_", 1, ["NameError"]),
         ("x = 1", None, ["no TrainingProject"]),
-        (f"{IMPORTS}a = b = {PROJECT}", None, ["2 names", "a, b"]),
-        (f"{IMPORTS}a = {PROJECT}\nb = {PROJECT}", None, ["2 names", "a, b"]),
+        (f"{IMPORTS}a = b = {PROJECT}", None, ["2 TrainingProject", "a, b"]),
+        (f"{IMPORTS}a = {PROJECT}\nb = {PROJECT}", None, ["2 TrainingProject", "a, b"]),
         (f"{IMPORTS}a = TrainingProject", None, ["no TrainingProject"]),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_type_with_training_capacity_but_no_machine_is_only_a_warning():
 def test_more_gpus_than_a_machine_has():
     found = findings(project("sleep 1", gpus="H100:16"), instance_types=H100S)
 
-    assert problems(found, "error") == ["compute.accelerator: no instance has 16 H100: the largest has 8"]
+    assert problems(found, "error") == ["compute.accelerator: no instance has 16 H100; the largest has 8"]
 
 
 def test_no_capacity_is_listed_for_the_type():
@@ -132,11 +132,11 @@ def test_capacity_enough():
     ("queue", "tail"),
     [
         (None, ""),
-        ((), "; nobody else waits"),
-        ((waiting(8, 3),), "; 1 job with 8 GPUs waits already, the first for 3 min"),
+        ((), "; no other job is queued"),
+        ((waiting(8, 3),), "; 1 job with 8 GPUs already queued, the oldest for 3 min"),
         (
             (waiting(8, 3), waiting(8, 41, nodes=2)),
-            "; 2 jobs with 24 GPUs wait already, the first for 41 min",
+            "; 2 jobs with 24 GPUs already queued, the oldest for 41 min",
         ),
     ],
 )
@@ -146,7 +146,8 @@ def test_too_little_free_tells_how_long_the_queue_is(queue, tail):
     )
 
     assert problems(found, "warning") == [
-        "compute.accelerator: the job has to wait: 1 H100 wanted, 0 of 96 free for the organisation" + tail
+        "compute.accelerator: the job will be queued: 1 H100 requested, 0 of 96 free for the "
+        "organization" + tail
     ]
 
 
@@ -156,7 +157,7 @@ def test_more_than_the_limit_would_wait_for_ever():
     found = findings(job, capacity=capacity("H100", limit=8))
 
     assert problems(found, "error") == [
-        "compute.accelerator: 16 H100 are more than the organisation may use: 8"
+        "compute.accelerator: 16 H100 exceed the limit of the organization: 8"
     ]
 
 
@@ -174,14 +175,14 @@ def test_the_team_s_own_limit_counts():
         team=RESEARCH,
     )
 
-    (warning,) = [each for each in problems(found, "warning") if "wait" in each]
-    assert warning.endswith("8 H100 wanted, 4 of 8 free for team Research")
+    (warning,) = [each for each in problems(found, "warning") if "queued" in each]
+    assert warning.endswith("8 H100 requested, 4 of 8 free for team Research")
 
 
 def test_a_team_that_is_not_there():
     found = findings(project("sleep 1", team_name="Resaerch"), teams=(RESEARCH,))
 
-    assert problems(found, "error") == ["team_name: there is no team 'Resaerch'"]
+    assert problems(found, "error") == ["team_name: no team 'Resaerch'"]
     assert found[0].remedy == "teams of this key: Research"
 
 
@@ -191,7 +192,7 @@ def test_a_cache_on_other_gpus_is_a_warning():
     found = findings(job, cache_gpu_types=frozenset({"H100"}))
 
     (warning,) = problems(found, "warning")
-    assert warning.startswith("runtime.cache_config.require_cache_affinity: the project's cache was filled")
+    assert warning.startswith("runtime.cache_config.require_cache_affinity: the project's cache was written")
 
 
 @pytest.mark.parametrize(
@@ -217,13 +218,13 @@ def test_a_machine_with_more_gpus_than_asked_for_is_said_beforehand():
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"gpus": "H100:8", "nodes": 2}, "about $104.40 an hour while it runs (2 × H100:8)"),
-        ({"gpus": "H100:2"}, "about $52.20 an hour while it runs (H100:8)"),
-        ({"gpus": "H100"}, "about $6.60 an hour while it runs (H100:1)"),
-        ({}, "about $0.06 an hour while it runs (1x2)"),
-        ({"cpu_count": 3}, "about $0.60 an hour while it runs (4x16)"),
-        ({"memory": "4Gi"}, "about $0.60 an hour while it runs (4x16)"),
-        ({"memory": "9000Mi"}, "about $0.60 an hour while it runs (4x16)"),
+        ({"gpus": "H100:8", "nodes": 2}, "about $104.40 per hour of run time (2 × H100:8)"),
+        ({"gpus": "H100:2"}, "about $52.20 per hour of run time (H100:8)"),
+        ({"gpus": "H100"}, "about $6.60 per hour of run time (H100:1)"),
+        ({}, "about $0.06 per hour of run time (1x2)"),
+        ({"cpu_count": 3}, "about $0.60 per hour of run time (4x16)"),
+        ({"memory": "4Gi"}, "about $0.60 per hour of run time (4x16)"),
+        ({"memory": "9000Mi"}, "about $0.60 per hour of run time (4x16)"),
     ],
 )
 def test_the_price_is_of_the_smallest_machine_that_is_enough(more, text):

@@ -31,7 +31,7 @@ def test_a_job_in_order_has_nothing_to_answer_for(tmp_path):
 
 @pytest.mark.parametrize("commands", [(), ("",), ("  ", "\n")])
 def test_nothing_to_run_is_an_error(commands):
-    assert errors(*commands, plan=Listing()) == ["runtime.start_commands: empty: there is nothing to run"]
+    assert errors(*commands, plan=Listing()) == ["runtime.start_commands: empty: nothing to run"]
 
 
 def test_nothing_to_run_in_an_open_session_is_a_warning():
@@ -68,7 +68,7 @@ def test_unknown_fields_are_named():
     job.job.compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", cuont=8))
 
     assert problems(check(job, Listing()), "warning") == [
-        "compute.accelerator.cuont: the API knows no such field; it is sent, and most likely ignored"
+        "compute.accelerator.cuont: unknown to the API; sent anyway, and probably ignored"
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_file_that_an_earlier_script_may_make_is_a_warning(tmp_path):
     plan = listing(tmp_path, "prepare.py")
 
     assert warnings("python prepare.py", "python made.py", plan=plan) == [
-        "runtime.start_commands: made.py is not in the archive, unless an earlier command makes it"
+        "runtime.start_commands: made.py is not in the archive, unless an earlier command creates it"
     ]
 
 
@@ -212,4 +212,4 @@ def test_what_is_left_out_and_what_was_odd_is_told_gravest_first():
 
     assert [each.severity for each in found] == ["error", "warning", "info"]
     assert found[1].problem == "lib/ was left out"
-    assert found[2].problem == "left out: old0.log, old1.log, old2.log, old3.log, old4.log and 2 more"
+    assert found[2].problem == "excluded: old0.log, old1.log, old2.log, old3.log, old4.log and 2 more"

@@ -102,10 +102,10 @@ async def test_everything_at_once(account):
         "runtime.environment_variables.TOKEN: the workspace has no secret 'typo'"
     ]
     assert problems(found, "warning")[1] == (
-        "compute.accelerator: the job has to wait: 8 H100 wanted, 0 of 16 free for the organisation;"
-        " 1 job with 8 GPUs waits already, the first for 30 min"
+        "compute.accelerator: the job will be queued: 8 H100 requested, 0 of 16 free for the organization;"
+        " 1 job with 8 GPUs already queued, the oldest for 30 min"
     )
-    assert problems(found, "info") == ["compute: about $30.00 an hour while it runs (H100:8)"]
+    assert problems(found, "info") == ["compute: about $30.00 per hour of run time (H100:8)"]
 
 
 async def test_it_only_reads_and_asks_nothing_twice(account):
@@ -145,7 +145,7 @@ async def test_jobs_of_other_gpus_are_not_in_the_queue(account):
 
     found = await run(account, wanted())
 
-    assert problems(found, "warning")[1].endswith("nobody else waits")
+    assert problems(found, "warning")[1].endswith("no other job is queued")
 
 
 async def test_the_cache_of_a_project_that_ran_on_other_gpus(account):
