@@ -83,7 +83,7 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
         await pilot.press("y")
         await until(pilot, lambda: "Not run again: 1 of 2" in text_of(app))
         assert "qwen3-grpo-7: the server said no" in text_of(app)
-        assert "whisper-ft: run again" in text_of(app)
+        assert "whisper-ft: started again" in text_of(app)
 
 
 @pytest.mark.parametrize("answer", ["n", "enter", "escape"])
