@@ -42,7 +42,7 @@ from api_client.resources.models import Models
 HF_TOKEN = "HF_TOKEN"
 """Environment variable with a deployment's Hugging Face token."""
 
-NO_CPU_WISH, NO_MEMORY_WISH = 0, "0Mi"
+NO_CPU_REQUEST, NO_MEMORY_REQUEST = 0, "0Mi"
 """The official wizard leaves CPU and memory to the instance type (API facts, 7)."""
 
 
@@ -131,7 +131,7 @@ def _environment(answers: DeployAnswers) -> dict[str, EnvironmentValue]:
 def _compute(answers: DeployAnswers) -> Compute:
     if not answers.gpu_type:
         # Use an empty spec instead of none, or the official CLI would ask for a GPU.
-        return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH, accelerator=AcceleratorSpec())
+        return Compute(cpu_count=NO_CPU_REQUEST, memory=NO_MEMORY_REQUEST, accelerator=AcceleratorSpec())
     name = gpu_name(answers.gpu_type)
     try:
         accelerator = Accelerator(name)
@@ -139,7 +139,7 @@ def _compute(answers: DeployAnswers) -> Compute:
         known = ", ".join(offered_accelerators())
         raise ConfigurationError(f"unknown GPU type {answers.gpu_type!r}; known: {known}") from None
     spec = AcceleratorSpec(accelerator=accelerator, count=answers.gpu_count)
-    return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH, accelerator=spec)
+    return Compute(cpu_count=NO_CPU_REQUEST, memory=NO_MEMORY_REQUEST, accelerator=spec)
 
 
 DEPLOY_MUTATION = """

@@ -141,9 +141,11 @@ class Transport:
             if delay_s is None:
                 if not repeatable and outcome.arrived and failures.leaves_open(error):
                     failures.leave_open(error)
-                self._tell("failed", call, attempt, reason=str(error), status=getattr(error, "status", None))
+                self._emit_event(
+                    "failed", call, attempt, reason=str(error), status=getattr(error, "status", None)
+                )
                 raise error
-            self._tell(
+            self._emit_event(
                 "waiting",
                 call,
                 attempt,
@@ -172,7 +174,7 @@ class Transport:
         problem: Exception
         async with self._in_flight:
             http = await self._opened(line)
-            self._tell("sent", call, attempt)
+            self._emit_event("sent", call, attempt)
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
                     return await self._exchange(http, call, line, read_timeout_s)
@@ -255,7 +257,7 @@ class Transport:
         except NotDecodable as error:
             reason = str(error)
         else:
-            self._tell("answered", call, attempt, status=answer.status)
+            self._emit_event("answered", call, attempt, status=answer.status)
             return value
         failure = failures.not_decodable(
             reason,
@@ -267,7 +269,7 @@ class Transport:
         )
         if not repeatable:
             failures.leave_open(failure)
-        self._tell("failed", call, attempt, reason=str(failure), status=answer.status)
+        self._emit_event("failed", call, attempt, reason=str(failure), status=answer.status)
         raise failure
 
     async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
@@ -283,7 +285,7 @@ class Transport:
             await http.aclose()
         raise _closed(line)
 
-    def _tell(
+    def _emit_event(
         self,
         kind: Literal["sent", "answered", "waiting", "failed"],
         call: _Call,

@@ -115,13 +115,13 @@ class _ArchiveMeter:
     def add(self, size_bytes: int) -> None:
         self._done_bytes = min(self._done_bytes + size_bytes, self._total_bytes)
         if self._done_bytes - self._reported_bytes >= _REPORT_EVERY_BYTES:
-            self._tell()
+            self._report_progress()
 
     def finish(self) -> None:
         self._done_bytes = self._total_bytes
-        self._tell()
+        self._report_progress()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         self._reported_bytes = self._done_bytes
         if self._on_progress is not None:
             self._on_progress(self._done_bytes, self._total_bytes)

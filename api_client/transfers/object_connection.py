@@ -184,7 +184,7 @@ def _decoded(algorithm: str | None, text: str, of_whole: bool) -> Iterator[Diges
         yield Digest(algorithm, raw.hex(), of_whole)
 
 
-_CLOSED_DOORS = frozenset(
+_EXPIRED_URL_STATUSES = frozenset(
     {
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.UNAUTHORIZED,
@@ -212,7 +212,7 @@ def from_answer(
     kind: type[ErrorAnswer] = BadRequest
     if code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         kind = ServerFault
-    elif status in _CLOSED_DOORS:
+    elif status in _EXPIRED_URL_STATUSES:
         kind = UrlExpired
     elif status == HTTPStatus.REQUEST_TIMEOUT:
         kind = ServerFault

@@ -339,7 +339,7 @@ class PartFile:
                     return
                 if self.done_bytes:
                     with suppress(DownloadError):
-                        self._save_at_last()
+                        self._save_final()
                 else:
                     _unlink(self._part, self._folder)
                     _unlink(self._journal, self._folder)
@@ -347,7 +347,7 @@ class PartFile:
                 os.close(self._descriptor)
                 os.close(self._folder)
 
-    def _save_at_last(self) -> None:
+    def _save_final(self) -> None:
         """Write the final journal; on a full disk, give up the last bytes to make room for it."""
         try:
             self.save()
@@ -469,7 +469,7 @@ def _read_journal(
         size_bytes = found.size_bytes
         if size_bytes is not None:
             _whole(size_bytes)
-        if not _may_go_on(identity, found, spans) or (found.job_id, found.name, found.node_rank) != (
+        if not _may_resume(identity, found, spans) or (found.job_id, found.name, found.node_rank) != (
             identity.job_id,
             identity.name,
             identity.node_rank,
@@ -482,7 +482,7 @@ def _read_journal(
     return found, spans
 
 
-def _may_go_on(listed: FileIdentity, found: FileIdentity, spans: Spans) -> bool:
+def _may_resume(listed: FileIdentity, found: FileIdentity, spans: Spans) -> bool:
     """Return True if the bytes may belong to the listed file.
 
     A store may give the same object a new timestamp. Then its strong ETag must match, which only the next

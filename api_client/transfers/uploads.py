@@ -251,12 +251,12 @@ class _UploadMeter:
         self._sum_bytes += size_bytes - self._by_part.get(number, 0)
         self._by_part[number] = size_bytes
         # The upload is complete only when the store has confirmed it.
-        self._tell(min(self._sum_bytes, max(0, self._total_bytes - 1)))
+        self._report_progress(min(self._sum_bytes, max(0, self._total_bytes - 1)))
 
     def finish(self) -> None:
-        self._tell(self._total_bytes)
+        self._report_progress(self._total_bytes)
 
-    def _tell(self, done_bytes: int) -> None:
+    def _report_progress(self, done_bytes: int) -> None:
         if done_bytes > self._reported_bytes and self._on_progress is not None:
             self._reported_bytes = done_bytes
             self._on_progress(done_bytes, self._total_bytes)

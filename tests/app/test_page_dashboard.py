@@ -74,7 +74,7 @@ async def test_it_deletes_its_files_though_no_browser_takes_what_it_draws(tmp_pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 async def test_one_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LAST_WORDS_S", 0.2)
+    monkeypatch.setattr(server, "SHUTDOWN_TIMEOUT_S", 0.2)
     monkeypatch.setattr(server, "TERMINATED_S", 0.2)
     before = set(psutil.Process().children())
     page = dashboard(STAYS)

@@ -142,7 +142,7 @@ class AlertTracker:
     def __init__(self, started: datetime) -> None:
         self._started = started
         self._ended: dict[str, bool] = {}
-        self._looked: set[tuple[str, str]] = set()
+        self._last_seen: set[tuple[str, str]] = set()
         self._seen: dict[Mark, datetime] = {}
         self._snoozed: dict[Mark, datetime] = {}
 
@@ -158,8 +158,8 @@ class AlertTracker:
         self._ended[job.id] = job.is_finished
         if ended is False and job.is_finished:
             news.append(Alert(job, severity_of_end(job), now))
-        first = (job.id, source) not in self._looked
-        self._looked.add((job.id, source))
+        first = (job.id, source) not in self._last_seen
+        self._last_seen.add((job.id, source))
         news += [
             Alert(job, found.severity, now, found)
             for found in findings

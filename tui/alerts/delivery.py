@@ -114,7 +114,7 @@ class AlertDelivery:
             self._waiting["command"] = asyncio.Queue(MAX_QUEUED_ALERTS)
         if outside.webhook:
             self._waiting["webhook"] = asyncio.Queue(MAX_QUEUED_ALERTS)
-        self._told: set[str] = set()
+        self._reported_failures: set[str] = set()
 
     def send(self, alert: Alert) -> None:
         """Queue the alert for delivery; never blocks."""
@@ -137,8 +137,8 @@ class AlertDelivery:
                 elif self._outside.webhook:
                     await post(self._outside.webhook, body, RETRY_PAUSE_S)
             except AlertNotDelivered as problem:
-                if way not in self._told:
-                    self._told.add(way)
+                if way not in self._reported_failures:
+                    self._reported_failures.add(way)
                     self._fail(f"Notification {way} failed: {clip(sanitize(str(problem)), REASON_CELLS)}")
 
 

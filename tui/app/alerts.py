@@ -53,7 +53,7 @@ class AlertsMixin(App[WelcomeChoice]):
     _book: AlertTracker | None = None
     _alert_delivery: AlertDelivery | None = None
     _title_shown = ""
-    _looked: Mapping[int, JobRow] = MappingProxyType({})
+    _last_rows: Mapping[int, JobRow] = MappingProxyType({})
     _knows_focus = False
     _used_at = 0.0
 
@@ -117,7 +117,7 @@ class AlertsMixin(App[WelcomeChoice]):
     def _take_run(self, message: RunChecked) -> None:
         run = message.run
         if message.settled or run.job.is_finished:
-            self._tell(self.alert_tracker.update(run.job, run.findings, _now(), source="run"))
+            self._send_alerts(self.alert_tracker.update(run.job, run.findings, _now(), source="run"))
         front = self._front
         if is_job_screen(front) and front.job.id == run.job.id:
             awake = [found for found in run.findings if (run.job.id, found.key) not in self.snoozed]
@@ -126,14 +126,14 @@ class AlertsMixin(App[WelcomeChoice]):
     @on(FleetChecked)
     def _take_fleet(self, message: FleetChecked) -> None:
         watched = {screen.job.id for screen in self.screen_stack if is_job_screen(screen)}
-        looked, self._looked = self._looked, {id(row): row for row in message.fleet.jobs}
+        looked, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
             if looked.get(id(row)) is row and not row.findings:
                 # an unchanged row without findings cannot have alerts, which skips most of ten thousand rows
                 continue
             if row.id not in watched:  # the job's own screen knows more, and sooner
                 source = "glance" if row.judged else "list"  # a listed job has not been inspected yet
-                self._tell(self.alert_tracker.update(row.job, row.findings, _now(), source=source))
+                self._send_alerts(self.alert_tracker.update(row.job, row.findings, _now(), source=source))
         if isinstance(self._front, HomeScreen):
             rows = message.fleet.jobs
             awake = [without_snoozed(row, self.snoozed) for row in rows] if self.snoozed else rows
@@ -151,7 +151,7 @@ class AlertsMixin(App[WelcomeChoice]):
 
     # Reporting
 
-    def _tell(self, alerts: Iterable[Alert]) -> None:
+    def _send_alerts(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
             if self._is_wanted(alert):
                 self.send_alert(alert)

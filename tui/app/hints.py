@@ -102,7 +102,7 @@ class HintsMixin(App[WelcomeChoice]):
     _hints: bool
     _memory: Memory
     _keys: Mapping[str, str]
-    _told: frozenset[str] = frozenset()
+    _shown_names: frozenset[str] = frozenset()
     """Names of the hints shown since the start."""
 
     def on_mount(self) -> None:
@@ -121,8 +121,8 @@ class HintsMixin(App[WelcomeChoice]):
         line = self._line_of(screen)
         if line is not None:
             line.shown = (key_for(hint.name, self._keys), hint.words) if hint is not None else ("", "")
-        if hint is not None and hint.name not in self._told:
-            self._told |= {hint.name}
+        if hint is not None and hint.name not in self._shown_names:
+            self._shown_names |= {hint.name}
             times = {name: self._times(name) for name in (one.name for one in HINTS)}
             self._put({**times, hint.name: times[hint.name] + 1})
 
@@ -146,7 +146,9 @@ class HintsMixin(App[WelcomeChoice]):
     def _gone(self) -> set[str]:
         """Return the names of the hints that were followed, or shown in enough earlier starts."""
         return {
-            one.name for one in HINTS if self._times(one.name) - (one.name in self._told) >= MAX_TIMES_SHOWN
+            one.name
+            for one in HINTS
+            if self._times(one.name) - (one.name in self._shown_names) >= MAX_TIMES_SHOWN
         }
 
     def hint_done(self, name: str) -> None:

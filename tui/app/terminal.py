@@ -76,7 +76,7 @@ def preload_modules() -> None:
         import_module(name)
 
 
-LAST_WORDS_S = 10.0
+SHUTDOWN_TIMEOUT_S = 10.0
 """Time in seconds to close the session after the terminal is gone."""
 EXIT_HUNG_UP = 129
 """Exit status that shells report for a process ended by SIGHUP."""
@@ -106,7 +106,9 @@ def drawn_on_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def watched_terminal(leave: Callable[[], object], *, last_words_s: float = LAST_WORDS_S) -> Iterator[None]:
+def watched_terminal(
+    leave: Callable[[], object], *, last_words_s: float = SHUTDOWN_TIMEOUT_S
+) -> Iterator[None]:
     """Call ``leave`` from another thread when the terminal on standard input is gone.
 
     Without SIGHUP (nohup, a container's exec) nothing else reports this: Textual would read end-of-file

@@ -14,7 +14,7 @@ from tui.feeds.throttle import sleep_or_event
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 
-AGAIN_S = 10.0
+RETRY_DELAY_S = 10.0
 """Delay before retrying after an error."""
 
 
@@ -52,26 +52,28 @@ class CacheFeed:
             self._asked.clear()
             await self._read()
             # An error may be temporary, so retry without waiting for a refresh.
-            await sleep_or_event(self._session.clock, self._asked, AGAIN_S if self._snapshot.error else None)
+            await sleep_or_event(
+                self._session.clock, self._asked, RETRY_DELAY_S if self._snapshot.error else None
+            )
 
     def refresh(self) -> None:
         self._asked.set()
 
     async def _read(self) -> None:
-        self._tell(replace(self._snapshot, is_loading=True))
+        self._publish_snapshot(replace(self._snapshot, is_loading=True))
         try:
             summary = await self._session.client.cache.summary(self._project_id)
         except RequestError as error:
-            self._tell(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
+            self._publish_snapshot(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
             return
         now = self._session.clock.now()
         if summary is None:
-            self._tell(CacheSnapshot(is_loading=False, exists=False, asked_at=now))
+            self._publish_snapshot(CacheSnapshot(is_loading=False, exists=False, asked_at=now))
             return
         # Converting a hundred thousand paths takes a while, so do it outside the event loop.
         entries = await asyncio.to_thread(cache_entries, summary.file_summaries)
-        self._tell(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp), now))
+        self._publish_snapshot(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp), now))
 
-    def _tell(self, snapshot: CacheSnapshot) -> None:
+    def _publish_snapshot(self, snapshot: CacheSnapshot) -> None:
         self._snapshot = snapshot
         self._publish(snapshot)

@@ -111,7 +111,7 @@ PAGE_FILES = 1000
 SYNCING_INTERVAL_S = 15.0
 """Interval for listing a checkpoint again while it is being uploaded."""
 
-AGAIN_S = 10.0
+RETRY_DELAY_S = 10.0
 """Delay before retrying a failed listing."""
 
 
@@ -153,7 +153,7 @@ class CheckpointFilesFeed:
             self._asked.clear()
             await self._list()
             syncing = (self._checkpoint.sync_status or "").upper() == "SYNCING"
-            pause_s = AGAIN_S if self._snapshot.error else SYNCING_INTERVAL_S if syncing else None
+            pause_s = RETRY_DELAY_S if self._snapshot.error else SYNCING_INTERVAL_S if syncing else None
             await sleep_or_event(self._session.clock, self._asked, pause_s)
 
     def refresh(self) -> None:
@@ -173,7 +173,7 @@ class CheckpointFilesFeed:
             return sanitize(str(error))
 
     async def _list(self) -> None:
-        self._tell(replace(self._snapshot, is_loading=True))
+        self._publish_snapshot(replace(self._snapshot, is_loading=True))
         first = self._snapshot.files is None
         found: list[CheckpointFile] = []
         job, name = self._job, self._checkpoint.checkpoint_id
@@ -188,13 +188,13 @@ class CheckpointFilesFeed:
                     continue
                 found.append(file)
                 if first and len(found) % PAGE_FILES == 0:
-                    self._tell(replace(self._snapshot, files=tuple(found)))
+                    self._publish_snapshot(replace(self._snapshot, files=tuple(found)))
         except RequestError as error:
-            self._tell(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
+            self._publish_snapshot(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
             return
-        self._tell(FilesSnapshot(False, tuple(found), self._session.clock.now()))
+        self._publish_snapshot(FilesSnapshot(False, tuple(found), self._session.clock.now()))
 
-    def _tell(self, snapshot: FilesSnapshot) -> None:
+    def _publish_snapshot(self, snapshot: FilesSnapshot) -> None:
         self._snapshot = snapshot
         self._publish(snapshot)
 

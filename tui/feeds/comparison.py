@@ -35,7 +35,7 @@ PUBLISH_INTERVAL_S = 0.5
 POLL_INTERVAL_S = 20.0
 """Polling interval for the checkpoints and the status of an unfinished run."""
 
-AGAIN_S = 10.0
+RETRY_DELAY_S = 10.0
 """Delay before retrying a run that could not be read."""
 
 
@@ -134,7 +134,7 @@ class ComparisonFeed:
                 self._change(replace(self._runs[job.id], state="failed", part=None, error=str(error)))
             else:
                 return
-            await sleep_or_event(self._session.clock, self._asked, AGAIN_S)
+            await sleep_or_event(self._session.clock, self._asked, RETRY_DELAY_S)
 
     async def _read(self, job: TrainingJob) -> None:
         self._change(ComparedRun(job, "reading"))

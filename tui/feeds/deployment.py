@@ -36,7 +36,7 @@ from tui.wizard.state import Facts
 from tui.wizard.step import Answer
 
 READING = "the log is still being read"
-AGAIN_S = 10.0
+RETRY_DELAY_S = 10.0
 """Delay before requesting failed data again."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
 
@@ -128,7 +128,7 @@ class DeployFeed:
         """
         self._change(stage="loading", error="")
         while not await self._read_facts():
-            await self._session.clock.sleep(AGAIN_S)
+            await self._session.clock.sleep(RETRY_DELAY_S)
         await self._judge()
 
     async def _read_facts(self) -> bool:

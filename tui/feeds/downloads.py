@@ -86,7 +86,7 @@ class DownloadsFeed:
         self._items[transfer_id] = Transfer(
             transfer_id, wanted.title, str(folder), TransferState.PLANNING, size_bytes=wanted.size_bytes
         )
-        self._tell()
+        self._publish_snapshot()
         return transfer_id
 
     async def plan(self, transfer_id: str) -> DownloadPlan | None:
@@ -124,7 +124,7 @@ class DownloadsFeed:
     def drop(self, transfer_id: str) -> None:
         self._items.pop(transfer_id, None)
         self._orders.pop(transfer_id, None)
-        self._tell()
+        self._publish_snapshot()
 
     def fail(self, transfer_id: str, reason: str) -> None:
         self._end(transfer_id, TransferState.FAILED, reason)
@@ -150,7 +150,7 @@ class DownloadsFeed:
             if item.state in ENDED:
                 self._items.pop(item.id)
                 self._orders.pop(item.id)
-        self._tell()
+        self._publish_snapshot()
 
     # Running downloads
 
@@ -228,7 +228,7 @@ class DownloadsFeed:
         item = self._items.get(transfer_id)
         if item is not None:
             self._items[transfer_id] = replace(item, **changes)
-            self._tell()
+            self._publish_snapshot()
 
     def _end(self, transfer_id: str, state: TransferState, error: str = "") -> None:
         self._change(transfer_id, state=state, error=error, speed=None, eta_s=None, stalled_s=0.0, note="")
@@ -236,5 +236,5 @@ class DownloadsFeed:
         if item is not None:
             self._on_end(item)
 
-    def _tell(self) -> None:
+    def _publish_snapshot(self) -> None:
         self._publish(self.transfers)

@@ -114,7 +114,7 @@ class RunFeed:
         self._checked_state: tuple[object, ...] = ()
         self._faults_of: tuple[object, ...] = ()
         self._kept_of: tuple[Checkpoint, ...] | None = None
-        self._judging = asyncio.Event()
+        self._check_requested = asyncio.Event()
         self._progress = ProgressFold(patterns=self._patterns)
         self._metrics = MetricsFold()
         self._offset = ClockOffset()
@@ -126,7 +126,7 @@ class RunFeed:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._throttle.run())
-                tasks.create_task(self._judge())
+                tasks.create_task(self._check_health())
                 tasks.create_task(self._keep(self._watch_status, STATUS, part=STATUS))
                 tasks.create_task(self._keep(self._read_log, LOG, part=LOG))
                 tasks.create_task(self._poll_metrics())
@@ -178,13 +178,13 @@ class RunFeed:
         interval_s = HEALTH_INTERVAL_OF_MANY_S if self._has_many_nodes else HEALTH_INTERVAL_S
         if of != self._checked_state or now - self._checked_at >= interval_s:
             self._checked_at, self._checked_state = now, of
-            self._judging.set()
+            self._check_requested.set()
 
-    async def _judge(self) -> None:
+    async def _check_health(self) -> None:
         """Run health checks on request; in a thread, since 64 nodes take longer than a key press may wait."""
         while True:
-            await self._judging.wait()
-            self._judging.clear()
+            await self._check_requested.wait()
+            self._check_requested.clear()
             run = self._snapshot
             run = await asyncio.to_thread(judged, run, self._rules, run.findings)
             await self._check_checkpoints(run)

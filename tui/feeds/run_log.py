@@ -73,7 +73,7 @@ class RunLog:
     async def read(self, job: TrainingJob) -> None:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
         self._job = job
-        seam = self._seam(job)
+        seam = self._history_end(job)
         self._begin_event.clear()
         parts = [
             asyncio.create_task(self._follow(job, seam)),
@@ -105,11 +105,11 @@ class RunLog:
             self._restart()
             self._publish_part(LogPart((), restarted=True))
 
-    def _tell(self, part: LogPart) -> None:
+    def _publish(self, part: LogPart) -> None:
         self._begin()
         self._publish_part(part)
 
-    def _seam(self, job: TrainingJob) -> datetime:
+    def _history_end(self, job: TrainingJob) -> datetime:
         """Return the time at which history ends and following begins, without overlap or gap."""
         now = self._session.clock.now()
         newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
@@ -134,7 +134,7 @@ class RunLog:
                     self._unread.discard("newest")
 
     def _report_end(self, job: TrainingJob) -> None:
-        self._tell(LogPart((), ended=True))
+        self._publish(LogPart((), ended=True))
         self._end(job)
 
     async def _read_history(self, job: TrainingJob, seam: datetime) -> None:
@@ -154,7 +154,7 @@ class RunLog:
         self._begin()
         self._unread.discard("history")
         self._take_lines(())
-        self._tell(LogPart((), older=True, read_part=1.0))
+        self._publish(LogPart((), older=True, read_part=1.0))
 
     async def _take(self, batch: LogBatch, *, older: bool) -> None:
         self._begin()
@@ -162,4 +162,4 @@ class RunLog:
         for start in range(0, max(1, len(lines)), LINES_AT_ONCE):
             self._take_lines(lines[start : start + LINES_AT_ONCE])
             await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page at once would delay.
-        self._tell(LogPart(batch.entries, older=older, read_part=batch.read_part if older else None))
+        self._publish(LogPart(batch.entries, older=older, read_part=batch.read_part if older else None))

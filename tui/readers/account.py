@@ -73,8 +73,8 @@ async def checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable[
     chosen = tuple(jobs)
     listed, files, secrets = await asyncio.gather(
         asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in chosen)),
-        asyncio.gather(*(_told(partial(_files, client, job)) for job in chosen)),
-        _told(lambda: _secret_names(client, chosen[0].project_id if chosen else "")),
+        asyncio.gather(*(_optional_answer(partial(_files, client, job)) for job in chosen)),
+        _optional_answer(lambda: _secret_names(client, chosen[0].project_id if chosen else "")),
     )
     checkpoints = [
         each if each.training_job_id else each.model_copy(update={"training_job_id": job.id})
@@ -98,7 +98,7 @@ async def _jobs(
 async def _instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
     """Return the instance types, with REST prices where GraphQL has none."""
     instances, prices = await asyncio.gather(
-        listed_instances(client), _told(client.account.instance_type_prices)
+        listed_instances(client), _optional_answer(client.account.instance_type_prices)
     )
     by_id = {each.instance_type.id: each.price for each in prices or []}
     return tuple(
@@ -118,7 +118,7 @@ async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFi
 
 async def _secret_names(client: TrainingClient, project_id: str) -> tuple[str, ...]:
     """Return the secrets of the project's team, which its deployments can access (API facts, 2.3)."""
-    team_id = await _told(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
+    team_id = await _optional_answer(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
     return tuple(secret.name for secret in await client.account.secrets(team_id))
 
 
@@ -132,7 +132,7 @@ async def _team_id(client: TrainingClient, project_id: str) -> str | None:
     return DEFAULT_TEAM
 
 
-async def _told(question: Callable[[], Awaitable[T]]) -> T | None:
+async def _optional_answer(question: Callable[[], Awaitable[T]]) -> T | None:
     """Return the response, None if the server lacks or refuses the route. An invalid key raises."""
     try:
         return await question()

@@ -201,7 +201,7 @@ async def read_run(
     history = asyncio.create_task(history_of(client, job))
     unread: dict[str, RequestError] = {}
     health_metrics = asyncio.create_task(
-        _noting(unread, METRICS, fetch_health_metrics(client, job, now))
+        _recording_errors(unread, METRICS, fetch_health_metrics(client, job, now))
         if wants_health_metrics
         else _nothing()
     )
@@ -277,7 +277,7 @@ async def _nothing() -> None:
     return None
 
 
-async def _noting(
+async def _recording_errors(
     unread: dict[str, RequestError], part: str, reading: Awaitable[MetricsSnapshot]
 ) -> MetricsSnapshot | None:
     """Await ``reading``; on an error response, record it in ``unread`` and return None."""

@@ -47,7 +47,7 @@ class AppScreen(Screen[None]):
     """
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
-    ASKS_FOR: ClassVar[frozenset[str]] = frozenset()
+    SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
     """Resources that the screen shows, as named in ``tui.analysis.connection``; the app marks stale ones."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
 
@@ -58,7 +58,7 @@ class AppScreen(Screen[None]):
 
     def validate_connection(self, connection: Connection) -> Connection:
         """Hide staleness of data that only other screens show."""
-        return connection.seen_by(self.ASKS_FOR)
+        return connection.seen_by(self.SHOWN_RESOURCES)
 
     def on_unmount(self) -> None:
         """Unfreeze the garbage collector, so that its next full collection frees the screen's objects."""

@@ -95,8 +95,8 @@ def _paths(value: Any) -> Iterator[KeyPath]:
 
 PREFIX = "BT_TUI_"
 NO_COLOR_VARIABLE = "NO_COLOR"
-_SAYS_YES = frozenset({"1", "yes", "on", "true"})
-SAYS_NO = frozenset({"0", "no", "off", "false"})
+TRUE_TEXTS = frozenset({"1", "yes", "on", "true"})
+FALSE_TEXTS = frozenset({"0", "no", "off", "false"})
 
 
 def variable_of(setting: str) -> str:
@@ -139,7 +139,7 @@ def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict
 def _value(raw: str, kind: Any) -> Any:
     """Return text settings unchanged and parse others as TOML; unparsable text is returned to be rejected."""
     if kind is bool:
-        return True if raw.lower() in _SAYS_YES else False if raw.lower() in SAYS_NO else raw
+        return True if raw.lower() in TRUE_TEXTS else False if raw.lower() in FALSE_TEXTS else raw
     if "str" in str(kind) and "list" not in str(kind) and "dict" not in str(kind) and "set" not in str(kind):
         return raw
     if "Literal" in str(kind):
@@ -234,7 +234,7 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
     variable = variable_of(READONLY)
     said = environ.get(variable, "").strip().lower()
     if said:
-        return "" if said in SAYS_NO else f"environment {variable}"
+        return "" if said in FALSE_TEXTS else f"environment {variable}"
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES)

@@ -54,7 +54,7 @@ class Guard:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not self._knows(request.host):
+        if not self._is_allowed_host(request.host):
             raise web.HTTPForbidden(text="Unknown host name.\n", headers=HEADERS)
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2].lower() != request.host.lower():
@@ -72,7 +72,7 @@ class Guard:
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(errors="replace"), self.token.encode())
 
-    def _knows(self, host: str) -> bool:
+    def _is_allowed_host(self, host: str) -> bool:
         """Return True for our own host names and for IP addresses: DNS rebinding needs a foreign name."""
         try:
             name = urlsplit(f"//{host}").hostname or ""

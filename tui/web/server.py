@@ -108,7 +108,7 @@ def page(title: str, websocket: str, font_size: str | None = None) -> str:
 
 
 DRIVER = "tui.web.driver:PageDriver"
-LAST_WORDS_S = 10.0
+SHUTDOWN_TIMEOUT_S = 10.0
 """Time for a dashboard to close its session and delete outgoing files once it is asked to quit."""
 TERMINATED_S = 3.0
 """Time to wait after SIGTERM, and again after SIGKILL."""
@@ -192,7 +192,7 @@ class PageDashboard(AppService):
         self._offers.withdraw(self)
         await self._download_manager.cancel_app_downloads(self.app_service_id)
         with suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_S):
+            async with asyncio.timeout(SHUTDOWN_TIMEOUT_S):
                 with suppress(ConnectionError):  # the process has ended by itself
                     await self.send_meta({"type": "quit"})
                 await process.wait()

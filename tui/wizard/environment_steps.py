@@ -35,7 +35,7 @@ def hf_secret_step(state: WizardState) -> Step:
         flag="--hf-secret",
         choices=choices,
         answer=answer,
-        default=answer if answer is not None else _proposed_environment(names),
+        default=answer if answer is not None else _proposed_hf_secret(names),
         remark=f"Set as {HF_VARIABLE}."
         + ("" if names is not None else " Can't list the workspace's secrets; may be empty."),
         check=lambda given: _secret_problem(names, given),
@@ -84,7 +84,7 @@ def read_pair(text: str) -> tuple[str, str] | None:
     return (name.strip(), value) if equals else None
 
 
-def _proposed_environment(names: tuple[str, ...] | None) -> str:
+def _proposed_hf_secret(names: tuple[str, ...] | None) -> str:
     """Return the usual name if such a secret exists, else a similar one, else NO_SECRET."""
     known = names or ()
     if USUAL_HF_SECRET in known:

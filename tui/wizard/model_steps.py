@@ -93,7 +93,7 @@ def checkpoints_step(state: WizardState) -> Step:
         choices=choices,
         answer=state.answers.checkpoint_names,
         default=state.answers.checkpoint_names or tuple((proposed or possible)[:1]),
-        remark="\n".join((TOGETHER, *_judgement(state))),
+        remark="\n".join((TOGETHER, *_checkpoint_hint(state))),
         refusal=refusal,
         check=lambda answer: _checkpoints_problem(state, choices, answer),
         put=_put_checkpoints,
@@ -101,7 +101,7 @@ def checkpoints_step(state: WizardState) -> Step:
     )
 
 
-def _judgement(state: WizardState) -> list[str]:
+def _checkpoint_hint(state: WizardState) -> list[str]:
     if state.facts.unchecked_reason:
         return [f"checkpoints not checked: {state.facts.unchecked_reason}"]
     judged = state.facts.judged.values()

@@ -86,7 +86,7 @@ def _whisper() -> Sizes:
     yield from _prepared("log-mel/de", 40, 268_435_456)
 
 
-def _crowd(count: int) -> Sizes:
+def _many_files(count: int) -> Sizes:
     """Yield ``count`` files of tokenized text, 1,000 per folder, as a real corpus is split."""
     for number in range(count):
         folder, shard = divmod(number, LOAD_TEST_FOLDER_FILES)
@@ -108,7 +108,9 @@ def cached_files(project: str, epoch_ns: int, crowd: int = 0) -> list[CachedFile
     if project in _EMPTY:
         return []
     tree = _TREES.get(project)
-    sizes = tree() if tree is not None else _crowd(crowd) if project == LOAD_TEST_PROJECT and crowd else None
+    sizes = (
+        tree() if tree is not None else _many_files(crowd) if project == LOAD_TEST_PROJECT and crowd else None
+    )
     if sizes is None:
         return None
     found: dict[str, CachedFile] = {}

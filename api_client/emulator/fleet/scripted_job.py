@@ -28,7 +28,7 @@ from api_client.models import (
 
 DEFAULT_METRICS_S = 3_600
 """Default range of a running job's metrics: the last hour (not specified by the API; facts, 2.2)."""
-LAST_WORDS_S = 6.5
+ERRORS_ONLY_S = 6.5
 """Only errors are logged in this many seconds before a job fails."""
 SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
 """Checkpoints report COMPLETE where jobs report COMPLETED (API facts, 1)."""
@@ -235,4 +235,4 @@ def _silent_from(run: RunFacts, run_ns: int) -> int | None:
     """Return when a failing run stops logging normally, shortly before its last error; None otherwise."""
     if run.end_ns is None or run.outcome != JobStatus.FAILED:
         return None
-    return run.end_ns - min(int(LAST_WORDS_S * NS_PER_S), (run.end_ns - run_ns) // 2)
+    return run.end_ns - min(int(ERRORS_ONLY_S * NS_PER_S), (run.end_ns - run_ns) // 2)

@@ -156,7 +156,7 @@ def checkpoint_facts(
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     by_evaluation = _scores("eval loss", steps, eval_loss_by_step)
-    scores = by_evaluation if _told(by_evaluation) > 1 else _scores("loss", steps, loss_by_step)
+    scores = by_evaluation if _known_count(by_evaluation) > 1 else _scores("loss", steps, loss_by_step)
     newest = _newest(checkpoints, steps)
     found = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
@@ -197,7 +197,7 @@ def _scores(name: str, steps: Sequence[int | None], values: StepValues) -> list[
     return scores
 
 
-def _told(scores: Sequence[Score | None]) -> int:
+def _known_count(scores: Sequence[Score | None]) -> int:
     return sum(score is not None for score in scores)
 
 

@@ -41,7 +41,7 @@ def health(
     else:
         return ()
     kept = [_since_earlier(one, context.held.get(one.key)) for one in found if one.kind not in rules.off]
-    return tuple(sorted(kept, key=_gravity))
+    return tuple(sorted(kept, key=_sort_key))
 
 
 def judged(
@@ -64,7 +64,7 @@ def without_stall_findings(found: Iterable[HealthFinding]) -> tuple[HealthFindin
 
 def with_findings(run: RunSnapshot, found: Iterable[HealthFinding]) -> RunSnapshot:
     """Return the run with these findings, worst first, and the nodes they name."""
-    ordered = tuple(sorted(found, key=_gravity))
+    ordered = tuple(sorted(found, key=_sort_key))
     return replace(
         run,
         findings=ordered,
@@ -73,7 +73,7 @@ def with_findings(run: RunSnapshot, found: Iterable[HealthFinding]) -> RunSnapsh
     )
 
 
-def _gravity(found: HealthFinding) -> tuple[int, int]:
+def _sort_key(found: HealthFinding) -> tuple[int, int]:
     return SEVERITIES.index(found.severity), _ORDER[found.kind]
 
 

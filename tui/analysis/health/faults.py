@@ -67,7 +67,7 @@ class _Losses:
     """A run's losses in chronological order, with their steps."""
 
     def __init__(self, run: RunSnapshot, told: ProgressSnapshot, rules: HealthRules) -> None:
-        self._run, self._told, self._rules = run, told, rules
+        self._run, self._progress, self._rules = run, told, rules
         self.times = told.loss_series.times
         by_step = told.loss_by_step
         named = len(by_step) == len(self.times) and len(told.step_series) > 0
@@ -76,7 +76,7 @@ class _Losses:
         self._breaks = list(self._persistent_breaks())
 
     def _restarts(self) -> list[int]:
-        places = {bisect_right(self.times, time) for time in self._told.restarts}
+        places = {bisect_right(self.times, time) for time in self._progress.restarts}
         if self._steps is not None:
             steps = enumerate(pairwise(self._steps), 1)
             places |= {place for place, (step, following) in steps if following < step}
@@ -128,7 +128,7 @@ class _Losses:
         return _fault(found) if found is not None else None
 
     def _trouble(self, count: int) -> HealthFinding | None:
-        told, until = self._told, self.times[count - 1] if count else 0.0
+        told, until = self._progress, self.times[count - 1] if count else 0.0
         losses = _first(told.loss_series, count)
         norms = told.grad_norm_series
         cut = replace(

@@ -51,12 +51,12 @@ def _idle_since(context: Context, utilization: Series, at: float, *, worked: boo
     """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     rules = context.rules
     times, values = utilization.times, utilization.values
-    since = _still_since(utilization, rules.idle_below, rules.active_from)
+    since = _idle_since_uninterrupted(utilization, rules.idle_below, rules.active_from)
     if (
         since is None
         or at - times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s)
         or at - since < rules.idle_after_s
-        or at - since < rules.stall_pause_factor * _longest_rest(utilization, since, rules.active_from)
+        or at - since < rules.stall_pause_factor * _longest_idle_time(utilization, since, rules.active_from)
     ):
         return None
     earlier = value_range(values[: bisect_left(times, since)])
@@ -69,7 +69,7 @@ def _idle_since(context: Context, utilization: Series, at: float, *, worked: boo
     return None
 
 
-def _still_since(utilization: Series, idle_below: float, active_from: float) -> float | None:
+def _idle_since_uninterrupted(utilization: Series, idle_below: float, active_from: float) -> float | None:
     """Return since when the GPUs have been idle without interruption; None if they are not.
 
     A single slightly higher sample does not count as work: it may be a monitoring tool or a heartbeat.
@@ -79,7 +79,7 @@ def _still_since(utilization: Series, idle_below: float, active_from: float) -> 
     return None if blips is None or steady is None else max(blips, steady)
 
 
-def _longest_rest(utilization: Series, until: float, active_from: float) -> float:
+def _longest_idle_time(utilization: Series, until: float, active_from: float) -> float:
     """Return the longest idle time (s) that ended with work, as when phases alternate.
 
     A single long one is an accident, not a pattern.
@@ -126,7 +126,9 @@ def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterato
     since = start
     for gpu, series in zip(node.gpus, node.gpu_utilization, strict=True):
         if gpu in still:
-            since = min(since, _still_since(series, rules.idle_below, rules.active_from) or since)
+            since = min(
+                since, _idle_since_uninterrupted(series, rules.idle_below, rules.active_from) or since
+            )
     if len(still) == 1:
         others = "another works" if len(busy) == 1 else f"{len(busy)} others work"
         text = f"{node.name}: GPU {still[0]} idle while {others}"

@@ -83,7 +83,7 @@ def same_work(
         if len(group) >= _MIN_GROUP_SIZE:
             return True
         one = group[0]
-        turns = _work_alternately(_both(bins[one.name], bins[others[0].name], busy), share)
+        turns = _work_alternately(_paired_means(bins[one.name], bins[others[0].name], busy), share)
         leads = one is snapshot.nodes[0] and len(others) >= _MIN_GROUP_SIZE
         return turns or leads or _holds_something_else(one, others)
 
@@ -108,14 +108,14 @@ def _bins(series: Series) -> Bins:
 
 def _share_workload(one: Bins, other: Bins, share: float, busy: float) -> bool:
     """Return True if two nodes started alike and never took turns, or too little is known."""
-    worked = _both(one, other, busy)
+    worked = _paired_means(one, other, busy)
     began = [min(pair) >= share * max(pair) for pair in worked[:FIRST_BINS]]
     if len(began) >= _MIN_GROUP_SIZE and sum(began) <= ALIKE_BINS * len(began):
         return False
     return not _work_alternately(worked, share)
 
 
-def _both(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:
+def _paired_means(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:
     """Return both nodes' means in time order, where both are known and either node worked."""
     common = sorted(one.keys() & other.keys())
     return [(one[at], other[at]) for at in common if max(one[at], other[at]) >= busy]

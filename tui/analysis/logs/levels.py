@@ -94,15 +94,15 @@ def detected_level(message: str) -> LogLevel | Literal[""]:
     """
     head = message[:HEAD_CHARACTERS] if len(message) > HEAD_CHARACTERS else message
     if "ERROR" in head or "WARN" in head or "INFO" in head or "DEBUG" in head:
-        return _told(head)
+        return _head_level(head)
     if "rror" in head or "raceback" in head or "xception" in head or "Warning" in head:
-        return _python(head) or _told(head)
+        return _python(head) or _head_level(head)
     if head[1:5].isdigit() or head[2:6].isdigit() or head[:1] == "[":
         glog = _GLOG.match(head)
         if glog is not None:
             return _NAMES[glog["word"]]
     if "FATAL" in head or "CRITICAL" in head or "atal" in head or "level" in head or "TRACE" in head:
-        return _told(head)
+        return _head_level(head)
     return _hard_end(head)
 
 
@@ -118,7 +118,7 @@ def level_rank(message: str, server_level: str | None = None) -> int:
     return RANKS[level_of(message, server_level)]
 
 
-def _told(head: str) -> LogLevel | Literal[""]:
+def _head_level(head: str) -> LogLevel | Literal[""]:
     found = _AT_START.match(head)
     if found is not None:
         return _NAMES[found["word"].upper()]

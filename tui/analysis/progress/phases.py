@@ -80,7 +80,7 @@ RunPhaseKind = Literal["evaluation", "checkpoint", "other"]
 JOIN_ASIDES_S = 300.0
 """Lines about the same kind of activity that are closer than this belong to one time range."""
 
-MAX_STRETCHES = 200
+MAX_TIME_RANGES = 200
 """Number of newest time ranges kept per kind."""
 
 MAX_CHARACTERS = 1024
@@ -146,14 +146,14 @@ def announces_phase(message: str) -> RunPhaseKind | None:
 class RunPhases:
     """Time ranges of such activities, from lines in any order."""
 
-    __slots__ = ("_stretches",)
+    __slots__ = ("_time_ranges",)
 
     def __init__(self) -> None:
-        self._stretches: dict[RunPhaseKind, list[tuple[float, float]]] = {}
+        self._time_ranges: dict[RunPhaseKind, list[tuple[float, float]]] = {}
 
     def keep(self, kind: RunPhaseKind, time: float) -> bool:
         """Record a line about an activity at that time (epoch s). Return True if that changed anything."""
-        stretches = self._stretches.setdefault(kind, [])
+        stretches = self._time_ranges.setdefault(kind, [])
         joined = (time, time)
         for stretch in [one for one in stretches if one[0] - JOIN_ASIDES_S <= time <= one[1] + JOIN_ASIDES_S]:
             if stretch[0] <= time <= stretch[1]:
@@ -161,7 +161,7 @@ class RunPhases:
             stretches.remove(stretch)
             joined = (min(joined[0], stretch[0]), max(joined[1], stretch[1]))
         insort(stretches, joined)
-        del stretches[:-MAX_STRETCHES]
+        del stretches[:-MAX_TIME_RANGES]
         return True
 
     def since(self, first_step_at: float | None, last_step_at: float | None) -> RunPhase | None:
@@ -170,7 +170,7 @@ class RunPhases:
             return None
         begun = -math.inf if first_step_at is None else first_step_at
         found: RunPhase | None = None
-        for kind, stretches in self._stretches.items():
+        for kind, stretches in self._time_ranges.items():
             begin, newest = stretches[-1]
             if newest < last_step_at - BEFORE_ITS_STEP_S or (found is not None and newest < found.newest):
                 continue

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from api_client.models import TrainingJob
     from tui.readers.run import LoadedRun
 
-GRAVITY = (
+WORST_FIRST = (
     ExitCode.CRITICAL,
     ExitCode.JOB_FAILED,
     ExitCode.DEPLOY_FAILED,
@@ -77,7 +77,7 @@ def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: s
             reading = await read_with_line(client, job, output, with_health_metrics=True, place=place)
             looked_at.append(replace(reading, run=judged(reading.run, rules)))
         if not job_ids:
-            looked_at.sort(key=lambda each: (GRAVITY.index(_code(each)), TOTALLED.index(_totalled(each))))
+            looked_at.sort(key=lambda each: (WORST_FIRST.index(_code(each)), TOTALLED.index(_totalled(each))))
         if output_format == JSON:
             output.json([_record(reading) for reading in looked_at])
         else:
@@ -85,7 +85,7 @@ def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: s
                 _print(output, reading)
         output.remark(_total(list(map(_totalled, looked_at))))
         codes = [_code(reading) for reading in looked_at]
-        return min(codes, key=GRAVITY.index, default=ExitCode.OK)
+        return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
 
     return run_on_remote(settings, show)
 
@@ -119,15 +119,15 @@ async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[Training
 def _code(reading: LoadedRun) -> ExitCode:
     if reading.run.job.is_finished:
         return outcome_exit_code(reading.run.job.current_status)
-    code = CODES.get(_gravest(reading))
+    code = CODES.get(_worst(reading))
     if code is not None:
         return code
     return min(
-        (explain(error)[1] for error in reading.unread.values()), key=GRAVITY.index, default=ExitCode.OK
+        (explain(error)[1] for error in reading.unread.values()), key=WORST_FIRST.index, default=ExitCode.OK
     )
 
 
-def _gravest(reading: LoadedRun) -> str:
+def _worst(reading: LoadedRun) -> str:
     return next((found.severity for found in reading.run.findings), "")
 
 
@@ -138,8 +138,8 @@ def _verdict(reading: LoadedRun) -> str:
 
     if reading.run.job.is_finished:
         return "finished"
-    if _gravest(reading) in CODES:
-        return _gravest(reading)
+    if _worst(reading) in CODES:
+        return _worst(reading)
     is_waiting = reading.run.job.current_status in WAITING_STATUSES
     return "healthy" if is_waiting or verdict(reading.run).state == "healthy" else "unknown"
 

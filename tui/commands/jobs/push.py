@@ -296,7 +296,7 @@ async def check_and_submit(
     """
     client.check_may_change("submitting a job")
     findings = await _findings(client, draft, cli_options)
-    _tell(findings, output)
+    _remark_findings(findings, output)
     _stop_or_ask(findings, cli_options)
     submission = await _submit(client, output, draft)
     known = set(draft.plan.warnings)
@@ -352,7 +352,7 @@ async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOp
     return await preflight(client, project, draft.plan) if cli_options.check else ()
 
 
-def _tell(findings: Sequence[Finding], output: Output) -> None:
+def _remark_findings(findings: Sequence[Finding], output: Output) -> None:
 
     for finding in findings:
         output.remark(finding_text(finding))

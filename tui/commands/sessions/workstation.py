@@ -155,12 +155,14 @@ def _run(
 
         async def start(client: TrainingClient, output: Output) -> ExitCode:
             submission = await check_and_submit(client, output, draft, cli_options)
-            return await _tell(client, output, submission, draft, cli_options, settings.remote_name)
+            return await _print_workstation(
+                client, output, submission, draft, cli_options, settings.remote_name
+            )
 
         return run_on_remote(settings, start)
 
 
-async def _tell(
+async def _print_workstation(
     client: TrainingClient,
     output: Output,
     submission: Submission,

@@ -91,7 +91,7 @@ class DeploymentPane(Vertical):
             words.append(sanitize_multiline(truss_config))
             self.to_copy = truss_config
         else:
-            self._stations(head, snapshot)
+            self._deployment_states(head, snapshot)
             if result.link:
                 head.append(f"\n{sanitize(result.link)}", tones["muted"])
             if snapshot.error:
@@ -106,7 +106,7 @@ class DeploymentPane(Vertical):
         self.query_one("#follow-words", Static).update(words)
         self.query_one("#follow-text").display = bool(words)
 
-    def _stations(self, head: Text, snapshot: DeploySnapshot) -> None:
+    def _deployment_states(self, head: Text, snapshot: DeploySnapshot) -> None:
         """List the deployment states and mark the current one; an unknown state is shown by its name."""
         tones = tone_styles(self.app)
         name = snapshot.result.name if snapshot.result is not None else ""
@@ -235,7 +235,7 @@ class DeployScreen(AppScreen):
 
     def _show_question(self, walk: WizardProgress) -> None:
         step = walk.step
-        self.query_one("#steps", WrappedText).update(self._way(walk))
+        self.query_one("#steps", WrappedText).update(self._step_list(walk))
         self.query_one("#question", WrappedText).update(sanitize(step.question))
         remark = self.query_one("#remark", WrappedText)
         remark.display = bool(step.remark)
@@ -256,7 +256,7 @@ class DeployScreen(AppScreen):
         await box.remove_children()
         await box.mount(pane)
 
-    def _way(self, walk: WizardProgress) -> Text:
+    def _step_list(self, walk: WizardProgress) -> Text:
         """List every step with its answer below; mark the current step by a sign, not only by color."""
         tones = tone_styles(self.app)
         lines: list[Text] = []

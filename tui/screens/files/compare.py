@@ -23,7 +23,7 @@ from tui.widgets.text_panel import Line, TextPanel
 WHAT_CELLS = 24
 FRAME_CELLS = 7
 """Width of everything but the text: margins, scroll bar, difference marker and column gaps."""
-AGAIN_S = 10.0
+RETRY_DELAY_S = 10.0
 """Delay before another attempt to list the files."""
 
 ListFiles = Callable[[str], Awaitable[Sequence[CheckpointFile]]]
@@ -72,7 +72,7 @@ class CompareScreen(AppScreen):
                 f"✗ Can't list the files: {sanitize(str(error)).rstrip('.')}."
                 f" Retrying automatically; press {key} to retry now."
             )
-            self.set_timer(AGAIN_S, self.action_refresh, name="try again")
+            self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
         else:
             self._compared = compare_checkpoints(
                 self._left, self._right, left_files=files[0], right_files=files[1]

@@ -228,9 +228,9 @@ def hex_lines(content: bytes) -> list[Line]:
     return lines
 
 
-REST_S = 0.15
+HOVER_DELAY_S = 0.15
 """Time that the cursor must rest on a file before it is read, so that passing over files costs nothing."""
-AGAIN_S = 10.0
+RETRY_DELAY_S = 10.0
 """Delay before a file that could not be read is retried, while it is still shown."""
 REMEMBERED = 64
 """Maximum number of cached previews."""
@@ -317,7 +317,7 @@ class PreviewPane(Vertical):
             self._directory_cache[key] = found
             self._show(head, [*lines, *found, "", hint])
 
-        self._timer = self.set_timer(REST_S, lambda: self._begin(read))
+        self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(read))
 
     def show_file(self, file: CheckpointFile) -> None:
         """Preview the file once the cursor rests on it."""
@@ -330,7 +330,7 @@ class PreviewPane(Vertical):
             self._show_look(*known)
             return
         self._show(self._head(file, None), [[("reading…", "muted")]])
-        self._timer = self.set_timer(REST_S, lambda: self._begin(partial(self._read, file)))
+        self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(partial(self._read, file)))
 
     def _stop(self) -> None:
         self._shown = None
@@ -355,7 +355,7 @@ class PreviewPane(Vertical):
         if file == self._shown:
             self._show_look(look, lines)
             if look.error:
-                self._timer = self.set_timer(AGAIN_S, lambda: self._begin(partial(self._read, file)))
+                self._timer = self.set_timer(RETRY_DELAY_S, lambda: self._begin(partial(self._read, file)))
 
     def _show_look(self, look: FilePreview, lines: list[Line]) -> None:
         self._show(self._head(look.file, look), lines)

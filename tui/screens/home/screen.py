@@ -50,7 +50,7 @@ class HomeScreen(JobActions):
 
     CSS_PATH = "home.tcss"
     SCOPES = (Scope.HOME,)
-    ASKS_FOR = frozenset({LISTS})
+    SHOWN_RESOURCES = frozenset({LISTS})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),

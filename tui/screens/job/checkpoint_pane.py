@@ -182,7 +182,7 @@ NONE_YET = (
     "No checkpoints.\n\nFiles that the job writes to $BT_CHECKPOINT_DIR appear here"
     " if its config enables checkpointing."
 )
-AGES_GO_ON = timedelta(seconds=5)
+AGE_INTERVAL = timedelta(seconds=5)
 """Interval for updating ages: thousands of rows need not be rebuilt every second."""
 CHECKPOINTS_A_SECOND = 500
 """Checkpoints to rebuild per second while the log is being read and losses change many times a second."""
@@ -243,7 +243,7 @@ class CheckpointPane(Vertical):
             self._facts = rows_by_key(facts_of_run(run))
             self._reads = told is not None and bool(told.loss_by_step) and not run.log_read
             self._marked = [key for key in self._marked if key in self._facts]
-        if is_new or self._now is None or run.at - self._now >= AGES_GO_ON:
+        if is_new or self._now is None or run.at - self._now >= AGE_INTERVAL:
             self._now = run.at
             self._fill()
 

@@ -49,7 +49,7 @@ class Details(VerticalScroll, can_focus=True):
             for finding in run.findings:
                 tone = "bad" if finding.severity == "critical" else "warn"
                 since = _local(finding.since) if finding.since is not None else finding.severity
-                table.add_row(Text(since), Text(_told(finding), tones[tone]))
+                table.add_row(Text(since), Text(_finding_text(finding), tones[tone]))
         if run.status_history:
             table.add_row("", "")
             table.add_row(Text("history", tones["strong"]), "")
@@ -64,7 +64,7 @@ class Details(VerticalScroll, can_focus=True):
         return table
 
 
-def _told(finding: HealthFinding) -> str:
+def _finding_text(finding: HealthFinding) -> str:
     node = sanitize(finding.node) if finding.node is not None else ""
     text = sanitize(finding.text)
     return text if not node or node in text else f"{node}: {text}"

@@ -214,21 +214,21 @@ class LogActions(LogExportActions):
             self.notify(f"The first error is filtered out; {key} shows more.")
 
     def action_next_error(self) -> None:
-        self._told(self.log_pane.view.next_error(), "No more errors below.")
+        self._notify_unless(self.log_pane.view.next_error(), "No more errors below.")
 
     def action_previous_error(self) -> None:
-        self._told(self.log_pane.view.next_error(backwards=True), "No more errors above.")
+        self._notify_unless(self.log_pane.view.next_error(backwards=True), "No more errors above.")
 
     def action_toggle_bookmark(self) -> None:
         self.log_pane.view.toggle_bookmark()
 
     def action_next_bookmark(self) -> None:
-        self._told(self.log_pane.view.go_to_bookmark(), NO_BOOKMARK)
+        self._notify_unless(self.log_pane.view.go_to_bookmark(), NO_BOOKMARK)
 
     def action_previous_bookmark(self) -> None:
-        self._told(self.log_pane.view.go_to_bookmark(backwards=True), NO_BOOKMARK)
+        self._notify_unless(self.log_pane.view.go_to_bookmark(backwards=True), NO_BOOKMARK)
 
-    def _told(self, went: bool, words: str) -> None:
+    def _notify_unless(self, went: bool, words: str) -> None:
         if not went:
             self.notify(words)
 

@@ -118,7 +118,7 @@ def matrix_rows(
         notes = notes_by_node(run)
         rows = [_node_row(one, notes.get(one.name, ""), memory, size) for one in nodes]
     if worst_first:
-        rows.sort(key=lambda row: (not row.sign, _badness(row, memory)))
+        rows.sort(key=lambda row: (not row.sign, _sort_key(row, memory)))
     return rows
 
 
@@ -162,7 +162,7 @@ def _note(findings: list[HealthFinding]) -> str:
     return next((note for kind, note in _NOTES.items() if kind in kinds), _OTHER)
 
 
-def _badness(row: MatrixRow, memory: bool) -> float:
+def _sort_key(row: MatrixRow, memory: bool) -> float:
     """Return a sort key: smaller is worse, and unknown values come first."""
     if row.mean is None:
         return -1.0

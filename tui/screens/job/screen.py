@@ -73,7 +73,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     CSS_PATH = "job.tcss"
     SCOPES = (Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS, Scope.JOB)
-    ASKS_FOR = frozenset({STATUS, LOG, METRICS, CHECKPOINTS})
+    SHOWN_RESOURCES = frozenset({STATUS, LOG, METRICS, CHECKPOINTS})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),

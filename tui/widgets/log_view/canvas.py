@@ -338,7 +338,7 @@ class LogCanvas(BaseLogCanvas):
             self._refresh_timer = None
         self._refreshed_s = self._monotonic_s()
         before, self._page = self._page, None
-        self._tell()
+        self._post_changes()
         width, height = self._width, self._height
         if end_only and not self.follow and before is not None and len(before) == height > 1:
             # The text does not change, only the badge on the last line and the scroll bar.
@@ -346,7 +346,7 @@ class LogCanvas(BaseLogCanvas):
         else:
             self.refresh()
 
-    def _tell(self) -> None:
+    def _post_changes(self) -> None:
         model = self._model
         if model.unseen != self._reported_unseen:
             self._reported_unseen = model.unseen

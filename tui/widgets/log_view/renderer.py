@@ -207,14 +207,14 @@ class LogRenderer:
         segments += self._text(store, row, told, max(0, width - gutter), text_style, marks)
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
-        return self._lit(segments, marks)
+        return self._highlighted(segments, marks)
 
     def _mark(self, marks: RowFlags, *, first: bool) -> Segment:
         if marks.bookmark and first:
             return Segment(BOOKMARK_SIGN, self._style("bookmark"))
         return Segment(CURSOR_SIGN if marks.cursor and first else " ", self._style("bookmark"))
 
-    def _lit(self, segments: list[Segment], marks: RowFlags) -> list[Segment]:
+    def _highlighted(self, segments: list[Segment], marks: RowFlags) -> list[Segment]:
         if not (marks.cursor or marks.selected):
             return segments
         whole = self._style("selected" if marks.selected else "cursor")
@@ -315,4 +315,4 @@ class LogRenderer:
         text = clip(f"── gap {span} ({lasted}): {sanitize(gap.reason)} ", max(0, width - 1))
         style = self._style("gap")
         segments = [self._mark(marks, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
-        return self._lit(segments, marks)
+        return self._highlighted(segments, marks)

@@ -118,8 +118,8 @@ class LogSearch(LogNavigation):
             )
         )
 
-    def _tell(self) -> None:
-        super()._tell()
+    def _post_changes(self) -> None:
+        super()._post_changes()
         hits = self._model.hits
         if hits is None or self._reported_match_count is None:
             return

@@ -157,7 +157,7 @@ class LogStore:
             self._block_list.extend(self.attribute_table.columns(batch))
             if self._first_error is None:
                 self._first_error = self.error_after(low)
-            self._tell(lambda listener: listener.lines_appended(low, self.end))
+            self._notify_observers(lambda listener: listener.lines_appended(low, self.end))
         self._make_room()
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
@@ -180,7 +180,7 @@ class LogStore:
             if not self.attribute_table.error_codes.isdisjoint(columns[1]):
                 self._first_error = self.error_after(self.first)
             low = self.first
-            self._tell(lambda listener: listener.lines_prepended(low, high))
+            self._notify_observers(lambda listener: listener.lines_prepended(low, high))
         self._make_room()
         return count
 
@@ -203,7 +203,7 @@ class LogStore:
             self._first_error = shifted(self._first_error, places)
         if not self.attribute_table.error_codes.isdisjoint(columns[1]):
             self._first_error = self.error_after(self.first)
-        self._tell(lambda listener: listener.lines_inserted(places))
+        self._notify_observers(lambda listener: listener.lines_inserted(places))
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
         """Replace a gap marker with entries; return True if the marker was found."""
@@ -223,7 +223,7 @@ class LogStore:
         self.bookmarks = [one - (one > seq) for one in self.bookmarks if one != seq]
         if self._first_error is not None and self._first_error > seq:
             self._first_error -= 1
-        self._tell(lambda listener: listener.line_removed(seq))
+        self._notify_observers(lambda listener: listener.line_removed(seq))
 
     def _make_room(self) -> None:
         """Enforce the memory limit. If there is no space in the file either, drop the oldest lines."""
@@ -235,7 +235,7 @@ class LogStore:
         self.bookmarks = [seq for seq in self.bookmarks if seq >= low]
         if self._first_error is not None and self._first_error < low:
             self._first_error = self.error_after(low)
-        self._tell(lambda listener: listener.lines_dropped(low))
+        self._notify_observers(lambda listener: listener.lines_dropped(low))
 
     def clear(self) -> None:
         self._block_list.clear()
@@ -243,7 +243,7 @@ class LogStore:
         self.bookmarks.clear()
         self.dropped = 0
         self._first_error = None
-        self._tell(lambda listener: listener.store_cleared())
+        self._notify_observers(lambda listener: listener.store_cleared())
 
     def toggle_bookmark(self, seq: int) -> bool:
         """Toggle a bookmark; return True if it is now set."""
@@ -254,6 +254,6 @@ class LogStore:
         insort(self.bookmarks, seq)
         return True
 
-    def _tell(self, what: Callable[[LogStoreObserver], None]) -> None:
+    def _notify_observers(self, what: Callable[[LogStoreObserver], None]) -> None:
         for listener in list(self._listeners):
             what(listener)
