@@ -203,6 +203,9 @@ class LogRows:
         far = self._selector.context_end(high)
         if far <= self._low or self._passing is None:
             return
+        if far >= self._store.end:
+            self._begin()  # everything is read again, so what was read before must not count as repeated
+            return
         self._passing.drop_before(far)
         if self._rows is not self._passing:
             self._rows.drop_before(far)
