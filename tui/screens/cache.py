@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -52,12 +53,11 @@ class CacheScreen(TreeScreen):
 
     snapshot: var[CacheSnapshot] = var(CacheSnapshot())
 
+    @dataclass
     class CacheChanged(Message):
         """The feed has newer data."""
 
-        def __init__(self, snapshot: CacheSnapshot) -> None:
-            super().__init__()
-            self.snapshot = snapshot
+        snapshot: CacheSnapshot
 
     def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
         """Create the screen; ``project`` is a name from the server, ``now_s`` is in epoch seconds."""

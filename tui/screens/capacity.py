@@ -175,12 +175,11 @@ class CapacityScreen(AppScreen):
     snapshot: var[CapacityView] = var(CapacityView(), init=False)
     all_types: var[bool] = var(True, init=False)
 
+    @dataclass
     class CapacityChanged(Message):
         """The feed has newer data."""
 
-        def __init__(self, snapshot: CapacityView) -> None:
-            super().__init__()
-            self.snapshot = snapshot
+        snapshot: CapacityView
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, CapacityScreen.CapacityChanged)

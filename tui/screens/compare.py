@@ -203,12 +203,11 @@ class CompareRunsScreen(AppScreen):
     base: var[int] = var(0, init=False)
     differing_only: var[bool] = var(False, init=False)
 
+    @dataclass
     class RunsChanged(Message):
         """The feed has newer data."""
 
-        def __init__(self, runs: tuple[ComparedRun, ...]) -> None:
-            super().__init__()
-            self.runs = runs
+        runs: tuple[ComparedRun, ...]
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, CompareRunsScreen.RunsChanged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from textual.message import Message
@@ -18,28 +19,25 @@ from tui.analysis.transfers import DownloadRequest, Transfers
 from tui.text.sanitize import sanitize, sanitize_lines
 
 
+@dataclass
 class OpenJobRequested(Message):
     """Request to show a job."""
 
-    def __init__(self, job: TrainingJob) -> None:
-        super().__init__()
-        self.job = job
+    job: TrainingJob
 
 
+@dataclass
 class StopJobRequested(Message):
     """Request to stop a job, after confirmation."""
 
-    def __init__(self, job: TrainingJob) -> None:
-        super().__init__()
-        self.job = job
+    job: TrainingJob
 
 
+@dataclass
 class RecreateJobRequested(Message):
     """Request to start a new job like this one, after confirmation."""
 
-    def __init__(self, job: TrainingJob) -> None:
-        super().__init__()
-        self.job = job
+    job: TrainingJob
 
 
 class BatchRequested(Message):
@@ -51,36 +49,31 @@ class BatchRequested(Message):
         self.jobs = tuple(jobs)
 
 
+@dataclass
 class BookmarkRequested(Message):
     """Request to toggle the bookmark of a job."""
 
-    def __init__(self, job: TrainingJob) -> None:
-        super().__init__()
-        self.job = job
+    job: TrainingJob
 
 
 class NewJobRequested(Message):
     """Request to submit a new job."""
 
 
+@dataclass
 class JobSubmitted(Message):
     """A job was created."""
 
-    def __init__(self, job: TrainingJob) -> None:
-        super().__init__()
-        self.job = job
+    job: TrainingJob
 
 
+@dataclass
 class DeployRequested(Message):
     """Request to deploy checkpoints of a job, or of any job if none is given. ``run`` has its known state."""
 
-    def __init__(
-        self, job: TrainingJob | None, checkpoint: str | None = None, run: RunSnapshot | None = None
-    ) -> None:
-        super().__init__()
-        self.job = job
-        self.checkpoint = checkpoint
-        self.run = run
+    job: TrainingJob | None
+    checkpoint: str | None = None
+    run: RunSnapshot | None = None
 
 
 class CopyRequested(Message):
@@ -96,113 +89,101 @@ class CopyRequested(Message):
         self.what = what
 
 
+@dataclass
 class BrowserRequested(Message):
     """Request to open the job's page in the browser."""
 
-    def __init__(self, job: TrainingJob) -> None:
-        super().__init__()
-        self.job = job
+    job: TrainingJob
 
 
+@dataclass
 class OpenCacheRequested(Message):
     """Request to show the cache of a project."""
 
-    def __init__(self, project_id: str, name: str) -> None:
-        super().__init__()
-        self.project_id = project_id
-        self.name = name
+    project_id: str
+    name: str
 
 
+@dataclass
 class OpenProjectRequested(Message):
     """Request to show the jobs of a project on Home."""
 
-    def __init__(self, project_id: str) -> None:
-        super().__init__()
-        self.project_id = project_id
+    project_id: str
 
 
+@dataclass
 class OpenCheckpointRequested(Message):
     """Request to show the files of a checkpoint."""
 
-    def __init__(self, job: TrainingJob, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        self.job = job
-        self.checkpoint = checkpoint
+    job: TrainingJob
+    checkpoint: Checkpoint
 
 
+@dataclass
 class DownloadRequested(Message):
     """Request to download files, after asking for the folder."""
 
-    def __init__(self, wanted: DownloadRequest) -> None:
-        super().__init__()
-        self.wanted = wanted
+    wanted: DownloadRequest
 
 
+@dataclass
 class DownloadsChanged(Message):
     """The progress or the list of downloads has changed."""
 
-    def __init__(self, downloads: Transfers) -> None:
-        super().__init__()
-        self.downloads = downloads
+    downloads: Transfers
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, DownloadsChanged)
 
 
+@dataclass
 class CancelDownloadRequested(Message):
     """Request to cancel a download; the data received so far is kept."""
 
-    def __init__(self, transfer_id: str) -> None:
-        super().__init__()
-        self.transfer_id = transfer_id
+    transfer_id: str
 
 
+@dataclass
 class RetryDownloadRequested(Message):
     """Request to resume a download."""
 
-    def __init__(self, transfer_id: str) -> None:
-        super().__init__()
-        self.transfer_id = transfer_id
+    transfer_id: str
 
 
 class ClearDownloadsRequested(Message):
     """Request to remove finished downloads from the list."""
 
 
+@dataclass
 class RunChecked(Message):
     """Findings of a run; ``settled`` is True once enough is known to recognize new ones."""
 
-    def __init__(self, run: RunSnapshot, *, settled: bool) -> None:
-        super().__init__()
-        self.run = run
-        self.settled = settled
+    run: RunSnapshot
+    settled: bool = field(kw_only=True)
 
 
+@dataclass
 class FleetChecked(Message):
     """Findings of all jobs."""
 
-    def __init__(self, fleet: FleetSnapshot) -> None:
-        super().__init__()
-        self.fleet = fleet
+    fleet: FleetSnapshot
 
 
+@dataclass
 class SnoozeRequested(Message):
     """Request to snooze these findings of a job, or to end the snooze if all of them are snoozed."""
 
-    def __init__(self, job: TrainingJob, findings: tuple[HealthFinding, ...]) -> None:
-        super().__init__()
-        self.job = job
-        self.findings = findings
+    job: TrainingJob
+    findings: tuple[HealthFinding, ...]
 
 
+@dataclass
 class CompareCheckpointsRequested(Message):
     """Request to compare two checkpoints side by side."""
 
-    def __init__(self, job: TrainingJob, left: CheckpointFacts, right: CheckpointFacts) -> None:
-        super().__init__()
-        self.job = job
-        self.left = left
-        self.right = right
+    job: TrainingJob
+    left: CheckpointFacts
+    right: CheckpointFacts
 
 
 class CompareJobsRequested(Message):

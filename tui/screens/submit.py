@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -190,12 +191,11 @@ class SubmitScreen(AppScreen):
 
     snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
 
+    @dataclass
     class SubmissionChanged(Message):
         """The feed has a newer snapshot."""
 
-        def __init__(self, snapshot: SubmissionSnapshot) -> None:
-            super().__init__()
-            self.snapshot = snapshot
+        snapshot: SubmissionSnapshot
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, SubmitScreen.SubmissionChanged)

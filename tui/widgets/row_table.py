@@ -139,37 +139,33 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     blurred_cursor: reactive[bool] = reactive(True)
     """Show the cursor without focus as well, because its row is the subject of the screen."""
 
+    @dataclass
     class TableMessage(Message):
         """Base class of table messages."""
 
-        def __init__(self, table: RowTable[Any]) -> None:
-            super().__init__()
-            self.table = table
+        table: RowTable[Any]
 
         @property
         def control(self) -> RowTable[Any]:
             return self.table
 
+    @dataclass
     class Selected(TableMessage):
         """A row was opened by Enter or a click on the row under the cursor."""
 
-        def __init__(self, table: RowTable[Any], key: str) -> None:
-            super().__init__(table)
-            self.key = key
+        key: str
 
+    @dataclass
     class Highlighted(TableMessage):
         """The cursor moved to another row."""
 
-        def __init__(self, table: RowTable[Any], key: str) -> None:
-            super().__init__(table)
-            self.key = key
+        key: str
 
+    @dataclass
     class HeadingPressed(TableMessage):
         """A column heading was clicked."""
 
-        def __init__(self, table: RowTable[Any], column_id: str) -> None:
-            super().__init__(table)
-            self.column_id = column_id
+        column_id: str
 
     def __init__(
         self,

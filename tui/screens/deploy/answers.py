@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.text import Text
@@ -89,13 +90,12 @@ class CheckboxList(ChoiceList):
 class QuestionPane(Vertical):
     """Asks one step and posts ``Answered`` when the user is done; it does not validate the answer."""
 
+    @dataclass
     class Answered(Message):
         """The user's answer; ``unreadable`` is the reason if the typed text could not be parsed."""
 
-        def __init__(self, answer: Answer, unreadable: str = "") -> None:
-            super().__init__()
-            self.answer = answer
-            self.unreadable = unreadable
+        answer: Answer
+        unreadable: str = ""
 
     def __init__(self, step: Step) -> None:
         super().__init__()

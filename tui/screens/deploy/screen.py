@@ -6,6 +6,7 @@ The questions and rules are in ``tui.wizard``, shared with the terminal.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -146,19 +147,17 @@ class DeployScreen(AppScreen):
     snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
     form: var[str] = var("", init=False)
 
+    @dataclass
     class DeployChanged(Message):
         """The feed has a newer snapshot."""
 
-        def __init__(self, snapshot: DeploySnapshot) -> None:
-            super().__init__()
-            self.snapshot = snapshot
+        snapshot: DeploySnapshot
 
+    @dataclass
     class LogArrived(Message):
         """New lines of the deployment's log."""
 
-        def __init__(self, lines: tuple[LogEntry, ...]) -> None:
-            super().__init__()
-            self.lines = lines
+        lines: tuple[LogEntry, ...]
 
     def __init__(self, feed_with: MakeFeed, place: str) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -51,12 +52,11 @@ class FilesScreen(TreeScreen):
 
     snapshot: var[FilesSnapshot] = var(FilesSnapshot())
 
+    @dataclass
     class FilesChanged(Message):
         """The feed has newer data."""
 
-        def __init__(self, snapshot: FilesSnapshot) -> None:
-            super().__init__()
-            self.snapshot = snapshot
+        snapshot: FilesSnapshot
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, FilesScreen.FilesChanged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual import on
@@ -63,12 +63,11 @@ class HomeScreen(JobActions):
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the bookmarked jobs, the newest last; kept across starts."""
 
+    @dataclass
     class FleetChanged(Message):
         """The feed has a newer snapshot."""
 
-        def __init__(self, snapshot: FleetSnapshot) -> None:
-            super().__init__()
-            self.snapshot = snapshot
+        snapshot: FleetSnapshot
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, HomeScreen.FleetChanged)

@@ -34,12 +34,11 @@ class TabStrip(Widget):
 
     active: reactive[str] = reactive("")
 
+    @dataclass
     class Chosen(Message):
         """A tab was clicked."""
 
-        def __init__(self, tab_id: str) -> None:
-            super().__init__()
-            self.tab_id = tab_id
+        tab_id: str
 
     def __init__(self, tabs: Sequence[tuple[str, str, str]], *, id: str | None = None) -> None:
         """Create a strip of tabs; each of ``tabs`` is (id, key, label)."""

@@ -77,21 +77,19 @@ class LogField(Vertical):
     problem: var[str] = var("", init=False)
     """Error in the typed text; shown in place of the options."""
 
+    @dataclass
     class Typed(Message):
         """The typed text or an option has changed."""
 
-        def __init__(self, purpose: FieldPurpose, text: str) -> None:
-            super().__init__()
-            self.purpose = purpose
-            self.text = text
+        purpose: FieldPurpose
+        text: str
 
+    @dataclass
     class Given(Message):
         """The user has submitted the text."""
 
-        def __init__(self, purpose: FieldPurpose, text: str) -> None:
-            super().__init__()
-            self.purpose = purpose
-            self.text = text
+        purpose: FieldPurpose
+        text: str
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from textual import on
@@ -42,20 +42,18 @@ class LogPane(BaseLogPane):
     }
     """
 
+    @dataclass
     class GapWanted(Message):
         """The user wants this gap to be read again."""
 
-        def __init__(self, gap: LogGap) -> None:
-            super().__init__()
-            self.gap = gap
+        gap: LogGap
 
+    @dataclass
     class SaveWanted(Message):
         """The user wants to save the lines shown, or all lines, to this file."""
 
-        def __init__(self, path: str, *, everything: bool) -> None:
-            super().__init__()
-            self.path = path
-            self.everything = everything
+        path: str
+        everything: bool = field(kw_only=True)
 
     def __init__(self, *, max_lines: int = DEFAULT_MAX_LINES, id: str | None = None) -> None:
         super().__init__(id=id)

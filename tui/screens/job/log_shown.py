@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -145,12 +145,11 @@ SPAN_STEPS = 20
 class BaseLogPane(Vertical):
     """Tracks the nodes and times of a log and the user's filters, and applies them to the views."""
 
+    @dataclass
     class NodeWanted(Message):
         """The user wants to see only this node, or all nodes."""
 
-        def __init__(self, node: str | None) -> None:
-            super().__init__()
-            self.node = node
+        node: str | None
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

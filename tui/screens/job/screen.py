@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -84,22 +84,20 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     node: var[str | None] = var(None, init=False)
 
+    @dataclass
     class RunChanged(Message):
         """The feed has a newer snapshot."""
 
-        def __init__(self, snapshot: RunSnapshot) -> None:
-            super().__init__()
-            self.snapshot = snapshot
+        snapshot: RunSnapshot
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, JobScreen.RunChanged)
 
+    @dataclass
     class LogArrived(Message):
         """The feed has read a part of the log."""
 
-        def __init__(self, part: LogPart) -> None:
-            super().__init__()
-            self.part = part
+        part: LogPart
 
     class JobGone(Message):
         """The job no longer exists on the server."""

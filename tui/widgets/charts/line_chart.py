@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import ClassVar, Literal
 
@@ -24,48 +24,44 @@ from tui.widgets.charts.ticks import XAxis
 from tui.widgets.tones import SERIES_COLOURS, series_classes, series_css
 
 
+@dataclass
 class _ChartMessage(Message):
     """Base class of chart messages; the chart is the message's ``control``."""
 
-    def __init__(self, chart: Widget) -> None:
-        self.chart = chart
-        super().__init__()
+    chart: Widget
 
     @property
     def control(self) -> Widget:
         return self.chart
 
 
+@dataclass
 class Zoomed(_ChartMessage):
     """Request to scale the time range by ``factor``, around `x` if given."""
 
-    def __init__(self, chart: Widget, factor: float, around: float | None) -> None:
-        super().__init__(chart)
-        self.factor, self.around = factor, around
+    factor: float
+    around: float | None
 
 
+@dataclass
 class Panned(_ChartMessage):
     """Request to move the time range; positive moves right."""
 
-    def __init__(self, chart: Widget, by: float) -> None:
-        super().__init__(chart)
-        self.by = by
+    by: float
 
 
+@dataclass
 class Pointed(_ChartMessage):
     """Request to read the values at `x`."""
 
-    def __init__(self, chart: Widget, x: float) -> None:
-        super().__init__(chart)
-        self.x = x
+    x: float
 
 
+@dataclass
 class SeriesClicked(_ChartMessage):
     """Request to show or hide a series."""
 
-    def __init__(self, chart: Widget, name: str) -> None:
-        super().__init__(chart)
-        self.name = name
+    name: str
 
 
 _ROLES = (

@@ -32,12 +32,11 @@ from tui.analysis.file_tree.tree import STEP_ITEMS
 from tui.text.units import percent
 
 
+@dataclass
 class TreeMessage(Message):
     """Base class of file tree messages."""
 
-    def __init__(self, view: Widget) -> None:
-        super().__init__()
-        self.view = view
+    view: Widget
 
     @property
     def control(self) -> Widget:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -72,13 +72,12 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     matrix_title: reactive[str] = reactive("")
 
+    @dataclass
     class NodeSelected(Message):
         """A node was selected."""
 
-        def __init__(self, gpu_matrix: GpuMatrix, name: str) -> None:
-            self.gpu_matrix = gpu_matrix
-            self.name = name
-            super().__init__()
+        gpu_matrix: GpuMatrix
+        name: str
 
         @property
         def control(self) -> GpuMatrix:

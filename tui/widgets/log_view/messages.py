@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from textual.message import Message
 from textual.widget import Widget
 
@@ -9,34 +11,32 @@ from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
 
 
+@dataclass
 class LogViewMessage(Message, namespace="log_view"):
     """Base class of log view messages."""
 
-    def __init__(self, log_view: Widget) -> None:
-        self.log_view = log_view
-        super().__init__()
+    log_view: Widget
 
     @property
     def control(self) -> Widget:
         return self.log_view
 
 
+@dataclass
 class FollowChanged(LogViewMessage, namespace="log_view"):
     """Following started or stopped."""
 
-    def __init__(self, log_view: Widget, follow: bool) -> None:
-        self.follow = follow
-        super().__init__(log_view)
+    follow: bool
 
 
+@dataclass
 class UnseenChanged(LogViewMessage, namespace="log_view"):
     """The number of new lines below the visible ones changed since following stopped."""
 
-    def __init__(self, log_view: Widget, unseen: int) -> None:
-        self.unseen = unseen
-        super().__init__(log_view)
+    unseen: int
 
 
+@dataclass
 class MatchChanged(LogViewMessage, namespace="log_view"):
     """Progress of a search; posted when the nearest match is known, and again as matches are counted.
 
@@ -49,24 +49,12 @@ class MatchChanged(LogViewMessage, namespace="log_view"):
         wrapped: True if the search wrapped around an end of the log.
     """
 
-    def __init__(
-        self,
-        log_view: Widget,
-        pattern: LogPattern,
-        entry: LogEntry | None,
-        *,
-        position: int,
-        total: int,
-        total_is_final: bool,
-        wrapped: bool,
-    ) -> None:
-        self.pattern = pattern
-        self.entry = entry
-        self.position = position
-        self.total = total
-        self.total_is_final = total_is_final
-        self.wrapped = wrapped
-        super().__init__(log_view)
+    pattern: LogPattern
+    entry: LogEntry | None
+    position: int = field(kw_only=True)
+    total: int = field(kw_only=True)
+    total_is_final: bool = field(kw_only=True)
+    wrapped: bool = field(kw_only=True)
 
 
 class OldestReached(LogViewMessage, namespace="log_view"):
@@ -76,26 +64,23 @@ class OldestReached(LogViewMessage, namespace="log_view"):
     """
 
 
+@dataclass
 class FirstErrorChanged(LogViewMessage, namespace="log_view"):
     """The oldest error line changed; None if there is none."""
 
-    def __init__(self, log_view: Widget, entry: LogEntry | None) -> None:
-        self.entry = entry
-        super().__init__(log_view)
+    entry: LogEntry | None
 
 
+@dataclass
 class GapRetryRequested(LogViewMessage, namespace="log_view"):
     """The user asked to fetch the lines missing at a gap marker."""
 
-    def __init__(self, log_view: Widget, gap: LogGap) -> None:
-        self.gap = gap
-        super().__init__(log_view)
+    gap: LogGap
 
 
+@dataclass
 class CursorMoved(LogViewMessage, namespace="log_view"):
     """The cursor line or the selection changed; `lines` is 0 while following."""
 
-    def __init__(self, log_view: Widget, entry: LogEntry | None, lines: int) -> None:
-        self.entry = entry
-        self.lines = lines
-        super().__init__(log_view)
+    entry: LogEntry | None
+    lines: int
