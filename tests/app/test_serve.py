@@ -281,7 +281,7 @@ async def test_no_keys_of_a_page_end_its_dashboard(emulator: EmulatorChild, tmp_
             await socket.send_json(envelope)
         await socket.send_str("no JSON")
         await socket.send_json(["stdin", "?"])
-        await drawn(socket, "Keys")
+        await drawn(socket, "Keyboard")
 
 
 async def drawn(socket: Any, *words: str) -> None:

@@ -41,9 +41,9 @@ def dashboard(stranger: FakeBaseten, home: Path, *arguments: str, **environ: str
 def opens_help(terminal: DrawnTerminal, data: bytes) -> None:
     """Type data that ends with the key for help, wait for it, and close it."""
     terminal.types(data)
-    terminal.read_until_drawn(lambda picture: "Keys" in picture)
+    terminal.read_until_drawn(lambda picture: "Keyboard shortcuts" in picture)
     terminal.types(ESCAPE)
-    terminal.read_until_drawn(lambda picture: "Keys" not in picture)
+    terminal.read_until_drawn(lambda picture: "Keyboard shortcuts" not in picture)
 
 
 def test_no_bytes_end_the_dashboard_and_the_next_key_is_received(tmp_path: Path) -> None:
