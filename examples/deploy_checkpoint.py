@@ -28,7 +28,7 @@ async def main(job_id: str, name: str, *, for_real: bool) -> int:
         chosen = [checkpoint for checkpoint in checkpoints if checkpoint.checkpoint_id == name]
         if not chosen:
             print(
-                f"no such checkpoint; there are {[one.checkpoint_id for one in checkpoints]}", file=sys.stderr
+                f"no such checkpoint; known: {[one.checkpoint_id for one in checkpoints]}", file=sys.stderr
             )
             return 1
         # vLLM accepts only certain ranks; the smallest one that fits the adapter uses the least memory.

@@ -34,7 +34,7 @@ async def main() -> int:
     try:
         remote = resolve_remote(environ=os.environ)
     except RemoteNotConfigured:
-        print("no credentials: set BASETEN_API_KEY or run bt-tui login", file=sys.stderr)
+        print("no key: set BASETEN_API_KEY or run bt-tui login", file=sys.stderr)
         return 2
     except ConfigurationError as error:
         print(f"invalid configuration: {error}", file=sys.stderr)
@@ -49,7 +49,7 @@ async def main() -> int:
         except ErrorAnswer as error:
             print(f"refused: {error} (request {error.request_id})")
         except RequestError as error:
-            print(f"no answer after {error.attempts} attempts: {error}")
+            print(f"no response after {error.attempts} attempts: {error}")
     return 0
 
 
