@@ -27,9 +27,7 @@ async def main(job_id: str, name: str, *, for_real: bool) -> int:
         checkpoints = await client.checkpoints.list(job.project_id, job.id)
         chosen = [checkpoint for checkpoint in checkpoints if checkpoint.checkpoint_id == name]
         if not chosen:
-            print(
-                f"no such checkpoint; known: {[one.checkpoint_id for one in checkpoints]}", file=sys.stderr
-            )
+            print(f"no such checkpoint; known: {[one.checkpoint_id for one in checkpoints]}", file=sys.stderr)
             return 1
         # vLLM accepts only certain ranks; the smallest one that fits the adapter uses the least memory.
         advice = rank_for(adapter_ranks(chosen))

@@ -117,7 +117,7 @@ def _may_write(request: Request) -> bool:
 
 
 def _denied() -> Response:
-    return xml_fault(403, "AccessDenied", "these credentials or this URL do not open this object")
+    return xml_fault(403, "AccessDenied", "these credentials or this URL do not grant access to this object")
 
 
 def _get(request: Request) -> Response:
@@ -128,7 +128,7 @@ def _get(request: Request) -> Response:
             return refused
     path = platform.stores.blobs.path(BUCKET, request.path_params["key"])
     if path is None:
-        return xml_fault(404, "NoSuchKey", "there is no such object")
+        return xml_fault(404, "NoSuchKey", "no such object")
     return answer_bytes(request, bytes_of_file(path))
 
 
@@ -144,7 +144,7 @@ async def _put(request: Request) -> Response:
         return xml_fault(400, "InvalidArgument", f"partNumber must be between 1 and {MAXIMUM_PARTS}")
     part = blobs.receive_part(upload_id, int(number))
     if part is None:
-        return xml_fault(404, "NoSuchUpload", "there is no such upload")
+        return xml_fault(404, "NoSuchUpload", "no such upload")
     return await _receive(request, part)
 
 
@@ -194,7 +194,7 @@ async def _complete(request: Request, platform: Platform, key: str) -> Response:
     except ObjectTooLarge as error:
         return xml_fault(400, "EntityTooLarge", str(error))
     if etag is None:
-        return xml_fault(404, "NoSuchUpload", "there is no such upload, or a part of it is missing")
+        return xml_fault(404, "NoSuchUpload", "no such upload, or a part of it is missing")
     fields = {
         "Bucket": BUCKET,
         "Key": key,
@@ -208,7 +208,7 @@ def _delete(request: Request) -> Response:
     if not _may_write(request):
         return _denied()
     if not platform_of(request).stores.blobs.abort_upload(request.query_params.get("uploadId", "")):
-        return xml_fault(404, "NoSuchUpload", "there is no such upload")
+        return xml_fault(404, "NoSuchUpload", "no such upload")
     return Response(status_code=204)
 
 

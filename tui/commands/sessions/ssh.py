@@ -89,7 +89,7 @@ def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
     async def ask(client: TrainingClient, _output: Output) -> ExitCode:
         job = await client.jobs.find(host.job_id)
         if job.is_finished:
-            raise CommandFailed(f"job {job.id} has ended; it has no nodes any more", ExitCode.NOT_FOUND)
+            raise CommandFailed(f"job {job.id} has ended; its nodes are gone", ExitCode.NOT_FOUND)
         if job.node_count is not None and host.node >= job.node_count:
             nodes = known_names(map(str, range(job.node_count)))
             raise CommandFailed(f"job {job.id} has no node {host.node} (it has: {nodes})", ExitCode.NOT_FOUND)
