@@ -121,7 +121,7 @@ def test_options_win_over_the_config(cli, account, config):
 def test_a_dry_run_for_reading(cli, account, config):
     out = cli("push", str(config), "--dry-run").out
 
-    for words in ("llama-sft", "bash run.sh", "debug.log", "left out", "about $30.00 an hour"):
+    for words in ("llama-sft", "bash run.sh", "debug.log", "left out", "about $30.00 per hour"):
         assert words in out
 
 

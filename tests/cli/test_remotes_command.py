@@ -267,7 +267,7 @@ class TestLogout:
 
         assert result.code == 0
         assert [asked.path for asked in stranger.asked] == ["/v1/users/auth/logout"]
-        assert "not told" not in result.err
+        assert "still logged in on the server" not in result.err
 
     def test_an_unreachable_server_does_not_keep_it(self, cli, stranger, trussrc):
         stranger.on("POST", "/v1/users/auth/logout", Answer(500, {"message": "broken"}))
@@ -278,5 +278,5 @@ class TestLogout:
         result = cli("logout", environ={})
 
         assert result.code == 0
-        assert "not told" in result.err
+        assert "still logged in on the server" in result.err
         assert trussrc.read_text() == ""

@@ -172,7 +172,7 @@ def test_a_proxy_that_turns_the_connection_away_is_said(running, ssh_environ):
         done = run(ssh_environ, "ssh-proxy", HOST, text=b"")
 
     assert done.returncode == 8
-    assert b"turned the connection away" in done.stderr
+    assert b"refused the connection" in done.stderr
     assert done.stdout == b""
 
 

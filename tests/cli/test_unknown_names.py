@@ -210,7 +210,7 @@ def test_a_job_of_another_project(
 def test_two_projects_are_one_too_many(cli: Callable, stranger: FakeBaseten, command: str) -> None:
     result = cli(*command.split(), "--project", "llama-sft", "--project-id", "proj2")
     assert (result.code, result.out) == (2, "")
-    assert "--project and --project-id name two projects" in result.err
+    assert "--project and --project-id name different projects" in result.err
 
 
 @pytest.mark.parametrize("moment", ["2099-01-01", "2099-01-01T00:00:00Z", "4070908800"])

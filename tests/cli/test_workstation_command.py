@@ -62,7 +62,7 @@ def test_slurm_is_refused_with_what_to_do_instead(cli, stranger, flags):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--gpu-count", "2", "--node-count", "1"), "exclude each other"),
+        (("--gpu-count", "2", "--node-count", "1"), "give either"),
         (("--gpu-count", "9"), "1<=x<=8"),
         (("--gpu-count", "0"), "1<=x<=8"),
         (("--node-count", "17"), "1<=x<=16"),

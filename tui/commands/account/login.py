@@ -361,4 +361,4 @@ def _end_login(settings: CommandSettings, name: str) -> None:
     try:
         run_with(resolve_remote(name, environ=os.environ), settings, end)
     except ApiClientError as error:
-        settings.output.remark(f"could not log out on the server: {error}")
+        settings.output.remark(f"still logged in on the server: {error}")
