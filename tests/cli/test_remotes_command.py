@@ -224,7 +224,7 @@ class TestLogin:
         user(stranger)
         environ = clean_environ | {"TERM": "xterm"}
         with AtTerminal("login", "--remote-url", stranger.url, environ=environ) as login:
-            login.sees("not shown")
+            login.sees("hidden")
             cmdline = Path(f"/proc/{login.process.pid}/cmdline").read_bytes()
             login.types(stranger.key.encode() + b"\r")
             code = login.end()

@@ -130,7 +130,7 @@ async def test_cut_connections_cost_only_the_parts_that_were_under_way(tmp_path:
     )
     assert [each for each, _ in told] == sorted(each for each, _ in told)
     assert len(notes) == 5
-    assert any("part 7 of 8" in note and "retrying in in" in note for note in notes)
+    assert any("part 7 of 8" in note and "retrying in" in note for note in notes)
 
 
 @pytest.mark.parametrize("silent_at", ["whole", "start", "part 2"])
@@ -348,7 +348,9 @@ async def test_credentials_that_no_header_carries_are_refused_unquoted_before_an
     tmp_path: Path, place: str, value: str
 ) -> None:
     with S3Stub() as stub:
-        with pytest.raises(UploadFailed, match="hold a character that no HTTP header can carry") as caught:
+        with pytest.raises(
+            UploadFailed, match="contain a character that is invalid in an HTTP header"
+        ) as caught:
             await uploads.upload_file(archive_of(tmp_path, 10), credentials(stub, **{place: value}))
         assert stub.taken == []
     assert value not in str(caught.value)
