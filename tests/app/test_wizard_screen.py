@@ -179,7 +179,7 @@ async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         screen = words_of(app)
-        assert "✗ checkpoint-2800: still being uploaded" in screen
+        assert "✗ checkpoint-2800: still uploading" in screen
         assert "no checkpoint 'gone'" in screen
         assert app.screen.query_one(CheckboxList).marked == ("checkpoint-2000",)
         await pilot.press("ctrl+s")
