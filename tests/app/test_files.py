@@ -143,7 +143,7 @@ async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
         await until(pilot, lambda: "3,000,000,000 parameters in 2 tensors in 2 files" in text_of(app))
         text = text_of(app)
         assert "BF16 3,000,000,000" in text and "192 B (headers only)" in text
-        assert "[b]model-3 is named by the index but is not there" in text
+        assert "[b]model-3 is in the index but missing" in text
 
 
 def test_one_file_is_not_called_files() -> None:
