@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
 """Set by the shell's completion script; click derives its name from the program's."""
@@ -94,3 +95,12 @@ class LazyGroup(click.Group):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items() if words])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete command names and options, without importing the commands."""
+        found = [
+            CompletionItem(name, help=words)
+            for name, (_, words) in COMMANDS.items()
+            if words and name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
