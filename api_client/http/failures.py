@@ -171,7 +171,7 @@ def not_decodable(
     if not content.strip():
         reason = "an empty response"
     elif _is_html(content, content_type):
-        reason = "HTML, not JSON; is it the API's address?"
+        reason = "HTML, not JSON (check the API URL)"
     else:
         reason = f"unexpected data ({clean(reason, remote)})"
     return InvalidAnswer(

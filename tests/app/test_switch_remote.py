@@ -121,7 +121,7 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
             url = there.url
             good = Remote("lighthouse", url, url, SecretStr(there.key), "a file")
             app._switch_to(becomes(there, good))
-            await until(pilot, lambda: words in " ".join(text_of(app).replace("│", " ").split()))
+            await until(pilot, lambda: words in " ".join(text_of(app).replace("▌", " ").split()))
             shown = text_of(app)
             assert "Can't switch to lighthouse" in shown
             assert f"Still on {urlsplit(here.url).netloc}." in shown

@@ -173,7 +173,7 @@ def test_without_the_log_checkpoints_are_listed_and_nothing_is_claimed(cli, brok
     table = cli("checkpoints", "list", "--job-id", "broken")
     assert table.code == 0 and "checkpoint-400" in table.out
     assert "best" not in table.out + table.err
-    assert "checkpoints are not judged: can't read the log" in table.err
+    assert "checkpoints not checked: can't read the log" in table.err
     document = json.loads(cli("checkpoints", "list", "--job-id", "broken", "-o", "json").out)
     assert "can't read the log" in document["not_judged_because"]
     assert not any(one["judged"] for one in document["checkpoints"])

@@ -104,7 +104,7 @@ def list_checkpoints(
 
             evidence = await read_evidence(client, job, found)
             if evidence.problem:
-                output.remark(f"checkpoints are not judged: {evidence.problem}")
+                output.remark(f"checkpoints not checked: {evidence.problem}")
             facts = facts_of_run(evidence.run)
             if output_format == JSON:
                 output.json(_document(job.id, facts, evidence))

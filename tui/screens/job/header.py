@@ -126,7 +126,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
             [
                 ("loss ", "muted"),
                 (number(told.loss), "strong"),
-                (f" {loss_trend(told)}".rstrip() if isfinite(told.loss) else "", "accent"),
+                (f" {loss_trend(told)}".rstrip() if isfinite(told.loss) else "", "plain"),
             ]
         )
     if told is not None and not run.job.is_finished and (run_phase := _current_phase(told, run.server_now)):

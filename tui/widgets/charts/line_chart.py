@@ -131,7 +131,7 @@ class LineChart(Widget):
         tick_base: Literal[2, 10] = 10,
         x_axis: XAxis = "relative",
         timezone: tzinfo | None = None,
-        empty_text: str = "no data yet",
+        empty_text: str = "no data",
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,

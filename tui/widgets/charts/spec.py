@@ -174,7 +174,7 @@ class ChartSpec:
     origin: float = 0.0
     end_label: str = "now"
     timezone: tzinfo | None = None
-    empty_text: str = "no data yet"
+    empty_text: str = "no data"
     note: str = ""
     letters: bool = False
     log: bool = False

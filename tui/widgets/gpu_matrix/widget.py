@@ -88,7 +88,7 @@ class GpuMatrix(ScrollView, can_focus=True):
         title: str = "",
         *,
         unit: Callable[[float | None], str] = percent,
-        empty_text: str = "no GPU data yet",
+        empty_text: str = "no GPU data",
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
