@@ -42,11 +42,11 @@ def read_json(content: bytes) -> Any:
         value = json.loads(content.decode("utf-8-sig", errors="replace"), strict=False)
         return _scrub(value, 0)
     except RecursionError:
-        reason = "it is nested too deeply"
+        reason = "nested too deeply"
     except ValueError as error:
         # Only the position: the rest of the message may quote parts of the document.
         position = error.pos if isinstance(error, json.JSONDecodeError) else None
-        reason = "it is not JSON" if position is None else f"it is not JSON (at character {position})"
+        reason = "not JSON" if position is None else f"not JSON at character {position}"
     raise NotDecodable(reason)
 
 
@@ -63,7 +63,7 @@ def _describe(error: ValidationError) -> tuple[str, bool]:
     """Describe the first finding without input values (they may be secrets); True if it is a syntax error."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == _JSON_INVALID:
-        return "it is not JSON", True
+        return "not JSON", True
     where = ".".join(str(part) for part in first["loc"]) or "the response"
     return f"{where}: {first['msg']}", False
 

@@ -24,7 +24,7 @@ REFUSING = {"401": "401", "403": "403", "404": "404"}
 """A server that is there and says no, and a word that tells which of these."""
 FAILING = {"429": "429", "503": "503", "html": "HTML", "reset": "broke off"}
 """One that cannot answer, does not answer as it should, or is not to be reached."""
-OF_THE_SAME_CLASS = {"400": "400", "truncated": "than the API promises", "empty": "an empty response"}
+OF_THE_SAME_CLASS = {"400": "400", "truncated": "unexpected data (not JSON", "empty": "an empty response"}
 """Screens cannot tell these from 404 and from a web page: one of them meets them all the same."""
 FAULT_ON_TABS = "404"
 """Tabs show parts of one screen, below the same lines: each is looked at under this one."""

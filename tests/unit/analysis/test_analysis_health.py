@@ -87,14 +87,14 @@ def test_only_running_jobs_are_judged(status):
     assert findings(status, progress_of(steps(600)), None, moment(9000)) == ()
 
 
-@pytest.mark.parametrize("loss", ["nan", "inf"])
-def test_a_loss_that_is_no_number(loss):
+@pytest.mark.parametrize(("loss", "loss_text"), [("nan", "NaN"), ("inf", "inf")])
+def test_a_loss_that_is_no_number(loss, loss_text):
     messages = steps(300) | {at: text for at, text in steps(600, loss=loss).items() if at > 300}
     (found,) = findings(RUNNING, progress_of(messages), HEALTHY, moment(605))
     assert (found.kind, found.severity, found.text) == (
         FindingKind.LOSS_NOT_FINITE,
         "critical",
-        f"loss is {loss}",
+        f"loss is {loss_text}",
     )
     assert found.since == moment(305)
 

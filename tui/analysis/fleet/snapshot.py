@@ -254,9 +254,8 @@ def brief(finding: HealthFinding, now: datetime) -> str:
         case FindingKind.LOSS_EXPLODING:
             return f"loss diverging{since}"
         case FindingKind.GPU_IDLE:
-            told = sanitize(finding.short).replace(
-                " for ", " "
-            )  # All GPUs, those of a node, or some of a node.
+            # All GPUs, those of a node, or some of a node.
+            told = sanitize(finding.short).replace(" for ", " ")
             return told.replace(sanitize(finding.node), node) if finding.node else told
         case FindingKind.STRAGGLER:
             return f"{node or 'a node'} slow"
