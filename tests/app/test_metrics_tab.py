@@ -416,3 +416,14 @@ async def test_no_node_looks_chosen_until_one_is() -> None:
         await press(pilot, "j", "j", "j", "i")
         await settle(pilot)
         assert highlighted(app) == [2]
+
+
+async def test_a_grid_that_closes_arranges_no_charts() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        grid = deck(app)
+        grid.front = "util"
+        removal = grid.remove()
+        grid.arrangement = "lines"  # a chart per node, which can't be mounted any more
+        await removal

@@ -1,6 +1,6 @@
 """The pictures of README.md and docs/health.md: the dashboard on the demo world, as it is.
 
-``PYTHONPATH=.:tests python tests/docs/pictures.py`` makes them anew, with Chromium and the font DejaVu Sans
+``PYTHONPATH=.:tests python tests/docs/pictures.py`` takes them again, with Chromium and the font DejaVu Sans
 Mono. What is in them is of that moment, so no test compares them: look at them before they are committed.
 """
 
@@ -48,7 +48,8 @@ async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: "need attention" in text_of(app))
     await pilot.press("slash", *"longctx", "enter", "enter")
     await until(pilot, lambda: "lags behind" in text_of(app) and "3,000" in text_of(app))
-    await until(pilot, lambda: "following" in text_of(app) and "reading older" not in text_of(app))
+    await until(pilot, lambda: "GPU use" in text_of(app) and "following" in text_of(app))
+    await until(pilot, lambda: "reading" not in text_of(app))
 
 
 async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:

@@ -154,7 +154,8 @@ class ChartGrid(Container, can_focus=True):
         self._charts_in_order([self._charts[data.id] for data in order])
 
     def _charts_in_order(self, charts: Sequence[LineChart]) -> None:
+        charts = [chart for chart in charts if chart.parent is self]  # a closing grid mounts no new ones
         present = [child for child in self.children if child in charts]
-        if present != list(charts):
+        if present != charts:
             for before, after in pairwise(charts):
                 self.move_child(after, after=before)
