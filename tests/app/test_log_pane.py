@@ -479,6 +479,16 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
     )
 
 
+async def test_saving_into_the_home_of_an_unknown_user_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with reading() as reader:
+        await reader.press("W", "ctrl+u", *"~nobody-of-that-name/x.log", "enter")
+        await until(reader.pilot, lambda: "the folder does not exist" in reader.screen)
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
 async def test_a_terminal_that_cannot_be_lent_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PAGER", "VISUAL", "EDITOR"):
         monkeypatch.setenv(name, sys.executable)

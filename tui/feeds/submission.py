@@ -28,6 +28,7 @@ from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.preflight import Finding, preflight
 from api_client.submission.submitting import SubmissionProgress, submit
 from tui.readers.session import Session
+from tui.system.saved_files import own_path
 
 REMEMBERED = 20
 FOUND_AT_MOST = 50
@@ -225,4 +226,4 @@ class SubmissionFeed:
 
 
 def _absolute_path(path: Path) -> Path:
-    return path.expanduser().absolute()
+    return own_path(str(path)).absolute()

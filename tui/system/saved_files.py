@@ -168,11 +168,8 @@ def default_path(job_name: str, job_id: str) -> Path:
 
 
 def own_path(typed: str) -> Path:
-    """Return the typed path with ``~`` expanded.
-
-    Raises RuntimeError if the home directory is unknown.
-    """
-    return Path(typed.strip()).expanduser()
+    """Return the typed path with ``~`` expanded; the ``~name`` of an unknown user stays as typed."""
+    return Path(os.path.expanduser(typed.strip()))  # noqa: PTH111 - Path.expanduser raises for unknown users
 
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
