@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count as endless
 
 from api_client.client import TrainingClient
 from api_client.errors import RequestError
@@ -87,7 +87,7 @@ async def _newest_record(
 ) -> CheckpointFile | None:
     newest = next(one.name for one in checkpoint_facts(finished) if one.is_newest)
     wanted = f"{newest}/{RECORD_NAME}" if newest != "." else RECORD_NAME
-    places = endless(1)
+    places = itertools.count(1)
     async for file in client.checkpoints.files(job.project_id, job.id):
         if file.relative_file_name == wanted:
             return file
