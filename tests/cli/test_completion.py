@@ -32,7 +32,7 @@ LOADED = """
 import os, sys
 leave = os._exit
 def tell(code):
-    print([name for name in ("textual", "rich", "plotext", "questionary") if name in sys.modules])
+    print([name for name in ("textual", "rich.console", "plotext", "questionary") if name in sys.modules])
     sys.stdout.flush()
     leave(code)
 os._exit = tell

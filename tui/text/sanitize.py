@@ -14,6 +14,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
+from rich.cells import cell_len, split_graphemes
+
 REPLACEMENT = "\ufffd"
 """Replaces characters that have no glyph of their own."""
 
@@ -120,19 +122,11 @@ def _stand_in(character: str) -> str:
     return character if category == "Co" else REPLACEMENT
 
 
-@lru_cache(maxsize=4096)
-def _character_cells(character: str) -> int:
-    category = unicodedata.category(character)
-    if category in ("Mn", "Me", "Cf", "Cc"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def cell_width(text: str) -> int:
-    """Return the width of a sanitized text in cells: wide East Asian characters take two, marks none."""
-    if text.isascii():
+    """Return the width of a text in cells, as rich and Textual measure it."""
+    if text.isascii() and text.isprintable():
         return len(text)
-    return sum(map(_character_cells, text))
+    return cell_len(text)
 
 
 def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
@@ -153,10 +147,10 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
     if head.isascii():
         return head[:room] + ellipsis
     used = 0
-    for position, character in enumerate(head):
-        used += _character_cells(character)
+    for start, _end, width in split_graphemes(head)[0]:
+        used += width
         if used > room:
-            return head[:position] + ellipsis
+            return head[:start] + ellipsis
     return head + ellipsis
 
 
