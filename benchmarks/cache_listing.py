@@ -17,10 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from command_cost import Cost, cost_of, official_command, official_environ
 from harness import Report
-
-from api_client.emulator.fleet.cache_trees import LOAD_TEST_PROJECT
-from api_client.emulator.processes import EmulatorChild
-from api_client.emulator.world_size import WorldSize
+from large_world import CACHE_PROJECT, LargeWorld
 
 DEFAULT_FILES = 100_000
 ROUNDS = 3
@@ -45,11 +42,11 @@ def best(command: list[str], environ: dict[str, str], rounds: int = ROUNDS) -> C
 def main() -> None:
     """Measure and print."""
     files = int(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_FILES
-    with EmulatorChild(world="demo", size=WorldSize(cache_files=files)) as emulator:
+    with LargeWorld(cache_files=files).emulator() as emulator:
         environ = os.environ | emulator.remote_environ() | {"PYTHONPATH": str(Path(__file__).parents[1])}
-        command = ["cache", "summarize", LOAD_TEST_PROJECT, "-o", "json"]
+        command = ["cache", "summarize", CACHE_PROJECT, "-o", "json"]
         ours = best([sys.executable, "-m", "tui", *command], environ)
-        bare = best([sys.executable, "-c", BARE, LOAD_TEST_PROJECT], environ)
+        bare = best([sys.executable, "-c", BARE, CACHE_PROJECT], environ)
         report = Report("cache_listing")
         report.compare(f"{files:,} files", ours.seconds, bare.seconds, against="bare Python", unit="s")
         report.compare(f"{files:,} files, memory", ours.mib, bare.mib, against="bare Python", unit="MiB")

@@ -15,13 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import Report
 from idle import job_id
+from large_world import LargeWorld
 from terminal import dashboard, tell_keys
 
-from api_client.emulator.processes import EmulatorChild
-from api_client.emulator.world_size import WorldSize
-
 LINES_PER_S, CHECKPOINTS, CACHE_FILES = 5_000, 5_000, 100_000
-SIZE = WorldSize(log_lines_per_s=LINES_PER_S, checkpoints=CHECKPOINTS, cache_files=CACHE_FILES)
+SIZE = LargeWorld(log_lines_per_s=LINES_PER_S, checkpoints=CHECKPOINTS, cache_files=CACHE_FILES)
 UP, DOWN, PAGE_UP, PAGE_DOWN = "k", "j", "\x1b[5~", "\x1b[6~"
 MOVES = [DOWN, DOWN, UP, PAGE_DOWN, DOWN, PAGE_UP] * 4
 MOST_MS = 50.0
@@ -39,7 +37,7 @@ SAVING_CAUSE = (
 def main() -> None:
     """One screen after the other."""
     report = Report("heavy_screens")
-    with EmulatorChild(world="demo", size=SIZE) as emulator:
+    with SIZE.emulator() as emulator:
         environ = os.environ | emulator.remote_environ()
         high_volume_run = f"titan-{LINES_PER_S}-lines"
         with dashboard(environ, "watch", job_id(emulator, high_volume_run)) as terminal:

@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import httpx
 from harness import Report
+from large_world import LargeWorld
 from terminal import Terminal, dashboard, nobody
 
 from api_client.emulator.processes import EmulatorChild
-from api_client.emulator.world_size import WorldSize
 
 WATCHED_S, SETTLING_S, FLOOR_SETTLING_S = 20.0, 25.0, 3.0
 HOME_SETTLING_S, HOME_WATCHED_S = 35.0, 60.0
@@ -65,7 +65,7 @@ def main() -> None:
     with nobody(os.environ) as environ, Terminal([sys.executable, "-c", CLOCK], environ) as terminal:
         floor, _ = cpu_of(terminal, "clock", FLOOR_SETTLING_S)
     report.figure("an empty textual app with a clock", floor, unit="% of a core")
-    with EmulatorChild(world="demo", size=WorldSize(log_lines_per_s=LINES_PER_S)) as emulator:
+    with LargeWorld(log_lines_per_s=LINES_PER_S).emulator() as emulator:
         environ = os.environ | emulator.remote_environ()
         places = (
             (

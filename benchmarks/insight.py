@@ -21,10 +21,10 @@ from pathlib import Path
 
 import psutil
 from harness import Report
+from large_world import LargeWorld
 
 from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.store.database import Database
-from api_client.emulator.world_size import WorldSize
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, TrainingJob
 from api_client.models.logs import LogLine
 from tui.analysis.health.checks import health
@@ -58,7 +58,7 @@ class Fleet:
             Database(folder / "state.db"),
             sim_clock=SimClock(EPOCH),
             now=lambda: self.now,
-            size=WorldSize(many_nodes=NODES),
+            script=LargeWorld(many_nodes=NODES).script(),
         )
 
     def job(self, name: str) -> TrainingJob:

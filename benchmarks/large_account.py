@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import httpx
 from command_cost import Cost, cost_of, official_command, official_environ
 from harness import Report
+from large_world import LargeWorld
 from terminal import dashboard, nobody, tell_keys
 
 from api_client.emulator.processes import EmulatorChild
-from api_client.emulator.world_size import WorldSize
 
 JOBS, PROJECTS = 10_000, 1_000
 ROUNDS = 3
@@ -122,7 +122,7 @@ def main() -> None:
     """Measure both on one emulator."""
     report = Report("large_account")
     with (
-        EmulatorChild(world="demo", size=WorldSize(jobs=JOBS, projects=PROJECTS)) as emulator,
+        LargeWorld(jobs=JOBS, projects=PROJECTS).emulator() as emulator,
         nobody(os.environ | emulator.remote_environ()) as environ,
     ):
         headless(report, emulator, environ)

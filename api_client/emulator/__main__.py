@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from api_client.emulator.data_folder import EmulatorStartError
+from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.server import EmulatorOptions, serve
 from api_client.emulator.world import WORLDS
-from api_client.emulator.world_size import SIZE_NAMES, WorldSize, option_of
 
 
-def main() -> int:
-    """Serve with the command-line arguments; return 1 if the emulator cannot start."""
+def main(words: Sequence[str] | None = None, script: DemoScript | None = None) -> int:
+    """Serve with the command-line arguments; return 1 if the emulator cannot start.
+
+    ``script`` replaces the jobs of the demo world.
+    """
     parser = argparse.ArgumentParser(prog="api_client.emulator", description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
@@ -24,11 +28,7 @@ def main() -> int:
     parser.add_argument("--ready-fd", type=int)
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S)
-    for name in SIZE_NAMES:
-        parser.add_argument(option_of(name), type=int, default=0)
-    parser.add_argument("--faults", action="append", default=[])
-    parser.add_argument("--faults-seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     try:
         serve(
             EmulatorOptions(
@@ -40,9 +40,7 @@ def main() -> int:
                 ready_fd=arguments.ready_fd,
                 ephemeral=arguments.ephemeral,
                 url_lifetime_s=arguments.url_lifetime,
-                size=WorldSize(**{name: getattr(arguments, name) for name in SIZE_NAMES}),
-                faults=tuple(arguments.faults),
-                faults_seed=arguments.faults_seed,
+                script=script,
             )
         )
     except EmulatorStartError as refusal:

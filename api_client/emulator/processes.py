@@ -22,7 +22,6 @@ from typing import IO, Any, Self
 import psutil
 
 from api_client.emulator.data_folder import remove_tree, running_address
-from api_client.emulator.world_size import WorldSize
 
 READY_TIMEOUT_S = 30.0
 TERM_TIMEOUT_S = 6.0
@@ -40,8 +39,9 @@ class EmulatorChild:
 
     The child's standard input is its lifeline: a pipe whose other end only this process holds. When this
     process ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. Without a
-    ``data_dir`` the child uses a temporary folder, which is deleted when it stops. All properties are
-    available once it is ready.
+    ``data_dir`` the child uses a temporary folder, which is deleted when it stops. ``program`` are Python's
+    arguments for another program that takes the emulator's options. All properties are available once it
+    is ready.
     """
 
     def __init__(
@@ -52,14 +52,10 @@ class EmulatorChild:
         data_dir: Path | None = None,
         port: int = 0,
         url_lifetime_s: int | None = None,
-        size: WorldSize | None = None,
-        faults: Sequence[str] = (),
-        faults_seed: int = 0,
+        program: Sequence[str] = ("-m", "api_client.emulator"),
     ) -> None:
-        self._faults = tuple(faults)
-        self._faults_seed = faults_seed
+        self._program = tuple(program)
         self._url_lifetime_s = url_lifetime_s
-        self._size = size or WorldSize()
         self._world = world
         self._speed = speed
         self._data_dir = data_dir
@@ -108,12 +104,9 @@ class EmulatorChild:
         if self._data_dir is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
         folder = self._data_dir or self._temporary
-        command = [sys.executable, "-P", "-m", "api_client.emulator", "--data", str(folder)]
+        command = [sys.executable, "-P", *self._program, "--data", str(folder)]
         command += ["--port", str(self._port), "--world", self._world, "--speed", str(self._speed)]
-        command += ["--lifeline-fd", "0", "--ready-fd", "1", *self._size.arguments()]
-        command += ["--faults-seed", str(self._faults_seed)]
-        for faults in self._faults:
-            command += ["--faults", faults]
+        command += ["--lifeline-fd", "0", "--ready-fd", "1"]
         if self._url_lifetime_s is not None:
             command += ["--url-lifetime", str(self._url_lifetime_s)]
         if self._temporary is not None:

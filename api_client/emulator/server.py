@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import uvicorn
@@ -20,10 +20,10 @@ from starlette.types import ASGIApp
 from api_client.clock import SystemClock
 from api_client.emulator.app import build_app, build_objects_app
 from api_client.emulator.data_folder import DataFolder, EmulatorStartError
+from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world
-from api_client.emulator.world_size import WorldSize
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765
@@ -44,9 +44,8 @@ class EmulatorOptions:
     ``port`` None means the default port, 0 any free one. ``lifeline_fd`` is the read end of a pipe whose
     write end only the parent holds: when it closes, however the parent ended, the emulator ends.
     ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) once requests are answered. ``ephemeral``
-    deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs; ``size`` adds
-    data to the demo world. ``faults`` are specifications for the fault layer; ``faults_seed`` makes them
-    reproducible.
+    deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs; ``script``
+    replaces the jobs of the demo world.
     """
 
     data_dir: Path
@@ -58,9 +57,7 @@ class EmulatorOptions:
     ready_fd: int | None = None
     ephemeral: bool = False
     url_lifetime_s: int = PRESIGNED_LIFETIME_S
-    size: WorldSize = field(default_factory=WorldSize)
-    faults: tuple[str, ...] = ()
-    faults_seed: int = 0
+    script: DemoScript | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ async def _serve(
             clock=SystemClock(),
             speed=options.speed,
             url_lifetime_s=options.url_lifetime_s,
-            size=options.size,
+            script=options.script,
         )
         world.platform.objects_port = objects_listener.getsockname()[1]
         address = EmulatorAddress(
@@ -144,8 +141,8 @@ async def _serve(
             if on_ready is not None:
                 on_ready(address)
 
-        server = _server(build_app(world.platform, key=key), options, on_started=announce)
-        objects_server = _server(build_objects_app(world.platform), options, on_started=lambda: None)
+        server = EmulatorServer(build_app(world.platform, key=key), on_started=announce)
+        objects_server = EmulatorServer(build_objects_app(world.platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
             await world.platform.start()
             try:
@@ -155,16 +152,6 @@ async def _serve(
                 await world.platform.close()
     finally:
         database.close()
-
-
-def _server(app: ASGIApp, options: EmulatorOptions, *, on_started: Callable[[], None]) -> EmulatorServer:
-    """Build a server for the application, behind the fault layer if faults are configured."""
-    if not options.faults:
-        return EmulatorServer(app, on_started=on_started)
-    from api_client.emulator.fault_layer import FaultLayer, parse_faults
-
-    layer = FaultLayer(app, parse_faults(*options.faults), seed=options.faults_seed)
-    return EmulatorServer(layer, on_started=on_started, http=layer.connections.protocol())
 
 
 async def _serve_both(
@@ -182,20 +169,14 @@ async def _serve_both(
 
 
 class EmulatorServer(uvicorn.Server):
-    """uvicorn without its signal handling, and with a callback once it answers.
+    """uvicorn without its signal handling, and with a callback once it answers."""
 
-    If ``http`` is the protocol of a fault layer, the layer sends the Date header.
-    """
-
-    def __init__(
-        self, app: ASGIApp, *, on_started: Callable[[], None], http: type[asyncio.Protocol] | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, on_started: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http=http or "h11",  # passes on absolute-form targets, which ``AbsoluteTargets`` needs
-                date_header=http is None,
+                http="h11",  # passes on absolute-form targets, which ``AbsoluteTargets`` needs
                 ws="none",
                 lifespan="off",
                 log_config=None,

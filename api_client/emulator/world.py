@@ -12,12 +12,16 @@ from typing import Any
 from api_client.clock import Clock
 from api_client.emulator.backend import Backend
 from api_client.emulator.capacity import gpu_pools
+from api_client.emulator.fleet.backend import FleetBackend
+from api_client.emulator.fleet.clock import open_sim_clock
+from api_client.emulator.fleet.file_bytes import synthetic_bytes
+from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript
 from api_client.emulator.job_spec import requested_instance
-from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, ReadSynthetic, Stores
+from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, Stores
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
+from api_client.emulator.runner.local_backend import LocalBackend
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.jobs import StoredProject
-from api_client.emulator.world_size import WorldSize
 
 DEMO_JOB_NAME = "digits-mlp"
 DEMO_NODE_COUNT = 2
@@ -53,7 +57,6 @@ WORLDS = ("demo", "empty")
 """``demo``: scripted jobs of a whole team and one real job. ``empty``: only submitted jobs."""
 
 DEFAULT_TEAM = "Research"
-DEFAULT_WORLD_SIZE = WorldSize()
 WORKSPACE_NAMES = {"demo": "Demo (emulator)", "empty": "Emulator"}
 REAL_JOB_PROJECT = "digits"
 """The demo's project whose job really runs on this machine."""
@@ -87,14 +90,13 @@ def create_world(
     clock: Clock,
     speed: float,
     url_lifetime_s: int = PRESIGNED_LIFETIME_S,
-    size: WorldSize = DEFAULT_WORLD_SIZE,
+    script: DemoScript | None = None,
 ) -> World:
     """Create the world of this kind from the data folder. ``speed`` applies to the scripted jobs.
 
-    ``url_lifetime_s`` is the lifetime of presigned URLs; ``size`` adds data to the demo.
+    ``url_lifetime_s`` is the lifetime of presigned URLs; ``script`` replaces the jobs of the
+    demo world.
     """
-    from api_client.emulator.runner.local_backend import LocalBackend
-
     stores = Stores.open(database, data_dir)
     stores.teams.ensure(DEFAULT_TEAM, clock.now())
     local = LocalBackend(
@@ -108,7 +110,9 @@ def create_world(
         gpu_pools=partial(gpu_pools, stores),
         user_email=EMULATOR_USER_EMAIL,
     )
-    scripted, read_synthetic = _fleet(stores, database, clock, speed, size) if kind == "demo" else ((), None)
+    scripted: tuple[Backend, ...] = ()
+    if kind == "demo":
+        scripted = (_fleet(stores, database, clock, speed, script or DEMO_SCRIPT),)
     platform = Platform(
         stores=stores,
         data_dir=data_dir,
@@ -116,7 +120,7 @@ def create_world(
         clock=clock,
         local=local,
         backends=scripted,
-        read_synthetic=read_synthetic,
+        read_synthetic=synthetic_bytes if scripted else None,
         workspace_name=WORKSPACE_NAMES[kind],
     )
     return World(platform, has_real_job=kind == "demo")
@@ -133,20 +137,15 @@ def _secret_of(stores: Stores, project_id: str, name: str) -> str | None:
 
 
 def _fleet(
-    stores: Stores, database: Database, clock: Clock, speed: float, size: WorldSize
-) -> tuple[tuple[Backend, ...], ReadSynthetic]:
-    """Return the scripted jobs and the reader of their checkpoint files; also add their projects."""
-    from api_client.emulator.fleet.backend import FleetBackend
-    from api_client.emulator.fleet.clock import open_sim_clock
-    from api_client.emulator.fleet.file_bytes import synthetic_bytes
-    from api_client.emulator.fleet.world import TEAM_NAME
-
+    stores: Stores, database: Database, clock: Clock, speed: float, script: DemoScript
+) -> FleetBackend:
+    """Return the scripted jobs; also add their projects."""
     sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
-    fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, size=size)
+    fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script)
     team = stores.teams.ensure(TEAM_NAME, clock.now())
     stores.projects.add_many(
         StoredProject(project.id, project.name, team.id, created_at=born, updated_at=born)
         for project in fleet.demo_projects()
         for born in (project.created_at or clock.now(),)
     )
-    return (fleet,), synthetic_bytes
+    return fleet

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -15,18 +14,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from api_client.emulator.fault_layer import (
-    KINDS,
+from support.fault_layer import (
     Fault,
     FaultRule,
     FaultSpecError,
-    describe_faults,
     parse_faults,
 )
-from support.emulator import running_emulator
 from support.faulty import FaultyServer, faulty_server
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "emulator.md"
 THING = {
     "id": "job1",
     "current_status": "TRAINING_JOB_RUNNING",
@@ -55,7 +50,7 @@ def http(faulty: FaultyServer) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_the_example_of_the_help() -> None:
+def test_an_example() -> None:
     (rule,) = parse_faults("30%:503,429(retry-after=2),reset@during,stall=5s;paths=/logs")
     assert rule == FaultRule(
         (
@@ -204,39 +199,3 @@ def test_the_same_seed_picks_the_same(http: httpx.Client, faulty: FaultyServer) 
     first = statuses()
     assert first == statuses()
     assert set(Counter(first)) == {200, 404, 503}
-
-
-def test_help_and_documentation_name_every_fault(cli_help: str) -> None:
-    document = DOCUMENT.read_text(encoding="utf-8")
-    for name in KINDS:
-        assert f"`{name}" in document, name
-    for name, words in describe_faults():
-        assert name in cli_help, name
-        assert words.split()[0] in cli_help
-
-
-@pytest.fixture
-def cli_help() -> str:
-    from click.testing import CliRunner
-
-    from tui.commands.app.emulator import emulator
-
-    return CliRunner().invoke(emulator, ["--help"]).output
-
-
-def test_the_command_refuses_what_it_does_not_understand() -> None:
-    from click.testing import CliRunner
-
-    from tui.commands.app.emulator import emulator
-
-    done = CliRunner().invoke(emulator, ["--faults", "503;paths=/x", "--faults", "teapot"])
-    assert done.exit_code == 2
-    assert "unknown fault 'teapot'" in done.output
-
-
-def test_an_emulator_started_with_faults_has_them() -> None:
-    with running_emulator("empty", faults=["503;paths=/v1/teams"]) as emulator:
-        headers = {"Authorization": f"Bearer {emulator.key}"}
-        with httpx.Client(base_url=emulator.url, headers=headers, trust_env=False) as client:
-            assert client.get("/v1/teams").status_code == 503
-            assert client.get("/v1/training_projects").status_code == 200

@@ -32,9 +32,9 @@ from api_client import (
     Unauthorized,
 )
 from api_client.deployment import follow
-from api_client.emulator.fault_layer import parse_faults
 from api_client.streams.logs import gap_with_lines
 from support.client_parts import parts_of
+from support.fault_layer import parse_faults
 from support.faulty import FaultyServer, faulty_server
 from support.log_server import NS_PER_S, FastClock
 from support.remotes import remote_of

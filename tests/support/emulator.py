@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from api_client.emulator.processes import EmulatorChild
-from api_client.emulator.world_size import WorldSize
 
 
 @contextmanager
@@ -17,8 +16,6 @@ def running_emulator(
     speed: float = 1.0,
     data_dir: Path | None = None,
     url_lifetime_s: int | None = None,
-    cache_files: int = 0,
-    faults: Sequence[str] = (),
 ) -> Iterator[EmulatorChild]:
     """An emulator that answers, with ``url``, ``key`` and ``remote_environ()``; gone afterwards."""
     with EmulatorChild(
@@ -26,7 +23,5 @@ def running_emulator(
         speed=speed,
         data_dir=data_dir,
         url_lifetime_s=url_lifetime_s,
-        size=WorldSize(cache_files=cache_files),
-        faults=faults,
     ) as child:
         yield child

@@ -1,4 +1,4 @@
-"""Serve any ASGI application on a real socket, behind the emulator's fault layer, in a thread."""
+"""Serve any ASGI application on a real socket, behind the fault layer, in a thread."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api_client.emulator.fault_layer import Fault, FaultLayer, parse_faults
 from api_client.emulator.server import EmulatorServer, listen
+from support.fault_layer import Fault, FaultLayer, parse_faults
 
 START_LIMIT_S = 20
 
@@ -58,7 +58,9 @@ def faulty_server(app: ASGIApp | None = None) -> Iterator[FaultyServer]:
     faulty = FaultyServer()
     faulty.app = app
     started = threading.Event()
-    server = EmulatorServer(faulty.layer, on_started=started.set, http=faulty.layer.connections.protocol())
+    server = EmulatorServer(faulty.layer, on_started=started.set)
+    server.config.http = faulty.layer.connections.protocol()
+    server.config.date_header = False
     with listen(0) as listener:
         faulty.port = listener.getsockname()[1]
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))

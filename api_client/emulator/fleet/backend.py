@@ -11,13 +11,11 @@ from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.fleet.cache_trees import cached_files
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock, to_ns
 from api_client.emulator.fleet.job_store import SimJobRecord, SimJobStore
-from api_client.emulator.fleet.load_test_jobs import load_test_jobs, load_test_projects
 from api_client.emulator.fleet.log_lines import window
 from api_client.emulator.fleet.scripted_job import SYNCING, SimJob
 from api_client.emulator.fleet.training import mix
-from api_client.emulator.fleet.world import PLANS, PROJECTS, TEAM_NAME, demo_id
+from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript, demo_id
 from api_client.emulator.store.database import Database
-from api_client.emulator.world_size import WorldSize
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -29,7 +27,6 @@ from api_client.models import (
 )
 
 _SEED_BITS = 31
-DEFAULT_WORLD_SIZE = WorldSize()
 LAST_LINES_NS = 3_600 * NS_PER_S
 """No scripted job logs anything this long after its end."""
 
@@ -47,18 +44,14 @@ class FleetBackend:
         *,
         sim_clock: SimClock,
         now: Callable[[], datetime] | None = None,
-        size: WorldSize = DEFAULT_WORLD_SIZE,
+        script: DemoScript = DEMO_SCRIPT,
     ) -> None:
-        """Open the world stored in ``database``, creating it if necessary; ``now`` gives the wall time.
-
-        ``size`` adds jobs, projects and cache files to the script.
-        """
-        self._cache_files = size.cache_files
+        """Open the world stored in ``database``, creating it if necessary; ``now`` gives the wall time."""
+        self._script = script
         self._sim_clock = sim_clock
         self._now = now or SystemClock().now
-        plans = (*PLANS, *load_test_jobs(size))
-        self._plans = {plan.key: plan for plan in plans}
-        self._projects = {project.id: project for project in (*PROJECTS, *load_test_projects(size))}
+        self._plans = {plan.key: plan for plan in script.plans}
+        self._projects = {project.id: project for project in script.projects}
         self._listed_files: tuple[SimJobRecord, list[StoredFile]] | None = None
         self._ended: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
         initial = [
@@ -71,7 +64,7 @@ class FleetBackend:
                 priority=plan.priority,
                 availability=plan.availability,
             )
-            for number, plan in enumerate(plans)
+            for number, plan in enumerate(script.plans)
         ]
         self._sim_job_store = SimJobStore(database, initial)
 
@@ -94,7 +87,7 @@ class FleetBackend:
 
     def jobs(self) -> Sequence[TrainingJob]:
         now_ns = self._now_ns()
-        # A world created with extra jobs may be opened again without them.
+        # A world created with another script may have jobs that this one lacks.
         known = (entry for entry in self._sim_job_store.all() if entry.plan in self._plans)
         return [self._record(entry, now_ns) for entry in known]
 
@@ -161,7 +154,7 @@ class FleetBackend:
         return (
             None
             if project is None
-            else cached_files(project.name, self._sim_clock.epoch_ns, self._cache_files)
+            else cached_files(self._script.caches.get(project.name), self._sim_clock.epoch_ns)
         )
 
     async def stop(self, job_id: str) -> TrainingJob:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from api_client.emulator.fleet.clock import NS_PER_S, to_datetime
@@ -15,10 +15,9 @@ DIRECTORY_BYTES = 4096
 HUB = "huggingface/hub"
 NEWEST_S, OLDEST_S = 3_600, 12 * 86_400
 """Range of file ages: from one hour to twelve days before the world's epoch."""
-LOAD_TEST_PROJECT = "pretraining"
-LOAD_TEST_FOLDER_FILES = 1000
 
 Sizes = Iterator[tuple[str, int]]
+CacheTree = Callable[[], Sizes]
 
 
 def _hub_model(owner: str, name: str, shards: int, shard_bytes: int) -> Sizes:
@@ -86,35 +85,22 @@ def _whisper() -> Sizes:
     yield from _prepared("log-mel/de", 40, 268_435_456)
 
 
-def _many_files(count: int) -> Sizes:
-    """Yield ``count`` files of tokenized text, 1,000 per folder, as a real corpus is split."""
-    for number in range(count):
-        folder, shard = divmod(number, LOAD_TEST_FOLDER_FILES)
-        size_bytes = 1_048_576 + mix(number, count) % 67_108_864
-        yield f"user_artifacts/fineweb-edu/dump-{folder:03}/tokens-{shard:05}.bin", size_bytes
-
-
-_TREES = {"llama-sft": _llama, "qwen3-grpo": _qwen, "whisper-asr": _whisper}
-_EMPTY = frozenset({"evals"})
+CACHES: Mapping[str, CacheTree] = {
+    "llama-sft": _llama,
+    "qwen3-grpo": _qwen,
+    "whisper-asr": _whisper,
+    "evals": lambda: iter(()),
+}
+"""Cache contents by project; a project that is not listed has no cache."""
 
 
 @lru_cache(maxsize=8)
-def cached_files(project: str, epoch_ns: int, crowd: int = 0) -> list[CachedFile] | None:
-    """List all files and directories of a project's cache, sorted by path; None if it has no cache.
-
-    ``crowd`` is the number of files in the cache of ``LOAD_TEST_PROJECT``; with 0 that project has no
-    cache.
-    """
-    if project in _EMPTY:
-        return []
-    tree = _TREES.get(project)
-    sizes = (
-        tree() if tree is not None else _many_files(crowd) if project == LOAD_TEST_PROJECT and crowd else None
-    )
-    if sizes is None:
+def cached_files(tree: CacheTree | None, epoch_ns: int) -> list[CachedFile] | None:
+    """List all files and directories of a cache, sorted by path; None if there is no cache."""
+    if tree is None:
         return None
     found: dict[str, CachedFile] = {}
-    for path, size_bytes in sizes:
+    for path, size_bytes in tree():
         age_s = NEWEST_S + mix(len(path), size_bytes) % (OLDEST_S - NEWEST_S)
         modified = to_datetime(epoch_ns - age_s * NS_PER_S).isoformat()
         parts = path.split("/")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from api_client.emulator.fleet.cache_trees import CACHES, CacheTree
 from api_client.emulator.fleet.plans import JobPlan
 from api_client.emulator.fleet.scenarios.live import NEARLY_FULL_JOBS, RUNNING_JOBS, UPCOMING_JOBS
 from api_client.emulator.fleet.scenarios.past import PAST_JOBS
@@ -55,3 +57,15 @@ PROJECTS: tuple[ProjectPlan, ...] = (
 
 PLANS: tuple[JobPlan, ...] = (*RUNNING_JOBS, *UPCOMING_JOBS, *PAST_JOBS, *NEARLY_FULL_JOBS)
 """All jobs of the script; a recreated job shares the plan of the original."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoScript:
+    """Everything that a scripted world contains; ``caches`` are the cache contents by project name."""
+
+    projects: tuple[ProjectPlan, ...]
+    plans: tuple[JobPlan, ...]
+    caches: Mapping[str, CacheTree]
+
+
+DEMO_SCRIPT = DemoScript(PROJECTS, PLANS, CACHES)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,64 +36,12 @@ speed_option = click.option(
 )
 
 
-SIZES = {
-    "jobs": (100_000, "Add N jobs to the demo, most of them ended."),
-    "projects": (10_000, "Add N projects to the demo."),
-    "cache_files": (1_000_000, "Add N files to the demo cache of project pretraining."),
-    "many_nodes": (64, "Add a demo job with N nodes of eight GPUs."),
-    "log_lines_per_s": (100_000, "Add a demo job that logs N lines per second."),
-    "checkpoints": (20_000, "Add a demo job with N checkpoints."),
-}
-"""Fields of the emulator's ``WorldSize``: the maximum and the help text of each."""
-
-
-def size_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for name, (most, words) in reversed(SIZES.items()):
-        option = click.option(
-            f"--{name.replace('_', '-')}", type=click.IntRange(0, most), default=0, metavar="N", help=words
-        )
-        command = option(command)
-    return command
-
-
-class FaultHelpGroup(click.Group):
-    """A group whose help includes a table of the available faults."""
-
-    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        from api_client.emulator.fault_layer import MOMENTS, describe_faults
-
-        with formatter.section("Faults for --faults"):
-            formatter.write_dl(describe_faults())
-        with formatter.indentation():
-            formatter.write_paragraph()
-            formatter.write_text(
-                f"SPEC is [CHANCE%:]FAULT[,FAULT…][;NAME=VALUE…]. FAULT@MOMENT sets when it happens: "
-                f"{', '.join(MOMENTS)}. NAME is one of paths, methods (lists; one entry must match),"
-                " skip, times (requests), after, for (time). Join several SPECs with |, or repeat --faults."
-            )
-        super().format_epilog(context, formatter)
-
-
-def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    if texts:
-        from api_client.emulator.fault_layer import FaultSpecError, parse_faults
-
-        try:
-            parse_faults(*texts)
-        except FaultSpecError as error:
-            raise click.BadParameter(str(error)) from error
-    return texts
-
-
 @click.group(
-    cls=FaultHelpGroup,
     invoke_without_command=True,
     epilog=examples(
         "bt-tui emulator",
         "bt-tui emulator --world empty --data ./lab --port 9000",
-        "bt-tui emulator --speed 60 --many-nodes 64",
-        "bt-tui emulator --jobs 10000 --projects 1000",
-        "bt-tui emulator --faults '30%:503,429(retry-after=2),reset@during,stall=5s;paths=/logs'",
+        "bt-tui emulator --speed 60",
         "bt-tui emulator status",
         "bt-tui emulator stop",
     ),
@@ -120,21 +67,6 @@ def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[
     metavar="SECONDS",
     help="Lifetime of presigned URLs.",
 )
-@size_options
-@click.option(
-    "--faults",
-    multiple=True,
-    metavar="SPEC",
-    callback=_checked,
-    help="Inject faults (see below); repeatable.",
-)
-@click.option(
-    "--faults-seed",
-    type=int,
-    default=0,
-    metavar="N",
-    help="Random seed for picking the requests that fail.",
-)
 @click.pass_context
 def emulator(
     context: click.Context,
@@ -144,9 +76,6 @@ def emulator(
     world: str,
     speed: float,
     url_lifetime_s: int,
-    faults: tuple[str, ...],
-    faults_seed: int,
-    **size: int,
 ) -> ExitCode | None:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
 
@@ -160,7 +89,6 @@ def emulator(
         return None
     from api_client.emulator.data_folder import EmulatorStartError
     from api_client.emulator.server import EmulatorOptions, serve
-    from api_client.emulator.world_size import WorldSize
 
     output = context.ensure_object(CommandSettings).output
     folder = data_dir if data_dir is not None else default_data_dir(world)
@@ -170,12 +98,7 @@ def emulator(
         world=world,
         speed=speed,
         url_lifetime_s=url_lifetime_s,
-        size=WorldSize(**size),
-        faults=faults,
-        faults_seed=faults_seed,
     )
-    if faults:
-        output.remark(f"injecting faults: {' | '.join(faults)}")
     try:
         serve(options, on_ready=lambda address: announce(output, address))
     except EmulatorStartError as refusal:

@@ -218,16 +218,6 @@ SPEECH = TrainingCurves(
     steps_per_epoch=2000,
     seed=84,
 )
-PRETRAINING_64 = TrainingCurves(
-    StepSchedule(total_steps=60000, step_s=6.2, warmup_s=240, pause_every=500, pause_s=40, seed=36),
-    loss_start=10.8,
-    loss_floor=1.9,
-    half_steps=800,
-    noise=0.012,
-    peak_learning_rate=3e-4,
-    steps_per_epoch=60000,
-    seed=85,
-)
 TOKENIZING = TrainingCurves(StepSchedule(total_steps=24000, step_s=0.4, warmup_s=20, seed=28), seed=31)
 EVALUATION = TrainingCurves(StepSchedule(total_steps=1400, step_s=0.85, warmup_s=60, seed=29), seed=32)
 EVALUATION_SHORT = TrainingCurves(StepSchedule(total_steps=541, step_s=2.4, warmup_s=60, seed=30), seed=33)

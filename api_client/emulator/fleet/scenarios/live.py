@@ -247,17 +247,3 @@ UPCOMING_JOBS: tuple[JobPlan, ...] = (
         since_s=105.0,
     ),
 )
-
-
-def on_many_nodes(node_count: int) -> JobPlan:
-    """Return a live run on ``node_count`` nodes of eight GPUs; 64 is said to be the platform's maximum."""
-    return running(
-        f"titan-{node_count}-nodes",
-        "pretraining",
-        H100X8,
-        node_count,
-        KAI,
-        runs.PRETRAINING_64_NODES,
-        since_s=9 * HOUR_S,
-        availability="spot",  # spot jobs do not count against the GPU limit
-    )

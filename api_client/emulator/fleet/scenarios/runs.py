@@ -364,16 +364,6 @@ SPEECH_RESTARTS = Scenario(
         breaks=tuple((n * ATTEMPT_S - BREAK_S, n * ATTEMPT_S + 50.0) for n in range(1, 13)),
     ),
 )
-PRETRAINING_64_NODES = Scenario(
-    "pre-training on many nodes",
-    courses.PRETRAINING_64,
-    Torchtitan(save_every=500),
-    Load(courses.PRETRAINING_64.pace, gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
-    family="qwen3-14b-titan",
-    save_every=500,
-    write_s=20,
-    sync_s=240,
-)
 IDLE = Scenario(
     "idle GPU",
     courses.TRYING_OUT,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from fleet_worlds import EPOCH, World
 
 from api_client.emulator import catalog
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.fleet import FleetBackend, SimClock
-from api_client.emulator.world_size import WorldSize
+from api_client.emulator.fleet.world import DEMO_SCRIPT
 from api_client.models import JobStatus, LogRecord
 
 
@@ -129,16 +130,12 @@ def test_some_projects_have_a_cache_one_an_empty_one_others_none(world: World) -
     assert world.fleet.cache_files("unknown") is None
 
 
-def test_a_world_that_once_had_a_run_on_many_nodes_is_served_without_it_too(world: World) -> None:
-    many = FleetBackend(
-        world.database,
-        sim_clock=SimClock(EPOCH, 1.0),
-        now=lambda: world.now,
-        size=WorldSize(many_nodes=64),
-    )
-    extra = next(job for job in many.jobs() if job.name == "titan-64-nodes")
-    assert extra.node_count == 64
-    assert many.owns(extra.id)
+def test_a_world_that_once_had_another_script_is_served_without_it(world: World) -> None:
+    extra = replace(DEMO_SCRIPT.plans[0], key="extra", name="extra")
+    script = replace(DEMO_SCRIPT, plans=(*DEMO_SCRIPT.plans, extra))
+    larger = FleetBackend(world.database, sim_clock=SimClock(EPOCH), now=lambda: world.now, script=script)
+    job = next(job for job in larger.jobs() if job.name == "extra")
+    assert larger.owns(job.id)
     world.reopen()
-    assert not world.fleet.owns(extra.id)
-    assert extra.id not in {job.id for job in world.fleet.jobs()}
+    assert not world.fleet.owns(job.id)
+    assert job.id not in {job.id for job in world.fleet.jobs()}

@@ -13,8 +13,8 @@ from random import Random
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.clock import Clock, SystemClock
-from api_client.emulator.fault_layer.exchange import FaultyExchange, OpenConnections, canned_response
-from api_client.emulator.fault_layer.specification import REWRITING, Fault, FaultRule
+from support.fault_layer.exchange import FaultyExchange, OpenConnections, canned_response
+from support.fault_layer.specification import REWRITING, Fault, FaultRule
 
 REMEMBERED = 10_000
 

@@ -1,6 +1,23 @@
 """Parse fault specifications such as ``30%:503,reset@during;paths=/logs``.
 
-``KINDS`` lists all faults; the parser, the help text and the documentation use this table.
+A specification is ``[CHANCE%:]FAULT[,FAULT…][;NAME=VALUE…]``. CHANCE is the share of matching requests that
+get one of the faults, all of which are equally likely. Several are separated by ``|``; a request gets the
+first that strikes. Faults are:
+
+- a status such as ``429``; ``(retry-after=2)`` asks to wait in seconds, ``(retry-date=2)`` by a date, and
+  ``(html)`` has a web page as its body
+- ``html``, ``malformed``, ``empty``, ``truncated``: 200 with a web page, invalid JSON, nothing, half the JSON
+- ``reset``, ``cut``: the connection is reset, or closed
+- ``stall=5s``, ``stall``: silence for that long, or forever; ``slow=5s``: the body arrives in small pieces
+- ``redirect``, ``redirect=URL``: 307 to another host
+- ``restart=5s``: the server is gone for that long: all connections, old and new, are reset
+- ``skew=2m``: the server's clock is wrong: dates, timestamps and requested time ranges
+- ``drift``: unknown fields and values, missing optional fields, null for empty lists
+- ``nulls``, ``statuses``: null for every list, an unknown job status
+
+``FAULT@MOMENT`` sets when: ``before`` the request reaches the application, after it was ``handled`` but
+before the first byte of the response, ``during`` the response, or ``after`` it. NAME is one of ``paths`` and
+``methods`` (lists; one entry must match), ``skip`` and ``times`` (requests), ``after`` and ``for`` (time).
 """
 
 from __future__ import annotations
@@ -22,57 +39,32 @@ ANSWERING: tuple[Moment, ...] = ("before", "handled")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of fault: its name, moments (the first is the default), value type and one-line description."""
+    """A kind of fault: its name, its moments (the first is the default) and the type of its value."""
 
     name: str
     moments: tuple[Moment, ...]
     value: Literal["none", "duration", "needed duration", "address"]
-    told: str
 
 
 _TABLE = (
-    Kind("html", ANSWERING, "none", "200 with a web page instead of JSON"),
-    Kind("malformed", ("handled", "before"), "none", "200 with invalid JSON"),
-    Kind("truncated", ("handled",), "none", "200 with only the first half of the JSON"),
-    Kind("empty", ("handled", "before"), "none", "200 without a body"),
-    Kind("reset", ("before", "handled", "during", "after"), "none", "reset the connection"),
-    Kind("cut", ("before", "handled", "during"), "none", "close the connection"),
-    Kind(
-        "stall",
-        ("before", "handled", "during"),
-        "duration",
-        "pause that long (default: forever), then continue",
-    ),
-    Kind("slow", ("handled",), "needed duration", "send the body in small pieces over that time"),
-    Kind("redirect", ("before",), "address", "307 to another host (or the given address)"),
-    Kind("restart", ("before",), "needed duration", "reset every connection for that long, as in a restart"),
-    Kind("skew", ("handled",), "needed duration", "set the server's clock ahead (or back: skew=-90s)"),
-    Kind(
-        "drift",
-        ("handled",),
-        "none",
-        "unknown fields and values, optional fields missing, null for empty lists",
-    ),
-    Kind("nulls", ("handled",), "none", "null for every list"),
-    Kind("statuses", ("handled",), "none", "an unknown job status"),
+    Kind("html", ANSWERING, "none"),
+    Kind("malformed", ("handled", "before"), "none"),
+    Kind("truncated", ("handled",), "none"),
+    Kind("empty", ("handled", "before"), "none"),
+    Kind("reset", ("before", "handled", "during", "after"), "none"),
+    Kind("cut", ("before", "handled", "during"), "none"),
+    Kind("stall", ("before", "handled", "during"), "duration"),
+    Kind("slow", ("handled",), "needed duration"),
+    Kind("redirect", ("before",), "address"),
+    Kind("restart", ("before",), "needed duration"),
+    Kind("skew", ("handled",), "needed duration"),
+    Kind("drift", ("handled",), "none"),
+    Kind("nulls", ("handled",), "none"),
+    Kind("statuses", ("handled",), "none"),
 )
 KINDS = {kind.name: kind for kind in _TABLE}
 REWRITING = frozenset({"skew", "drift", "nulls", "statuses"})
 """Faults that rewrite an answer and combine with others; of the other kinds a request gets at most one."""
-
-
-def describe_faults() -> list[tuple[str, str]]:
-    """Return the syntax and the description of each kind, for help texts."""
-    described = [
-        (
-            f"{STATUSES[0]} … {STATUSES[-1]}",
-            "an error status; options: (retry-after=2), (retry-date=2), (html)",
-        )
-    ]
-    for kind in _TABLE:
-        values = {"none": "", "duration": "[=5s]", "needed duration": "=5s", "address": "[=URL]"}
-        described.append((kind.name + values[kind.value], kind.told))
-    return described
 
 
 @dataclass(frozen=True, slots=True)

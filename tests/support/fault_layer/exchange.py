@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from api_client.emulator.answers import JsonAnswer
-from api_client.emulator.fault_layer.specification import Fault
+from support.fault_layer.specification import Fault
 
 PAGE = b"<!doctype html><html><head><title>Gateway</title></head><body><h1>Please stand by</h1></body></html>"
 NONSENSE = b'{"training_jobs": [{"id": "j1", "current_status": }], NaN;'

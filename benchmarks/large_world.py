@@ -1,0 +1,193 @@
+"""An emulator with a large account: the demo's jobs many times over, and a few extreme jobs.
+
+``LargeWorld(jobs=10_000).emulator()`` starts it; the program takes the emulator's options and one of its own,
+the world's size as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+from api_client.emulator.__main__ import main
+from api_client.emulator.fleet.cache_trees import Sizes
+from api_client.emulator.fleet.clock import NS_PER_S
+from api_client.emulator.fleet.log_generator import node_name
+from api_client.emulator.fleet.log_lines import LineSource, PeriodicLines
+from api_client.emulator.fleet.metrics import Load
+from api_client.emulator.fleet.plans import JobPlan, RunFacts, Scenario
+from api_client.emulator.fleet.scenarios import runs
+from api_client.emulator.fleet.scenarios.jobs import (
+    GRACE,
+    H100X8,
+    HOUR_S,
+    KAI,
+    MINUTE_S,
+    finished,
+    running,
+)
+from api_client.emulator.fleet.scenarios.live import RUNNING_JOBS
+from api_client.emulator.fleet.scenarios.past import PAST_JOBS
+from api_client.emulator.fleet.scenarios.trainer_logs import Torchtitan
+from api_client.emulator.fleet.training import StepSchedule, TrainingCurves, mix
+from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
+from api_client.emulator.processes import EmulatorChild
+
+RUNNING_ONE_IN = 250
+"""Share of running jobs: 40 of 10,000, as in an account that has been in use for a long time."""
+SUBMISSION_INTERVAL_S = 6 * MINUTE_S
+"""Interval between submissions: ten thousand jobs cover six weeks."""
+YOUNGEST_PROJECT_DAYS, PROJECT_AGES_DAYS = 45, 300
+BUSY_NODES = 64
+CACHE_PROJECT, CACHE_FOLDER_FILES = "pretraining", 1000
+
+
+@dataclass(frozen=True)
+class LargeWorld:
+    """How much is added to the demo world.
+
+    ``cache_files`` are in the cache of project pretraining. ``many_nodes`` adds a live job with that many
+    nodes of eight GPUs, ``log_lines_per_s`` a live job that logs at that rate, ``checkpoints`` a job that has
+    saved that many.
+    """
+
+    jobs: int = 0
+    projects: int = 0
+    cache_files: int = 0
+    many_nodes: int = 0
+    log_lines_per_s: int = 0
+    checkpoints: int = 0
+
+    def emulator(self) -> EmulatorChild:
+        """An emulator of this world, as a child process."""
+        return EmulatorChild(world="demo", program=(__file__, json.dumps(asdict(self))))
+
+    def script(self) -> DemoScript:
+        """The demo world with the additions."""
+        projects = tuple(self._project(number) for number in range(self.projects))
+        jobs = [_member(number, projects) for number in range(self.jobs)]
+        if self.many_nodes:
+            jobs.append(_on_many_nodes(f"titan-{self.many_nodes}-nodes", self.many_nodes, MANY_NODES))
+        if self.log_lines_per_s:
+            busy = replace(MANY_NODES, log_generator=HighVolumeLogs(self.log_lines_per_s), family=None)
+            nodes = min(BUSY_NODES, self.log_lines_per_s)
+            jobs.append(_on_many_nodes(f"titan-{self.log_lines_per_s}-lines", nodes, busy))
+        if self.checkpoints:
+            jobs.append(_saving(self.checkpoints))
+        caches = {CACHE_PROJECT: partial(_many_files, self.cache_files)} if self.cache_files else {}
+        return DemoScript(
+            (*DEMO_SCRIPT.projects, *projects),
+            (*DEMO_SCRIPT.plans, *jobs),
+            {**DEMO_SCRIPT.caches, **caches},
+        )
+
+    def _project(self, number: int) -> ProjectPlan:
+        like = DEMO_SCRIPT.projects[number % len(DEMO_SCRIPT.projects)]
+        return ProjectPlan(f"{like.name}-{number:04}", YOUNGEST_PROJECT_DAYS + number % PROJECT_AGES_DAYS)
+
+
+def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
+    runs_now = number % RUNNING_ONE_IN == 0
+    kinds = RUNNING_JOBS if runs_now else PAST_JOBS
+    like = kinds[(number // RUNNING_ONE_IN if runs_now else number) % len(kinds)]
+    name = f"{like.name}-{number:05}"
+    return replace(
+        like,
+        key=f"crowd:{name}",
+        name=name,
+        project=projects[number % len(projects)].name if projects else like.project,
+        born_s=like.born_s if runs_now else like.born_s - number * SUBMISSION_INTERVAL_S,
+        # Spot jobs do not count against the GPU limit.
+        availability="spot" if runs_now else like.availability,
+    )
+
+
+_PRETRAINING = TrainingCurves(
+    StepSchedule(total_steps=60000, step_s=6.2, warmup_s=240, pause_every=500, pause_s=40, seed=36),
+    loss_start=10.8,
+    loss_floor=1.9,
+    half_steps=800,
+    noise=0.012,
+    peak_learning_rate=3e-4,
+    steps_per_epoch=60000,
+    seed=85,
+)
+MANY_NODES = Scenario(
+    "pre-training on many nodes",
+    _PRETRAINING,
+    Torchtitan(save_every=500),
+    Load(_PRETRAINING.pace, gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
+    family="qwen3-14b-titan",
+    save_every=500,
+    sync_s=240,
+)
+
+
+def _on_many_nodes(name: str, nodes: int, scenario: Scenario) -> JobPlan:
+    return running(name, "pretraining", H100X8, nodes, KAI, scenario, since_s=9 * HOUR_S, availability="spot")
+
+
+@dataclass(frozen=True, slots=True)
+class HighVolumeLogs:
+    """Logs ``lines_per_s`` lines a second in total, with the nodes interleaved."""
+
+    lines_per_s: int
+
+    def lines(self, run: RunFacts, run_ns: int, training_curves: TrainingCurves) -> Sequence[LineSource]:
+        """See ``LogGenerator``."""
+        nodes = run.node_count
+        period_ns = nodes * NS_PER_S // self.lines_per_s
+        return [
+            PeriodicLines(
+                node_name(node),
+                "INFO",
+                run_ns,
+                None,
+                period_ns,
+                run.seed + node,
+                partial(_said, node, training_curves),
+            )
+            for node in range(nodes)
+        ]
+
+
+def _said(node: int, training_curves: TrainingCurves, number: int) -> str:
+    loss = training_curves.loss(1 + number % training_curves.pace.total_steps)
+    return (
+        f"[rank{8 * node}]: micro-step {number}: loss {loss:.4f}, 8,192 tokens in 0.41 s, 3 buckets reduced"
+    )
+
+
+def _saving(checkpoints: int) -> JobPlan:
+    """A finished run that saved a checkpoint after each of its steps."""
+    like: Scenario = runs.TITAN
+    pace = StepSchedule(total_steps=checkpoints, step_s=30.0)
+    scenario = replace(
+        like,
+        key="many checkpoints",
+        training_curves=replace(like.training_curves, pace=pace),
+        load=replace(like.load, pace=pace),
+        save_every=1,
+        write_s=1.0,
+    )
+    name = f"titan-{checkpoints}-saves"
+    return finished(name, "pretraining", H100X8, 1, GRACE, scenario, ago_s=HOUR_S)
+
+
+def _many_files(count: int) -> Sizes:
+    """Files of tokenized text, 1,000 per folder, as a real corpus is split."""
+
+    def sizes() -> Iterator[tuple[str, int]]:
+        for number in range(count):
+            folder, shard = divmod(number, CACHE_FOLDER_FILES)
+            size_bytes = 1_048_576 + mix(number, count) % 67_108_864
+            yield f"user_artifacts/fineweb-edu/dump-{folder:03}/tokens-{shard:05}.bin", size_bytes
+
+    return sizes()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[2:], LargeWorld(**json.loads(sys.argv[1])).script()))
