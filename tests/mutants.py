@@ -97,9 +97,9 @@ MUTANTS = (
     ),
     Mutant(
         "retry: a creation is sent again though it may have arrived",
-        "api_client/http/retry.py",
-        "    return error.retryable and (idempotent or not arrived or isinstance(error, RateLimited))\n",
-        "    return error.retryable\n",
+        "api_client/http/transport.py",
+        "may_repeat=lambda error: repeatable or not call.arrived or isinstance(error, RateLimited),",
+        "",
         TRANSPORT,
     ),
     Mutant(

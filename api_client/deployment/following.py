@@ -9,13 +9,13 @@ from typing import Literal, Protocol
 
 from api_client.clock import Clock, SystemClock
 from api_client.errors import BadRequest, NotFound
+from api_client.http.retry import ENDLESS, retrying
 from api_client.models import Deployment, LogRecord
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine
 from api_client.resources.logs import CLOCK_SKEW, epoch_ms
 from api_client.resources.models import Models
 from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.logs import read_logs
-from api_client.streams.retry import retry_transient
 
 STARTING_STATUSES = frozenset({"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP"})
 """Statuses that change without intervention (API facts, 2.3); any other is final."""
@@ -85,7 +85,7 @@ async def follow(
 
     log: _DeploymentLog | None = None
     while True:
-        deployment = await retry_transient(fetch, clock=clock)
+        deployment = await retrying(fetch, ENDLESS, sleep=clock.sleep)
         log = log or _DeploymentLog(client.models, model_id, deployment, clock)
         # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await log.fresh())

@@ -1,15 +1,22 @@
-"""Decide if and when to retry a request. Pure functions, no I/O."""
+"""The retry policy: which failed calls to repeat, and after how long. ``retrying`` is the only retry loop.
+
+A failed change is repeated only if that is safe; the transport decides this for each request.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import Random
+from typing import TypeVar
 
-from api_client.errors import ErrorAnswer, RateLimited, RequestError
+from api_client.errors import ErrorAnswer, InvalidAnswer, RedirectRefused, RequestError
+
+T = TypeVar("T")
 
 # 2 ** 32 seconds is over a century: the cap applies long before, and floats stay finite.
 _MAX_DOUBLINGS = 32
@@ -22,20 +29,25 @@ _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter; the server's ``Retry-After`` takes precedence.
+    """Exponential backoff; the server's ``Retry-After`` takes precedence.
 
-    ``max_attempts`` includes the first attempt, so 1 means no retries. ``base_s`` is the maximum delay
-    after the first failure; it doubles up to ``cap_s``. A ``Retry-After`` is obeyed up to
-    ``retry_after_cap_s``. The first attempt fails after ``silence_s`` without data, each later attempt
-    after twice as long as the one before; None leaves this to the connection's own timeout, which is the
-    maximum anyway.
+    ``max_attempts`` includes the first attempt, so 1 means no retries; None means no limit. ``base_s`` is
+    the maximum delay after the first failure; it doubles up to ``cap_s``, and no delay is shorter than
+    ``min_s``. A ``Retry-After`` is obeyed up to ``retry_after_cap_s``. The first attempt fails after
+    ``silence_s`` without data, each later attempt after twice as long as the one before; None leaves this
+    to the connection's own timeout, which is the maximum anyway. An answer that is not the API's (a
+    maintenance page, a redirect to one) is final once ``max_invalid_answers`` came in a row. All other
+    errors are final, or retried after ``refused_s`` if that is set.
     """
 
-    max_attempts: int = 5
+    max_attempts: int | None = 5
     base_s: float = 0.5
     cap_s: float = 30.0
     retry_after_cap_s: float = 60.0
     silence_s: float | None = None
+    min_s: float = 0.0
+    max_invalid_answers: int | None = 1
+    refused_s: float | None = None
 
     def for_polling(self) -> RetryPolicy:
         """Return a variant for polling.
@@ -47,35 +59,85 @@ class RetryPolicy:
 
     def read_timeout_s(self, attempt: int) -> float:
         """Return how long attempt ``attempt`` (from 1) may go without data by this policy, in seconds."""
-        if self.silence_s is None:
-            return math.inf
-        return self.silence_s * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS)
+        return math.inf if self.silence_s is None else self.silence_s * _doubled(attempt)
 
     def delay_s(
-        self, error: RequestError, *, attempt: int, idempotent: bool, arrived: bool, random: Random
+        self, error: RequestError, *, attempt: int, invalid_answers: int = 0, random: Random | None = None
     ) -> float | None:
         """Return the delay in seconds before attempt ``attempt + 1``, or None to give up with ``error``.
 
-        ``arrived`` is True if the server may have received the request.
+        ``invalid_answers`` is the number of consecutive answers that were not the API's. With ``random``,
+        the delay is anything up to the maximum (full jitter).
         """
-        if attempt >= self.max_attempts or not may_repeat(error, idempotent=idempotent, arrived=arrived):
+        if error.retryable:
+            may_retry = self.max_attempts is None or attempt < self.max_attempts
+        elif is_not_api_answer(error):
+            may_retry = self.max_invalid_answers is None or invalid_answers < self.max_invalid_answers
+        else:
+            return self.refused_s
+        if not may_retry:
             return None
         if isinstance(error, ErrorAnswer) and error.retry_after_s is not None:
-            return min(error.retry_after_s, self.retry_after_cap_s)
-        ceiling_s = min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS))
-        return random.uniform(0.0, ceiling_s)
+            return max(self.min_s, min(error.retry_after_s, self.retry_after_cap_s))
+        longest_s = self.longest_delay_s(attempt)
+        return max(self.min_s, longest_s if random is None else random.uniform(0.0, longest_s))
+
+    def longest_delay_s(self, attempt: int) -> float:
+        """Return the maximum delay in seconds after attempt ``attempt`` (from 1)."""
+        return min(self.cap_s, self.base_s * _doubled(attempt))
 
 
 ONE_ATTEMPT = RetryPolicy(max_attempts=1)
 """For callers that have their own retry logic."""
 
+ENDLESS = RetryPolicy(max_attempts=None, cap_s=3.0, min_s=0.5, max_invalid_answers=6)
+"""For streams, which continue after an outage of any length; the transport has already retried a few times.
 
-def may_repeat(error: RequestError, *, idempotent: bool, arrived: bool) -> bool:
-    """Return True if retrying can help and cannot apply a change twice.
+Users expect a recovery to show within seconds, and one request in 3 s is no load.
+"""
 
-    A change is retried only if it never arrived, or was rejected with 429.
+
+async def retrying(
+    call: Callable[[], Awaitable[T]],
+    policy: RetryPolicy,
+    *,
+    sleep: Callable[[float], Awaitable[object]],
+    may_repeat: Callable[[RequestError], bool] = lambda _error: True,
+    random: Random | None = None,
+    on_wait: Callable[[RequestError, float], object] = lambda _error, _delay_s: None,
+) -> T:
+    """Await ``call``, repeating it after RequestErrors as the policy says; raises the last of them.
+
+    ``may_repeat`` vetoes a retry. ``on_wait`` is called before each ``sleep``, with the error and the
+    delay in seconds.
     """
-    return error.retryable and (idempotent or not arrived or isinstance(error, RateLimited))
+    attempt = invalid_answers = 0
+    while True:
+        try:
+            return await call()
+        except RequestError as error:
+            problem = error  # raised outside of the handler, without its context
+        attempt += 1
+        invalid_answers = invalid_answers + 1 if is_not_api_answer(problem) else 0
+        delay_s = policy.delay_s(problem, attempt=attempt, invalid_answers=invalid_answers, random=random)
+        if delay_s is None or not may_repeat(problem):
+            raise problem
+        on_wait(problem, delay_s)
+        await sleep(delay_s)
+
+
+def is_not_api_answer(error: RequestError) -> bool:
+    """Return True if the answer is not the API's: a maintenance page, or a redirect to one."""
+    return isinstance(error, InvalidAnswer | RedirectRefused)
+
+
+def is_transient(error: RequestError) -> bool:
+    """Return True if a retry may succeed: after a retryable error, or an answer that is not the API's."""
+    return error.retryable or is_not_api_answer(error)
+
+
+def _doubled(attempt: int) -> float:
+    return 2.0 ** min(attempt - 1, _MAX_DOUBLINGS)
 
 
 def parse_retry_after(text: str | None, *, now: datetime) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -13,14 +14,14 @@ from pydantic import TypeAdapter
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.clock import Clock
-from api_client.errors import InvalidAnswer, RedirectRefused, RequestError
+from api_client.errors import InvalidAnswer, RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.connection import MAX_IN_FLIGHT, connect
 from api_client.http.decoding import NotDecodable, decode
-from api_client.http.failures import Failure, RequestLine
+from api_client.http.failures import RequestLine
 from api_client.http.readonly import only_reads, refusal
-from api_client.http.retry import RetryPolicy
+from api_client.http.retry import RetryPolicy, retrying
 from api_client.remotes import Remote, check_key
 
 ANSWER_TIMEOUT_S = 300.0
@@ -41,16 +42,25 @@ Site = Literal["api", "app"]
 QueryValue = str | int | list[str] | None
 
 
-class _Call(NamedTuple):
+@dataclass
+class _Call:
+    """A request: the current attempt, if the server may have received it, and the status of its answer."""
+
     method: str
     path: str
     site: Site
     query: Mapping[str, QueryValue] | None
     body: Any
+    attempt: int = 0
+    arrived: bool = False
+    status: int | None = None
+
+    @property
+    def line(self) -> RequestLine:
+        return RequestLine(self.method, self.path, self.attempt)
 
 
 class _Answer(NamedTuple):
-    status: int
     content: bytes
     content_type: str
 
@@ -128,32 +138,28 @@ class Transport:
         call = _Call(method, path, site, query, body)
         policy = retry or self._retry
         repeatable = method == "GET" if idempotent is None else idempotent
-        attempt = 0
-        while True:
-            attempt += 1
-            outcome = await self._attempt(call, attempt, policy.read_timeout_s(attempt))
-            if isinstance(outcome, _Answer):
-                return await self._decoded(outcome, adapter, call, attempt, repeatable=repeatable)
-            error = outcome.error
-            delay_s = policy.delay_s(
-                error, attempt=attempt, idempotent=repeatable, arrived=outcome.arrived, random=self._random
-            )
-            if delay_s is None:
-                if not repeatable and outcome.arrived and failures.leaves_open(error):
-                    failures.leave_open(error)
-                self._emit_event(
-                    "failed", call, attempt, reason=str(error), status=getattr(error, "status", None)
-                )
-                raise error
-            self._emit_event(
-                "waiting",
-                call,
+
+        async def attempt() -> T:
+            call.attempt += 1
+            answer = await self._attempt(call, policy.read_timeout_s(call.attempt))
+            return await self._decoded(answer, adapter, call)
+
+        try:
+            return await retrying(
                 attempt,
-                delay_s=delay_s,
-                reason=str(error),
-                status=getattr(error, "status", None),
+                policy,
+                sleep=self._clock.sleep,
+                # A change is repeated only if it never arrived, or was rejected with 429.
+                may_repeat=lambda error: repeatable or not call.arrived or isinstance(error, RateLimited),
+                random=self._random,
+                on_wait=lambda error, delay_s: self._emit_event("waiting", call, error, delay_s=delay_s),
             )
-            await self._clock.sleep(delay_s)
+        except RequestError as error:
+            problem = error
+        if not repeatable and call.arrived and failures.leaves_open(problem):
+            failures.leave_open(problem)
+        self._emit_event("failed", call, problem)
+        raise problem
 
     def check_may_change(self, what: str, *, method: str = "", path: str = "") -> None:
         """Raise ReadOnlyError, naming ``what``, if changes are forbidden; for changes that others send."""
@@ -167,45 +173,45 @@ class Transport:
         if http is not None:
             await http.aclose()
 
-    async def _attempt(self, call: _Call, attempt: int, read_timeout_s: float) -> _Answer | Failure:
-        """Send once. Returns errors instead of raising them, so that callers raise outside of any handler."""
-        line = RequestLine(call.method, call.path, attempt)
+    async def _attempt(self, call: _Call, read_timeout_s: float) -> _Answer:
+        """Send once. Raises its RequestErrors outside of any handler, so that none holds the key."""
         host = self._sites[call.site].netloc
         problem: Exception
+        call.arrived, call.status = False, None
         async with self._in_flight:
-            http = await self._opened(line)
-            self._emit_event("sent", call, attempt)
+            http = await self._opened(call.line)
+            self._emit_event("sent", call)
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                    return await self._exchange(http, call, line, read_timeout_s)
+                    return await self._exchange(http, call, read_timeout_s)
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
                 problem = error
-            except RequestError as error:
-                # The login could not be renewed, so the request itself had no effect.
-                return Failure(error, arrived=False)
             except RuntimeError as error:
                 # httpx raises this if the client was closed in the meantime.
                 if not self._closed:
                     raise
                 problem = error
         if self._closed:
-            return Failure(_closed(line), arrived=True)
-        return failures.from_exception(problem, self._remote, host, line)
+            call.arrived = True
+            raise _closed(call.line)
+        failure = failures.from_exception(problem, self._remote, host, call.line)
+        call.arrived = failure.arrived
+        raise failure.error
 
-    async def _exchange(
-        self, http: httpx.AsyncClient, call: _Call, line: RequestLine, read_timeout_s: float
-    ) -> _Answer | Failure:
+    async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
         """Send one request, following redirects that stay on the same server."""
-        site = self._sites[call.site]
+        site, line = self._sites[call.site], call.line
         url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
         for _ in range(MAX_REDIRECTS + 1):
+            # If a login cannot be renewed, this raises, and the request had no effect.
             response = await http.send(_build(http, call, url, read_timeout_s), stream=True)
+            call.arrived, call.status = True, response.status_code
             try:
                 self._note_address(response, site)
                 if response.is_redirect:
                     target = _redirect_target(response, url)
                     if target is None or call.method != "GET" or _origin(target) != site.origin:
-                        return Failure(self._redirect_refused(call, site, target, line), arrived=True)
+                        raise self._redirect_refused(call, site, target)
                     url = target
                     continue
                 content = await _read(response)
@@ -213,17 +219,14 @@ class Transport:
                 await response.aclose()
             if content is None:
                 message = f"can't {line.words}: {site.netloc} returned over {MAX_ANSWER_BYTES:,} bytes"
-                return Failure(InvalidAnswer(message, **_details(line)), arrived=True)
+                raise InvalidAnswer(message, **_details(line))
             if not response.is_success:
-                return Failure(
-                    failures.from_answer(
-                        response, content, self._remote, site.netloc, line, self._clock.now()
-                    ),
-                    arrived=True,
+                raise failures.from_answer(
+                    response, content, self._remote, site.netloc, line, self._clock.now()
                 )
-            return _Answer(response.status_code, content, response.headers.get("content-type", ""))
+            return _Answer(content, response.headers.get("content-type", ""))
         message = f"can't {line.words}: {site.netloc} redirected more than {MAX_REDIRECTS} times"
-        return Failure(RedirectRefused(message, **_details(line)), arrived=True)
+        raise RedirectRefused(message, **_details(line))
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
         """Record the address that an answer of the remote came from, unless a proxy is in between."""
@@ -233,22 +236,17 @@ class Transport:
             if address:
                 self._destinations.remote_is_at(address[0])
 
-    def _redirect_refused(
-        self, call: _Call, site: BaseUrl, target: httpx.URL | None, line: RequestLine
-    ) -> RedirectRefused:
+    def _redirect_refused(self, call: _Call, site: BaseUrl, target: httpx.URL | None) -> RedirectRefused:
         redirect_target = (
             "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self._remote)
         )
         return RedirectRefused(
-            f"can't {line.words}: {site.netloc} redirected to {redirect_target}; not followed, because the "
-            f"key is only for {site.netloc}",
-            **_details(line),
+            f"can't {call.line.words}: {site.netloc} redirected to {redirect_target}; not followed, because "
+            f"the key is only for {site.netloc}",
+            **_details(call.line),
         )
 
-    async def _decoded(
-        self, answer: _Answer, adapter: TypeAdapter[T], call: _Call, attempt: int, *, repeatable: bool
-    ) -> T:
-        reason = ""
+    async def _decoded(self, answer: _Answer, adapter: TypeAdapter[T], call: _Call) -> T:
         try:
             if len(answer.content) >= DECODE_IN_THREAD_BYTES:
                 value = await asyncio.to_thread(decode, answer.content, adapter)
@@ -257,20 +255,12 @@ class Transport:
         except NotDecodable as error:
             reason = str(error)
         else:
-            self._emit_event("answered", call, attempt, status=answer.status)
+            self._emit_event("answered", call)
             return value
-        failure = failures.not_decodable(
-            reason,
-            answer.content,
-            answer.content_type,
-            self._remote,
-            self._sites[call.site].netloc,
-            RequestLine(call.method, call.path, attempt),
+        host = self._sites[call.site].netloc
+        raise failures.not_decodable(
+            reason, answer.content, answer.content_type, self._remote, host, call.line
         )
-        if not repeatable:
-            failures.leave_open(failure)
-        self._emit_event("failed", call, attempt, reason=str(failure), status=answer.status)
-        raise failure
 
     async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
         async with self._opening:
@@ -289,17 +279,15 @@ class Transport:
         self,
         kind: Literal["sent", "answered", "waiting", "failed"],
         call: _Call,
-        attempt: int,
+        problem: RequestError | None = None,
         *,
         delay_s: float = 0.0,
-        reason: str = "",
-        status: int | None = None,
     ) -> None:
         if self._on_event is not None:
+            reason = "" if problem is None else str(problem)
+            now = self._clock.now()
             self._on_event(
-                RequestEvent(
-                    kind, call.method, call.path, attempt, self._clock.now(), delay_s, reason, status
-                )
+                RequestEvent(kind, call.method, call.path, call.attempt, now, delay_s, reason, call.status)
             )
 
 

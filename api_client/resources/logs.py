@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from pydantic import TypeAdapter
 
 from api_client.clock import Clock
-from api_client.http.retry import RetryPolicy
+from api_client.http.retry import ENDLESS, RetryPolicy, retrying
 from api_client.http.transport import Transport
 from api_client.models import LogRecord, LogsPage, TrainingJob
 from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap
 from api_client.resources.jobs import Jobs, job_route
 from api_client.streams.follow import FollowOptions
 from api_client.streams.logs import fill_gap, follow_logs, read_logs
-from api_client.streams.retry import retry_unreadable
 
 LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000
@@ -119,7 +119,8 @@ class Logs:
             return await self._jobs.get(project_id, job_id, retry=policy)
 
         if start is None:
-            start = start_of(await retry_unreadable(fetch_job, clock=self._clock), self._clock)
+            patient = replace(ENDLESS, max_attempts=1)  # reports an outage, but waits for a maintenance page
+            start = start_of(await retrying(fetch_job, patient, sleep=self._clock.sleep), self._clock)
         fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
         options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
         stream = follow_logs(

@@ -7,14 +7,9 @@ from datetime import datetime
 
 from api_client.clock import Clock
 from api_client.errors import RequestError
+from api_client.http.retry import ENDLESS, is_not_api_answer, is_transient, retrying
 from api_client.models import TrainingJob
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
-from api_client.streams.retry import (
-    INVALID_ANSWERS_IN_A_ROW,
-    is_not_api_answer,
-    is_transient,
-    retry_transient,
-)
 
 DRIFT = 0.999
 """Our clock may run a little faster than the server's, so discount the time measured with it."""
@@ -70,6 +65,7 @@ LONG_FINISHED_S = 240.0
 """No late lines are expected if the job's last activity is this old by our clock (off by 2 min at most)."""
 
 
+MAX_UNREADABLE_ANSWERS = 6
 MAX_UNREADABLE_S = 600.0
 """Minimum time before giving up on a job that was readable before: a maintenance page is HTML, too."""
 
@@ -120,7 +116,7 @@ class JobPoller:
             self.finished_s = self._clock.monotonic()
 
     def _has_given_up(self) -> bool:
-        if self._unreadable < INVALID_ANSWERS_IN_A_ROW:
+        if self._unreadable < MAX_UNREADABLE_ANSWERS:
             return False
         return self.job is None or self._clock.monotonic() - self._readable_s > MAX_UNREADABLE_S
 
@@ -140,7 +136,7 @@ async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> 
     permanent.
     """
     while True:
-        job = await retry_transient(fetch_job, clock=clock)
+        job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
         yield job
         if job.is_finished:
             return

@@ -9,9 +9,9 @@ from operator import attrgetter
 
 from api_client.clock import Clock
 from api_client.errors import BadRequest
+from api_client.http.retry import ENDLESS, retrying
 from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
 from api_client.models.logs import MS_PER_S, FetchJob
-from api_client.streams.retry import retry_transient
 
 _stamp_of = attrgetter("timestamp")
 
@@ -55,7 +55,7 @@ async def follow_metrics(
     ``start_ms`` the server chooses the time range, which it anchors to the end of a finished job. One
     more increment follows the job's end. Transient errors are retried; raises the other RequestErrors.
     """
-    job = await retry_transient(fetch_job, clock=clock)
+    job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
     metrics = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
     yield metrics
     overlap = _Overlap(clock, step_s)
@@ -66,12 +66,12 @@ async def follow_metrics(
         is_last = job.is_finished
         since_ms = overlap.next_start_ms(start_ms, is_last=is_last)
         call = partial(fetch, start_ms=since_ms, end_ms=None, step_s=step_s)
-        metrics = await retry_transient(call, clock=clock)
+        metrics = await retrying(call, ENDLESS, sleep=clock.sleep)
         overlap.saw(metrics)
         yield metrics
         if not is_last:
             told = metrics.training_job
-            job = told if told is not None else await retry_transient(fetch_job, clock=clock)
+            job = told if told is not None else await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
 
 
 async def _history(
@@ -82,12 +82,13 @@ async def _history(
         end_ms = int((job.updated_at.timestamp() + AFTER_END_S) * MS_PER_S)
     try:
         call = partial(fetch, start_ms=start_ms, end_ms=end_ms, step_s=step_s)
-        return await retry_transient(call, clock=clock)
+        return await retrying(call, ENDLESS, sleep=clock.sleep)
     except BadRequest:
         # The maximum time range is not published (API facts, 2.2): let the server choose before giving up.
         if start_ms is None:
             raise
-        return await retry_transient(partial(fetch, start_ms=None, end_ms=None, step_s=None), clock=clock)
+        call = partial(fetch, start_ms=None, end_ms=None, step_s=None)
+        return await retrying(call, ENDLESS, sleep=clock.sleep)
 
 
 class _Overlap:

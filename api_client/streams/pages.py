@@ -20,13 +20,12 @@ from api_client.errors import (
     BadRequest,
     ErrorAnswer,
     InvalidAnswer,
-    RedirectRefused,
     RequestError,
     ServerFault,
     TimedOut,
 )
+from api_client.http.retry import ENDLESS, retrying
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchPage, LogLine, LogRecord
-from api_client.streams.retry import INVALID_ANSWERS_IN_A_ROW, is_transient, wait_s
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -161,26 +160,22 @@ class PageSource:
         return True
 
     async def _records(self, start_ms: int, end_ms: int, direction: Direction, limit: int) -> list[LogRecord]:
-        call = partial(self._answer, start_ms, end_ms, direction, limit)
-        failures = 0
-        refusals = 0
-        redirects = 0
-        while True:
+        failures: list[RequestError] = []
+
+        async def answer() -> list[LogRecord]:
+            if len(failures) >= self._tries:
+                self._tries = TRIES_AFTER_FAILURES
+                raise PageRefused(str(failures[-1])) from failures[-1]
             try:
-                records = await call()
+                return await self._answer(start_ms, end_ms, direction, limit)
             except RequestError as error:
-                redirects = redirects + 1 if isinstance(error, RedirectRefused) else 0
-                if not is_transient(error) or redirects >= INVALID_ANSWERS_IN_A_ROW:
-                    raise
-                failures += 1
-                refusals += _is_page_specific(error)
-                await self._clock.sleep(wait_s(failures, error))
-                if refusals >= self._tries:
-                    self._tries = TRIES_AFTER_FAILURES
-                    raise PageRefused(str(error)) from error
-            else:
-                self._tries = MAX_TRIES
-                return records
+                if _is_page_specific(error):
+                    failures.append(error)
+                raise
+
+        records = await retrying(answer, ENDLESS, sleep=self._clock.sleep)
+        self._tries = MAX_TRIES
+        return records
 
     async def _answer(self, start_ms: int, end_ms: int, direction: Direction, limit: int) -> list[LogRecord]:
         """Send one request, and one without an end if the server refuses an end in its future."""

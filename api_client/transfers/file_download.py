@@ -215,7 +215,7 @@ class RangeFetcher:
     async def _wait(self, problem: RequestError, failures: int) -> None:
         """Wait before the next attempt, or raise the problem if there is none."""
         delay_s = self._download_context.retry.delay_s(
-            problem, attempt=failures, idempotent=True, arrived=True, random=self._download_context.random
+            problem, attempt=failures, random=self._download_context.random
         )
         if delay_s is None:
             problem.attempts = failures

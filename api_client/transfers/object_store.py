@@ -439,7 +439,7 @@ class ObjectStore:
         wanted_wait_s = parse_retry_after(refusal.headers.get("retry-after"), now=self._clock.now())
         if wanted_wait_s is not None:
             return min(wanted_wait_s, _BACKOFF.retry_after_cap_s)
-        ceiling_s = min(_BACKOFF.cap_s, _BACKOFF.base_s * 2.0 ** min(attempt - 1, 16))
+        ceiling_s = _BACKOFF.longest_delay_s(attempt)
         # Never immediately: a connection that was interrupted is often interrupted again.
         return self._random.uniform(ceiling_s / 2, ceiling_s)
 

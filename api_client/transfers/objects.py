@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from random import Random
 
@@ -15,7 +16,7 @@ from api_client.addresses import Destinations
 from api_client.clock import Clock, SystemClock
 from api_client.errors import InvalidAnswer, RedirectRefused, RequestError, Unreachable
 from api_client.http.connection import user_agent
-from api_client.http.retry import RetryPolicy
+from api_client.http.retry import RetryPolicy, retrying
 from api_client.transfers.object_connection import (
     ConnectionPools,
     ObjectHead,
@@ -281,25 +282,22 @@ class Objects:
             raise ValueError(f"cannot read {length:,} bytes from byte {start:,} on")
         if not length:
             return b""
-        from api_client.transfers.object_connection import RangeOutside
+        read = partial(self._read_once, url, start, start + length)
+        attempts = 1
 
-        attempt = 0
-        while True:
-            attempt += 1
-            failure: RequestError
-            try:
-                return await self._read_once(url, start, start + length)
-            except RangeOutside:
-                return b""
-            except RequestError as error:
-                failure = error
-            delay_s = self._retry.delay_s(
-                failure, attempt=attempt, idempotent=True, arrived=True, random=self._random
+        def count_attempt(_error: RequestError, _delay_s: float) -> None:
+            nonlocal attempts
+            attempts += 1
+
+        try:
+            return await retrying(
+                read, self._retry, sleep=self._clock.sleep, random=self._random, on_wait=count_attempt
             )
-            if delay_s is None:
-                failure.attempts = attempt
-                raise failure
-            await self._clock.sleep(delay_s)
+        except RangeOutside:
+            return b""
+        except RequestError as error:
+            error.attempts = attempts
+            raise
 
     async def _read_once(self, url: str, start: int, end: int) -> bytes:
         content = bytearray()

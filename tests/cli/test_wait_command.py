@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from api_client.http.retry import RetryPolicy
 from support.stranger import Answer, job
 
 QUICK = ("--interval", "0.01")
@@ -109,8 +110,8 @@ def test_the_timeout_has_a_code_of_its_own(cli, stranger):
 
 
 def test_an_outage_is_waited_out(cli, stranger, monkeypatch):
-    monkeypatch.setattr("api_client.streams.retry.FIRST_WAIT_S", 0.0)
-    monkeypatch.setattr("api_client.http.retry.RetryPolicy.delay_s", lambda *_arguments, **_named: None)
+    monkeypatch.setattr("api_client.http.retry.RetryPolicy.longest_delay_s", lambda *_arguments: 0.0)
+    monkeypatch.setattr("api_client.streams.job_poller.ENDLESS", RetryPolicy(max_attempts=None))
     stranger.jobs = [job("job1", "RUNNING")]
     goes_through(stranger, "job1", "RUNNING", None, None, "COMPLETED")
 

@@ -9,60 +9,120 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.errors import BadRequest, InvalidAnswer, RateLimited, RequestError, ServerFault, Unreachable
-from api_client.http.retry import RetryPolicy, may_repeat, parse_retry_after
+from api_client.errors import (
+    BadRequest,
+    InvalidAnswer,
+    RateLimited,
+    RedirectRefused,
+    RequestError,
+    ServerFault,
+    Unreachable,
+)
+from api_client.http.retry import ENDLESS, RetryPolicy, parse_retry_after, retrying
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
-def delay(
-    error: RequestError, *, attempt: int = 1, idempotent: bool = True, arrived: bool = True
-) -> float | None:
-    return RetryPolicy().delay_s(
-        error, attempt=attempt, idempotent=idempotent, arrived=arrived, random=Random(1)
-    )
+LOST = Unreachable("x")
+
+
+def delay(error: RequestError, *, attempt: int = 1) -> float | None:
+    return RetryPolicy().delay_s(error, attempt=attempt, random=Random(1))
+
+
+class Calls:
+    """Fails with these errors in turn, then answers; keeps the delays between."""
+
+    def __init__(self, *errors: RequestError) -> None:
+        self.errors = list(errors)
+        self.delays_s: list[float] = []
+
+    async def call(self) -> str:
+        if self.errors:
+            raise self.errors.pop(0)
+        return "answer"
+
+    async def sleep(self, seconds: float) -> None:
+        self.delays_s.append(seconds)
 
 
 @pytest.mark.parametrize(
-    ("error", "idempotent", "arrived", "expected"),
+    "errors",
     [
-        (Unreachable("x"), True, True, True),
-        (Unreachable("x"), False, False, True),
-        (Unreachable("x"), False, True, False),
-        (ServerFault("x", status=503), True, True, True),
-        (ServerFault("x", status=503), False, True, False),
-        (RateLimited("x", status=429), False, True, True),
-        (BadRequest("x", status=400), True, True, False),
-        (InvalidAnswer("x"), True, True, False),
+        [LOST] * 4,
+        [ServerFault("x", status=503), RateLimited("x", status=429)],
     ],
 )
-def test_only_what_is_safe_and_can_help_is_repeated(
-    error: RequestError, idempotent: bool, arrived: bool, expected: bool
-) -> None:
-    assert may_repeat(error, idempotent=idempotent, arrived=arrived) is expected
+async def test_what_may_pass_is_tried_again(errors: list[RequestError]) -> None:
+    calls = Calls(*errors)
+
+    assert await retrying(calls.call, RetryPolicy(), sleep=calls.sleep) == "answer"
+
+    assert calls.delays_s == [0.5, 1.0, 2.0, 4.0][: len(errors)]
 
 
-def test_gives_up_after_the_last_attempt() -> None:
-    assert delay(Unreachable("x"), attempt=4) is not None
-    assert delay(Unreachable("x"), attempt=5) is None
+@pytest.mark.parametrize(
+    ("policy", "errors"),
+    [
+        (RetryPolicy(), [LOST] * 5),
+        (RetryPolicy(max_attempts=1), [LOST]),
+        (RetryPolicy(), [LOST, BadRequest("x", status=400)]),
+        (RetryPolicy(), [InvalidAnswer("x")]),
+        (ENDLESS, [*[LOST] * 90, *[InvalidAnswer("x"), RedirectRefused("x")] * 3]),
+    ],
+)
+async def test_the_last_error_is_raised(policy: RetryPolicy, errors: list[RequestError]) -> None:
+    calls = Calls(*errors)
+
+    with pytest.raises(type(errors[-1])) as caught:
+        await retrying(calls.call, policy, sleep=calls.sleep)
+
+    assert (caught.value, calls.errors) == (errors[-1], [])
+    assert len(calls.delays_s) == len(errors) - 1
+
+
+async def test_a_retry_can_be_vetoed_and_each_wait_is_reported() -> None:
+    calls, reported = Calls(LOST, LOST), []
+
+    with pytest.raises(Unreachable):
+        await retrying(
+            calls.call,
+            RetryPolicy(),
+            sleep=calls.sleep,
+            may_repeat=lambda _error: not reported,
+            on_wait=lambda error, delay_s: reported.append((error, delay_s)),
+        )
+
+    assert reported == [(LOST, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("error", "delay_s"),
+    [
+        (LOST, 3.0),
+        (InvalidAnswer("x"), 3.0),
+        (BadRequest("x", status=400), 10.0),
+        (RateLimited("x", status=429, retry_after_s=0.0), 3.0),
+    ],
+)
+def test_a_policy_may_retry_everything(error: RequestError, delay_s: float) -> None:
+    policy = RetryPolicy(
+        max_attempts=None, base_s=3.0, cap_s=3.0, min_s=3.0, max_invalid_answers=None, refused_s=10.0
+    )
+    assert policy.delay_s(error, attempt=1_000, invalid_answers=1_000) == delay_s
 
 
 @given(attempt=st.integers(1, 10_000), seed=st.integers())
 def test_the_wait_grows_to_its_cap_and_no_further(attempt: int, seed: int) -> None:
     policy = RetryPolicy(max_attempts=100_000)
-    wait_s = policy.delay_s(
-        Unreachable("x"), attempt=attempt, idempotent=True, arrived=True, random=Random(seed)
-    )
+    wait_s = policy.delay_s(LOST, attempt=attempt, random=Random(seed))
     assert wait_s is not None
     assert 0 <= wait_s <= min(30.0, 0.5 * 2.0 ** min(attempt - 1, 20))
 
 
 def test_the_wait_is_spread_over_the_whole_range() -> None:
     policy, random = RetryPolicy(max_attempts=99), Random(7)
-    waits = [
-        policy.delay_s(Unreachable("x"), attempt=50, idempotent=True, arrived=True, random=random) or 0.0
-        for _ in range(200)
-    ]
+    waits = [policy.delay_s(LOST, attempt=50, random=random) or 0.0 for _ in range(200)]
     assert min(waits) < 3
     assert max(waits) > 27
 
