@@ -97,6 +97,12 @@ Users expect a recovery to show within seconds, and one request in 3 s is no loa
 """
 
 
+LASTING = RetryPolicy(
+    max_attempts=None, base_s=3.0, cap_s=3.0, min_s=3.0, max_invalid_answers=None, refused_s=10.0
+)
+"""For what a screen shows, which is retried as long as the screen is open, even after a refusal."""
+
+
 async def retrying(
     call: Callable[[], Awaitable[T]],
     policy: RetryPolicy,

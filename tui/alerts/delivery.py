@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from api_client.addresses import is_loopback
+from api_client.errors import BadRequest, RequestError, ServerFault, Unreachable
+from api_client.http.retry import RetryPolicy, retrying
 from tui.alerts.alert import Alert
 from tui.system.process import scrubbed_environment
 from tui.text.sanitize import clip, sanitize
@@ -84,8 +86,6 @@ RETRY_PAUSE_S = 2.0
 MAX_QUEUED_ALERTS = 100
 """Maximum number of alerts queued for a slow program or webhook; the oldest are dropped."""
 REASON_CELLS = 160
-
-SERVER_ERROR = 500
 
 
 class AlertNotDelivered(Exception):
@@ -178,25 +178,25 @@ async def post(url: str, body: bytes, pause_s: float) -> None:
 
     Does not follow redirects.
     """
+    once_more = RetryPolicy(max_attempts=2, base_s=pause_s, cap_s=pause_s, retry_after_cap_s=pause_s)
+    try:
+        await retrying(lambda: _post_once(url, body), once_more, sleep=asyncio.sleep)
+    except RequestError as error:
+        raise AlertNotDelivered(str(error)) from None
+
+
+async def _post_once(url: str, body: bytes) -> None:
     import httpx
 
-    problem = ""
-    for attempt in range(2):
-        if attempt:
-            await asyncio.sleep(pause_s)
-        try:
-            # Do not send a webhook on this machine through a proxy.
-            direct = is_loopback(httpx.URL(url).host)
-            async with httpx.AsyncClient(
-                timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False, trust_env=not direct
-            ) as client:
-                answer = await client.post(url, content=body, headers={"content-type": "application/json"})
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            problem = type(error).__name__
-            continue
-        if answer.is_success:
-            return
-        problem = f"HTTP {answer.status_code}"
-        if answer.status_code < SERVER_ERROR:
-            break
-    raise AlertNotDelivered(problem)
+    try:
+        # Do not send a webhook on this machine through a proxy.
+        direct = is_loopback(httpx.URL(url).host)
+        async with httpx.AsyncClient(
+            timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False, trust_env=not direct
+        ) as client:
+            answer = await client.post(url, content=body, headers={"content-type": "application/json"})
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unreachable(type(error).__name__) from None
+    if not answer.is_success:
+        kind = ServerFault if answer.is_server_error else BadRequest
+        raise kind(f"HTTP {answer.status_code}", status=answer.status_code)

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from api_client.errors import RequestError
+from api_client.http.retry import LASTING, retrying
 from tui.analysis.checkpoints.facts import cache_entries, epoch_s
 from tui.analysis.file_tree import FileEntry
 from tui.feeds.throttle import sleep_or_event
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
-
-RETRY_DELAY_S = 10.0
-"""Delay before retrying after an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +47,22 @@ class CacheFeed:
 
     async def run(self) -> None:
         while True:
-            self._asked.clear()
-            await self._read()
-            # An error may be temporary, so retry without waiting for a refresh.
-            await sleep_or_event(
-                self._session.clock, self._asked, RETRY_DELAY_S if self._snapshot.error else None
-            )
+            await retrying(self._read, LASTING, sleep=self._pause, on_wait=self._show_error)
+            await self._pause(None)
+
+    async def _pause(self, pause_s: float | None) -> None:
+        await sleep_or_event(self._session.clock, self._asked, pause_s)
+
+    def _show_error(self, error: RequestError, _delay_s: float) -> None:
+        self._publish_snapshot(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
 
     def refresh(self) -> None:
         self._asked.set()
 
     async def _read(self) -> None:
+        self._asked.clear()
         self._publish_snapshot(replace(self._snapshot, is_loading=True))
-        try:
-            summary = await self._session.client.cache.summary(self._project_id)
-        except RequestError as error:
-            self._publish_snapshot(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
-            return
+        summary = await self._session.client.cache.summary(self._project_id)
         now = self._session.clock.now()
         if summary is None:
             self._publish_snapshot(CacheSnapshot(is_loading=False, exists=False, asked_at=now))

@@ -14,6 +14,7 @@ from api_client.checkpoints.trainer_state import FILE_NAME as TRAINER_STATE
 from api_client.checkpoints.trainer_state import parse_trainer_state
 from api_client.client import TrainingClient
 from api_client.errors import RequestError
+from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from tui.feeds.throttle import sleep_or_event
@@ -111,9 +112,6 @@ PAGE_FILES = 1000
 SYNCING_INTERVAL_S = 15.0
 """Interval for listing a checkpoint again while it is being uploaded."""
 
-RETRY_DELAY_S = 10.0
-"""Delay before retrying a failed listing."""
-
 
 @dataclass(frozen=True, slots=True)
 class FilesSnapshot:
@@ -149,12 +147,16 @@ class CheckpointFilesFeed:
 
     async def run(self) -> None:
         """List the files now, on each ``refresh``, and periodically while the checkpoint is written."""
+        syncing = (self._checkpoint.sync_status or "").upper() == "SYNCING"
         while True:
-            self._asked.clear()
-            await self._list()
-            syncing = (self._checkpoint.sync_status or "").upper() == "SYNCING"
-            pause_s = RETRY_DELAY_S if self._snapshot.error else SYNCING_INTERVAL_S if syncing else None
-            await sleep_or_event(self._session.clock, self._asked, pause_s)
+            await retrying(self._list, LASTING, sleep=self._pause, on_wait=self._show_error)
+            await self._pause(SYNCING_INTERVAL_S if syncing else None)
+
+    async def _pause(self, pause_s: float | None) -> None:
+        await sleep_or_event(self._session.clock, self._asked, pause_s)
+
+    def _show_error(self, error: RequestError, _delay_s: float) -> None:
+        self._publish_snapshot(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
 
     def refresh(self) -> None:
         self._asked.set()
@@ -173,25 +175,22 @@ class CheckpointFilesFeed:
             return sanitize(str(error))
 
     async def _list(self) -> None:
+        self._asked.clear()
         self._publish_snapshot(replace(self._snapshot, is_loading=True))
         first = self._snapshot.files is None
         found: list[CheckpointFile] = []
         job, name = self._job, self._checkpoint.checkpoint_id
         checkpoints = self._session.client.checkpoints
         others: set[str] = set()
-        try:
-            if name == ROOT_CHECKPOINT:
-                listed = await checkpoints.list(job.project_id, job.id)
-                others = {other.checkpoint_id for other in listed} - {name}
-            async for file in checkpoints.files(job.project_id, job.id):
-                if not belongs_to(file.relative_file_name, name, others):
-                    continue
-                found.append(file)
-                if first and len(found) % PAGE_FILES == 0:
-                    self._publish_snapshot(replace(self._snapshot, files=tuple(found)))
-        except RequestError as error:
-            self._publish_snapshot(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
-            return
+        if name == ROOT_CHECKPOINT:
+            listed = await checkpoints.list(job.project_id, job.id)
+            others = {other.checkpoint_id for other in listed} - {name}
+        async for file in checkpoints.files(job.project_id, job.id):
+            if not belongs_to(file.relative_file_name, name, others):
+                continue
+            found.append(file)
+            if first and len(found) % PAGE_FILES == 0:
+                self._publish_snapshot(replace(self._snapshot, files=tuple(found)))
         self._publish_snapshot(FilesSnapshot(False, tuple(found), self._session.clock.now()))
 
     def _publish_snapshot(self, snapshot: FilesSnapshot) -> None:

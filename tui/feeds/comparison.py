@@ -7,8 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
+from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
 from api_client.models.logs import LogEnd, LogGap, LogLine
 from tui.analysis.comparison import ComparedRun, State
@@ -34,9 +36,6 @@ POINTS = 5000
 PUBLISH_INTERVAL_S = 0.5
 POLL_INTERVAL_S = 20.0
 """Polling interval for the checkpoints and the status of an unfinished run."""
-
-RETRY_DELAY_S = 10.0
-"""Delay before retrying a run that could not be read."""
 
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
@@ -119,22 +118,25 @@ class ComparisonFeed:
 
     async def _keep(self, job: TrainingJob) -> None:
         """Read a run, retrying after errors; ``refresh`` retries at once."""
-        while True:
-            try:
-                # Home's data may be outdated.
-                job = await self._session.client.jobs.get(job.project_id, job.id)
-                if job.is_finished:
-                    async with self._free:
-                        await self._read(job)
-                else:
-                    await self._follow(job)
-            except NotFound:
-                self._change(replace(self._runs[job.id], state="gone", part=None))
-            except RequestError as error:
-                self._change(replace(self._runs[job.id], state="failed", part=None, error=str(error)))
+
+        def show_error(error: RequestError, _delay_s: float) -> None:
+            run = self._runs[job.id]
+            if isinstance(error, NotFound):
+                self._change(replace(run, state="gone", part=None))
             else:
-                return
-            await sleep_or_event(self._session.clock, self._asked, RETRY_DELAY_S)
+                self._change(replace(run, state="failed", part=None, error=str(error)))
+
+        pause = partial(sleep_or_event, self._session.clock, self._asked)
+        await retrying(partial(self._read_or_follow, job), LASTING, sleep=pause, on_wait=show_error)
+
+    async def _read_or_follow(self, job: TrainingJob) -> None:
+        # Home's data may be outdated.
+        job = await self._session.client.jobs.get(job.project_id, job.id)
+        if job.is_finished:
+            async with self._free:
+                await self._read(job)
+        else:
+            await self._follow(job)
 
     async def _read(self, job: TrainingJob) -> None:
         self._change(ComparedRun(job, "reading"))

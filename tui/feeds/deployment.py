@@ -22,6 +22,7 @@ from api_client.deployment import (
 )
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
+from api_client.http.retry import LASTING, retrying
 from api_client.models.logs import LogEntry
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.patterns.custom import ProgressPattern
@@ -36,8 +37,6 @@ from tui.wizard.state import Facts
 from tui.wizard.step import Answer
 
 READING = "the log is still being read"
-RETRY_DELAY_S = 10.0
-"""Delay before requesting failed data again."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
 
 
@@ -127,23 +126,22 @@ class DeployFeed:
         ``error`` is the last failure. Calling it again in the meantime restarts it at once.
         """
         self._change(stage="loading", error="")
-        while not await self._read_facts():
-            await self._session.clock.sleep(RETRY_DELAY_S)
+        await retrying(
+            self._read_facts,
+            LASTING,
+            sleep=self._session.clock.sleep,
+            on_wait=lambda error, _delay_s: self._change(error=str(error)),
+        )
         await self._judge()
 
-    async def _read_facts(self) -> bool:
+    async def _read_facts(self) -> None:
         now, client = self._session.clock.now(), self._session.client
         wanted = (self._given.job_id,) if self._given.job_id else ()
-        try:
-            facts = await account_facts(client, now, job_ids=wanted)
-            if wanted:
-                facts = self._with_known(await checkpoint_facts(client, facts, facts.jobs))
-        except RequestError as error:
-            self._change(error=str(error))
-            return False
+        facts = await account_facts(client, now, job_ids=wanted)
+        if wanted:
+            facts = self._with_known(await checkpoint_facts(client, facts, facts.jobs))
         state = replace(initial_wizard_state(self._given, None, now), facts=facts)
         self._change(stage="asking", walk=WizardProgress(state).started(), error="")
-        return True
 
     async def answer(self, answer: Answer) -> None:
         """Record an answer and continue. Raises ValueError if it is invalid."""

@@ -13,10 +13,9 @@ from api_client.errors import (
     ErrorAnswer,
     InvalidAnswer,
     NotFound,
-    RedirectRefused,
     RequestError,
-    Unauthorized,
 )
+from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
@@ -41,10 +40,6 @@ STATUSES_MISSED = 3
 METRICS_INTERVAL_S = 2.0
 """Minimum polling interval; longer for slow sampling: half its interval, or all of it with many nodes."""
 CHECKPOINTS_INTERVAL_S = 10.0
-RETRY_INTERVAL_S = 3.0
-"""Retry interval after a temporary error or an invalid response."""
-REFUSED_INTERVAL_S = 10.0
-"""Retry interval after a refusal."""
 PUBLISH_INTERVAL_S = 0.5
 """Interval between snapshots, each of which is drawn; nothing in them changes faster. The log is separate."""
 HEALTH_INTERVAL_S = 2.0
@@ -140,6 +135,7 @@ class RunFeed:
 
     def refresh(self) -> None:
         self._asked.set()
+        self._asked.clear()
         self._span_changed.set()
 
     async def retry(self, gap: LogGap) -> None:
@@ -224,23 +220,18 @@ class RunFeed:
         ``what`` is its display name, for data that users see; ``part`` is the data's name for health
         checks, if they use it.
         """
-        while True:
-            try:
-                await feed()
-            except RequestError as error:
-                if what:
-                    self._session.report_failure(what, error)
-                if part:
-                    self._change(failing=self._snapshot.failing | {part})
-                    self._throttle.request()
-                if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
-                    self._was_gone = True
-                    self._on_gone()
-                # A captive portal (as in a hotel) may redirect as well as respond.
-                is_transient = error.retryable or isinstance(error, InvalidAnswer | RedirectRefused)
-                await self._session.clock.sleep(RETRY_INTERVAL_S if is_transient else REFUSED_INTERVAL_S)
-            else:
-                return
+
+        def on_wait(error: RequestError, _delay_s: float) -> None:
+            if what:
+                self._session.report_failure(what, error)
+            if part:
+                self._change(failing=self._snapshot.failing | {part})
+                self._throttle.request()
+            if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
+                self._was_gone = True
+                self._on_gone()
+
+        await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
 
     async def _tick(self) -> None:
         """Publish every second, since ages and elapsed times change even if nothing else does."""
@@ -368,28 +359,18 @@ class RunFeed:
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
-        client = self._session.client
         while True:
-            pause_s = self._checkpoints_interval_s
-            try:
-                found = await client.checkpoints.list(self._job.project_id, self._job.id)
-            except (NotFound, Unauthorized):
-                raise
-            except RequestError as error:
-                found = None
-                self._session.report_failure(CHECKPOINTS, error)
-                if error.retryable:
-                    pause_s = min(pause_s, RETRY_INTERVAL_S)
-            if found is not None:
-                self._session.report_success(CHECKPOINTS)
-                self._change(checkpoints=tuple(found))
-                self._throttle.request()
-                await self._read_kept_losses(tuple(found))
-                uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
-                if self._job.is_finished and not uploading:
-                    await self._asked.wait()
-            await sleep_or_event(self._session.clock, self._asked, pause_s)
-            self._asked.clear()
+            found = tuple(await self._session.client.checkpoints.list(self._job.project_id, self._job.id))
+            self._session.report_success(CHECKPOINTS)
+            self._change(checkpoints=found)
+            self._throttle.request()
+            await self._read_kept_losses(found)
+            uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
+            is_final = self._job.is_finished and not uploading
+            await self._pause(None if is_final else self._checkpoints_interval_s)
+
+    async def _pause(self, pause_s: float | None) -> None:
+        await sleep_or_event(self._session.clock, self._asked, pause_s)
 
 
 def _created(checkpoint: Checkpoint) -> float:
