@@ -29,8 +29,8 @@ from tui.screens.job.log_field import LogField
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import CopyRequested
-from tui.text.log_times import EXAMPLES
 from tui.text.sanitize import sanitize
+from tui.text.times import EXAMPLES
 from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)

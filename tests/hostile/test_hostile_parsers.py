@@ -17,7 +17,7 @@ from support.stranger import Answer, FakeBaseten
 from tui.cli import main
 from tui.commands.support.exit_codes import ExitCode
 from tui.settings.loading import check_file
-from tui.text.log_times import span_of
+from tui.text.times import span_of
 
 TOML_PIECES = st.lists(
     st.sampled_from(

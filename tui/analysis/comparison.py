@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Literal
 
 from api_client.models import TrainingJob
-from tui.analysis.export import ExportTable, Value, iso_time, records
-from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, over_steps
+from api_client.models.logs import NS_PER_S
+from tui.analysis.export import ExportTable, Value, records
+from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
+from tui.text.times import DATE_AND_MINUTE, iso_time, local_time
 from tui.text.units import UNKNOWN, count, duration, money, number, significant
 
 MAX_COMPARED_RUNS = 8
@@ -212,7 +214,7 @@ def began_at(one: ComparedRun) -> float:
     if ran is not None and ran.measured and ran.since is not None:
         return ran.since.timestamp()
     if one.progress.first_line_at_ns is not None:
-        return one.progress.first_line_at_ns / NANOSECONDS
+        return one.progress.first_line_at_ns / NS_PER_S
     return one.job.created_at.timestamp() if one.job.created_at else 0.0
 
 
@@ -363,4 +365,4 @@ def _figure(value: Value) -> str:
 
 
 def _moment(value: Value) -> str:
-    return value.astimezone().strftime("%Y-%m-%d %H:%M") if isinstance(value, datetime) else iso_time(0.0)
+    return local_time(value if isinstance(value, datetime) else None, DATE_AND_MINUTE) or UNKNOWN

@@ -13,10 +13,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from tui.analysis.series import Series
 from tui.text.sanitize import sanitize
+from tui.text.times import iso_time
 
 Value = str | int | float | bool | datetime | None
 
@@ -39,16 +40,6 @@ def without_formula(text: str) -> str:
     """Escape text so that a spreadsheet shows it instead of running it."""
     return (
         f"'{text}" if text[:1] and (text[0] in FORMULA_SIGNS or text.lstrip()[:1] in tuple("=+-@")) else text
-    )
-
-
-def iso_time(moment: datetime | float) -> str:
-    """Format a datetime or epoch seconds as UTC in ISO 8601, with milliseconds if there are any."""
-    if not isinstance(moment, datetime):
-        moment = datetime.fromtimestamp(moment, UTC)
-    moment = moment.astimezone(UTC)
-    return moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds").replace(
-        "+00:00", "Z"
     )
 
 

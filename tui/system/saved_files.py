@@ -21,7 +21,7 @@ from typing import Protocol
 from api_client.files import PRIVATE_FILE_MODE, AtomicFile, write_file
 from api_client.models.logs import LogEntry
 from tui.analysis.export import ExportTable, csv_text, json_text
-from tui.text.log_times import record_of, written
+from tui.text.log_entries import record_of, written
 
 try:
     import fcntl

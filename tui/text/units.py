@@ -10,6 +10,7 @@ MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S
 DAY_S = 24 * HOUR_S
 
+BYTES_PER_MIB = 1024**2
 _IEC_STEP = 1024
 _IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SLOW_STEPS_PER_S = 0.1  # Below this, seconds per step are easier to read.
@@ -47,6 +48,17 @@ def bytes_iec(size_bytes: float | None) -> str:
         place += 1
     shown = f"{value:.0f}" if value >= 999.5 else significant(value)
     return f"{shown} {_IEC_UNITS[place]}"
+
+
+_DECIMAL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+
+
+def bytes_decimal(size_bytes: int) -> str:
+    """Format a size like the official command line: decimal units, two digits (API facts, 8)."""
+    for unit, sign in _DECIMAL_UNITS:
+        if size_bytes > unit:
+            return f"{size_bytes / unit:.2f} {sign}"
+    return f"{size_bytes} B"
 
 
 def percent(fraction: float | None) -> str:

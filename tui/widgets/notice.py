@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -14,6 +13,7 @@ from textual.widget import Widget
 
 from tui.analysis.connection import Connection, ConnectionState, StaleResource
 from tui.text.sanitize import clip, sanitize
+from tui.text.times import TIME_OF_DAY, local_time
 from tui.widgets.text_panel import WrappedText, in_rows, wrapped_rows
 from tui.widgets.tones import Span, tone_styles
 
@@ -130,7 +130,7 @@ class ConnectionNotice(WrappedText):
     def text(self) -> Text:
         connection = self.connection
         tones = tone_styles(self.app)
-        since = _clock(connection.failing_since)
+        since = local_time(connection.failing_since, TIME_OF_DAY)
         reason = sanitize(connection.reason).rstrip(".")
         kept = " Showing last known data." if connection.answered_at else ""
         if connection.link is ConnectionState.UNAUTHORISED:
@@ -155,12 +155,9 @@ class ConnectionNotice(WrappedText):
         names = [one.what for one in stale_resources]
         named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
         first = min(stale_resources, key=lambda one: one.since)
+        since = local_time(first.since, TIME_OF_DAY)
         return Text.assemble(
-            (f"✗ Stale since {_clock(first.since)}: {named}. ", tone_styles(self.app)["bad"]),
+            (f"✗ Stale since {since}: {named}. ", tone_styles(self.app)["bad"]),
             f"{first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
             end="",
         )
-
-
-def _clock(moment: datetime | None) -> str:
-    return moment.astimezone().strftime("%H:%M:%S") if moment else ""

@@ -11,7 +11,7 @@ from api_client.definitions.compute import offered_accelerators
 from api_client.deployment import ListedInstance, fitting_instances, memory_hint, needed_gpu_bytes
 from api_client.deployment.instances import gpu_name
 from api_client.models import Checkpoint
-from tui.text.units import HOUR_S, MINUTE_S, bytes_iec, money
+from tui.text.units import BYTES_PER_MIB, HOUR_S, MINUTE_S, bytes_iec, money
 from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pairs, WizardState
 from tui.wizard.step import Answer, Choice, Step, listed
 
@@ -146,7 +146,6 @@ def _secret_problem(names: tuple[str, ...] | None, answer: Answer) -> str:
 _GPU_ANSWER = re.compile(r"(?P<type>[^:\s]+)(?::(?P<count>[1-9][0-9]{0,2}))?", re.ASCII)
 HEADROOM = 1.25
 """Memory factor for activations and the KV cache in addition to the weights."""
-MIB = 1024 * 1024
 
 
 def gpu_step(state: WizardState) -> Step:
@@ -230,7 +229,7 @@ def _value(instance: ListedInstance) -> str:
 
 def memory_bytes(instance: ListedInstance) -> int:
     """Return the memory of all GPUs of the instance in bytes; 0 if unknown."""
-    return (instance.gpu_memory_limit_mib or 0) * MIB * instance.gpu_count
+    return (instance.gpu_memory_limit_mib or 0) * BYTES_PER_MIB * instance.gpu_count
 
 
 def _chosen_with_base(state: WizardState) -> list[Checkpoint]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.text.log_times import LogTimes, moment_of
+from tui.text.times import LogTimes, moment_of
 
 
 def at(hour: int, minute: int = 30, *, day: int = 21) -> datetime:

@@ -2,7 +2,7 @@ import json
 from datetime import UTC
 
 from api_client.models.logs import LogGap, LogLine
-from tui.text.log_times import message_text, record_of, written
+from tui.text.log_entries import message_text, record_of, written
 
 STAMP = 1_795_262_671_123_456_789
 LINE = LogLine(STAMP, "first\x1b[2J\n\tsecond\u202e\n", "node-0", "ERROR", late=True)

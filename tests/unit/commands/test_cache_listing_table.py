@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from api_client.models.cache import ListedPath
 from tui.commands.cache.listing import table_lines
-from tui.commands.support.options import LocalTimes, local_time
 from tui.commands.support.output import Output
 from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.text.times import LocalStamps, local_stamp
 from tui.text.units import bytes_iec
 
 TWO_DIGITS = st.integers(0, 99).map("{:02}".format)
@@ -43,8 +43,8 @@ def zone(request):
 
 @given(stamps=st.lists(STAMPS, min_size=1, max_size=50))
 def test_times_by_the_hour_are_the_times_one_by_one(zone: str, stamps: list[str]) -> None:
-    times = LocalTimes()
-    assert [times.of(stamp) for stamp in stamps] == [local_time(stamp) for stamp in stamps]
+    times = LocalStamps()
+    assert [times.of(stamp) for stamp in stamps] == [local_stamp(stamp) for stamp in stamps]
 
 
 FILES = st.builds(
@@ -70,7 +70,7 @@ def test_the_lines_are_those_of_any_other_table(files: list[ListedPath]) -> None
     rows = [
         [
             Cell(bytes_iec(file.size_bytes)),
-            Cell(local_time(file.modified)),
+            Cell(local_stamp(file.modified)),
             Cell(file.file_type or "Unknown"),
             Cell(file.permissions or "Unknown"),
             Cell(file.path),

@@ -16,8 +16,9 @@ from typing import Literal
 
 from api_client.models import CachedFile, Checkpoint, CheckpointFile
 from api_client.models.checkpoints import name_inside
+from api_client.models.logs import NS_PER_S
 from tui.analysis.file_tree import FileEntry
-from tui.analysis.progress.snapshot import NANOSECONDS, over_steps
+from tui.analysis.progress.snapshot import over_steps
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.saved import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
 from tui.analysis.run.snapshot import RunSnapshot
@@ -256,7 +257,7 @@ def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     if run.progress is None or run.progress.last_checkpoint is None:
         return None
     name, stamp_ns = run.progress.last_checkpoint
-    return LastCheckpoint(name, datetime.fromtimestamp(stamp_ns / NANOSECONDS, UTC), "log")
+    return LastCheckpoint(name, datetime.fromtimestamp(stamp_ns / NS_PER_S, UTC), "log")
 
 
 def name_within(name: str, cells: int) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding
-from tui.analysis.progress.snapshot import NANOSECONDS
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration
 
@@ -63,7 +63,7 @@ def _saved(context: Context) -> list[_Saved]:
         if one.created_at is not None
     ]
     if not listed:
-        listed = [_Saved(at_ns / NANOSECONDS, _step(name)) for name, at_ns in context.progress.saves]
+        listed = [_Saved(at_ns / NS_PER_S, _step(name)) for name, at_ns in context.progress.saves]
     return sorted(listed, key=lambda one: one.at_s)
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from api_client.models import JobStatus
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding
-from tui.analysis.progress.snapshot import NANOSECONDS
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.text.sanitize import sanitize
 from tui.text.units import duration
@@ -54,16 +54,16 @@ def errors(context: Context) -> Iterator[HealthFinding]:
     recent = [
         error
         for error in tally.kept
-        if context.now_s - error.at_ns / NANOSECONDS <= context.rules.errors_within_s
+        if context.now_s - error.at_ns / NS_PER_S <= context.rules.errors_within_s
     ]
     if not recent:
         return
     first = recent[0]
     words = sanitize(first.text)
     number = "an error" if len(recent) == 1 else f"{len(recent)} errors"
-    ago = duration(max(0.0, context.now_s - first.at_ns / NANOSECONDS))
+    ago = duration(max(0.0, context.now_s - first.at_ns / NS_PER_S))
     which = "" if len(recent) == 1 else "first "
     text = f"{number} in the log, {which}{ago} ago: {words}"
     counted = "" if len(recent) == 1 else f"{len(recent)} errors: "
     short = f"{counted}{_LEVEL.sub('', words)}"
-    yield finding(FindingKind.ERRORS, "warning", text, short=short, since_s=first.at_ns / NANOSECONDS)
+    yield finding(FindingKind.ERRORS, "warning", text, short=short, since_s=first.at_ns / NS_PER_S)

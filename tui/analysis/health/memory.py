@@ -16,7 +16,7 @@ from api_client.models import JobStatus
 from tui.analysis.health.context import Context, finding, growth_started_at, start_of_condition
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series, latest, mean_between
-from tui.text.units import bytes_iec, duration, percent
+from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
 PARTS = 4
 """Number of parts that a window is split into; steady growth must show in each of them."""
@@ -195,9 +195,6 @@ def _volume(
     if used >= limit:
         full_since = start_of_condition(utilization, lambda value: value >= limit)
         yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node, since_s=full_since)
-
-
-BYTES_PER_MIB = 1024**2
 
 
 @dataclass(frozen=True, slots=True)

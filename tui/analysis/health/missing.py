@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import LEADER, NodeSnapshot
-from tui.analysis.progress.snapshot import NANOSECONDS, ReplicaLog
+from tui.analysis.progress.snapshot import ReplicaLog
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration
 
@@ -62,7 +63,7 @@ def _without_metrics(
     no_metrics = f"{name}: no metrics for {duration(silent_s)}"
     log_state = log.log_state(name)
     if log_state == "silent":
-        quiet_s = log.at - log.replicas[name].last_at_ns / NANOSECONDS
+        quiet_s = log.at - log.replicas[name].last_at_ns / NS_PER_S
         text = f"{name} is missing: no metrics for {duration(silent_s)}, no log line for {duration(quiet_s)}"
     elif log_state == "unknown" and not _makes_steps(context, last_at):
         text = f"{name} has sent no metrics for {duration(silent_s)}, unlike the others"
@@ -107,7 +108,7 @@ def _stopped(context: Context, at: float) -> Iterator[HealthFinding]:
     if silent_s <= max(context.rules.metrics_after_s, _STEPS * context.metrics.step_s):
         return
     line_ns = context.progress.last_line_at_ns
-    logs = line_ns is not None and line_ns / NANOSECONDS > at + context.rules.missing_after_s
+    logs = line_ns is not None and line_ns / NS_PER_S > at + context.rules.missing_after_s
     text = f"no metrics for {duration(silent_s)}{', still logging' if logs else ''}"
     yield finding(FindingKind.METRICS_MISSING, "warning", text, since_s=at)
 
@@ -115,7 +116,7 @@ def _stopped(context: Context, at: float) -> Iterator[HealthFinding]:
 def _makes_steps(context: Context, since_s: float) -> bool:
     """Return True if steps were made well after a node's metrics ended: all nodes take part in a step."""
     step_ns = context.progress.last_step_at_ns
-    return step_ns is not None and step_ns / NANOSECONDS > since_s + context.rules.missing_after_s
+    return step_ns is not None and step_ns / NS_PER_S > since_s + context.rules.missing_after_s
 
 
 class _NodeActivity:
@@ -124,7 +125,7 @@ class _NodeActivity:
     def __init__(self, context: Context, metrics_at: float) -> None:
         told = context.progress
         self.nodes = max(context.run.job.node_count or 0, len(context.metrics.nodes))
-        self.at = max(metrics_at, (told.last_line_at_ns or 0) / NANOSECONDS)
+        self.at = max(metrics_at, (told.last_line_at_ns or 0) / NS_PER_S)
         self.replicas = {one.name: one for one in told.replicas}
         self._measured = {node.name for node in context.metrics.nodes}
         self._after_s = context.rules.missing_after_s
@@ -155,7 +156,7 @@ class _NodeActivity:
         ]
 
     def _is_logging(self, replica: ReplicaLog) -> bool:
-        silent_s = self.at - replica.last_at_ns / NANOSECONDS
+        silent_s = self.at - replica.last_at_ns / NS_PER_S
         return silent_s <= max(self._after_s, _STEPS * replica.interval_s)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import mean_known
-from tui.analysis.progress.snapshot import NANOSECONDS
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration, percent
 
@@ -22,7 +22,7 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     told, rules = context.progress, context.rules
     if told.last_line_at_ns is None:
         return
-    line_s = told.last_line_at_ns / NANOSECONDS
+    line_s = told.last_line_at_ns / NS_PER_S
     silent_s = context.now_s - line_s
     if told.last_step_at_ns is None:
         yield from _unread(context, line_s, silent_s)
@@ -30,7 +30,7 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     if told.total_steps is not None and told.step is not None and told.step >= told.total_steps:
         yield from _after_last_step(context, line_s, silent_s)
         return
-    step_s = told.last_step_at_ns / NANOSECONDS
+    step_s = told.last_step_at_ns / NS_PER_S
     usual_s = told.step_interval_s or 0.0
     sign_s = max(step_s, line_s)
     allowed_s = max(
@@ -77,7 +77,7 @@ def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Health
     told, rules = context.progress, context.rules
     if told.first_line_at_ns is None or told.line_pause_s is None:
         return
-    logged_s = line_s - told.first_line_at_ns / NANOSECONDS
+    logged_s = line_s - told.first_line_at_ns / NS_PER_S
     allowed_s = max(rules.stall_unread_s, 3 * told.line_pause_s)
     if logged_s >= rules.stall_unread_s and silent_s > allowed_s:
         short = f"no log line for {duration(silent_s)}"

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from api_client.models.logs import LogLine
+from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.patterns.custom import ProgressPattern
 from tui.analysis.progress.patterns.parse import parse
 from tui.analysis.progress.patterns.reading import ParsedMetrics
 from tui.analysis.progress.phases import Pauses, RunPhase, RunPhases, announces_phase
 from tui.analysis.progress.snapshot import (
-    NANOSECONDS,
     ProgressSnapshot,
     ReplicaLog,
     StreamView,
@@ -55,10 +54,10 @@ def announces_restart(message: str) -> bool:
 MAX_SAVES = 200
 """Number of newest checkpoints from the log to keep."""
 
-SAME_SAVE_NS = 900 * NANOSECONDS
+SAME_SAVE_NS = 900 * NS_PER_S
 """Lines with the same name within this time refer to the same checkpoint."""
 
-NAMELESS_SAVE_NS = 60 * NANOSECONDS
+NAMELESS_SAVE_NS = 60 * NS_PER_S
 """A line without a name refers to a checkpoint mentioned within this time before or after it."""
 
 _NEIGHBOURS = 8
@@ -172,7 +171,6 @@ def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None,
 
 
 __all__ = [
-    "NANOSECONDS",
     "ParsedMetrics",
     "ProgressFold",
     "ProgressPattern",
@@ -233,25 +231,25 @@ class ProgressFold:
                 self._first_line_at_ns = stamp
             if line.replica and self._record_replica_line(line.replica, stamp):
                 self._snapshot = None
-            if self._pauses.add(stamp / NANOSECONDS):
+            if self._pauses.add(stamp / NS_PER_S):
                 self._snapshot = None
             if self._errors.take(stamp, line.message, line.level, line.replica):
                 self._snapshot = None
             reading = parse(line.message, self._patterns)
             if reading is None:
                 if announces_restart(line.message):
-                    insort(self._announced_restarts, stamp / NANOSECONDS)
+                    insort(self._announced_restarts, stamp / NS_PER_S)
                     del self._announced_restarts[:-MAX_RESTARTS]
                     told = True
                 elif (run_phase := announces_phase(line.message)) is not None:
-                    told |= self._run_phases.keep(run_phase, stamp / NANOSECONDS)
+                    told |= self._run_phases.keep(run_phase, stamp / NS_PER_S)
                 continue
             told = True
             if reading.checkpoint is not None:
                 self._saves.keep(reading.checkpoint, stamp)
-                self._run_phases.keep("checkpoint", stamp / NANOSECONDS)
+                self._run_phases.keep("checkpoint", stamp / NS_PER_S)
             else:
-                self._stream(line.replica or "", reading.rank).add(stamp / NANOSECONDS, reading)
+                self._stream(line.replica or "", reading.rank).add(stamp / NS_PER_S, reading)
         if told:
             self._snapshot = None
             self._share_space()
@@ -445,8 +443,8 @@ class ProgressFold:
     def _last_step_at_ns(self, pace: StepRate | None, stream: StreamProgress) -> int | None:
         """Return the time of the newest step; without steps, of the newest loss."""
         if pace is not None:
-            return round(pace.step_at * NANOSECONDS)
-        return round(stream.losses.times[-1] * NANOSECONDS) if stream.losses.times else None
+            return round(pace.step_at * NS_PER_S)
+        return round(stream.losses.times[-1] * NS_PER_S) if stream.losses.times else None
 
 
 def _stream_key(key: tuple[str, int]) -> str:

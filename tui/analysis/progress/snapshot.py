@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Literal
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.logs.errors import ErrorTally
 from tui.analysis.progress.phases import RunPhase
 from tui.analysis.series import EMPTY, Series
@@ -103,7 +104,6 @@ class ThinnedPoints:
         self.steps = [self.steps[position] for position in kept]
 
 
-NANOSECONDS = 1_000_000_000
 _TREND_ERRORS = 3.0  # Changes of fewer standard errors than this are noise.
 
 Trend = Literal["↓", "↑", "→", ""]
@@ -137,7 +137,7 @@ class ReplicaLog:
     @property
     def interval_s(self) -> float:
         """Mean seconds between two lines; 0 for a single one."""
-        return (self.last_at_ns - self.first_at_ns) / NANOSECONDS / max(1, self.count - 1)
+        return (self.last_at_ns - self.first_at_ns) / NS_PER_S / max(1, self.count - 1)
 
 
 @dataclass(frozen=True, slots=True)

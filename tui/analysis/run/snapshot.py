@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
+from api_client.models.logs import NS_PER_S
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
 from tui.analysis.node_metrics import MetricsSnapshot
-from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot
+from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.saved import CheckpointFault, KeptLosses, SavedKey
 from tui.analysis.status import StatusView, status_view
@@ -104,12 +105,12 @@ def run_events(
     if progress is not None:
         names = {event.text for event in listed}
         for name, at_ns in progress.saves:
-            at_s = at_ns / NANOSECONDS
+            at_s = at_ns / NS_PER_S
             near = any(abs(event.at_s - at_s) <= SAME_CHECKPOINT_S for event in listed)
             if name not in names and not near:
                 found.append(RunEvent(at_s, "checkpoint", name))
         found += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
-        found += [RunEvent(error.at_ns / NANOSECONDS, "error", error.text) for error in progress.errors.kept]
+        found += [RunEvent(error.at_ns / NS_PER_S, "error", error.text) for error in progress.errors.kept]
     return tuple(sorted(found, key=lambda event: event.at_s))
 
 
@@ -131,7 +132,7 @@ def seconds_left_range(progress: ProgressSnapshot, now: datetime) -> tuple[float
 def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetime) -> float | None:
     if left_s is None or progress.last_step_at_ns is None:
         return left_s
-    return max(0.0, left_s - max(0.0, now.timestamp() - progress.last_step_at_ns / NANOSECONDS))
+    return max(0.0, left_s - max(0.0, now.timestamp() - progress.last_step_at_ns / NS_PER_S))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ class RunSnapshot:
         if self.progress is not None and self.progress.last_line_at_ns is not None:
             # A line may have any timestamp: it can only reduce the lead of the local clock, not show that it
             # is behind.
-            line_at = min(self.progress.last_line_at_ns / NANOSECONDS, self.at.timestamp())
+            line_at = min(self.progress.last_line_at_ns / NS_PER_S, self.at.timestamp())
             newest = line_at if newest is None else max(newest, line_at)
         return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
 

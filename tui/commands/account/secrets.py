@@ -20,6 +20,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import can_ask, confirm, piped_text
+from tui.text.times import DATE_AND_MINUTE, local_time
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -152,4 +153,4 @@ async def _team_id(client: TrainingClient, team: str | None) -> str | None:
 
 
 def _created(secret: Secret) -> str:
-    return secret.created_at.astimezone().strftime("%Y-%m-%d %H:%M") if secret.created_at else ""
+    return local_time(secret.created_at, DATE_AND_MINUTE)

@@ -194,8 +194,8 @@ def _print(
 
 
 def _headline(listing: CacheListing, name: str) -> str:
-    from tui.commands.support.options import local_time
+    from tui.text.times import local_stamp
 
     if not listing.files:
-        return f"the cache of {name} is empty as of {local_time(listing.timestamp) or 'an unknown time'}"
-    return f"the cache of {name} as of {local_time(listing.timestamp) or 'an unknown time'}"
+        return f"the cache of {name} is empty as of {local_stamp(listing.timestamp) or 'an unknown time'}"
+    return f"the cache of {name} as of {local_stamp(listing.timestamp) or 'an unknown time'}"

@@ -10,11 +10,11 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from api_client.models.cache import CacheListing, ListedPath
-from tui.commands.support.options import LocalTimes, official_size
 from tui.commands.support.output import DELETE, Output
 from tui.commands.support.tables import COLUMN_GAP
 from tui.text.sanitize import cell_width, sanitize
-from tui.text.units import bytes_iec, count
+from tui.text.times import LocalStamps
+from tui.text.units import bytes_decimal, bytes_iec, count
 
 UNKNOWN = "Unknown"
 DIRECTORY = "directory"
@@ -26,7 +26,7 @@ def table_lines(files: Sequence[ListedPath], output: Output) -> Iterator[str]:
     The output equals that of ``tables.render_table`` for these columns, but without keeping every cell in
     memory and without measuring repeated values again.
     """
-    times = LocalTimes()
+    times = LocalStamps()
     size_cells = max(len("SIZE"), *(len(bytes_iec(file.size_bytes)) for file in files))
     when_cells = _widest("MODIFIED", {_when_width_key(times.of(file.modified)) for file in files})
     kind_cells = _widest("TYPE", {file.file_type or UNKNOWN for file in files})
@@ -135,7 +135,7 @@ def print_json(output: Output, listing: CacheListing | None, project_id: str, to
         f'{{\n  "timestamp": {_quoted(listing.timestamp if listing else "")},\n'
         f'  "project_id": {_quoted((listing.project_id if listing else "") or project_id)},\n'
         f'  "total_files": {len(files)},\n  "total_size_bytes": {total_bytes},\n'
-        f'  "total_size_human_readable": {_quoted(official_size(total_bytes))},\n'
+        f'  "total_size_human_readable": {_quoted(bytes_decimal(total_bytes))},\n'
     )
     if not files:
         output.data(head + '  "files": []\n}\n')
@@ -153,7 +153,7 @@ def print_json(output: Output, listing: CacheListing | None, project_id: str, to
 
 def _entry_writer() -> Callable[[ListedPath], str]:
     """Return a function that renders a file as JSON, caching the type and permissions files share."""
-    time_of = LocalTimes().of
+    time_of = LocalStamps().of
     kinds: dict[tuple[str, str], str] = {}
 
     def write(file: ListedPath) -> str:
@@ -167,7 +167,7 @@ def _entry_writer() -> Callable[[ListedPath], str]:
         size_bytes = file.size_bytes
         return (
             f'    {{\n      "path": {quoted(file.path)},\n      "size_bytes": {size_bytes},\n'
-            f'      "size_human_readable": "{official_size(size_bytes)}",\n'
+            f'      "size_human_readable": "{bytes_decimal(size_bytes)}",\n'
             f'      "modified": {quoted(time_of(file.modified))},\n{end}'
         )
 
@@ -184,13 +184,13 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
-    times = LocalTimes()
+    times = LocalStamps()
     for part in _parts(listing.files if listing is not None else []):
         writer.writerows(
             (
                 csv_text(file.path),
                 file.size_bytes,
-                official_size(file.size_bytes),
+                bytes_decimal(file.size_bytes),
                 csv_text(times.of(file.modified)),
                 csv_text(file.file_type or UNKNOWN),
                 sanitize(file.permissions or UNKNOWN),

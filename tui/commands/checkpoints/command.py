@@ -20,14 +20,14 @@ from tui.commands.support.options import (
     examples,
     job_options,
     listing_format_option,
-    local_time,
-    official_size,
     order_option,
     remote_option,
     selected_job,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
+from tui.text.times import iso_time, local_time
+from tui.text.units import bytes_decimal
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -126,7 +126,7 @@ _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
 
 
 def _created(checkpoint: Checkpoint) -> str:
-    return local_time(checkpoint.created_at.isoformat()) if checkpoint.created_at else ""
+    return local_time(checkpoint.created_at)
 
 
 def _own_id(checkpoint: Checkpoint) -> str:
@@ -147,7 +147,7 @@ def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence)
             "checkpoint_type": one.checkpoint_type or "",
             "base_model": one.base_model or "",
             "size_bytes": size_bytes,
-            "size_human_readable": official_size(size_bytes),
+            "size_human_readable": bytes_decimal(size_bytes),
             "created_at": _created(one),
             "sync_status": one.sync_status,
             "loss": _loss(known),
@@ -176,8 +176,6 @@ def _loss(known: CheckpointFacts) -> dict[str, Any] | None:
 
 
 def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
-    from tui.analysis.export import iso_time
-
     fault = known.fault
     if fault is None:
         return None
@@ -208,7 +206,7 @@ def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
         size_bytes = one.size_bytes or 0
         words = (job_id, _own_id(one), one.checkpoint_id, one.checkpoint_type or "", one.base_model or "")
         cells = [csv_text(word) for word in words]
-        writer.writerow((*cells, size_bytes, official_size(size_bytes), _created(one)))
+        writer.writerow((*cells, size_bytes, bytes_decimal(size_bytes), _created(one)))
     return text.getvalue()
 
 

@@ -15,12 +15,12 @@ from tui.commands.support.options import (
     examples,
     job_options,
     listing_format_option,
-    local_time,
     remote_option,
     selected_job,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
+from tui.text.times import local_stamp
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -135,7 +135,7 @@ def _table(found: list[CheckpointFile], output: Output) -> str:
     rows = [
         [
             Cell(bytes_iec(file.size_bytes)),
-            Cell(local_time(file.last_modified), "muted"),
+            Cell(local_stamp(file.last_modified), "muted"),
             Cell(str(file.node_rank)),
             Cell(file.relative_file_name),
         ]

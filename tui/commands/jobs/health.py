@@ -145,7 +145,7 @@ def _verdict(reading: LoadedRun) -> str:
 
 
 def _record(reading: LoadedRun) -> dict[str, Any]:
-    from tui.analysis.export import iso_time
+    from tui.text.times import iso_time
 
     job = reading.run.job
     return {

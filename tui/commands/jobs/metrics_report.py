@@ -13,7 +13,7 @@ from typing import Protocol
 
 from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
 from api_client.models.metrics import StorageMetrics
-from tui.analysis.export import csv_lines, iso_time, json_number
+from tui.analysis.export import csv_lines, json_number
 from tui.analysis.node_metrics import LEADER, MetricsFold, MetricsSnapshot, NodeSnapshot
 from tui.analysis.series import Series
 from tui.analysis.status import status_view
@@ -22,7 +22,8 @@ from tui.commands.support.options import CSV, JSON, TABLE
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.tables import NOTHING, Cell, TextColumn, render_table
 from tui.text.names import natural_key
-from tui.text.units import bytes_iec, cores, percent
+from tui.text.times import TIME_OF_DAY, iso_time, local_time
+from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, percent
 
 UNIT_OF_METRIC = {
     "gpu_utilization": "fraction",
@@ -115,7 +116,7 @@ def _volume(
 
 
 CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
-ABSENT, MIB = "–", 2**20
+ABSENT = "–"
 CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
 UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
 HOT, FULL = 0.9, 0.97
@@ -184,7 +185,7 @@ class TableReport:
         output = self._output
         if self._follows:
             view = status_view(job.current_status)
-            now = datetime.now(UTC).astimezone().strftime("%H:%M:%S")
+            now = local_time(datetime.now(UTC), TIME_OF_DAY)
             output.clear_screen()
             lead = "\n" if self._answers and not output.is_terminal else ""
             output.data(f"{lead}{now}  {job.id}  {view.sign} {view.word}\n")
@@ -204,7 +205,7 @@ def _row(node: NodeSnapshot, job: TrainingJob) -> list[Cell]:
     limit_mib = job.instance_type.gpu_memory_limit_mib
     each = " ".join(ABSENT if one is None else f"{one * 100:.0f}" for one in use)
     full = node.disk_utilization_now
-    crowded = bool(limit_mib and memory and memory > FULL * limit_mib * MIB)
+    crowded = bool(limit_mib and memory and memory > FULL * limit_mib * BYTES_PER_MIB)
     return [
         Cell(node.name, "strong"),
         Cell(percent(node.mean_utilization_now)),
@@ -305,7 +306,7 @@ class ChartReport(SampleReport):
             limit_mib = self._job.instance_type.gpu_memory_limit_mib
             top = 1.0 if unit == "fraction" else None
             if metric == "gpu_memory_usage_bytes" and limit_mib:
-                top = float(limit_mib * MIB)
+                top = float(limit_mib * BYTES_PER_MIB)
             draw_chart(
                 self._output,
                 metric,

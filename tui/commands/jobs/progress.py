@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint
-from tui.analysis.export import csv_lines, iso_time, json_number
-from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
+from tui.analysis.export import csv_lines, json_number
+from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.snapshot import seconds_left, seconds_left_range
 from tui.analysis.series import Series, latest, value_range
 from tui.analysis.status import status_view
@@ -30,6 +31,7 @@ from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
 from tui.readers.run import LoadedRun
+from tui.text.times import iso_time
 from tui.text.units import age, count, duration, number, percent, rate
 
 if TYPE_CHECKING:
@@ -226,7 +228,7 @@ def _exact_steps(series: Series, told: ProgressSnapshot) -> list[int] | None:
 
 
 def _stamp(at_ns: int | None) -> str | None:
-    return None if at_ns is None else iso_time(at_ns / NANOSECONDS)
+    return None if at_ns is None else iso_time(at_ns / NS_PER_S)
 
 
 @click.command(

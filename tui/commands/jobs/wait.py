@@ -42,7 +42,7 @@ class _Span(click.ParamType[float]):
         text = str(value).strip()
         if text.isascii() and text.isdigit():
             return float(text)
-        from tui.text.log_times import span_of
+        from tui.text.times import span_of
 
         try:
             return span_of(text).total_seconds()

@@ -6,21 +6,20 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-from api_client.models.logs import LogEntry, LogGap, LogLine
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.output import Output, ascii_json
-from tui.text.log_times import record_of
+from tui.text.log_entries import NO_NODE, record_of
 from tui.text.sanitize import sanitize
+from tui.text.times import stamp_text
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
-
-NO_NODE = "-"
-"""Name for lines without a node, as shown in the text output."""
 
 _LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
 
@@ -149,11 +148,6 @@ def _number_of(name: str) -> int | None:
     return int(number[1]) if number else None
 
 
-NS_PER_S = 1_000_000_000
-NS_PER_US = 1_000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-TEXT_TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f"
-MICROSECOND_DIGITS_DROPPED = 3
 GROUP_SEPARATOR = "--\n"
 TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
 
@@ -199,7 +193,7 @@ class RawLines:
         """Return the message with a line break; report a gap as a remark on stderr."""
         entry = shown.entry
         if isinstance(entry, LogGap):
-            self._remark(gap_text(entry, _local))
+            self._remark(gap_text(entry, stamp_text))
             return ""
         return entry.message.removesuffix("\n") + "\n"
 
@@ -207,9 +201,9 @@ class RawLines:
 class TextLines:
     """Entries as text: time, node, message; continuation lines are indented below the first."""
 
-    def __init__(self, output: Output, stamp_text: StampText | None = None) -> None:
+    def __init__(self, output: Output, format_stamp: StampText = stamp_text) -> None:
         self._paint = output.paint
-        self._stamp_text = stamp_text or _local
+        self._stamp_text = format_stamp
         self._replica_width = 0
         self._stamp_width = 0
 
@@ -237,8 +231,8 @@ class TextLines:
         return "".join(texts)
 
 
-def gap_text(gap: LogGap, stamp_text: StampText) -> str:
-    start, end = stamp_text(gap.start_ns), stamp_text(gap.end_ns)
+def gap_text(gap: LogGap, format_stamp: StampText) -> str:
+    start, end = format_stamp(gap.start_ns), format_stamp(gap.end_ns)
     where = f" {start} to {end}" if start else ""
     return f"gap{where}: {sanitize(gap.reason)}"
 
@@ -248,22 +242,22 @@ def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]
     if mode == OFF:
         return lambda _: ""
     if mode == UTC_TIME:
-        return _utc
+        return partial(stamp_text, timezone=UTC)
     if mode == RELATIVE:
         return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - now().timestamp())
     if mode == ELAPSED:
         return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - beginning.timestamp())
-    return _local
+    return stamp_text
 
 
 def renderer(
-    output: Output, output_format: str, stamp_text: StampText | None = None
+    output: Output, output_format: str, format_stamp: StampText = stamp_text
 ) -> Callable[[OutputLine], str]:
     if output_format == "ndjson":
         return ndjson_line
     if output_format == "raw":
         return RawLines(output).render
-    return TextLines(output, stamp_text).render
+    return TextLines(output, format_stamp).render
 
 
 def _clock(seconds: float) -> str:
@@ -273,25 +267,3 @@ def _clock(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     sign = "-" if seconds < 0 else "+"
     return f"{sign}{hours}:{minutes:02}:{rest // 10:02}.{rest % 10}"
-
-
-def _local(timestamp_ns: int) -> str:
-    """Return the local time with milliseconds, or the bare number if it is outside the calendar."""
-    moment = _moment(timestamp_ns)
-    if moment is None:
-        return str(timestamp_ns)
-    return moment.astimezone().strftime(TEXT_TIME_FORMAT)[:-MICROSECOND_DIGITS_DROPPED]
-
-
-def _utc(timestamp_ns: int) -> str:
-    moment = _moment(timestamp_ns)
-    if moment is None:
-        return str(timestamp_ns)
-    return moment.strftime(TEXT_TIME_FORMAT)[:-MICROSECOND_DIGITS_DROPPED] + "Z"
-
-
-def _moment(timestamp_ns: int) -> datetime | None:
-    try:
-        return EPOCH + timedelta(microseconds=timestamp_ns // NS_PER_US)
-    except OverflowError:
-        return None

@@ -5,11 +5,8 @@ Also official formats of sizes and times, and ``CommandSettings``, which collect
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from time import localtime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -26,15 +23,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 OFFICIAL_TABLE = "cli-table"
 ASCENDING, DESCENDING = "asc", "desc"
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
-_HOUR_END, _MINUTE_END, _SECONDS_END = (
-    len("2026-03-01T12"),
-    len("2026-03-01T12:30"),
-    len("2026-03-01T12:30:59"),
-)
-_MINUTES_OF_UTC_STAMP = re.compile(r":[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|\+00:00)", re.ASCII).fullmatch
-SMALL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 
 
 def listing_format_option(command: Command) -> Command:
@@ -133,53 +121,6 @@ def check_project(job: TrainingJob, named: str | None) -> None:
 def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:
     choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in projects)
     return f"{len(projects)} projects are named {name!r}; give an id: {choices}"
-
-
-def official_size(size_bytes: int) -> str:
-    """Format a size like the official command line: decimal, two digits (API facts, 8)."""
-    for unit, sign in SMALL_UNITS:
-        if size_bytes > unit:
-            return f"{size_bytes / unit:.2f} {sign}"
-    return f"{size_bytes} B"
-
-
-def local_time(stamp: str) -> str:
-    """Format a server timestamp as local time like the official CLI; return it unchanged if it is invalid."""
-    try:
-        moment = datetime.fromisoformat(stamp)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-        # localtime is five times as fast as astimezone; a listing may have 100,000 timestamps.
-        local = localtime((moment - _EPOCH).total_seconds())
-        year, month, day, hour, minute, second = local[:6]
-        return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
-    except (ValueError, OverflowError, OSError):
-        return stamp
-
-
-class LocalTimes(dict[str, str]):
-    """Caches ``local_time`` by hour: an hour is converted once, and minutes and seconds are appended.
-
-    Speeds up lists of 100,000 files. Keys are hours (``2026-03-01T12``) or, if a UTC hour is not one
-    local hour, minutes; the value is empty if even the minute cannot be split off.
-    """
-
-    def of(self, stamp: str) -> str:
-        if _MINUTES_OF_UTC_STAMP(stamp, _HOUR_END):
-            if hour := self[stamp[:_HOUR_END]]:
-                return hour + stamp[_HOUR_END:_SECONDS_END]
-            if minute := self[stamp[:_MINUTE_END]]:
-                return minute + stamp[_MINUTE_END:_SECONDS_END]
-        return local_time(stamp)
-
-    def __missing__(self, part: str) -> str:
-        ends = (":00:00", ":59:59") if len(part) == _HOUR_END else (":00", ":59")
-        begin, *others = (
-            shown.removesuffix(end) if (shown := local_time(f"{part}{end}+00:00")).endswith(end) else ""
-            for end in ends
-        )
-        # A "T" means that local_time returned an invalid timestamp unchanged.
-        self[part] = same = begin if [begin] == others and "T" not in begin else ""
-        return same
 
 
 TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"

@@ -12,7 +12,7 @@ import click
 from tui.commands.support.options import Command
 from tui.commands.support.output import Output, ProgressLine
 from tui.commands.support.session import configuration_if_any
-from tui.text.log_times import LogTimes, moment_of, span_of
+from tui.text.times import LogTimes, moment_of, span_of
 from tui.text.units import count, percent
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tui.analysis.run.snapshot import RunEvent, RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
 from tui.screens.job.chart_view import ChartView, StepTimeMap
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, cores, number, percent, significant
+from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, number, percent, significant
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 
 
@@ -92,7 +92,6 @@ def one_series_each(chart: ChartData) -> list[ChartData]:
     ]
 
 
-MIB = 1024.0**2
 _END_STEPS = 480
 """Steps per length in which the right edge of a following time range moves; each is less than a dot."""
 
@@ -228,7 +227,7 @@ class ChartBuilder:
         use = replace(share, title=f"GPU use{suffix}")
         memory = replace(in_bytes, title=f"GPU memory{suffix}")
         if limit_mib:
-            memory = replace(memory, y_max=limit_mib * MIB, log=False)
+            memory = replace(memory, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
         if node is None:
             use_lines = self._by_node(nodes, lambda one: one.mean_utilization)
             memory_lines = self._by_node(nodes, lambda one: one.mean_memory)

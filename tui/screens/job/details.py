@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -17,10 +15,9 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, money, significant
+from tui.text.times import local_time
+from tui.text.units import BYTES_PER_MIB, bytes_iec, money, significant
 from tui.widgets.tones import tone_styles
-
-MIB = 1024 * 1024
 
 
 class Details(VerticalScroll, can_focus=True):
@@ -48,7 +45,7 @@ class Details(VerticalScroll, can_focus=True):
             table.add_row(Text("findings", tones["strong"]), "")
             for finding in run.findings:
                 tone = "bad" if finding.severity == "critical" else "warn"
-                since = _local(finding.since) if finding.since is not None else finding.severity
+                since = local_time(finding.since) if finding.since is not None else finding.severity
                 table.add_row(Text(since), Text(_finding_text(finding), tones[tone]))
         if run.status_history:
             table.add_row("", "")
@@ -60,7 +57,7 @@ class Details(VerticalScroll, can_focus=True):
                     words.append(f"  exit code {event.exit_code}")
                 if event.event_message:
                     words.append(f"  {sanitize(event.event_message)}", tones["muted"])
-                table.add_row(Text(_local(event.created)), words)
+                table.add_row(Text(local_time(event.created)), words)
         return table
 
 
@@ -74,7 +71,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     """Return name and value of every field that is set."""
     job = run.job
     machine = job.instance_type
-    memory = bytes_iec(machine.memory_limit_mib * MIB) if machine.memory_limit_mib else ""
+    memory = bytes_iec(machine.memory_limit_mib * BYTES_PER_MIB) if machine.memory_limit_mib else ""
     price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
     rows = [
         ("id", job.id),
@@ -95,8 +92,8 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("availability", job.availability_model or ""),
         ("priority", str(job.priority or 0)),
         ("user", (job.user.email if job.user else None) or ""),
-        ("created", _local(job.created_at)),
-        ("last change", _local(job.updated_at)),
+        ("created", local_time(job.created_at)),
+        ("last change", local_time(job.updated_at)),
         ("checkpoint upload", job.checkpoint_sync_status or ""),
     ]
     rows += [(name, str(value)) for name, value in (job.model_extra or {}).items() if value not in (None, "")]
@@ -121,7 +118,3 @@ def _costs(cost: Cost) -> list[tuple[str, str]]:
 def _amount(gpu_hours: float | None, usd: float | None) -> str:
     said = [] if gpu_hours is None else [f"{significant(gpu_hours)} GPU·h"]
     return "  ".join([*said, *([] if usd is None else [f"≈ {money(usd)}"])])
-
-
-def _local(moment: datetime | None) -> str:
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else ""

@@ -12,9 +12,10 @@ from textual.containers import Vertical
 from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
+from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief, hardware
-from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
+from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
 from tui.text.names import clip_middle, shortened
@@ -152,7 +153,7 @@ def _current_phase(told: ProgressSnapshot, now: datetime) -> Fact:
     word = _PHASE_NAMES.get(told.run_phase.kind) if told.run_phase is not None else None
     if told.run_phase is None or word is None or told.last_step_at_ns is None:
         return []
-    still_s = now.timestamp() - told.last_step_at_ns / NANOSECONDS
+    still_s = now.timestamp() - told.last_step_at_ns / NS_PER_S
     if still_s < max(MIN_PHASE_S, PHASE_STEPS * (told.step_interval_s or 0.0)):
         return []
     return [(f"{word} for {duration(now.timestamp() - told.run_phase.since)}", "accent")]

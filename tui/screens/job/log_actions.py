@@ -23,7 +23,7 @@ from tui.screens.job.log_pane import LogPane
 from tui.screens.messages import CopyRequested, FilesSaved
 from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
 from tui.system.saved_files import default_path, landing, own_path, save_entries
-from tui.text.log_times import message_text
+from tui.text.log_entries import message_text
 from tui.text.sanitize import sanitize
 from tui.text.units import count
 

@@ -16,8 +16,8 @@ from api_client.models.logs import LogLine
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
 from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.pattern import LogPattern
-from tui.text.log_times import stamp_text
 from tui.text.sanitize import clip, sanitize
+from tui.text.times import stamp_text
 from tui.text.units import count, percent
 from tui.widgets.log_view.gutter import TimeMode
 from tui.widgets.log_view.messages import MatchChanged

@@ -11,14 +11,14 @@ from textual import on
 from textual.app import ComposeResult
 from textual.message import Message
 
-from api_client.models.logs import LogGap, LogLine, stamp_ns
+from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
 from tui.screens.base import key_on
 from tui.screens.job.log_bar import FirstErrorLine, LogBar, LogFilterState, LogStatus
 from tui.screens.job.log_field import FieldPurpose, FieldSwitches, LogField
-from tui.screens.job.log_shown import NANOSECONDS, BaseLogPane, LogColumns
-from tui.text.log_times import LogTimes, moment_of
+from tui.screens.job.log_shown import BaseLogPane, LogColumns
+from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import count
 from tui.widgets.log_view.messages import (
     FirstErrorChanged,
@@ -88,7 +88,7 @@ class LogPane(BaseLogPane):
         """Set the time from which elapsed times count."""
         if begin is not None and begin != self._origin:
             self._origin = begin
-            self.columns.set_origin(int(begin.timestamp() * NANOSECONDS))
+            self.columns.set_origin(int(begin.timestamp() * NS_PER_S))
 
     def take(self, part: LogPart) -> None:
         """Show one more part of the log."""
@@ -242,7 +242,7 @@ class LogPane(BaseLogPane):
         )
         try:
             moment = moment_of(typed, times)
-            time_ns = int(moment.timestamp() * NANOSECONDS)
+            time_ns = int(moment.timestamp() * NS_PER_S)
         except (ValueError, OverflowError) as error:
             self.field.problem = str(error)
             return
@@ -299,7 +299,4 @@ class LogPane(BaseLogPane):
 
 
 def _moment(time_ns: int) -> datetime:
-    try:
-        return datetime.fromtimestamp(time_ns // NANOSECONDS, UTC)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, UTC)
+    return moment_at(time_ns, UTC) or datetime.fromtimestamp(0, UTC)

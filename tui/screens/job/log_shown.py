@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Static
 
-from api_client.models.logs import LogEntry, LogLine, stamp_ns
+from api_client.models.logs import NS_PER_S, LogEntry, LogLine, stamp_ns
 from tui.screens.job.log_bar import SPANS, LogDisplayOptions, LogFilterState
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
@@ -137,7 +137,6 @@ def _like(view: LogView, model: LogView) -> None:
     view.fold_repeats = model.fold_repeats
 
 
-NANOSECONDS = 1_000_000_000
 SPAN_STEPS = 20
 """A following time range moves its start in steps of this fraction of its length (1/n)."""
 
@@ -207,7 +206,7 @@ class BaseLogPane(Vertical):
         self.newest_ns = max(self.newest_ns, last)
         span = SPANS[self._choice.span]
         if span is not None:
-            step_ns = int(span.total_seconds() * NANOSECONDS) // SPAN_STEPS
+            step_ns = int(span.total_seconds() * NS_PER_S) // SPAN_STEPS
             if self._since_ns is None or self.newest_ns - step_ns * (SPAN_STEPS + 1) > self._since_ns:
                 self._apply()
 
@@ -249,7 +248,7 @@ class BaseLogPane(Vertical):
         choice, span = self._choice, SPANS[self._choice.span]
         self._since_ns = None
         if span is not None and self.newest_ns:
-            self._since_ns = self.newest_ns - int(span.total_seconds() * NANOSECONDS)
+            self._since_ns = self.newest_ns - int(span.total_seconds() * NS_PER_S)
         pattern = choice.pattern
         self.columns.set_filter(
             LineFilter(

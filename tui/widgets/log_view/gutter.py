@@ -8,7 +8,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal
 from zlib import crc32
 
+from api_client.models.logs import NS_PER_S
 from tui.text.sanitize import cell_width, clip, sanitize
+from tui.text.times import TIME_OF_DAY, moment_at
 from tui.text.units import age
 from tui.widgets.tones import SERIES_COLOURS
 
@@ -25,7 +27,6 @@ DAY_CELLS = len("11-21 ")
 """Extra width of a time of day with month and day, for a log of several days."""
 TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "utc": 9, "relative": 4, "elapsed": 8, "off": 0}
 
-NS_PER_S = 1_000_000_000
 _LABEL_CELLS = 6
 _TRAILING_NUMBER = re.compile(r"(?:^|[^0-9])([0-9]{1,4})$")
 
@@ -94,11 +95,11 @@ class TimeColumn:
         return self.shows_days != shown_before
 
     def _day(self, time_ns: int) -> str:
-        try:
-            zone = UTC if self.mode == "utc" else self._timezone
-            return datetime.fromtimestamp(time_ns // NS_PER_S, zone).strftime("%m-%d ")
-        except (OverflowError, ValueError, OSError):
-            return "--" + " " * (DAY_CELLS - 2)
+        moment = self._moment(time_ns)
+        return f"{moment:%m-%d} " if moment else "--" + " " * (DAY_CELLS - 2)
+
+    def _moment(self, time_ns: int) -> datetime | None:
+        return moment_at(time_ns, UTC if self.mode == "utc" else self._timezone)
 
     def only_day(self, first_ns: int, last_ns: int) -> str:
         """Return the log's date if it covers a single day other than today, else an empty string."""
@@ -106,22 +107,16 @@ class TimeColumn:
         return first if first == last != today else ""
 
     def _date(self, time_ns: int) -> str:
-        try:
-            zone = UTC if self.mode == "utc" else self._timezone
-            return datetime.fromtimestamp(time_ns // NS_PER_S, zone).strftime("%Y-%m-%d")
-        except (OverflowError, ValueError, OSError):
-            return ""
+        moment = self._moment(time_ns)
+        return f"{moment:%Y-%m-%d}" if moment else ""
 
     def text(self, time_ns: int) -> str:
         return self._plain(time_ns).rjust(self.cells)
 
     def clock(self, time_ns: int) -> str:
         """Return the time of day, local unless the mode is UTC; dashes if the time is out of range."""
-        timezone, sign = (UTC, "Z") if self.mode == "utc" else (self._timezone, "")
-        try:
-            return datetime.fromtimestamp(time_ns // NS_PER_S, timezone).strftime("%H:%M:%S") + sign
-        except (OverflowError, ValueError, OSError):
-            return "--:--:--"
+        moment = self._moment(time_ns)
+        return f"{moment:{TIME_OF_DAY}}{'Z' * (self.mode == 'utc')}" if moment else "--:--:--"
 
     def _plain(self, time_ns: int) -> str:
         if self.mode in CLOCKS:

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from api_client.models.logs import LogGap
+from api_client.models.logs import NS_PER_S, LogGap
 from tui.analysis.logs.ansi import AnsiStyle, Colour
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize
@@ -94,7 +94,6 @@ CURSOR_SIGN = "›"
 CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
 
 _CACHED_LINES = 1024
-_NS_PER_S = 1_000_000_000
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
 _PLAIN = RowFlags()
 _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
@@ -311,7 +310,7 @@ class LogRenderer:
     def _gap(self, gap: LogGap, marks: RowFlags) -> list[Segment]:
         width = self._view.width
         span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
-        lasted = duration(max(0, gap.end_ns - gap.start_ns) / _NS_PER_S)
+        lasted = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
         text = clip(f"── gap {span} ({lasted}): {sanitize(gap.reason)} ", max(0, width - 1))
         style = self._style("gap")
         segments = [self._mark(marks, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]

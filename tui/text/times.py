@@ -1,85 +1,92 @@
-"""Write log entries as text or JSON, and parse times as users type them."""
+"""Format times for people and programs, and parse times as users type them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any
-
-from api_client.models.logs import LogEntry, LogGap, LogLine
-from tui.text.sanitize import sanitize, sanitize_multiline
+from time import localtime
 
 _NS_PER_US = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-
-def record_of(entry: LogEntry) -> dict[str, Any]:
-    """Return the fields of an entry.
-
-    ``timestamp`` (ns since the epoch, as a string), ``time`` (ISO, UTC), ``replica``, ``level``,
-    ``message``. A late line also has ``"late": true``. An unreadable time range is a ``gap`` with
-    ``start``, ``end`` and ``reason``.
-    """
-    if isinstance(entry, LogGap):
-        # Round outward: the gap may be a nanosecond long.
-        end_ns = -(-entry.end_ns // _NS_PER_US) * _NS_PER_US
-        start, end = iso_time(entry.start_ns), iso_time(end_ns)
-        return {"gap": {"start": start, "end": end, "reason": entry.reason}}
-    document: dict[str, Any] = {
-        "timestamp": str(entry.timestamp_ns),
-        "time": iso_time(entry.timestamp_ns),
-        "replica": entry.replica,
-        "level": entry.level,
-        "message": entry.message,
-    }
-    if entry.late:
-        document["late"] = True
-    return document
+DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
+DATE_AND_MINUTE = "%Y-%m-%d %H:%M"
+TIME_OF_DAY = "%H:%M:%S"
 
 
-def iso_time(time_ns: int) -> str | None:
-    """Format a time as UTC with microseconds; None if it is outside the range of ``datetime``."""
+def moment_at(time_ns: int, timezone: tzinfo | None = None) -> datetime | None:
+    """Return a time in a zone, the local one by default; None if it is outside the range of ``datetime``."""
     try:
-        moment = _EPOCH + timedelta(microseconds=time_ns // _NS_PER_US)
-    except OverflowError:
+        return (_EPOCH + timedelta(microseconds=time_ns // _NS_PER_US)).astimezone(timezone)
+    except (OverflowError, ValueError, OSError):
         return None
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-_NO_NODE = "-"
-
-
-def written(entry: LogEntry, timezone: tzinfo | None = None) -> str:
-    """Format an entry as ``2026-11-21 12:04:31.123  node-0  ERROR  message``.
-
-    Further lines of a message follow indented. Times are local, or in the given time zone. The server's
-    control sequences are removed.
-    """
-    if isinstance(entry, LogGap):
-        begin, end = stamp_text(entry.start_ns, timezone), stamp_text(entry.end_ns, timezone)
-        return f"-- gap {begin} to {end}: {sanitize(entry.reason)} --"
-    first, *rest = entry.message.rstrip("\r\n").split("\n")
-    level = f"{sanitize(entry.level)}  " if entry.level else ""
-    stamp, node = stamp_text(entry.timestamp_ns, timezone), sanitize(entry.replica or _NO_NODE)
-    return "\n".join(
-        (f"{stamp}  {node}  {level}{sanitize(first)}", *(f"    {sanitize(row)}" for row in rest))
-    )
-
-
-def message_text(entry: LogEntry) -> str:
-    """Return an entry's message without time and node, sanitized, for pasting elsewhere."""
-    return sanitize_multiline(entry.message) if isinstance(entry, LogLine) else written(entry)
+def local_time(moment: datetime | None, pattern: str = DATE_AND_TIME) -> str:
+    """Format a time in the local time zone; return an empty string for None."""
+    return moment.astimezone().strftime(pattern) if moment else ""
 
 
 def stamp_text(time_ns: int, timezone: tzinfo | None = None) -> str:
     """Format a time with milliseconds, with a Z for UTC; the bare number if it is out of range."""
-    try:
-        moment = (_EPOCH + timedelta(microseconds=time_ns // _NS_PER_US)).astimezone(timezone)
-    except (OverflowError, ValueError):
+    moment = moment_at(time_ns, timezone)
+    if moment is None:
         return str(time_ns)
-    text = f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
+    text = f"{moment:{DATE_AND_TIME}}.{moment.microsecond // 1000:03}"
     return f"{text}Z" if timezone is UTC else text
+
+
+def iso_time(moment: datetime | float) -> str:
+    """Format a datetime or epoch seconds as UTC in ISO 8601, with milliseconds if there are any."""
+    if not isinstance(moment, datetime):
+        moment = datetime.fromtimestamp(moment, UTC)
+    return _iso(moment, "milliseconds" if moment.microsecond else "seconds")
+
+
+def iso_time_of_ns(time_ns: int) -> str | None:
+    """Format a time as UTC in ISO 8601 with microseconds; None if it is outside the range of ``datetime``."""
+    moment = moment_at(time_ns, UTC)
+    return None if moment is None else _iso(moment, "microseconds")
+
+
+def local_stamp(stamp: str) -> str:
+    """Format a server's timestamp as local time; return it unchanged if it is invalid."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        # localtime knows years that astimezone refuses, and is five times as fast.
+        year, month, day, hour, minute, second = localtime((moment - _EPOCH).total_seconds())[:6]
+        return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
+    except (ValueError, OverflowError, OSError):
+        return stamp
+
+
+_MINUTE_END, _SECONDS_END = len("2026-03-01T12:30"), len("2026-03-01T12:30:59")
+_SECONDS_OF_UTC_STAMP = re.compile(r":[0-5]\d(?:\.\d+)?(?:Z|\+00:00)", re.ASCII).fullmatch
+
+
+class LocalStamps(dict[str, str]):
+    """``local_stamp`` for lists of 100,000 files: caches local minutes, and appends the seconds.
+
+    The value is empty for a minute that is invalid, or not one minute of local time.
+    """
+
+    def of(self, stamp: str) -> str:
+        if _SECONDS_OF_UTC_STAMP(stamp, _MINUTE_END) and (minute := self[stamp[:_MINUTE_END]]):
+            return minute + stamp[_MINUTE_END:_SECONDS_END]
+        return local_stamp(stamp)
+
+    def __missing__(self, minute: str) -> str:
+        begin, end = (local_stamp(f"{minute}:{second}+00:00") for second in ("00", "59"))
+        local = begin.removesuffix(":00")
+        is_one = (begin, end) == (f"{local}:00", f"{local}:59") and "T" not in begin
+        self[minute] = local if is_one else ""
+        return self[minute]
+
+
+def _iso(moment: datetime, precision: str) -> str:
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
