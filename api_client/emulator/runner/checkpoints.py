@@ -223,11 +223,6 @@ class RunnerPaths:
         return CacheFolders(self._data_dir / "caches" / project_id, self._data_dir / "team_caches" / shared)
 
     @property
-    def links(self) -> Path:
-        """File that records symlinks outside the data folder."""
-        return self._data_dir / "links.json"
-
-    @property
     def mirror(self) -> Path:
         """Folder that keeps delivered weights for later jobs."""
         return self._data_dir / "weights"

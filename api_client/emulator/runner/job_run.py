@@ -26,13 +26,12 @@ from api_client.emulator.runner.folders import (
     NodeFolders,
 )
 from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.mounts import SystemLinks, make_mounts
+from api_client.emulator.runner.mounts import make_mounts
 from api_client.emulator.runner.node_process import NodeProcess
 from api_client.emulator.runner.node_queue import GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling, share_of
 from api_client.emulator.runner.spec import Artifact, JobSpec
-from api_client.emulator.runner.weights import parse_weights
-from api_client.emulator.runner.weights_delivery import WeightsDelivery
+from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
 from api_client.models import JobStatus, ProjectSummary
 
 OpenArtifact = Callable[[str, str], Path | None]
@@ -132,9 +131,7 @@ class RunServices:
     stop_grace_s: float
     max_nodes: int
     gpu_pools: GpuPools
-    links: SystemLinks
-    mirror: Path
-    monotonic: Callable[[], float]
+    weights: WeightsMirror
 
 
 class JobRun:
@@ -166,14 +163,15 @@ class JobRun:
         self._on_status = on_status
         self._check = check
         self._load_checkpoints = load_checkpoints
-        self._delivery = WeightsDelivery(services.environ, services.monotonic, self._say)
+        self._fetch: asyncio.Task[None] | None = None
         self._nodes: list[NodeProcess] = []
         self._requested_end: JobOutcome | None = None
 
     def request_end(self, outcome: JobOutcome, *, kill: bool = False) -> None:
         """End the run with that outcome: gracefully, or immediately with ``kill``."""
         self._requested_end = self._requested_end or outcome
-        self._delivery.cancel()
+        if self._fetch is not None:
+            self._fetch.cancel()
         for node in self._nodes:
             if kill:
                 node.kill()
@@ -218,27 +216,35 @@ class JobRun:
 
     def _make_folders(self) -> list[str]:
         """Create folders and mounts; return log lines about them. Runs in a thread."""
+        spec, folders = self._spec, self._folders
         try:
-            make_folders(self._folders, self._spec)
+            make_folders(folders, spec)
             if self._caches is not None:
                 self._caches.make()
-            return make_mounts(self._job_id, self._spec, self._folders, self._caches, self._services.links)
+            lines = [make_mounts(spec, folders, self._caches, rank) for rank in range(spec.node_count)]
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't create the job's folders: {error}") from error
+        return lines[0]
 
     async def _deliver_weights(self) -> None:
         """Deliver the weights one source at a time, before DEPLOYING (API facts, 5)."""
         for index, weights in enumerate(parse_weights(self._spec.weights)):
-            secret = None
-            if weights.secret_name is not None:
-                secret = self._services.resolve_secret(self._project.id, weights.secret_name)
+            name, secret = secret_name(weights), None
+            if name is not None:
+                secret = self._services.resolve_secret(self._project.id, name)
                 if secret is None:
                     raise CannotStart(
-                        f"the weights {weights.source} need the secret {weights.secret_name!r},"
-                        " which does not exist"
+                        f"the weights {weights.source} need the secret {name!r}, which does not exist"
                     )
-            self._say(f"[emulator] INFO fetching weights {weights.source}")
-            await self._delivery.deliver(weights, self._folders.weights(index), self._services.mirror, secret)
+            if self._requested_end:
+                return
+            destination = self._folders.weights(index)
+            self._fetch = asyncio.create_task(
+                self._services.weights.deliver(weights, destination, secret, self._say)
+            )
+            await asyncio.wait([self._fetch])
+            if not self._fetch.cancelled():
+                self._fetch.result()
 
     def _prepare(self) -> tuple[list[str], list[dict[str, str]]]:
         """Do all other work on disk; return the command and each node's environment. Runs in a thread."""
@@ -353,7 +359,6 @@ class JobRun:
     def _clean_up(self) -> None:
         """Kill escaped processes and delete temporary data. Runs in a thread."""
         kill_orphans(self._job_id, self._folders.root)
-        self._services.links.release(self._job_id)
         wipe(self._folders)
 
 

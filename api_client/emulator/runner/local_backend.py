@@ -18,10 +18,10 @@ from api_client.emulator.runner.dispatcher import Dispatcher
 from api_client.emulator.runner.environment import kill_orphans
 from api_client.emulator.runner.job_run import JobOutcome, OpenArtifact, ResolveSecret, RunServices, wipe
 from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.mounts import SystemLinks
 from api_client.emulator.runner.node_queue import ChangeNotifier, GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.spec import parse_spec
+from api_client.emulator.runner.weights import WeightsMirror
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.job_streams import JobLogStore, MetricStore, replica_name
 from api_client.emulator.store.jobs import EventStore, JobStore, StoredJob
@@ -169,7 +169,6 @@ class LocalBackend:
         self._layout = RunnerPaths(
             data_dir, max_nodes=max_running_nodes, monotonic=self._clock.monotonic, team_of=team_of
         )
-        self._links = SystemLinks(self._layout.links)
         gpus = Gpus(environ)
         self._services = RunServices(
             logs=LogWriter(self._logs, self._clock, self._changes),
@@ -181,9 +180,7 @@ class LocalBackend:
             stop_grace_s=stop_grace_s,
             max_nodes=max_running_nodes,
             gpu_pools=gpu_pools,
-            links=self._links,
-            mirror=self._layout.mirror,
-            monotonic=self._clock.monotonic,
+            weights=WeightsMirror(self._layout.mirror, environ, self._clock.monotonic),
         )
         self._dispatcher = Dispatcher(
             self._jobs, self._events, self._layout, self._services, clock=self._clock, changes=self._changes
@@ -193,7 +190,6 @@ class LocalBackend:
 
     async def start(self) -> None:
         """Recover jobs of an earlier emulator: waiting jobs stay queued, running ones become FAILED."""
-        await asyncio.to_thread(self._links.clear_leftovers)
         for row in self._jobs.unfinished():
             if row.job.current_status == JobStatus.PENDING:
                 self._dispatcher.enqueue(row.job.id)

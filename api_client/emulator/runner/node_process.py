@@ -33,8 +33,8 @@ class NodeProcess(asyncio.SubprocessProtocol):
         self._splitter = LineSplitter()
         self._loop = loop
         self._transport: asyncio.SubprocessTransport | None = None
-        self._exited: asyncio.Future[None] = loop.create_future()
-        self._output_over: asyncio.Future[None] = loop.create_future()
+        self._exited = asyncio.Event()
+        self._output_over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
 
@@ -81,10 +81,10 @@ class NodeProcess(asyncio.SubprocessProtocol):
 
     async def wait(self) -> int:
         """Wait for the node to end and its output to arrive; return the exit code (128 + N for signal N)."""
-        await self._exited
+        await self._exited.wait()
         # A process that escaped may keep the pipe open forever; its output no longer belongs to the job.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._output_over), OUTPUT_DRAIN_S)
+            await asyncio.wait_for(self._output_over.wait(), OUTPUT_DRAIN_S)
         if self._timer is not None:
             self._timer.cancel()
         self._deliver(self._splitter.finish())
@@ -104,12 +104,11 @@ class NodeProcess(asyncio.SubprocessProtocol):
             self._timer = self._loop.call_later(SILENCE_S, self._check_pending)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == 1 and not self._output_over.done():
-            self._output_over.set_result(None)
+        if fd == 1:
+            self._output_over.set()
 
     def process_exited(self) -> None:
-        if not self._exited.done():
-            self._exited.set_result(None)
+        self._exited.set()
 
     def _check_pending(self) -> None:
         self._timer = None

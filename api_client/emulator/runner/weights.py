@@ -1,59 +1,96 @@
-"""Which weights a job needs, and the protocol between the runner and the process that fetches them.
+"""Weights of a job: fetched into a mirror in the data folder, then linked into the job's own folder.
 
-The request is one JSON object on standard input; the answers are JSON lines on standard output.
+Sources are listed each time with the job's own credentials; files that are in the mirror already are not
+fetched again. A job gets complete, write-protected files, inside its destination only. No variable of
+the environment chooses an account.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import fnmatch
+import hashlib
 import json
+import os
+import secrets
+import shlex
 import sys
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
+import obstore
+from obstore.store import GCSStore, LocalStore, S3Store
+from pydantic import ValidationError
+
+from api_client.definitions.weights import WeightsAuthMethod, WeightsSource
 from api_client.emulator.runner.folders import CannotStart
+from api_client.emulator.runner.node_process import NodeProcess
 
-PROGRESS_INTERVAL_S = 1.0
+HUGGING_FACE, LOCAL_FILES = "hf", "file"
+SCHEMES = (HUGGING_FACE, "s3", "gs", "r2", LOCAL_FILES)
+
+PIECE_BYTES = 32 * 1024 * 1024
+"""Bytes per request: short enough that no request takes long."""
+DOWNLOADS_AT_ONCE = 4
+REPORT_INTERVAL_S = 10.0
+"""Interval between progress lines in the log."""
+CLIENT_OPTIONS = {"timeout": "120s", "connect_timeout": "10s"}
+REGION_TIMEOUT_S = 10
+DEFAULT_REGION = "us-east-1"
+READ_ONLY_FILE = 0o444
+READ_ONLY_FOLDER = 0o555
+MAXIMUM_REASON_CHARACTERS = 600
+SHORTEST_SECRET_CHARACTERS = 4
+"""Shorter values are not hidden, because they occur in any text."""
+
+Say = Callable[[str], None]
+Meta = Mapping[str, Any]
+"""Metadata of an object in a store: path, size, e_tag, last_modified."""
 
 
 class FetchFailed(Exception):
-    """The weights cannot be fetched; the message explains why, without any secret."""
+    """The weights cannot be fetched; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchOrder:
-    """An order to fetch ``location`` of ``scheme`` into the new folder ``destination``.
+def parse_weights(items: Sequence[Any]) -> tuple[WeightsSource, ...]:
+    """Parse all entries; raise ``CannotStart`` naming the first one that cannot be delivered."""
+    return tuple(_parse(item, f"weights[{index}]") for index, item in enumerate(items))
 
-    ``secret`` is the value of the secret named in the configuration. ``mirror`` is a folder that keeps
-    fetched files for later jobs. The patterns are shell globs; ``allow`` is applied before ``ignore``.
-    """
 
-    scheme: str
-    location: str
-    revision: str | None
-    allow: tuple[str, ...]
-    ignore: tuple[str, ...]
-    secret: str | None
-    destination: str
-    mirror: str
+def _parse(item: Any, where: str) -> WeightsSource:
+    try:
+        weights = WeightsSource.model_validate(item)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(step) for step in (where, *first["loc"]))
+        raise CannotStart(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
+    if weights.scheme not in SCHEMES:
+        supported = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise CannotStart(f"{where}.source {weights.source!r}: the emulator delivers {supported}")
+    mount = weights.mount_location
+    if ".." in PurePosixPath(mount).parts or "\0" in mount:
+        raise CannotStart(f"{where}.mount_location must not contain '..' or NUL: {mount!r}")
+    method = weights.auth.auth_method if weights.auth is not None else WeightsAuthMethod.CUSTOM_SECRET
+    if method is not WeightsAuthMethod.CUSTOM_SECRET:
+        raise CannotStart(
+            f"{where}.auth: {method.value} needs the platform's identity; use CUSTOM_SECRET here"
+        )
+    return weights
 
-    @classmethod
-    def from_json(cls, line: str | bytes) -> FetchOrder:
-        fields: dict[str, Any] = json.loads(line)
-        return cls(**fields | {"allow": tuple(fields["allow"]), "ignore": tuple(fields["ignore"])})
 
-    def to_json(self) -> bytes:
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps(fields).encode() + b"\n"
+def secret_name(weights: WeightsSource) -> str | None:
+    return (weights.auth.auth_secret_name if weights.auth is not None else None) or weights.auth_secret_name
 
-    def wants(self, name: str) -> bool:
-        """Return True if the patterns let a file through; ``name`` is its path below the source."""
-        if self.allow and not _matches(name, self.allow):
-            return False
-        return not _matches(name, self.ignore)
+
+def wants(weights: WeightsSource, name: str) -> bool:
+    """Return True if the patterns let a file through; ``name`` is its path below the source."""
+    allow, ignore = weights.allow_patterns, weights.ignore_patterns
+    return (not allow or _matches(name, allow)) and not (ignore and _matches(name, ignore))
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
@@ -63,125 +100,299 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     )
 
 
-class Progress:
-    """Reports the total and the fetched size; ``add`` may be called from any thread."""
+class WeightsMirror:
+    """Fetches weights and keeps them in ``folder`` for later jobs."""
 
-    def __init__(self) -> None:
-        self._done_bytes = 0
-        self._reported_at_s = 0.0
+    def __init__(self, folder: Path, environ: Mapping[str, str], monotonic: Callable[[], float]) -> None:
+        self._folder = folder
+        self._environ = environ
+        self._monotonic = monotonic
 
-    def expect(self, file_count: int, total_bytes: int) -> None:
-        report_event({"files": file_count, "total_bytes": total_bytes})
+    async def deliver(self, weights: WeightsSource, destination: Path, secret: str | None, say: Say) -> None:
+        """Fill ``destination``; raise ``CannotStart`` on failure, without the secret in its message."""
+        say(f"[emulator] INFO fetching weights {weights.source}")
+        started_s = self._monotonic()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if weights.scheme == HUGGING_FACE:
+                files = await self._from_hub(weights, secret)
+            else:
+                files = await self._from_store(weights, secret, say)
+            if not files:
+                raise FetchFailed("it has no file that matches the patterns")
+            size_bytes = await asyncio.to_thread(_link_files, files, destination)
+        except Exception as error:  # noqa: BLE001 – libraries may fail in any way, and name secrets
+            reason = without_secret(_reason(error), secret)
+            raise CannotStart(f"can't fetch the weights {weights.source}: {reason}") from None
+        say(
+            f"[emulator] INFO weights {weights.source}: {len(files)} file{'s' * (len(files) != 1)},"
+            f" {_megabytes(size_bytes)}, delivered in {self._monotonic() - started_s:.1f} s"
+        )
 
-    def add(self, size_bytes: int) -> None:
-        self._done_bytes += size_bytes
-        now_s = time.monotonic()
-        if now_s - self._reported_at_s >= PROGRESS_INTERVAL_S:
-            self._reported_at_s = now_s
-            report_event({"done_bytes": self._done_bytes})
+    async def _from_hub(self, weights: WeightsSource, secret: str | None) -> dict[str, Path]:
+        """Have huggingface_hub fetch a snapshot in a process, because its threads cannot be cancelled."""
+        location, _, revision = _location(weights).partition("@")
+        options = {
+            "repo_id": location.removeprefix("datasets/").strip("/"),
+            "repo_type": "dataset" if location.startswith("datasets/") else "model",
+            "revision": revision or None,
+            "allow_patterns": weights.allow_patterns or None,
+            "ignore_patterns": weights.ignore_patterns or None,
+            "cache_dir": str(self._folder / "hub"),
+        }
+        output: list[str] = []
+
+        def take(lines: list[str]) -> bool:
+            output.extend(lines)
+            return True
+
+        process = NodeProcess(take)
+        quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        await process.start(
+            [sys.executable, "-P", "-c", HUB_SCRIPT, json.dumps(options)],
+            cwd=self._folder,
+            environment={**self._environ, **quiet, "HF_TOKEN": secret or ""},
+            grace_s=0,
+        )
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        if code:
+            raise FetchFailed("\n".join(output) or "the download ended without an error message")
+        files = await asyncio.to_thread(_files_below, Path(output[-1]))
+        return {name: path for name, path in files.items() if wants(weights, name)}
+
+    async def _from_store(self, weights: WeightsSource, secret: str | None, say: Say) -> dict[str, Path]:
+        """Fetch all objects below the source's path, or the single object that it names."""
+        store, prefix = await asyncio.to_thread(open_store, weights, secret, self._environ)
+        found = await _list_objects(store, prefix)
+        wanted = {safe_name(name): meta for name, meta in found.items() if wants(weights, name)}
+        total_bytes = sum(meta["size"] for meta in wanted.values())
+        done_bytes, reported_s = 0, self._monotonic()
+        room = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
+
+        def add(size_bytes: int) -> None:
+            nonlocal done_bytes, reported_s
+            done_bytes += size_bytes
+            if self._monotonic() - reported_s >= REPORT_INTERVAL_S:
+                reported_s = self._monotonic()
+                amount = f"{_megabytes(done_bytes)} of {_megabytes(total_bytes)}"
+                say(f"[emulator] INFO weights {weights.source}: {amount} fetched")
+
+        async def fetch(meta: Meta) -> Path:
+            kept = self._folder / _key(weights, meta)
+            async with room:
+                if not kept.exists():
+                    await _download(store, meta, kept, add)
+            return kept
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = {name: group.create_task(fetch(meta)) for name, meta in wanted.items()}
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return {name: task.result() for name, task in tasks.items()}
 
 
-def report_event(fields: dict[str, Any]) -> None:
-    """Print a JSON line for the parent process."""
-    sys.stdout.write(json.dumps(fields) + "\n")
-    sys.stdout.flush()
+HUB_SCRIPT = f"""
+import json, os, sys
+try:
+    from huggingface_hub import snapshot_download
+except ImportError:
+    install = {f"{shlex.quote(sys.executable)} -m pip install huggingface-hub"!r}
+    sys.exit(f"hf:// needs a package: {{install}}, and start the emulator again")
+try:
+    # Without a token of the job, False: never use the user's own login.
+    print(snapshot_download(**json.loads(sys.argv[1]), token=os.environ["HF_TOKEN"] or False))
+except Exception as error:
+    sys.exit(f"{{type(error).__name__}}: {{error}}")
+"""
 
 
-HUGGING_FACE, LOCAL_FILES = "hf", "file"
-OBJECT_STORES = ("s3", "gs", "r2")
-SCHEMES = (HUGGING_FACE, *OBJECT_STORES, LOCAL_FILES)
-
-SECRET_METHOD = "CUSTOM_SECRET"
-"""The only authentication method that works off the platform: the others use the platform's identity."""
+def _location(weights: WeightsSource) -> str:
+    return weights.source.partition("://")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsEntry:
-    """An entry of ``weights``.
+def open_store(weights: WeightsSource, secret: str | None, environ: Mapping[str, str]) -> tuple[Any, str]:
+    """Return the source's object store and the path in it; raise ``FetchFailed`` for an unusable secret.
 
-    ``location`` is the part after ``scheme://``, without the revision. The patterns are shell globs;
-    ``allow`` is applied before ``ignore``, and an empty ``allow`` matches everything.
+    ``AWS_ENDPOINT_URL`` and ``STORAGE_EMULATOR_HOST`` of ``environ`` redirect to another store.
     """
+    if weights.scheme == LOCAL_FILES:
+        path = Path(unquote(_location(weights))).resolve()
+        if not path.exists():
+            raise FetchFailed(f"{path} does not exist on this machine")
+        return LocalStore(), str(path).strip("/")
+    open_bucket: Any
+    client_options: Any
+    bucket, _, path_in_bucket = _location(weights).partition("/")
+    is_google = weights.scheme == "gs"
+    endpoint = environ.get("STORAGE_EMULATOR_HOST" if is_google else "AWS_ENDPOINT_URL") or None
+    if endpoint and "://" not in endpoint:
+        endpoint = f"http://{endpoint}"
+    if is_google:
+        open_bucket, config = GCSStore, _gcs_config(secret, endpoint)
+    else:
+        account = ""
+        if weights.scheme == "r2":
+            account, _, bucket = bucket.partition(".")
+            if not account or not bucket:
+                raise FetchFailed("an r2:// source must be r2://account_id.bucket/path")
+        open_bucket, config = S3Store, _s3_config(secret, endpoint, bucket, account)
+    client_options = {**CLIENT_OPTIONS, "allow_http": bool(endpoint and endpoint.startswith("http://"))}
+    with _no_account_in_environment():
+        return open_bucket(bucket, config=config, client_options=client_options), path_in_bucket.strip("/")
 
-    source: str
-    scheme: str
-    location: str
-    revision: str | None
-    mount_location: str
-    secret_name: str | None
-    allow: tuple[str, ...]
-    ignore: tuple[str, ...]
+
+@contextlib.contextmanager
+def _no_account_in_environment() -> Iterator[None]:
+    """Hide the variables that obstore reads by itself when it opens a store."""
+    names = [name for name in os.environ if name.upper().startswith(("AWS_", "GOOGLE_"))]
+    hidden = {name: os.environ.pop(name) for name in names}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
-def parse_weights(items: Sequence[Any]) -> tuple[WeightsEntry, ...]:
-    """Parse all entries; raise ``CannotStart`` naming the first one that cannot be delivered."""
-    return tuple(_parse(item, f"weights[{index}]") for index, item in enumerate(items))
-
-
-def _parse(item: Any, where: str) -> WeightsEntry:
-    if not isinstance(item, Mapping):
-        raise CannotStart(f"{where} is not an object")
-    source = item.get("source")
-    if not isinstance(source, str) or not source.strip():
-        raise CannotStart(f"{where}.source is missing")
-    scheme, separator, location = source.strip().partition("://")
-    if not separator or scheme not in SCHEMES:
-        raise CannotStart(
-            f"{where}.source {source!r}: the local runner supports {', '.join(f'{s}://' for s in SCHEMES)}"
+def _s3_config(secret: str | None, endpoint: str | None, bucket: str, account: str) -> dict[str, Any]:
+    content = _json_object(secret)
+    config: dict[str, Any] = {"skip_signature": secret is None}
+    for field in ("access_key_id", "secret_access_key", "session_token", "region"):
+        if value := content.get(field) or content.get(f"aws_{field}"):
+            config[field] = str(value)
+    if secret is not None and not {"access_key_id", "secret_access_key"} <= config.keys():
+        raise FetchFailed(
+            'the secret must be a JSON object: {"access_key_id": …, "secret_access_key": …, "region": …}'
         )
-    location, revision = _without_revision(scheme, location, where)
-    if not location.strip("/"):
-        raise CannotStart(f"{where}.source {source!r} has nothing after {scheme}://")
-    mount = item.get("mount_location")
-    if not isinstance(mount, str) or not mount.startswith("/") or not mount.strip("/"):
-        raise CannotStart(f"{where}.mount_location must be an absolute path, not {mount!r}")
-    if ".." in PurePosixPath(mount).parts or "\0" in mount:
-        raise CannotStart(f"{where}.mount_location must not contain '..' or NUL: {mount!r}")
-    return WeightsEntry(
-        source=source.strip(),
-        scheme=scheme,
-        location=location,
-        revision=revision,
-        mount_location=mount,
-        secret_name=_secret_name(item, where),
-        allow=_patterns(item, "allow_patterns", where),
-        ignore=_patterns(item, "ignore_patterns", where),
-    )
+    if account:
+        endpoint = endpoint or f"https://{account}.r2.cloudflarestorage.com"
+        config.setdefault("region", "auto")
+    if endpoint:
+        config["endpoint"] = endpoint
+    if "region" not in config:
+        config["region"] = DEFAULT_REGION if endpoint else _region_of(bucket)
+    return config
 
 
-def _without_revision(scheme: str, location: str, where: str) -> tuple[str, str | None]:
-    """Split off the revision, which only Hugging Face has; elsewhere ``@`` is an ordinary character."""
-    if scheme != HUGGING_FACE:
-        return location, None
-    location, separator, revision = location.partition("@")
-    if separator and not revision:
-        raise CannotStart(f"{where}.source ends with '@' but has no revision")
-    return location, revision or None
+def _gcs_config(secret: str | None, endpoint: str | None) -> dict[str, Any]:
+    if endpoint:
+        return {"base_url": endpoint, "skip_signature": True}
+    if secret is None:
+        return {"skip_signature": True}
+    if not _json_object(secret):
+        raise FetchFailed("the secret must be a service account key (a JSON object)")
+    return {"service_account_key": secret}
 
 
-def _secret_name(item: Mapping[str, Any], where: str) -> str | None:
-    top_level = item.get("auth_secret_name")
-    auth = item.get("auth")
-    if auth is None:
-        return str(top_level) if top_level else None
-    if not isinstance(auth, Mapping):
-        raise CannotStart(f"{where}.auth is not an object")
-    method, name = auth.get("auth_method"), auth.get("auth_secret_name")
-    if method != SECRET_METHOD:
-        raise CannotStart(
-            f"{where}.auth.auth_method {method!r} works only on the platform; use {SECRET_METHOD} here"
-        )
-    if not name:
-        raise CannotStart(f"{where}.auth.auth_secret_name is missing")
-    if top_level:
-        raise CannotStart(f"{where} has a secret in both auth and auth_secret_name")
-    return str(name)
+def _json_object(secret: str | None) -> Mapping[str, Any]:
+    with contextlib.suppress(ValueError):
+        content = json.loads(secret or "{}")
+        if isinstance(content, dict):
+            return content
+    return {}
 
 
-def _patterns(item: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    patterns = item.get(key)
-    if patterns is None:
-        return ()
-    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise CannotStart(f"{where}.{key} must be a list of strings")
-    return tuple(patterns)
+def _region_of(bucket: str) -> str:
+    """Return the region of an AWS bucket, which AWS reveals to anyone, also when it refuses."""
+    request = urllib.request.Request(f"https://s3.amazonaws.com/{bucket}", method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=REGION_TIMEOUT_S) as answer:
+            headers = answer.headers
+    except urllib.error.HTTPError as refusal:
+        headers = refusal.headers
+    except OSError:
+        return DEFAULT_REGION
+    return str(headers.get("x-amz-bucket-region") or DEFAULT_REGION)
+
+
+def _files_below(folder: Path) -> dict[str, Path]:
+    return {
+        path.relative_to(folder).as_posix(): path.resolve() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+async def _list_objects(store: Any, prefix: str) -> dict[str, Meta]:
+    """Return objects by their path below the prefix, without empty ones that stand for folders."""
+    found: dict[str, Meta] = {}
+    async for batch in obstore.list(store, prefix=prefix or None):
+        found |= {meta["path"].removeprefix(prefix).lstrip("/"): meta for meta in batch}
+    folders = {str(folder) for name in found for folder in PurePosixPath(name).parents}
+    found = {name: meta for name, meta in sorted(found.items()) if meta["size"] or name not in folders}
+    if found or not prefix:
+        return found
+    try:
+        return {prefix.rpartition("/")[2]: await obstore.head_async(store, prefix)}
+    except FileNotFoundError:
+        raise FetchFailed(f"there is nothing at {prefix!r}") from None
+
+
+def _key(weights: WeightsSource, meta: Meta) -> str:
+    version = meta["e_tag"] or meta["last_modified"].isoformat()
+    bucket = _location(weights).partition("/")[0]
+    subject = "\0".join((weights.scheme, bucket, meta["path"], version, str(meta["size"])))
+    return hashlib.sha256(subject.encode(errors="surrogatepass")).hexdigest()
+
+
+async def _download(store: Any, meta: Meta, kept: Path, add: Callable[[int], None]) -> None:
+    """Fetch an object piece by piece; fail if it changes meanwhile."""
+    partial = kept.with_name(f".{kept.name}.{secrets.token_hex(4)}")
+    options: Any = {"if_match": meta["e_tag"]} if meta["e_tag"] else {}
+    try:
+        with partial.open("xb") as file:
+            for start in range(0, meta["size"], PIECE_BYTES):
+                options["range"] = (start, min(start + PIECE_BYTES, meta["size"]))
+                answer = await obstore.get_async(store, meta["path"], options=options)
+                piece = await answer.bytes_async()
+                await asyncio.to_thread(file.write, piece)
+                add(len(piece))
+        partial.replace(kept)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def safe_name(name: str) -> str:
+    """Return the relative path if it stays inside; raise ``FetchFailed`` for any other."""
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise FetchFailed(f"the source has a file with an unusable name: {name!r}")
+    return name
+
+
+def _link_files(files: Mapping[str, Path], destination: Path) -> int:
+    """Hard-link files into the new folder, all write-protected; return their total bytes."""
+    size_bytes = 0
+    for name, kept in files.items():
+        target = destination / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.hardlink_to(kept)
+        target.chmod(READ_ONLY_FILE)
+        size_bytes += target.stat().st_size
+    for parent, _, _ in os.walk(destination, topdown=False):
+        Path(parent).chmod(READ_ONLY_FOLDER)
+    return size_bytes
+
+
+def _reason(error: Exception) -> str:
+    """Return the error in one line, without the debug output that obstore appends."""
+    text = str(error).partition("Debug source")[0].strip() or type(error).__name__
+    if not isinstance(error, FetchFailed):
+        text = f"{type(error).__name__}: {text}"
+    return " ".join(text.split())
+
+
+def without_secret(text: str, secret: str | None) -> str:
+    """Mask the secret in the text, including each string inside a secret that is a JSON object."""
+    parts = {secret or "", (secret or "").strip()}
+    parts.update(value for value in _json_object(secret).values() if isinstance(value, str))
+    for part in sorted(parts, key=len, reverse=True):
+        if len(part) >= SHORTEST_SECRET_CHARACTERS:
+            text = text.replace(part, "***")
+    return text[:MAXIMUM_REASON_CHARACTERS]
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB"

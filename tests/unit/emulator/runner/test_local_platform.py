@@ -104,10 +104,12 @@ async def test_a_team_shares_one_cache_and_another_team_does_not(tmp_path: Path)
 
 
 async def test_cache_paths_of_a_container_lead_to_the_cache(tmp_path: Path) -> None:
-    base = tmp_path / "root" / ".cache"
-    config = {"enabled": True, "enable_legacy_hf_mount": True, "mount_base_path": str(base)}
-    command = f'echo x > {base}/user_artifacts/f; ls "$BT_PROJECT_CACHE_DIR"; [ -d "$HF_HOME" ] && echo hf'
-    async with local_world(tmp_path / "data") as world:
+    config = {"enabled": True, "enable_legacy_hf_mount": True, "mount_base_path": "/my/cache"}
+    command = (
+        'echo x > "$BT_EMULATOR_ROOT/my/cache/user_artifacts/f"; ls "$BT_PROJECT_CACHE_DIR";'
+        ' [ "$HF_HOME" -ef "$BT_EMULATOR_ROOT/root/.cache/huggingface" ] && echo hf'
+    )
+    async with local_world(tmp_path) as world:
         await world.run("job1", job_spec(command, cache_config=config))
         assert world.messages("job1") == ["f", "hf"]
         files = world.backend.cache_files(PROJECT.id) or []
@@ -173,11 +175,10 @@ async def test_every_way_to_name_a_checkpoint(tmp_path: Path) -> None:
 
 
 async def test_the_folder_that_the_configuration_names_leads_there(tmp_path: Path) -> None:
-    place = tmp_path / "loaded"
-    async with local_world(tmp_path / "data") as world:
+    async with local_world(tmp_path) as world:
         await world.run("job1", job_spec(save("c-1", "one"), **ENABLED))
-        config = {"enabled": True, "checkpoints": [latest()], "download_folder": str(place)}
-        command = f"cat {place}/rank-0/c-1/model.safetensors"
+        config = {"enabled": True, "checkpoints": [latest()], "download_folder": "/loaded"}
+        command = 'cat "$BT_EMULATOR_ROOT/loaded/rank-0/c-1/model.safetensors"'
         await world.run("job2", job_spec(command, load_checkpoint_config=config))
         assert world.messages("job2") == ["one"]
 
@@ -196,14 +197,14 @@ async def test_weights_sharded_over_nodes_are_refused(tmp_path: Path) -> None:
         assert "./rank-0/c/model.safetensors whole" in loaded
 
 
-async def test_a_custom_checkpoint_path_of_one_node_is_a_link(tmp_path: Path) -> None:
-    place = tmp_path / "mnt" / "ckpts"
-    config = {"enabled": True, "checkpoint_path": str(place)}
-    async with local_world(tmp_path / "data") as world:
-        job = await world.run(
-            "job1", job_spec(f"mkdir {place}/c; echo x > {place}/c/f", checkpointing_config=config)
-        )
+async def test_every_node_has_its_own_custom_checkpoint_path(tmp_path: Path) -> None:
+    config = {"enabled": True, "checkpoint_path": "/mnt/ckpts"}
+    command = 'cd "$BT_EMULATOR_ROOT/mnt/ckpts"; mkdir c; echo x > c/f-$BT_NODE_RANK'
+    async with local_world(tmp_path) as world:
+        job = await world.run("job1", job_spec(command, nodes=2, checkpointing_config=config))
         assert job.current_status == JobStatus.COMPLETED, job.error_message
+        names = [(file.node_rank, file.relative_name) for file in world.backend.checkpoint_files("job1")]
+        assert names == [(0, "c/f-0"), (1, "c/f-1")]
         assert [checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints("job1")] == ["c"]
         assert job.checkpoint_sync_status == "COMPLETED"
 

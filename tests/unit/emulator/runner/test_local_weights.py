@@ -6,23 +6,21 @@ import asyncio
 import json
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from local_world import LocalWorld, job_spec, local_world
+from local_world import LocalWorld, job_spec, living, local_world
 from object_store_stub import ObjectStoreStub, object_store
 
-from api_client.emulator.runner.weights import FetchFailed
-from api_client.emulator.runner.weights_fetch import link_or_copy
+from api_client.emulator.runner.weights import FetchFailed, safe_name
 from api_client.models import JobStatus
 
 SECRET = json.dumps(
     {"access_key_id": "AKIATEST", "secret_access_key": "very-secret-value", "region": "eu-west-1"}
 )
-LIST = 'cd "$BT_EMULATOR_ROOT/nowhere/model" && find . -type f | sort && cat *.txt'
+MOUNT = "/app/models/llama"
 
 
 @pytest.fixture
@@ -41,18 +39,12 @@ def model(tmp_path: Path) -> Path:
     return folder
 
 
-def blocked(tmp_path: Path) -> str:
-    """An absolute path that not even root can make on this machine."""
-    (tmp_path / "nowhere").write_text("a file, so nothing can lie below it")
-    return str(tmp_path / "nowhere" / "model")
-
-
 def with_weights(spec: dict[str, Any], *weights: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "weights": list(weights)}
 
 
-def listing(mount: str, more: str = "true") -> dict[str, Any]:
-    return job_spec(f'cd "$BT_EMULATOR_ROOT{mount}" && find . -type f | sort; {more}')
+def listing(more: str = "true") -> dict[str, Any]:
+    return job_spec(f'cd "$BT_EMULATOR_ROOT{MOUNT}" && find . -type f | sort; {more}')
 
 
 def environ_for(store: ObjectStoreStub) -> dict[str, str]:
@@ -67,24 +59,19 @@ def is_writable(path: Path) -> bool:
     return bool(path.stat().st_mode & stat.S_IWUSR)
 
 
-def names_in(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
-
-
 def holds(folder: Path, name: str) -> bool:
     return any(folder.rglob(name))
 
 
 async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_path: Path, model: Path) -> None:
-    mount = blocked(tmp_path)
     source = {
         "source": f"file://{model}",
-        "mount_location": mount,
+        "mount_location": MOUNT,
         "allow_patterns": ["*.safetensors", "words.*"],
         "ignore_patterns": ["sub/"],
     }
     async with local_world(tmp_path / "data") as world:
-        job = await world.run("job1", with_weights(listing(mount, "cat words.txt"), source))
+        job = await world.run("job1", with_weights(listing("cat words.txt"), source))
         assert job.current_status == JobStatus.COMPLETED, job.error_message
         assert world.messages("job1") == ["./a.safetensors", "./words.txt", "words.txt"]
         created, deploying = world.backend.events("job1")[:2]
@@ -97,7 +84,7 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
         assert deploying.created is not None
         assert delivered_ns <= deploying.created.timestamp() * 1e9
         said = remarks(world, "job1")
-        assert any(mount in line and f"$BT_EMULATOR_ROOT{mount}" in line for line in said[:3])
+        assert any(MOUNT in line and f"$BT_EMULATOR_ROOT{MOUNT}" in line for line in said[:3])
         assert not (tmp_path / "data" / "jobs" / "job1" / "weights").exists()
         assert (
             stat.S_IMODE((model / "words.txt").stat().st_mode) & stat.S_IWUSR
@@ -105,36 +92,29 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
 
 
 async def test_every_node_finds_them_and_cannot_write(tmp_path: Path, model: Path) -> None:
-    mount = blocked(tmp_path)
-    source = {"source": f"file://{model}", "mount_location": mount}
-    command = f'stat -L -c %a "$BT_EMULATOR_ROOT{mount}" "$BT_EMULATOR_ROOT{mount}/words.txt"'
+    source = {"source": f"file://{model}", "mount_location": MOUNT}
+    command = f'stat -L -c %a "$BT_EMULATOR_ROOT{MOUNT}" "$BT_EMULATOR_ROOT{MOUNT}/words.txt"'
     async with local_world(tmp_path / "data") as world:
         await world.run("job1", with_weights(job_spec(command, nodes=2), source))
         for node in ("node-0", "node-1"):
             assert world.messages("job1", node) == ["555", "444"]
 
 
-async def test_a_free_path_of_this_machine_is_a_link_while_the_job_runs(tmp_path: Path, model: Path) -> None:
-    link_or_copy = tmp_path / "app" / "models" / "llama"
-    taken = tmp_path / "taken"
-    taken.mkdir()
-    sources = [
-        {"source": f"file://{model}", "mount_location": str(path), "allow_patterns": ["words.txt"]}
-        for path in (link_or_copy, taken)
-    ]
-    async with local_world(tmp_path / "data") as world:
-        job = await world.run(
-            "job1", with_weights(job_spec(f"cat {link_or_copy}/words.txt; ls {taken}"), *sources)
-        )
-        assert job.current_status == JobStatus.COMPLETED, job.error_message
-        assert world.messages("job1") == ["words.txt"]
-        said = remarks(world, "job1")
-        assert any(f"{link_or_copy} is a link" in line for line in said)
-        assert any(f"{taken} can't be used" in line and "something else" in line for line in said)
-    assert sorted(names_in(tmp_path)) == ["data", "my model", "taken"]
+AMBIENT = {
+    "AWS_ACCESS_KEY_ID": "AKIAMINE",
+    "AWS_SECRET_ACCESS_KEY": "mine",
+    "AWS_SESSION_TOKEN": "mine",
+    "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1",
+    "GOOGLE_SERVICE_ACCOUNT": "/no/such/account.json",
+}
+"""What a user's shell may have for other work; obstore reads it by itself."""
 
 
-async def test_objects_are_fetched_anonymously_and_only_once(tmp_path: Path, store: ObjectStoreStub) -> None:
+async def test_objects_are_fetched_anonymously_and_only_once(
+    tmp_path: Path, store: ObjectStoreStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in AMBIENT.items():
+        monkeypatch.setenv(name, value)
     store.objects = {
         "data/a.bin": b"A" * 1000,
         "data/sub/b.bin": b"B",
@@ -142,17 +122,17 @@ async def test_objects_are_fetched_anonymously_and_only_once(tmp_path: Path, sto
         "database/c.bin": b"C",
         "data/d.txt": b"D",
     }
-    mount = blocked(tmp_path)
-    source = {"source": "s3://my-bucket/data", "mount_location": mount, "ignore_patterns": ["*.txt"]}
+    source = {"source": "s3://my-bucket/data", "mount_location": MOUNT, "ignore_patterns": ["*.txt"]}
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
         for job_id in ("job1", "job2"):
-            job = await world.run(job_id, with_weights(listing(mount, "wc -c < a.bin"), source))
+            job = await world.run(job_id, with_weights(listing("wc -c < a.bin"), source))
             assert job.current_status == JobStatus.COMPLETED, job.error_message
             assert world.messages(job_id) == ["./a.bin", "./sub/b.bin", "1000"]
         assert sorted(store.downloads()) == ["data/a.bin", "data/sub/b.bin"]
         assert {authorization for _, _, authorization in store.asked} == {""}
+        assert AMBIENT.items() <= os.environ.items()
         store.objects["data/a.bin"] = b"B" * 1000  # of the same size and age, by its entity tag another one
-        await world.run("job3", with_weights(listing(mount, "cut -c 1-3 a.bin"), source))
+        await world.run("job3", with_weights(listing("cut -c 1-3 a.bin"), source))
         assert world.messages("job3")[-1] == "BBB"
 
 
@@ -162,21 +142,20 @@ async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
 ) -> None:
     store.objects = {"one.bin": b"1"}
     store.needs_key = "AKIATEST"
-    mount = blocked(tmp_path)
     name = {"auth_secret_name": "bucket-key"}
     auth = {"auth": {"auth_method": "CUSTOM_SECRET", **name}} if in_auth else name
-    source = {"source": "s3://my-bucket", "mount_location": mount, **auth}
+    source = {"source": "s3://my-bucket", "mount_location": MOUNT, **auth}
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
         world.secrets["bucket-key"] = SECRET
-        job = await world.run("job1", with_weights(listing(mount), source))
+        job = await world.run("job1", with_weights(listing(), source))
         assert job.current_status == JobStatus.COMPLETED, job.error_message
         assert world.messages("job1") == ["./one.bin"]
         world.secrets["bucket-key"] = SECRET.replace("AKIATEST", "AKIAWRONG")
-        refused = await world.run("job2", with_weights(listing(mount), source))
+        refused = await world.run("job2", with_weights(listing(), source))
         assert refused.current_status == JobStatus.DEPLOY_FAILED
         assert "my-bucket" in (refused.error_message or "")
         world.secrets["bucket-key"] = "very-secret-value without braces"
-        broken = await world.run("job3", with_weights(listing(mount), source))
+        broken = await world.run("job3", with_weights(listing(), source))
         assert "JSON object" in (broken.error_message or "")
         dump = "\n".join(world.database._connection.iterdump())
         assert "very-secret-value" not in dump
@@ -192,14 +171,17 @@ async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
     ],
 )
 async def test_other_ways_to_name_objects(
-    tmp_path: Path, store: ObjectStoreStub, source: str, files: list[str]
+    tmp_path: Path,
+    store: ObjectStoreStub,
+    source: str,
+    files: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for name, value in AMBIENT.items():
+        monkeypatch.setenv(name, value)
     store.objects = {"data/a.bin": b"1"}
-    mount = blocked(tmp_path)
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
-        job = await world.run(
-            "job1", with_weights(listing(mount), {"source": source, "mount_location": mount})
-        )
+        job = await world.run("job1", with_weights(listing(), {"source": source, "mount_location": MOUNT}))
         assert job.current_status == JobStatus.COMPLETED, job.error_message
         assert world.messages("job1") == files
 
@@ -207,7 +189,7 @@ async def test_other_ways_to_name_objects(
 async def test_a_stop_ends_the_delivery(tmp_path: Path, store: ObjectStoreStub) -> None:
     store.objects = {"a.bin": b"1"}
     store.hangs.set()
-    source = {"source": "s3://my-bucket", "mount_location": blocked(tmp_path)}
+    source = {"source": "s3://my-bucket", "mount_location": MOUNT}
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
         await world.create("job1", with_weights(job_spec("echo never"), source))
         assert await asyncio.to_thread(store.asked_for_object.wait, 20)
@@ -220,11 +202,11 @@ FAKE_HUB = """
 import json
 from pathlib import Path
 
-def snapshot_download(repository, **options):
+def snapshot_download(repo_id, **options):
     folder = Path(options["cache_dir"]) / "snapshot"
     folder.mkdir(parents=True, exist_ok=True)
     options["cache_dir"] = ""
-    for name, text in (("asked.json", json.dumps([repository, options])), ("old.md", "of another time")):
+    for name, text in (("asked.json", json.dumps([repo_id, options])), ("old.md", "of another time")):
         (folder / name).unlink(missing_ok=True)  # what was handed out is write-protected
         (folder / name).write_text(text)
     if options["token"] == "wrong-token":
@@ -233,31 +215,27 @@ def snapshot_download(repository, **options):
 """
 
 
-async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "huggingface_hub.py").write_text(FAKE_HUB)
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "lib"), *sys.path])
-    mount = blocked(tmp_path)
     source = {
         "source": "hf://acme/base@main",
-        "mount_location": mount,
+        "mount_location": MOUNT,
         "ignore_patterns": ["*.md"],
         "auth": {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "hf"},
     }
-    open_source = {"source": "hf://datasets/acme/words", "mount_location": mount}
-    environ = {**os.environ, "HF_TOKEN": "the-users-own"}
+    open_source = {"source": "hf://datasets/acme/words", "mount_location": MOUNT}
+    environ = {**os.environ, "HF_TOKEN": "the-users-own", "PYTHONPATH": str(tmp_path / "lib")}
     async with local_world(tmp_path / "data", environ=environ) as world:
         world.secrets["hf"] = "hub-token"
-        job = await world.run("job1", with_weights(listing(mount, "cat asked.json"), source))
+        job = await world.run("job1", with_weights(listing("cat asked.json"), source))
         assert job.current_status == JobStatus.COMPLETED, job.error_message
         name, asked = world.messages("job1")
         assert name == "./asked.json"
         repository, options = json.loads(asked)
         assert (repository, options["revision"], options["token"]) == ("acme/base", "main", "hub-token")
         assert (options["repo_type"], options["ignore_patterns"]) == ("model", ["*.md"])
-        await world.run("job2", with_weights(listing(mount, "cat asked.json"), open_source))
+        await world.run("job2", with_weights(listing("cat asked.json"), open_source))
         repository, options = json.loads(world.messages("job2")[-1])
         assert (repository, options["repo_type"], options["token"]) == ("acme/words", "dataset", False)
         world.secrets["hf"] = "wrong-token"
@@ -269,13 +247,32 @@ async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(
         )
 
 
+@pytest.mark.parametrize(
+    ("hub", "expected"),
+    [
+        ("raise ImportError('none')", "pip install huggingface-hub"),
+        ("import time\ndef snapshot_download(**_): time.sleep(1000)", None),
+    ],
+)
+async def test_a_hub_that_is_missing_or_slow(tmp_path: Path, hub: str, expected: str | None) -> None:
+    (tmp_path / "huggingface_hub.py").write_text(hub)
+    source = {"source": "hf://acme/base", "mount_location": MOUNT}
+    async with local_world(tmp_path / "data", environ={**os.environ, "PYTHONPATH": str(tmp_path)}) as world:
+        await world.create("job1", with_weights(job_spec("true"), source))
+        if expected is None:
+            assert (await world.backend.stop("job1")).current_status == JobStatus.STOPPED
+            assert living("acme/base") == []
+        else:
+            job = await world.finished("job1")
+            assert expected in (job.error_message or "")
+
+
 SECRET_AUTH = {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "none"}
 BAD_SOURCES: dict[str, tuple[dict[str, Any], str]] = {
     "scheme": ({"source": "azure://a/b", "mount_location": "/m"}, "azure://a/b"),
     "no source": ({"mount_location": "/m"}, "weights[0].source"),
     "relative mount": ({"source": "file:///tmp", "mount_location": "m"}, "absolute"),
     "climbing mount": ({"source": "file:///tmp", "mount_location": "/m/../../etc"}, "'..'"),
-    "empty revision": ({"source": "hf://a/b@", "mount_location": "/m"}, "revision"),
     "not there": ({"source": "file:///no/such/folder", "mount_location": "/m"}, "/no/such/folder"),
     "relative file": ({"source": "file://model", "mount_location": "/m"}, "absolute path"),
     "r2 account": ({"source": "r2://bucket/path", "mount_location": "/m"}, "account_id"),
@@ -286,7 +283,7 @@ BAD_SOURCES: dict[str, tuple[dict[str, Any], str]] = {
     "no such secret": ({"source": "s3://a/b", "mount_location": "/m", "auth": SECRET_AUTH}, "'none'"),
     "two secrets": (
         {"source": "s3://a/b", "mount_location": "/m", "auth": SECRET_AUTH, "auth_secret_name": "x"},
-        "in both auth and",
+        "given twice",
     ),
     "patterns": ({"source": "s3://a/b", "mount_location": "/m", "allow_patterns": "*"}, "allow_patterns"),
 }
@@ -295,8 +292,6 @@ BAD_SOURCES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", list(BAD_SOURCES))
 async def test_what_cannot_be_delivered_says_why(tmp_path: Path, name: str) -> None:
     source, reason = BAD_SOURCES[name]
-    if source.get("mount_location") == "/m":
-        source = {**source, "mount_location": blocked(tmp_path)}
     async with local_world(tmp_path / "data") as world:
         job = await world.run("job1", with_weights(job_spec("true"), source))
         assert job.current_status == JobStatus.DEPLOY_FAILED
@@ -305,16 +300,16 @@ async def test_what_cannot_be_delivered_says_why(tmp_path: Path, name: str) -> N
 
 
 async def test_patterns_that_let_nothing_through_are_an_error(tmp_path: Path, model: Path) -> None:
-    source = {"source": f"file://{model}", "mount_location": blocked(tmp_path), "allow_patterns": ["*.gguf"]}
+    source = {"source": f"file://{model}", "mount_location": MOUNT, "allow_patterns": ["*.gguf"]}
     async with local_world(tmp_path / "data") as world:
         job = await world.run("job1", with_weights(job_spec("true"), source))
-        assert "no file matches the patterns" in (job.error_message or "")
+        assert "no file that matches the patterns" in (job.error_message or "")
 
 
 @pytest.mark.parametrize("key", ["../up", "a/../../up"])
 async def test_an_object_cannot_be_put_elsewhere(tmp_path: Path, store: ObjectStoreStub, key: str) -> None:
     store.objects = {"data/fine": b"1", f"data/{key}": b"evil"}
-    source = {"source": "s3://my-bucket/data", "mount_location": blocked(tmp_path)}
+    source = {"source": "s3://my-bucket/data", "mount_location": MOUNT}
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
         job = await world.run("job1", with_weights(job_spec("true"), source))
         assert job.current_status == JobStatus.DEPLOY_FAILED
@@ -322,9 +317,6 @@ async def test_an_object_cannot_be_put_elsewhere(tmp_path: Path, store: ObjectSt
 
 
 @pytest.mark.parametrize("name", ["../up", "a/../../up", "/etc/up", "", "nul\0"])
-def test_a_file_is_never_placed_outside(tmp_path: Path, name: str) -> None:
-    source = tmp_path / "source"
-    source.write_text("evil")
+def test_a_file_is_never_placed_outside(name: str) -> None:
     with pytest.raises(FetchFailed):
-        link_or_copy(source, tmp_path / "inside" / "deep", name, link=True)
-    assert names_in(tmp_path) == ["source"]
+        safe_name(name)
