@@ -1,6 +1,6 @@
 """The command line: ``bt-tui`` opens the dashboard, ``bt-tui COMMAND`` runs a headless command.
 
-Only click is imported here. The commands, httpx, pydantic and textual are imported where they are needed.
+Only click is imported here; the module of a command, with httpx and pydantic, when it is called.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from io import StringIO
 
 import click
 
+from api_client.version import __version__
 from tui.commands.support.catalogue import COMPLETION_VARIABLE, LazyGroup
-from tui.commands.support.exit_codes import MEANINGS, ExitCode
+from tui.commands.support.exit_codes import MEANINGS, ExitCode, explain, request_details, wants_details
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import Output, OutputClosed
+from tui.commands.support.terminal import opening_notice
+from tui.text.sanitize import crash_text, sanitize_lines
 
 PROGRAM = "bt-tui"
 
@@ -32,8 +35,6 @@ EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, te
 def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from api_client.version import __version__
-
     click.echo(f"{PROGRAM} {__version__}")
     context.exit()
 
@@ -65,14 +66,16 @@ def cli(context: click.Context) -> ExitCode | None:
     other hosts), or use ~/.trussrc, where --remote NAME selects a section.
     """
     if context.invoked_subcommand is None:
-        from tui.commands.app.dashboard import open_dashboard
-
+        with opening_notice():
+            from tui.commands.app.dashboard import open_dashboard
         return open_dashboard(context.find_object(CommandSettings) or CommandSettings())
     return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: ``sys.argv``) and return its exit code; errors are printed as messages."""
+    # httpx imports rich and pygments for a command line of its own: a fifth of the time of `bt-tui jobs`.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: it cannot be imported
     _open_closed_streams()
     _replace_unencodable()
     if arguments is None and os.environ.get(COMPLETION_VARIABLE):
@@ -101,8 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _show_usage_error(error: click.ClickException) -> None:
     """Print the error sanitized: it quotes the command line, which may contain pasted text."""
-    from tui.text.sanitize import sanitize_lines
-
     words = StringIO()
     error.show(words)
     with suppress(OSError):  # stderr is closed, so there is nowhere to report
@@ -110,12 +111,8 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 def _fail(error: Exception) -> int:
-    from tui.commands.support.exit_codes import explain, request_details, wants_details
-
     message, code = explain(error)
     if wants_details():
-        from tui.text.sanitize import crash_text
-
         click.echo(crash_text(error), err=True)
     output = Output()
     for line in (*message.splitlines(), *([request_details(error)] if wants_details() else [])):

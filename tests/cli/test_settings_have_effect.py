@@ -100,7 +100,7 @@ def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(
         def shut_down(self) -> None:
             pass
 
-    monkeypatch.setattr(processes, "EmulatorChild", NoChild)
+    monkeypatch.setattr(demo, "EmulatorChild", NoChild)
     monkeypatch.setattr(demo, "need_terminal", lambda: None)
     environ = {"BT_TUI_DEMO_SPEED": "25"}  # of demo.speed
     assert cli("demo", environ=environ).code == 1

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import re2
+
 from tui.text.sanitize import strip_ansi
 
 Span = tuple[int, int]
@@ -133,8 +135,6 @@ def _encodable(text: str) -> str:
 @lru_cache(maxsize=64)
 def _compiled(text: str, minds_case: bool) -> Any:
     """Return RE2's compiled expression, or the error message."""
-    import re2  # type: ignore[import-untyped]  # only when an expression is typed
-
     options = re2.Options()
     options.case_sensitive = minds_case
     options.log_errors = False  # RE2 would write them over the screen.

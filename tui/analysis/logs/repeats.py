@@ -14,6 +14,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import re2
+
 from tui.analysis.logs import errors, levels
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
@@ -192,8 +194,6 @@ def _without_node_names(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _speakers() -> Any:
-    import re2  # type: ignore[import-untyped]  # a text of a hundred thousand letters in one pass
-
     return re2.compile(_SPEAKER)
 
 
@@ -260,8 +260,6 @@ def _encoded(text: str) -> bytes:
 
 
 def _compiled(signs: Iterable[str], *expressions: str) -> Any:
-    import re2  # one pass for all signs, however many
-
     any_of_them = "|".join((*map(re2.escape, signs), *expressions))
     # A match consumes the rest of its line, because one per line is enough.
     return re2.compile(rf"(?:{any_of_them})[^\n]*".encode())

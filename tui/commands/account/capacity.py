@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.errors import NotFound
+from api_client.models import RUNNABLE_STATUSES, Team
+from tui.analysis.export import csv_text, records
+from tui.analysis.fleet.capacity import (
+    CapacityRow,
+    CapacityView,
+    GpuAllocation,
+    capacity_table,
+    fold_capacity,
+    gpu_allocations,
+    queue_table,
+)
+from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
@@ -19,15 +33,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-from tui.text.units import age, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from api_client.client import TrainingClient
-    from api_client.models import Team
-    from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation
-    from tui.commands.support.tables import Cell
+from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.text.sanitize import sanitize
+from tui.text.units import age, percent, share_bar
 
 BAR_CELLS = 12
 VIEW = "view"
@@ -71,9 +79,6 @@ def view(settings: CommandSettings, output_format: str) -> ExitCode:
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        from tui.analysis.export import csv_text, records
-        from tui.analysis.fleet.capacity import CapacityView, capacity_table, fold_capacity, queue_table
-
         answer = await client.capacity.get()
         rows = fold_capacity(answer)
         if output_format == CSV:
@@ -117,7 +122,6 @@ def update(settings: CommandSettings, team: str, gpu_type: str, max_gpus: int, a
     async def change(client: TrainingClient, output: Output) -> ExitCode:
         found = _team_named(await client.account.teams(), team)
         changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
-        from tui.text.sanitize import sanitize
 
         name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
         output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
@@ -144,10 +148,6 @@ async def _holders(
     client: TrainingClient, output: Output
 ) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
     """Return the queued jobs and those that hold GPUs; both are empty if the server has no search route."""
-    from api_client.errors import NotFound
-    from api_client.models import RUNNABLE_STATUSES
-    from tui.analysis.fleet.capacity import gpu_allocations
-
     try:
         jobs = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
     except NotFound:
@@ -157,8 +157,6 @@ async def _holders(
 
 
 def _print_tables(output: Output, seen: CapacityView) -> None:
-    from tui.commands.support.tables import TextColumn, render_table
-
     numbers = [TextColumn(title, right=True) for title in ("BASELINE", "LIMIT", "ON-DEMAND", "SPOT", "FREE")]
     for title, rows in (
         ("", [row for row in seen.rows if not row.team]),
@@ -180,10 +178,7 @@ def _print_tables(output: Output, seen: CapacityView) -> None:
 
 
 def _cells(row: CapacityRow, *, with_team: bool) -> list[Cell]:
-    from tui.commands.support.tables import Cell
-
     tone = "caution" if row.share >= 1 else None
-    from tui.text.units import share_bar
 
     bar = share_bar(row.share, BAR_CELLS)
     figures = (row.baseline, row.limit, row.on_demand, row.spot, row.free)
@@ -196,9 +191,6 @@ def _cells(row: CapacityRow, *, with_team: bool) -> list[Cell]:
 
 
 def _print_queue(output: Output, seen: CapacityView) -> None:
-    from tui.analysis.status import status_view
-    from tui.commands.support.tables import Cell, TextColumn, render_table
-
     columns = [
         TextColumn("STATUS", shrinks=True),
         TextColumn("GPUS", right=True),

@@ -7,7 +7,8 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -15,12 +16,12 @@ from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_priva
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import cannot_write
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.settings.checked import config_path
+from tui.settings.loading import ConfigurationBroken, Loaded, check_file, load
+from tui.settings.problems import Problem
+from tui.settings.reference import entries, template, toml_value
 from tui.system.process import scrubbed_environment
-
-if TYPE_CHECKING:
-    from tui.settings.loading import Loaded
-    from tui.settings.problems import Problem
 
 EDITOR_VARIABLES = ("VISUAL", "EDITOR")
 EDITORS = ("nano", "vim", "vi")
@@ -61,8 +62,6 @@ def show(settings: CommandSettings | None, output_format: str, changed: bool) ->
     if output_format == JSON:
         output.json([{"setting": name, "value": value, "origin": origin} for name, value, origin in rows])
         return ExitCode.OK
-    from tui.commands.support.tables import Cell, TextColumn, render_table
-    from tui.settings.reference import toml_value
 
     columns = (TextColumn("SETTING"), TextColumn("VALUE", shrinks=True), TextColumn("ORIGIN", shrinks=True))
     cells = [
@@ -99,8 +98,6 @@ def validate(settings: CommandSettings | None, file: Path | None) -> ExitCode:
 
     The exit code is 0 for a valid file and 2 for one with problems.
     """
-    from tui.settings.loading import check_file
-
     chosen = file or config_path(os.environ)
     if file is None and not chosen.exists():
         (settings or CommandSettings()).output.remark(f"no settings file ({chosen}); using the defaults")
@@ -119,8 +116,6 @@ def edit(settings: CommandSettings | None) -> ExitCode:
 
     A new file contains every setting as a comment.
     """
-    from tui.settings.loading import check_file
-
     chosen = config_path(os.environ)
     editor = _editor()
     try:
@@ -149,8 +144,6 @@ def _report(problems: list[Problem], file: Path, settings: CommandSettings | Non
 
 
 def _loaded(settings: CommandSettings | None) -> Loaded:
-    from tui.settings.loading import ConfigurationBroken, load
-
     try:
         return load(os.environ, {"remote": settings.remote_name if settings else None})
     except ConfigurationBroken as broken:
@@ -158,8 +151,6 @@ def _loaded(settings: CommandSettings | None) -> Loaded:
 
 
 def _rows(loaded: Loaded) -> list[tuple[str, Any, str]]:
-    from tui.settings.reference import entries
-
     values = loaded.configuration.model_dump(mode="json")
     rows = []
     for entry in entries():
@@ -183,15 +174,11 @@ def _rows(loaded: Loaded) -> list[tuple[str, Any, str]]:
 
 def _host_only(url: str) -> str:
     """Return only the host of a webhook's URL: its path is often its secret."""
-    from urllib.parse import urlsplit
-
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}/…"
 
 
 def _create(file: Path) -> None:
-    from tui.settings.reference import template
-
     file.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
     write_private(file, template().encode())
 

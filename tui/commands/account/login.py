@@ -8,21 +8,32 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from pydantic import SecretStr
 
+from api_client.addresses import parse_base_url
+from api_client.client import TrainingClient
+from api_client.errors import ApiClientError, BadRequest, InvalidAnswer, NotFound, Unauthorized
+from api_client.remotes import DEFAULT_APP_URL, Remote, check_key, resolve_remote, rest_url
+from api_client.remotes.environment import Environment
+from api_client.remotes.listing import ListedRemote, list_remotes
+from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
+from api_client.remotes.trussrc import (
+    check_section_name,
+    read_sections,
+    remove_section,
+    set_section,
+    trussrc_path,
+)
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
-from tui.commands.support.session import remote_name, run_with
+from tui.commands.support.output import Output
+from tui.commands.support.questions import ask_secret
+from tui.commands.support.session import remote_name, run_with, with_own_emulator
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.commands.support.terminal import can_ask, piped_text
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.remotes import Remote
-    from api_client.remotes.listing import ListedRemote
-    from tui.commands.support.output import Output
-    from tui.commands.support.tables import Cell
 
 USED_SIGN = "▸"
 UNUSABLE = "unusable"
@@ -47,17 +58,12 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     the Go CLI, or the system's keyring. "local" is the emulator on this machine, which --remote local
     starts if it is not running. Keys are never shown, not even in part.
     """
-    from api_client.remotes.listing import list_remotes
-    from tui.commands.support.session import with_own_emulator
-
     name = remote_name(settings.remote_name, os.environ)
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
     if output_format == JSON:
         output.json([_as_json(each) for each in listing.remotes])
     else:
-        from tui.commands.support.tables import TextColumn, render_table
-
         columns = (
             TextColumn(" "),
             TextColumn("REMOTE"),
@@ -107,8 +113,6 @@ def _as_json(listed: ListedRemote) -> dict[str, Any]:
 
 
 def _rows(listed: ListedRemote) -> list[list[Cell]]:
-    from tui.commands.support.tables import Cell
-
     remote = listed.remote
     facts = [("key", Cell(UNUSABLE, "bad"), "")]
     if remote is None and listed.problem is None:
@@ -197,9 +201,6 @@ def login(
     its other sections and all comments are kept. --remote names the section (default: baseten). The truss
     CLI reads the same file.
     """
-    from api_client.remotes import Remote, check_key
-    from api_client.remotes.trussrc import check_section_name, read_sections, trussrc_path
-
     if stray:
         raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
     name = settings.remote_name or DEFAULT_NAME
@@ -209,8 +210,6 @@ def login(
     app_url, api_url = _addresses(remote_url or section.get("remote_url", "").strip())
     text = _key_from_stdin() if api_key_stdin else _asked_key(name, app_url)
     check_key(text, "standard input" if api_key_stdin else "the prompt")
-
-    from pydantic import SecretStr
 
     key = SecretStr(text)
     remote = Remote(name=name, app_url=app_url, api_url=api_url, key=key, key_origin="this login")
@@ -230,9 +229,6 @@ def login(
 
 def _addresses(app_url: str) -> tuple[str, str]:
     """Return the app and API addresses of the remote. Raises ConfigurationError for an unusable address."""
-    from api_client.addresses import parse_base_url
-    from api_client.remotes import DEFAULT_APP_URL, rest_url
-
     app_url = app_url or DEFAULT_APP_URL
     source = "the remote's URL"
     return str(parse_base_url(app_url, source=source)), rest_url(app_url, source=source)
@@ -248,7 +244,6 @@ def _key_from_stdin() -> str:
 def _asked_key(name: str, app_url: str) -> str:
     if not can_ask():
         raise CommandFailed("no terminal to ask on; give --api-key-stdin", ExitCode.USAGE)
-    from tui.commands.support.questions import ask_secret
 
     text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), hidden:"))
     if not text:
@@ -258,8 +253,6 @@ def _asked_key(name: str, app_url: str) -> str:
 
 async def _verified(client: TrainingClient) -> str:
     """Return the readable owner of the key. Raises RequestError if the server rejects the key."""
-    from api_client.errors import BadRequest, InvalidAnswer, NotFound, Unauthorized
-
     try:
         user = await client.account.me()
     except (NotFound, BadRequest, InvalidAnswer):
@@ -277,8 +270,6 @@ async def _verified(client: TrainingClient) -> str:
 
 async def _check_team(client: TrainingClient, team: str) -> None:
     """Raise CommandFailed if the key cannot see the team; accept any team if the server lists none."""
-    from api_client.errors import BadRequest, NotFound, Unauthorized
-
     try:
         names = sorted(one.name for one in await client.account.teams())
     except (NotFound, BadRequest, Unauthorized):
@@ -288,9 +279,6 @@ async def _check_team(client: TrainingClient, team: str) -> None:
 
 
 def _keep(path: Path, remote: Remote, team: str | None) -> None:
-    from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
-    from api_client.remotes.trussrc import set_section
-
     assert remote.key is not None
     values = {
         "remote_provider": "baseten",
@@ -306,8 +294,6 @@ def _keep(path: Path, remote: Remote, team: str | None) -> None:
 
 
 def _environment_overrides() -> bool:
-    from api_client.remotes.environment import Environment
-
     return Environment(os.environ).holds_a_remote
 
 
@@ -325,9 +311,6 @@ def logout(settings: CommandSettings) -> ExitCode:
     An OAuth login is ended on the server too. An API key stays valid until it is revoked in the
     workspace's settings. Without --remote, the only section is removed.
     """
-    from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
-    from api_client.remotes.trussrc import read_sections, remove_section, trussrc_path
-
     path = trussrc_path(os.environ)
     sections = read_sections(path)
     if not sections:
@@ -348,12 +331,8 @@ def logout(settings: CommandSettings) -> ExitCode:
 
 def _end_login(settings: CommandSettings, name: str) -> None:
     """End the login on the server; errors are ignored because it is removed locally in any case."""
-    from api_client.errors import ApiClientError
-    from api_client.remotes import resolve_remote
 
     async def end(client: object, _output: object) -> ExitCode:
-        from api_client.client import TrainingClient
-
         assert isinstance(client, TrainingClient)
         await client.account.log_out()
         return ExitCode.OK

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import Secret
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -18,13 +19,11 @@ from tui.commands.support.options import (
     yes_option,
 )
 from tui.commands.support.output import Output
+from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.commands.support.terminal import can_ask, confirm, piped_text
 from tui.text.times import DATE_AND_MINUTE, local_time
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import Secret
 
 LARGEST_VALUE_CHARACTERS = 1_000_000
 
@@ -54,7 +53,6 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         if output_format == JSON:
             output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
             return ExitCode.OK
-        from tui.commands.support.tables import Cell, TextColumn, render_table
 
         if not found:
             output.remark("no secrets")
@@ -125,8 +123,6 @@ def delete_secret(context: click.Context, name: str, team: str | None, assume_ye
 def _value(name: str) -> str:
     """Read the secret's value. Raises CommandFailed if there is none, click.Abort if the user cancels."""
     if can_ask():
-        from tui.commands.support.questions import ask_secret
-
         asked = asyncio.run(ask_secret(f"value of {name}, hidden:"))
         if not asked:
             raise click.Abort

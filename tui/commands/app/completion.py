@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 from tui.commands.support.catalogue import COMPLETION_VARIABLE
 from tui.commands.support.exit_codes import ExitCode
@@ -29,8 +30,6 @@ def completion(context: click.Context, shell: str) -> ExitCode:
 
     Install the script as shown below; completion works in shells opened after that.
     """
-    from click.shell_completion import get_completion_class
-
     found = get_completion_class(shell)
     assert found is not None
     root = context.find_root()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.errors import NotFound, RequestError
+from api_client.http.retry import RetryPolicy
+from api_client.remotes import Remote, RemoteNotConfigured
 from tui.commands.app.demo import run_demo, run_local
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
-from tui.commands.support.session import chosen_remote, remote_by_name, remote_of
-from tui.commands.support.terminal import need_terminal, opening_notice
-
-if TYPE_CHECKING:
-    from api_client.remotes import Remote
-    from tui.settings.loading import Loaded
+from tui.commands.support.session import chosen_remote, remote_by_name, remote_of, started_local_remote
+from tui.commands.support.terminal import opening_notice
+from tui.settings.loading import Loaded, load_or_defaults
 
 START_DEMO = "demo"
 START_EMULATOR = "emulator"
@@ -32,11 +32,9 @@ def open_dashboard(
 
     The user's choice on the welcome screen (demo, local emulator) starts here once the screen has closed.
     """
-    need_terminal()
     with opening_notice():
         loaded = _loaded(settings)
         from tui.app import run_dashboard
-        from tui.commands.support.session import started_local_remote
 
     remote = _remote(settings, loaded, is_needed=job_id is not None)
     choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded, own_emulator=started_local_remote)
@@ -49,8 +47,6 @@ def open_dashboard(
 
 def _remote(settings: CommandSettings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
     """Return the chosen remote; if there is none, None, or RemoteNotConfigured if `is_needed`."""
-    from api_client.remotes import RemoteNotConfigured
-
     named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
     try:
         return remote_by_name(named, settings.output)
@@ -69,8 +65,6 @@ def open_page(settings: CommandSettings) -> ExitCode:
 
 
 def _loaded(settings: CommandSettings) -> Loaded:
-    from tui.settings.loading import load_or_defaults
-
     return load_or_defaults(
         os.environ, {"remote": settings.remote_name, "readonly": settings.readonly or None}
     )
@@ -96,7 +90,6 @@ def watch(settings: CommandSettings, job_id: str, tab: str | None) -> ExitCode:
 
     If the server reports that the job does not exist, the exit code is 7 and nothing opens.
     """
-    need_terminal()
     with opening_notice():
         _check_job(settings, job_id)
     return open_dashboard(settings, job_id=job_id, tab=tab)
@@ -104,16 +97,11 @@ def watch(settings: CommandSettings, job_id: str, tab: str | None) -> ExitCode:
 
 def _check_job(settings: CommandSettings, job_id: str) -> None:
     """Raise NotFound if the job does not exist; leave all other errors to the dashboard."""
-    from api_client.errors import NotFound, RequestError
-
     loaded = _loaded(settings)
     remote = _remote(settings, loaded, is_needed=True)
     assert remote is not None
 
     async def ask() -> None:
-        from api_client.client import TrainingClient
-        from api_client.http.retry import RetryPolicy
-
         async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
             async with asyncio.timeout(CHECK_S):
                 await client.jobs.find(job_id)

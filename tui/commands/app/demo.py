@@ -6,21 +6,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
+from pydantic import SecretStr
 
+from api_client.emulator.data_folder import running_address
+from api_client.emulator.processes import EmulatorChild, EmulatorFailed
+from api_client.remotes import Remote
 from tui.commands.app.emulator import speed_option, world_option
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir, local_remote
 from tui.commands.support.options import CommandSettings, examples, readonly_option
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import need_terminal
-
-if TYPE_CHECKING:
-    from api_client.emulator.processes import EmulatorChild
-    from api_client.remotes import Remote
+from tui.settings.loading import load_or_defaults
 
 DEMO_REMOTE = "demo"
 LOCAL_REMOTE = "this-machine"
@@ -62,13 +62,10 @@ def run_local(*, readonly: bool = False) -> ExitCode:
 
     If one is already running for ``--remote local``, it is used and keeps running.
     """
-    from api_client.emulator.data_folder import running_address
-
     data_dir = default_data_dir(EMPTY_WORLD)
     if running_address(data_dir) is not None:
         need_terminal()
         from tui.app import run_dashboard
-        from tui.settings.loading import load_or_defaults
 
         loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
         run_dashboard(local_remote(Output()), settings=loaded)
@@ -86,8 +83,6 @@ def _run_with_emulator(
     If this process is killed, the child stops because its standard input closes.
     """
     need_terminal()
-    from api_client.emulator.processes import EmulatorChild, EmulatorFailed
-    from tui.settings.loading import load_or_defaults
 
     loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
     if speed is None:
@@ -110,9 +105,6 @@ def _run_with_emulator(
 @contextmanager
 def background_demo() -> Iterator[EmulatorChild]:
     """Start the demo's emulator for several dashboards; it stops with the context. Raises CommandFailed."""
-    from api_client.emulator.processes import EmulatorChild, EmulatorFailed
-    from tui.settings.loading import load_or_defaults
-
     speed = load_or_defaults(os.environ).configuration.demo.speed
     try:
         with EmulatorChild(world=DEMO_WORLD, speed=speed) as child:
@@ -124,7 +116,6 @@ def background_demo() -> Iterator[EmulatorChild]:
 def run_demo_page(url: str, key_file: Path, *, readonly: bool) -> ExitCode:
     """Run a dashboard on a demo kept by another process. Raises OSError if its key cannot be read."""
     from tui.app import run_dashboard
-    from tui.settings.loading import load_or_defaults
 
     loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
     run_dashboard(_remote_at(DEMO_REMOTE, url, key_file), demo=True, settings=loaded)
@@ -136,10 +127,6 @@ def _remote_of(child: EmulatorChild, name: str) -> Remote:
 
 
 def _remote_at(name: str, url: str, key_file: Path) -> Remote:
-    from pydantic import SecretStr
-
-    from api_client.remotes import Remote
-
     return Remote(
         name=name,
         app_url=url,

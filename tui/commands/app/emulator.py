@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from api_client.emulator.data_folder import EmulatorStartError, running_address
+from api_client.emulator.processes import EmulatorFailed, stop_running
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output
+from tui.commands.support.tables import Cell, TextColumn, render_table
 
 if TYPE_CHECKING:
     from api_client.emulator.server import EmulatorAddress
@@ -87,7 +90,6 @@ def emulator(
     """
     if context.invoked_subcommand is not None:
         return None
-    from api_client.emulator.data_folder import EmulatorStartError
     from api_client.emulator.server import EmulatorOptions, serve
 
     output = context.ensure_object(CommandSettings).output
@@ -124,15 +126,11 @@ running_data_option = click.option(
 @click.pass_obj
 def status(settings: CommandSettings, data_dir: Path | None, output_format: str) -> ExitCode:
     """Show which emulators run on this machine; the exit code is 7 if there are none."""
-    from api_client.emulator.data_folder import running_address
-
     output = settings.output
     found = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
     if output_format == JSON:
         output.json(found)
     else:
-        from tui.commands.support.tables import Cell, TextColumn, render_table
-
         columns = (TextColumn("ADDRESS"), TextColumn("PROCESS", right=True), TextColumn("DATA"))
         rows = [
             [Cell(each["url"], "strong"), Cell(str(each["pid"])), Cell(each["data_dir"])] for each in found
@@ -152,8 +150,6 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
 @click.pass_obj
 def stop(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
     """Stop the emulators on this machine and the jobs running in them; their data is kept."""
-    from api_client.emulator.processes import EmulatorFailed, stop_running
-
     try:
         stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
     except EmulatorFailed as error:

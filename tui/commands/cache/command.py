@@ -8,13 +8,13 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
 from api_client.models.cache import CacheListing
 from tui.analysis.file_tree import ROOT, FileEntry, FileTree, build
-from tui.commands.cache.listing import csv_text
+from tui.commands.cache.listing import csv_text, prepare, print_csv, print_json, print_table
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
@@ -30,10 +30,8 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.text.times import local_stamp
 from tui.text.units import bytes_iec, count, percent
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
 
 _COLUMNS = (
     TextColumn("SIZE", right=True),
@@ -158,7 +156,6 @@ def summarize(
         if depth is not None:
             print_directories(output, listing, found.id, depth, output_format)
             return ExitCode.OK
-        from tui.commands.cache.listing import prepare
 
         total_bytes = prepare(listing, sort, descending=order == DESCENDING)
         _print(output, listing, found.id, output_format, total_bytes)
@@ -183,8 +180,6 @@ def _gc_disabled() -> Iterator[None]:
 def _print(
     output: Output, listing: CacheListing | None, project_id: str, output_format: str, total_bytes: int
 ) -> None:
-    from tui.commands.cache.listing import print_csv, print_json, print_table
-
     if output_format == JSON:
         print_json(output, listing, project_id, total_bytes)
     elif output_format == CSV:
@@ -194,8 +189,6 @@ def _print(
 
 
 def _headline(listing: CacheListing, name: str) -> str:
-    from tui.text.times import local_stamp
-
     if not listing.files:
         return f"the cache of {name} is empty as of {local_stamp(listing.timestamp) or 'an unknown time'}"
     return f"the cache of {name} as of {local_stamp(listing.timestamp) or 'an unknown time'}"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import Checkpoint
+from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, fault_lines
+from tui.analysis.export import json_number
+from tui.commands.cache.listing import csv_text
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.checkpoints.files import files
 from tui.commands.checkpoints.show import show
@@ -25,15 +32,12 @@ from tui.commands.support.options import (
     selected_job,
 )
 from tui.commands.support.output import Output
+from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.feeds.checkpoint_evidence import Evidence
 from tui.text.times import iso_time, local_time
-from tui.text.units import bytes_decimal
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import Checkpoint
-    from tui.analysis.checkpoints.facts import CheckpointFacts
-    from tui.feeds.checkpoint_evidence import Evidence
+from tui.text.units import UNKNOWN, age, bytes_decimal, bytes_iec, count
 
 SORTS = ("checkpoint-id", "size", "created", "type")
 
@@ -99,9 +103,6 @@ def list_checkpoints(
         if output_format == CSV:
             output.data(_csv(job.id, found, output))
         else:
-            from tui.analysis.checkpoints.facts import facts_of_run
-            from tui.commands.support.run_options import read_evidence
-
             evidence = await read_evidence(client, job, found)
             if evidence.problem:
                 output.remark(f"checkpoints not checked: {evidence.problem}")
@@ -167,8 +168,6 @@ def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence)
 
 
 def _loss(known: CheckpointFacts) -> dict[str, Any] | None:
-    from tui.analysis.export import json_number
-
     score = known.score
     if score is None:
         return None
@@ -184,10 +183,6 @@ def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
 
 
 def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
-    import csv
-
-    from tui.commands.cache.listing import csv_text
-
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
@@ -212,12 +207,6 @@ def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
 
 def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
     """Render the table within 80 cells; a shared base model, the best score and faults become remarks."""
-    from datetime import UTC, datetime
-
-    from tui.analysis.checkpoints.facts import fault_lines
-    from tui.commands.support.tables import Cell, TextColumn, render_table
-    from tui.text.units import UNKNOWN, age, bytes_iec, count
-
     bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
     now = datetime.now(UTC)
     columns = [

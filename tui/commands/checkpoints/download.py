@@ -6,11 +6,16 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
 from api_client.files import write_private
+from api_client.models import TrainingJob
+from api_client.transfers import DownloadError, DownloadPlan, DownloadReport, Existing
+from api_client.transfers.file_names import safe_component
+from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     JSON,
@@ -24,14 +29,10 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, cannot_write, failure_code, run_plan
 from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.commands.support.terminal import can_ask
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
-    from api_client.transfers import DownloadPlan, DownloadReport, Existing
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME = 120
@@ -105,8 +106,6 @@ def snippet(
     """Print a LoadCheckpointConfig for a config.py that loads this checkpoint, or the newest one."""
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
-
         job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
         found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
         named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
@@ -179,9 +178,6 @@ def download_checkpoints(
     """
 
     async def fetch(client: TrainingClient, output: Output) -> ExitCode:
-        from api_client.transfers import DownloadError
-        from api_client.transfers.file_names import safe_component
-
         job = await client.jobs.find(job_id)
         plan = await client.downloads.plan_checkpoints(
             job.project_id,
@@ -217,8 +213,6 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
 
     Raises CommandFailed if it is not, and click.Abort if the user cancels.
     """
-    from api_client.transfers import Existing
-
     if existing != "ask" or not plan.conflicts:
         return Existing.SKIP if existing == "ask" else Existing(existing)
     names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:NAMES_SHOWN])
@@ -243,7 +237,6 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
     if output_format == JSON:
         output.json(document(plan, report))
         return
-    from tui.commands.support.tables import Cell, TextColumn, render_table
 
     rows = []
     for file in report.files:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import io
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import CheckpointFile, TrainingJob
+from tui.commands.cache.listing import csv_text
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     CSV,
@@ -20,11 +23,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.text.times import local_stamp
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import CheckpointFile, TrainingJob
+from tui.text.units import bytes_iec, count
 
 
 @click.command(
@@ -64,8 +65,6 @@ def files(
         elif found:
             output.data(_table(found, output))
         if output_format not in (JSON, CSV):
-            from tui.text.units import bytes_iec, count
-
             output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
         return ExitCode.OK
 
@@ -109,10 +108,6 @@ def _document(
 
 
 def _csv(found: list[CheckpointFile], output: Output) -> str:
-    import csv
-
-    from tui.commands.cache.listing import csv_text
-
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("File", "Node rank", "Size (bytes)", "Modified"))
@@ -123,9 +118,6 @@ def _csv(found: list[CheckpointFile], output: Output) -> str:
 
 
 def _table(found: list[CheckpointFile], output: Output) -> str:
-    from tui.commands.support.tables import Cell, TextColumn, render_table
-    from tui.text.units import bytes_iec
-
     columns = (
         TextColumn("SIZE", right=True),
         TextColumn("MODIFIED"),

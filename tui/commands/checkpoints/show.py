@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.checkpoints import TrainerState, UnreadableFile, Weights, is_safetensors, name_inside
+from api_client.client import TrainingClient
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.commands.checkpoints.files import checkpoint_files
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
@@ -21,12 +26,8 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.checkpoints import TrainerState, Weights
-    from api_client.client import TrainingClient
-    from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-    from tui.commands.support.tables import Cell
+from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.text.units import UNKNOWN, bytes_iec, count, number
 
 LARGEST_TENSORS = 10
 LONGEST_VALUE = 200
@@ -92,8 +93,6 @@ class _CheckpointDetails:
 async def _read_details(
     client: TrainingClient, job: TrainingJob, checkpoint: str, files: list[CheckpointFile]
 ) -> _CheckpointDetails:
-    from api_client.checkpoints import UnreadableFile, is_safetensors, name_inside
-
     contents = client.checkpoint_contents
     place = (job.project_id, job.id)
     inside = _CheckpointDetails()
@@ -176,9 +175,6 @@ def _state(state: TrainerState) -> dict[str, Any]:
 
 
 def _print(output: Output, document: dict[str, Any], inside: _CheckpointDetails) -> None:
-    from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
-    from tui.text.units import bytes_iec
-
     facts = _known_facts(document)
     if isinstance(inside.adapter, dict):
         facts += [(f"adapter {name}", Cell(_shown(value))) for name, value in sorted(inside.adapter.items())]
@@ -211,9 +207,6 @@ def _print(output: Output, document: dict[str, Any], inside: _CheckpointDetails)
 
 
 def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
-    from tui.commands.support.tables import Cell
-    from tui.text.units import UNKNOWN, bytes_iec, count
-
     by_dtype = weights["parameters_by_dtype"].items()
     types = ", ".join(f"{count(number)} {dtype}" for dtype, number in by_dtype) or UNKNOWN
     read, whole = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
@@ -226,11 +219,6 @@ def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
 
 
 def _known_facts(document: dict[str, Any]) -> list[tuple[str, Cell]]:
-    from api_client.models import Checkpoint
-    from tui.analysis.checkpoints.facts import checkpoint_facts
-    from tui.commands.support.tables import Cell
-    from tui.text.units import UNKNOWN, bytes_iec, count
-
     facts = [("checkpoint", Cell(document["checkpoint_id"], "strong")), ("job", Cell(document["job_id"]))]
     if document["checkpoint"] is not None:
         (known,) = checkpoint_facts([Checkpoint.model_validate(document["checkpoint"])])
@@ -247,9 +235,6 @@ def _known_facts(document: dict[str, Any]) -> list[tuple[str, Cell]]:
 
 
 def _state_facts(state: TrainerState | None) -> list[tuple[str, Cell]]:
-    from tui.commands.support.tables import Cell
-    from tui.text.units import count, number
-
     if state is None:
         return []
     facts = [("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}"))]
@@ -276,7 +261,5 @@ def _without_infinities(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    import json
-
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

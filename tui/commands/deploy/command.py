@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.definitions import DeployCheckpointsConfig
+from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.commands.deploy.options import DeployOptions, deploy_options, pairs_of
+from tui.commands.deploy.terminal import TerminalDeployer, facts_with_health
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -26,12 +29,18 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import can_ask
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.definitions import DeployCheckpointsConfig
-    from tui.wizard.given import MissingAnswer, Prefilled
-    from tui.wizard.state import WizardState
+from tui.readers.account import account_facts, checkpoint_facts
+from tui.wizard.given import (
+    MissingAnswer,
+    Prefilled,
+    config_jobs,
+    conflict,
+    initial_wizard_state,
+    resolve_defaults,
+    unanswered_questions,
+)
+from tui.wizard.progress import WizardProgress
+from tui.wizard.state import WizardState
 
 
 @click.command(
@@ -77,8 +86,6 @@ def deploy_checkpoints(
     Nothing is deployed without a final confirmation. --dry-run never creates anything: it writes the
     truss config that the platform would deploy into truss_configs/.
     """
-    from tui.wizard.given import Prefilled, conflict, initial_wizard_state
-
     given = Prefilled(
         job_id=job_id,
         checkpoint_names=checkpoints,
@@ -104,15 +111,12 @@ def deploy_checkpoints(
 def _load(path: Path | None) -> DeployCheckpointsConfig | None:
     if path is None:
         return None
-    from api_client.submission.config_file import load_deploy_checkpoints_config
 
     return load_deploy_checkpoints_config(path)
 
 
 def _require_answers(state: WizardState, cli_options: DeployOptions) -> None:
     """Raise CommandFailed naming all missing options if the session is not interactive."""
-    from tui.wizard.given import MissingAnswer, unanswered_questions
-
     missing_answers = unanswered_questions(state)
     if not (cli_options.assume_yes or cli_options.dry_run):
         missing_answers = (*missing_answers, MissingAnswer("--yes (or --dry-run)", "Confirmation"))
@@ -135,10 +139,6 @@ def _missing_answers_text(missing_answers: Sequence[MissingAnswer]) -> str:
 async def _deploy(
     client: TrainingClient, output: Output, state: WizardState, given: Prefilled, cli_options: DeployOptions
 ) -> ExitCode:
-    from tui.commands.deploy.terminal import TerminalDeployer
-    from tui.wizard.given import resolve_defaults, unanswered_questions
-    from tui.wizard.progress import WizardProgress
-
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
     wizard_io = TerminalDeployer(client, output, cli_options)
@@ -157,10 +157,6 @@ async def _deploy(
 async def _with_facts(
     client: TrainingClient, state: WizardState, given: Prefilled, cli_options: DeployOptions
 ) -> WizardState:
-    from tui.commands.deploy.terminal import facts_with_health
-    from tui.readers.account import account_facts, checkpoint_facts
-    from tui.wizard.given import config_jobs
-
     jobs: Sequence[str] = ()
     if state.answers.job_id is not None:
         is_config_s = not given.job_id and not given.checkpoint_names

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.wizard.environment_steps import read_pair
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,8 +81,6 @@ def deploy_options(command: Command) -> Command:
 
 def pairs_of(texts: tuple[str, ...], flag: str) -> tuple[tuple[str, str], ...]:
     """Split ``K=V`` texts into pairs. Raises CommandFailed, without the value, if there is no ``=``."""
-    from tui.wizard.environment_steps import read_pair
-
     pairs = []
     for place, text in enumerate(texts, start=1):
         pair = read_pair(text)

@@ -10,32 +10,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.deployment import (
+    DeploymentResult,
+    curl_example,
+    deploy,
+    follow,
+    kind_of,
+    openai_example,
+    serves_nothing,
+    serving_url,
+    write_truss_config,
+)
+from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
+from api_client.models import TrainingJob
+from api_client.models.logs import LogLine
+from api_client.remotes import Remote
+from api_client.submission.findings import Finding
 from tui.commands.deploy.options import DeployOptions
+from tui.commands.jobs.push import finding_text
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import JSON
 from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.questions import UnanswerableQuestion, ask_text, ask_yes_no, run_wizard
+from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
+from tui.readers.account import checkpoint_facts
 from tui.text.sanitize import sanitize
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.deployment import DeploymentResult
-    from api_client.models import TrainingJob
-    from api_client.remotes import Remote
-    from api_client.submission.findings import Finding
-    from tui.wizard.progress import WizardProgress
-    from tui.wizard.review import Review
-    from tui.wizard.state import Facts, WizardState
+from tui.wizard.progress import WizardProgress, questions
+from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, Review, review
+from tui.wizard.state import CHECKPOINTS, GPU, JOB, Facts, WizardState
 
 
 def print_findings(output: Output, findings: Sequence[Finding]) -> None:
-    from tui.commands.jobs.push import finding_text
-
     for finding in findings:
         output.remark(finding_text(finding))
 
@@ -93,8 +105,6 @@ def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
 
 def _calls(remote: Remote, state: WizardState, result: DeploymentResult) -> dict[str, Any]:
     """Return a curl call and an OpenAI client; the model that a request names is the checkpoint."""
-    from api_client.deployment import curl_example, kind_of, openai_example, serving_url
-
     if not state.chosen or not result.model_id or not result.version_id:
         return {}
     url = serving_url(remote, result.model_id, result.version_id)
@@ -131,9 +141,6 @@ class TerminalDeployer:
 
     async def ask(self, walk: WizardProgress) -> ExitCode:
         """Ask the open questions and return the exit code. Raises CommandFailed."""
-        from tui.commands.support.questions import UnanswerableQuestion, run_wizard
-        from tui.wizard.review import DEPLOY, DRY_RUN
-
         self._is_asking = True
         decided = DRY_RUN if self._cli_options.dry_run else DEPLOY if self._cli_options.assume_yes else None
         try:
@@ -174,10 +181,6 @@ class TerminalDeployer:
 
     async def load(self, walk: WizardProgress) -> WizardProgress:
         """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
-        from api_client.errors import RequestError
-        from tui.readers.account import checkpoint_facts
-        from tui.wizard.state import JOB
-
         state = walk.state
         try:
             facts = await checkpoint_facts(self._client, state.facts, [state.job] if state.job else [])
@@ -196,10 +199,6 @@ class TerminalDeployer:
 
         Errors are shown and no answer is lost.
         """
-        from api_client.errors import ApiClientError
-        from tui.commands.support.questions import ask_yes_no
-        from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE
-
         if action.startswith(CHANGE):
             return walk.at(action.removeprefix(CHANGE))
         if action == LEAVE:
@@ -224,8 +223,6 @@ class TerminalDeployer:
         return walk
 
     async def _run_dry_run(self, review: Review) -> ExitCode:
-        from api_client.deployment import deploy
-
         result = await deploy(self._client, review.config, dry_run=True)
         path = self._write_truss_config(result)
         if not self._cli_options.dry_run:
@@ -238,8 +235,6 @@ class TerminalDeployer:
         return ExitCode.OK
 
     async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
-        from api_client.deployment import deploy, serves_nothing
-
         self.say(f"deploying {review.config.model_name}")
         result = await deploy(self._client, review.config)
         path = self._write_truss_config(result)
@@ -259,9 +254,6 @@ class TerminalDeployer:
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
         """Print status and log to stderr until it serves or fails; return the last status and code."""
-        from api_client.deployment import follow
-        from api_client.models.logs import LogLine
-
         status, code = "", ExitCode.DEPLOY_FAILED
         try:
             async for update in follow(self._client, result.model_id or "", result.version_id or ""):
@@ -281,8 +273,6 @@ class TerminalDeployer:
 
     def _write_truss_config(self, result: DeploymentResult) -> Path | None:
         """Write it where the official CLI does; after a deployment a write error is only reported."""
-        from api_client.deployment import write_truss_config
-
         local_now = datetime.now(UTC).astimezone()
         try:
             return write_truss_config(result, self._cli_options.output_dir, local_now)
@@ -293,8 +283,6 @@ class TerminalDeployer:
             return None
 
     async def _save(self, review: Review) -> None:
-        from tui.commands.support.questions import ask_text, ask_yes_no
-
         typed = await ask_text("Save as", DEFAULT_FILE)
         if not typed:
             return
@@ -315,9 +303,6 @@ class TerminalDeployer:
 
 
 def _review(state: WizardState) -> Review:
-    from tui.wizard.progress import questions
-    from tui.wizard.review import review
-
     return review(state, questions(state))
 
 
@@ -331,8 +316,6 @@ def _is_there(path: Path) -> bool:
 
 def _last_question(review: Review) -> str:
     """Return the final question, which names the model and GPUs that will cost money."""
-    from tui.wizard.state import CHECKPOINTS, GPU
-
     words = {step: text for step, _title, text in review.lines}
     what = f" ({words[CHECKPOINTS]})" if CHECKPOINTS in words else ""
     warned = sum(found.severity == "warning" for found in review.findings)
@@ -341,7 +324,5 @@ def _last_question(review: Review) -> str:
 
 
 async def facts_with_health(client: TrainingClient, facts: Facts, job: TrainingJob) -> Facts:
-    from tui.commands.support.run_options import read_evidence
-
     evidence = await read_evidence(client, job, facts.checkpoints)
     return facts.with_evidence(evidence.run, evidence.problem)

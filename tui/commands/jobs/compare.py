@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from tui.commands.support.exit_codes import ExitCode
+from api_client.client import TrainingClient
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, Unauthorized
+from tui.analysis.comparison import (
+    MAX_COMPARED_RUNS,
+    Axis,
+    ComparedRun,
+    comparison_rows,
+    comparison_table,
+    curves,
+    curves_table,
+    job_records,
+    labels,
+    throughput_unit,
+)
+from tui.analysis.export import csv_text, records
+from tui.analysis.series import smoothed
+from tui.commands.support.exit_codes import ExitCode, explain
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -18,11 +34,12 @@ from tui.commands.support.options import (
     remote_option,
 )
 from tui.commands.support.output import Output
+from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from tui.analysis.comparison import Axis, ComparedRun
+from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.text_chart import clock_label, draw_chart
+from tui.readers.account import listed_prices
+from tui.text.units import count, duration, number
 
 CHART = "chart"
 X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock"}
@@ -78,8 +95,6 @@ def compare(
     ids = tuple(dict.fromkeys(job_ids))
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        from tui.analysis.comparison import MAX_COMPARED_RUNS
-
         if not FIRST_CELLS <= len(ids) <= MAX_COMPARED_RUNS:
             raise click.UsageError(f"give 2 to {MAX_COMPARED_RUNS} different jobs")
         runs, worst = await _read(client, output, ids)
@@ -100,12 +115,6 @@ async def _read(
     client: TrainingClient, output: Output, ids: Sequence[str]
 ) -> tuple[list[ComparedRun], ExitCode]:
     """Read the runs one after the other; return them and the exit code for those that failed."""
-    from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, Unauthorized
-    from tui.analysis.comparison import ComparedRun
-    from tui.commands.support.exit_codes import explain
-    from tui.commands.support.run_options import read_with_line
-    from tui.readers.account import listed_prices
-
     prices = await listed_prices(client)
     runs: list[ComparedRun] = []
     worst = ExitCode.OK
@@ -125,9 +134,6 @@ async def _read(
 
 
 def _print_table(output: Output, runs: Sequence[ComparedRun]) -> None:
-    from tui.analysis.comparison import comparison_rows, labels
-    from tui.commands.support.tables import Cell, TextColumn, render_table
-
     columns = [TextColumn(""), TextColumn("")] + [TextColumn(name, shrinks=True) for name in labels(runs)]
     rows = [
         [
@@ -146,9 +152,6 @@ def _print_table(output: Output, runs: Sequence[ComparedRun]) -> None:
 def _print_data(
     output: Output, runs: Sequence[ComparedRun], x_axis: str, with_curves: bool, output_format: str
 ) -> None:
-    from tui.analysis.comparison import comparison_table, curves_table, job_records
-    from tui.analysis.export import csv_text, records
-
     lines = curves_table(runs, X_AXES[x_axis])
     if output_format == CSV:
         output.data(csv_text([lines if with_curves else comparison_table(runs)]))
@@ -160,11 +163,6 @@ def _print_data(
 
 
 def _draw(output: Output, runs: Sequence[ComparedRun], x_axis: str, smoothing: float) -> None:
-    from tui.analysis.comparison import curves, throughput_unit
-    from tui.analysis.series import smoothed
-    from tui.commands.support.text_chart import clock_label, draw_chart
-    from tui.text.units import count, duration, number
-
     axis = X_AXES[x_axis]
     loss, speed = curves(runs, "loss", axis), curves(runs, "throughput", axis)
     for title, found in (("loss", loss), (throughput_unit(runs), speed)):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.transfers import DestinationExists, DownloadError, Existing, NoArchive
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output, failure_code, run_plan
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
 
 
 @click.command(
@@ -52,8 +50,6 @@ def download(
         raise CommandFailed("which job? bt-tui download JOB_ID", ExitCode.USAGE)
 
     async def fetch(client: TrainingClient, output: Output) -> ExitCode:
-        from api_client.transfers import DestinationExists, DownloadError, Existing, NoArchive
-
         found = await client.jobs.find(job_id)
         try:
             plan = await client.downloads.plan_archive(

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
+from tui.analysis.health.checks import judged
+from tui.analysis.health.rules import DEFAULT_RULES
+from tui.analysis.run.snapshot import verdict
+from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output
+from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import configuration_if_any, run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
-    from tui.readers.run import LoadedRun
+from tui.readers.run import LoadedRun
+from tui.text.sanitize import sanitize
+from tui.text.times import iso_time
+from tui.text.units import age
 
 WORST_FIRST = (
     ExitCode.CRITICAL,
@@ -64,10 +70,6 @@ def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: s
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        from tui.analysis.health.checks import judged
-        from tui.analysis.health.rules import DEFAULT_RULES
-        from tui.commands.support.run_options import read_with_line
-
         own = configuration_if_any()
         rules = own.health if own is not None else DEFAULT_RULES
         looked_at: list[LoadedRun] = []
@@ -92,8 +94,6 @@ def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: s
 
 def _totalled(reading: LoadedRun) -> str:
     """Return the verdict for the total: a queued job without findings counts as waiting, not healthy."""
-    from api_client.models import WAITING_STATUSES
-
     found = _verdict(reading)
     is_waiting = found == "healthy" and reading.run.job.current_status in WAITING_STATUSES
     return "waiting" if is_waiting else found
@@ -110,7 +110,6 @@ def _total(verdicts: Sequence[str]) -> str:
 async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:
     if job_ids:
         return [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
-    from api_client.models import RUNNABLE_STATUSES
 
     found = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
     return [job for job in found if not job.is_finished]
@@ -133,9 +132,6 @@ def _worst(reading: LoadedRun) -> str:
 
 def _verdict(reading: LoadedRun) -> str:
     """Return ``critical``, ``warning``, ``healthy``, ``finished``, or ``unknown`` without enough data."""
-    from api_client.models import WAITING_STATUSES
-    from tui.analysis.run.snapshot import verdict
-
     if reading.run.job.is_finished:
         return "finished"
     if _worst(reading) in CODES:
@@ -145,8 +141,6 @@ def _verdict(reading: LoadedRun) -> str:
 
 
 def _record(reading: LoadedRun) -> dict[str, Any]:
-    from tui.text.times import iso_time
-
     job = reading.run.job
     return {
         "job_id": job.id,
@@ -170,11 +164,6 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
 
 
 def _print(output: Output, reading: LoadedRun) -> None:
-    from tui.analysis.run.snapshot import verdict
-    from tui.analysis.status import status_view
-    from tui.text.sanitize import sanitize
-    from tui.text.units import age
-
     job = reading.run.job
     view = status_view(job.current_status)
     known = _verdict(reading)

@@ -12,10 +12,14 @@ from pathlib import Path
 
 import click
 
+from api_client.errors import ConfigurationError
 from api_client.files import USUAL_FILE_MODE, write_file
+from api_client.remotes import RemoteNotConfigured, resolve_remote
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.session import remote_name
+from tui.commands.support.tables import Cell, TextColumn, render_table
 
 SCRIPT_SUFFIX = ".sh"
 SCRIPT_MODE = 0o777
@@ -176,10 +180,6 @@ def init(
 
 def _has_account() -> bool:
     """Return False only if no remote is configured; push reports invalid settings itself."""
-    from api_client.errors import ConfigurationError
-    from api_client.remotes import RemoteNotConfigured, resolve_remote
-    from tui.commands.support.session import remote_name
-
     try:
         resolve_remote(remote_name(None, os.environ), environ=os.environ)
     except RemoteNotConfigured:
@@ -190,8 +190,6 @@ def _has_account() -> bool:
 
 
 def _list(output: Output, output_format: str) -> None:
-    from tui.commands.support.tables import Cell, TextColumn, render_table
-
     if output_format == JSON:
         output.json(
             [

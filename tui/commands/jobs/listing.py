@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
 from api_client.models import TrainingJob
+from api_client.models.jobs import JobStatus, full_status, short_status
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
 from tui.commands.support.options import (
@@ -24,9 +25,17 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
+from tui.commands.support.tables import (
+    JOB_COLUMNS,
+    PROJECT_COLUMNS,
+    job_facts,
+    job_row,
+    jobs_csv,
+    project_row,
+    projects_csv,
+    render_facts,
+    render_table,
+)
 
 
 def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
@@ -61,7 +70,6 @@ def job(settings: CommandSettings, job_id: str, output_format: str) -> ExitCode:
         if output_format == JSON:
             output.json(found.model_dump(mode="json"))
             return ExitCode.OK
-        from tui.commands.support.tables import job_facts, render_facts
 
         facts = job_facts(found, link=client.job_link(found.project_id, found.id))
         output.data(render_facts(facts, paint=output.paint))
@@ -104,11 +112,8 @@ def jobs(
             output.models(kept)
             return ExitCode.OK
         if output_format == CSV:
-            from tui.commands.support.tables import jobs_csv
-
             output.data(jobs_csv(kept))
             return ExitCode.OK
-        from tui.commands.support.tables import JOB_COLUMNS, job_row, render_table
 
         if not kept:
             output.remark("no jobs")
@@ -126,8 +131,6 @@ async def _wanted_statuses(
 
     Statuses that this version does not know are accepted if a job on the server has them.
     """
-    from api_client.models.jobs import JobStatus, full_status, short_status
-
     typed = {short_status(full_status(status)): status for status in statuses}
     known = {short_status(status): str(status) for status in JobStatus}
     if not typed.keys() <= known.keys():
@@ -157,11 +160,8 @@ def projects(settings: CommandSettings, output_format: str) -> ExitCode:
             output.models(found)
             return ExitCode.OK
         if output_format == CSV:
-            from tui.commands.support.tables import projects_csv
-
             output.data(projects_csv(found))
             return ExitCode.OK
-        from tui.commands.support.tables import PROJECT_COLUMNS, project_row, render_table
 
         if not found:
             output.remark("no projects")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.errors import BadRequest
+from api_client.models import JobMetrics, TrainingJob
+from tui.analysis.node_metrics import LEADER
+from tui.commands.jobs.metrics_report import Report, report_of
+from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.support.options import (
     CSV,
@@ -23,12 +28,6 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import JobMetrics, TrainingJob
-    from tui.commands.jobs.metrics_report import Report
-    from tui.commands.logs.printing import NodeChooser
 
 CHART = "chart"
 METRICS = (
@@ -115,9 +114,6 @@ def metrics(
         raise click.UsageError("-o chart can't follow; use the dashboard (bt-tui watch)")
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        from tui.commands.jobs.metrics_report import report_of
-        from tui.commands.logs.printing import NodeChooser
-
         found = await selected_job(client, job_id=job or job_id, project=project, project_id=project_id)
         chosen = NodeChooser(nodes)
         new_report = partial(
@@ -156,8 +152,6 @@ def _window(job: TrainingJob, since: str | None, output_format: str) -> Window:
 
 async def _once(client: TrainingClient, job: TrainingJob, window: Window, step_s: int | None) -> JobMetrics:
     """Fetch one answer; if the server refuses so long a window, let it choose one."""
-    from api_client.errors import BadRequest
-
     start, end = window
     try:
         return await client.metrics.get(
@@ -189,8 +183,6 @@ async def _follow(
 
 def _check_nodes(chosen: NodeChooser, job: TrainingJob, answer: JobMetrics) -> None:
     """Raise CommandFailed for a chosen node that the job does not have."""
-    from tui.analysis.node_metrics import LEADER
-
     names = [one.node_id for one in answer.per_node_metrics]
     if not names and (answer.gpu_utilization or answer.cpu_usage):
         names = [LEADER]

@@ -15,12 +15,13 @@ from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
 from api_client.models.metrics import StorageMetrics
 from tui.analysis.export import csv_lines, json_number
 from tui.analysis.node_metrics import LEADER, MetricsFold, MetricsSnapshot, NodeSnapshot
-from tui.analysis.series import Series
+from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.options import CSV, JSON, TABLE
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.tables import NOTHING, Cell, TextColumn, render_table
+from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.text.names import natural_key
 from tui.text.times import TIME_OF_DAY, iso_time, local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, percent
@@ -295,8 +296,6 @@ class ChartReport(SampleReport):
     """Charts, one per metric: one line per node (the mean of its GPUs), or per GPU if one node is chosen."""
 
     def end(self) -> None:
-        from tui.commands.support.text_chart import clock_label, draw_chart
-
         found = self._deduplicator.series()
         for metric, unit in UNIT_OF_METRIC.items():
             lines = _lines_of([(key, samples) for key, samples in found if key.metric == metric])
@@ -345,8 +344,6 @@ def _mean(name: str, lines: Sequence[Samples]) -> Series:
 
 
 def _series(name: str, samples: Samples) -> Series:
-    from tui.analysis.series import SeriesBuffer
-
     buffer = SeriesBuffer(name, max_points=max(2, len(samples)))
     for moment, value in samples:
         buffer.add(moment.timestamp(), value)

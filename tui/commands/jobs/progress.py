@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
 from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint
 from tui.analysis.export import csv_lines, json_number
@@ -27,15 +28,12 @@ from tui.commands.support.options import (
     selected_job,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.run_options import resolve_since, since_option
+from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
 from tui.readers.run import LoadedRun
 from tui.text.times import iso_time
 from tui.text.units import age, count, duration, number, percent, rate
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
 
 SERIES_COLUMNS = ("series", "time", "step", "value", "unit")
 
@@ -271,8 +269,6 @@ def progress(
         raise click.UsageError("two different job ids; give one")
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        from tui.commands.support.run_options import read_with_line
-
         found = await selected_job(client, job_id=job or job_id, project=project, project_id=project_id)
         reading = await read_with_line(client, found, output, since=resolve_since(since), stream=stream)
         told = reading.run.progress

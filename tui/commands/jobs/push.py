@@ -7,15 +7,27 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
 from api_client.definitions import TrainingProject
-from api_client.submission.archive import ArchivePlan
-from api_client.submission.payload import job_payload, project_payload
-from api_client.submission.preflight import Finding
-from api_client.submission.submitting import describe_environment
+from api_client.errors import InvalidAnswer, ServerFault, Unreachable
+from api_client.models import TrainingJob
+from api_client.remotes import RemoteNotConfigured
+from api_client.submission.archive import ArchivePlan, plan_archive
+from api_client.submission.config_file import load_training_project
+from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
+from api_client.submission.preflight import Finding, check, preflight
+from api_client.submission.submitting import (
+    Submission,
+    SubmissionProgress,
+    choose_team,
+    describe_environment,
+    submit,
+)
+from tui.commands.logs.command import follow_log, line_renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -28,18 +40,12 @@ from tui.commands.support.options import (
     remote_option,
     yes_option,
 )
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import Output, ProgressLine, ascii_json
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.commands.support.tables import Cell, TextColumn, job_facts, render_facts, render_table
 from tui.commands.support.terminal import can_ask, confirm
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
-    from api_client.submission.payload import Overrides
-    from api_client.submission.submitting import Submission, SubmissionProgress
 
 
 async def print_or_tail(
@@ -62,8 +68,6 @@ async def print_or_tail(
     if output_format == JSON:
         output.json(document)
     else:
-        from tui.commands.support.tables import job_facts, render_facts
-
         facts = job_facts(job, link=client.job_link(job.project_id, job.id))
         output.data(render_facts(facts, paint=output.paint))
     output.remark(f"follow the log: bt-tui logs {job.id} --follow, or open the dashboard: bt-tui")
@@ -71,8 +75,6 @@ async def print_or_tail(
 
 
 async def _tail(client: TrainingClient, output: Output, job: TrainingJob, line_format: str) -> ExitCode:
-    from tui.commands.logs.command import follow_log, line_renderer
-
     output.remark(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
     try:
         return await follow_log(client, job, output, line_renderer(output, line_format))
@@ -234,8 +236,6 @@ def push(
     log as ndjson. With --dry-run it is one document with what would be sent, the archive and the
     findings, and the exit code is 2 if there are errors.
     """
-    from api_client.submission.payload import Overrides
-
     overrides = Overrides(
         job_name=job_name,
         accelerator=accelerator,
@@ -260,10 +260,6 @@ def _draft(
 
     A separate process keeps the output of the config and its children away from the data on stdout.
     """
-    from api_client.submission.archive import plan_archive
-    from api_client.submission.config_file import load_training_project
-    from api_client.submission.payload import apply_overrides
-
     loaded = load_training_project(config, python=python or Path(sys.executable))
     project, replaced = apply_overrides(loaded, overrides)
     for text in replaced:
@@ -310,9 +306,6 @@ async def check_and_submit(
 
 def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode:
     """Do everything except sending; without a server, skip the checks of the account."""
-    from api_client.errors import Unreachable
-    from api_client.remotes import RemoteNotConfigured
-    from api_client.submission.preflight import Finding, check
 
     async def with_account(client: TrainingClient, output: Output) -> ExitCode:
         return _show(output, draft, cli_options, await _findings(client, draft, cli_options))
@@ -341,9 +334,6 @@ def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: S
 
 async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOptions) -> tuple[Finding, ...]:
     """Resolve the team, which secrets and capacity depend on, and run the checks."""
-    from api_client.submission.preflight import preflight
-    from api_client.submission.submitting import choose_team
-
     project = draft.project
     wanted = draft.team or project.team_name or client.remote.team
     choice = await choose_team(client, project_name=project.name, wanted=wanted)
@@ -372,10 +362,6 @@ def _stop_or_ask(findings: Sequence[Finding], cli_options: PushOptions) -> None:
 
 
 async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:
-    from api_client.errors import InvalidAnswer, ServerFault, Unreachable
-    from api_client.submission.submitting import submit
-    from tui.commands.support.output import ProgressLine
-
     line = ProgressLine()
 
     def show(progress: SubmissionProgress) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import TrainingJob
 from tui.commands.jobs.push import print_or_tail
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
@@ -20,10 +20,6 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import confirm
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
 
 
 @click.command(

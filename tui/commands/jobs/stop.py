@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.errors import RequestError
+from api_client.models import TrainingJob
+from api_client.models.jobs import RUNNABLE_STATUSES
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import (
     JSON,
@@ -21,11 +24,8 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import job_facts, render_facts
 from tui.commands.support.terminal import confirm
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
 
 NAMES_SHOWN = 10
 
@@ -81,8 +81,6 @@ def stop(
 
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
     """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
-    from api_client.models.jobs import RUNNABLE_STATUSES
-
     project_id = (await project_named(client, project)).id if project else None
     found = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
     active = [job for job in found if not job.is_finished]
@@ -99,8 +97,6 @@ async def _stop(
     client: TrainingClient, output: Output, jobs: Sequence[TrainingJob], output_format: str
 ) -> ExitCode:
     """Stop the jobs one by one; a failure does not keep the others from being stopped."""
-    from api_client.errors import RequestError
-
     code = ExitCode.OK
     stopped = []
     for job in jobs:
@@ -177,7 +173,6 @@ def update(
         if output_format == JSON:
             output.json(changed.model_dump(mode="json"))
             return ExitCode.OK
-        from tui.commands.support.tables import job_facts, render_facts
 
         facts = job_facts(changed, link=client.job_link(changed.project_id, changed.id))
         output.data(render_facts(facts, paint=output.paint))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import TrainingJob
+from api_client.models.jobs import JobStatus, short_status
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.support.options import (
     JSON,
@@ -18,12 +21,10 @@ from tui.commands.support.options import (
     format_option,
     remote_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
+from tui.commands.support.tables import JOB_COLUMNS, job_row, render_table
+from tui.text.times import span_of
 
 RUNNING, FINISHED = "running", "finished"
 FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED, ExitCode.JOB_FAILED)
@@ -42,7 +43,6 @@ class _Span(click.ParamType[float]):
         text = str(value).strip()
         if text.isascii() and text.isdigit():
             return float(text)
-        from tui.text.times import span_of
 
         try:
             return span_of(text).total_seconds()
@@ -135,8 +135,6 @@ def _outcome(job: TrainingJob) -> ExitCode:
 
 
 def _is_over(job: TrainingJob, until: str) -> bool:
-    from api_client.models.jobs import JobStatus
-
     return job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING)
 
 
@@ -153,15 +151,11 @@ class _Report:
         before = self._latest[job.id]
         self._latest[job.id] = job
         if before.current_status != job.current_status and not job.is_finished:
-            from api_client.models.jobs import short_status
-
             self._output.remark(f"{job.id} is {short_status(job.current_status)}")
 
     def done(self, job: TrainingJob) -> None:
         self.ended.append(job)
         if self._format == NDJSON:
-            from tui.commands.support.output import ascii_json
-
             self._output.data(ascii_json(job.model_dump(mode="json")) + "\n")
         elif self._format == TABLE:
             self._print_row(job)
@@ -176,8 +170,6 @@ class _Report:
 
     def _print_row(self, job: TrainingJob) -> None:
         """Print a row of the job table, aligned with later rows; the header precedes the first."""
-        from tui.commands.support.tables import JOB_COLUMNS, job_row, render_table
-
         # The other jobs' rows are rendered only for their column widths.
         rows = [job_row(job), *map(job_row, self._latest.values())]
         table = render_table(

@@ -7,12 +7,17 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, TimedOut
+from api_client.models import TrainingJob, short_status
+from api_client.models.logs import LogEnd
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
+from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine, renderer
+from tui.commands.logs.reading import LogRange, LogRead, progress_note
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, is_known_outcome, outcome_exit_code
 from tui.commands.support.options import (
     JSON,
@@ -25,12 +30,6 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
-    from tui.commands.logs.printing import OutputLine
-    from tui.commands.logs.reading import LogRead
 
 T = TypeVar("T")
 
@@ -118,9 +117,6 @@ def logs(settings: CommandSettings, request: LogRequest) -> ExitCode:
 async def _print(
     client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
 ) -> tuple[ExitCode, int]:
-    from tui.commands.logs.printing import JsonArray, NodeChooser
-    from tui.commands.logs.reading import LogRead, progress_note
-
     line = ProgressLine()
     shows_progress = line.is_terminal and not target.is_terminal
 
@@ -163,8 +159,6 @@ async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[As
 
 
 def line_renderer(output: Output, output_format: str) -> Callable[[OutputLine], str]:
-    from tui.commands.logs.printing import renderer
-
     return renderer(output, output_format)
 
 
@@ -179,9 +173,6 @@ def drain_from_environment() -> float | None:
 async def follow_log(
     client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[OutputLine], str]
 ) -> ExitCode:
-    from tui.commands.logs.printing import LogLineFilter
-    from tui.commands.logs.reading import LogRange, LogRead
-
     reading = LogRead(client, job, LogRange(), lambda _nodes: LogLineFilter(), lambda _part, _count: None)
     return await _follow(reading, output, output, render, drain_from_environment(), lambda: None)
 
@@ -195,8 +186,6 @@ async def _follow(
     clear_progress: Callable[[], object],
 ) -> ExitCode:
     """Print until the end. Ctrl-c while waiting for late lines exits with the job's exit code."""
-    from api_client.models.logs import LogEnd
-
     ended: list[TrainingJob] = []
 
     def finished(job: TrainingJob) -> None:
@@ -240,8 +229,6 @@ def _write(batch: list[OutputLine], target: Output, render: Callable[[OutputLine
 
 
 def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
-    from api_client.models import short_status
-
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
     output.remark(f"job {job.id} ended: {short_status(job.current_status)}{reason}{more}")

@@ -14,19 +14,19 @@ from datetime import UTC, datetime, timedelta
 from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from api_client.files import AtomicFile
+from api_client.models import TrainingJob
+from tui.analysis.logs.pattern import LogPattern
+from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine, renderer, stamp_text_of
+from tui.commands.logs.reading import LogRange
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, NDJSON, TEXT, Command
 from tui.commands.support.output import Output, cannot_write
-
-if TYPE_CHECKING:
-    from api_client.models import TrainingJob
-    from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine
-    from tui.commands.logs.reading import LogRange
+from tui.commands.support.run_options import parse_moment, parse_since
 
 RAW = "raw"
 FORMATS = (TEXT, NDJSON, JSON, RAW)
@@ -123,9 +123,6 @@ class LogRequest:
 
     def stretch(self, job: TrainingJob, now: datetime) -> LogRange:
         """Return the requested time range. Raises CommandFailed if it is empty or in the future."""
-        from tui.commands.logs.reading import LogRange
-        from tui.commands.support.run_options import parse_moment, parse_since
-
         beginning = job.created_at or now
         start = parse_moment(self.start, beginning, now) if self.start else None
         if self.since:
@@ -138,9 +135,6 @@ class LogRequest:
         return LogRange(start, end, self.last)
 
     def new_filter(self, is_chosen: NodeChooser) -> LogLineFilter:
-        from tui.analysis.logs.pattern import LogPattern
-        from tui.commands.logs.printing import LogLineFilter
-
         pattern = LogPattern(self.grep, regex=True, case=not self.ignore_case) if self.grep else None
         return LogLineFilter(
             is_chosen=is_chosen,
@@ -151,8 +145,6 @@ class LogRequest:
         )
 
     def renderer(self, output: Output, job: TrainingJob) -> Callable[[OutputLine], str]:
-        from tui.commands.logs.printing import renderer, stamp_text_of
-
         now = datetime.now(UTC)
         stamp_text = stamp_text_of(
             self.time_mode, beginning=job.created_at or now, now=lambda: datetime.now(UTC)
@@ -174,8 +166,6 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _time_option(name: str, description: str) -> Callable[[Command], Command]:
     def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-        from tui.commands.support.run_options import parse_moment, parse_since
-
         if value is not None:
             try:
                 moment = parse_since(value, SOME_DAY) if name == "--since" else None
@@ -189,8 +179,6 @@ def _time_option(name: str, description: str) -> Callable[[Command], Command]:
 
 def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value:
-        from tui.analysis.logs.pattern import LogPattern
-
         problem = LogPattern(value, regex=True).problem
         if problem:
             raise click.BadParameter(problem)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
+from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
@@ -17,9 +17,6 @@ from tui.commands.support.output import Output, ascii_json
 from tui.text.log_entries import NO_NODE, record_of
 from tui.text.sanitize import sanitize
 from tui.text.times import stamp_text
-
-if TYPE_CHECKING:
-    from api_client.models import TrainingJob
 
 _LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
 

@@ -7,16 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
-from api_client.models.logs import NS_PER_S, LogEnd, LogGap, LogLine, stamp_ns
+from api_client.client import TrainingClient
+from api_client.models import TrainingJob
+from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
 from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine
 from tui.text.units import percent
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
-    from api_client.models.logs import LogBatch, LogEntry
 
 CLOCK_MARGIN = timedelta(minutes=5)
 """Maximum clock difference to the server at which no line is missed."""

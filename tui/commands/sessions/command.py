@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import AuthCode, TrainingJob
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, remote_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import NOTHING
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import AuthCode, TrainingJob
-    from tui.commands.support.tables import Cell
+from tui.commands.support.tables import NOTHING, Cell, TextColumn, render_table
+from tui.text.units import age
 
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 FOREVER_MINUTES = -1
@@ -111,7 +108,6 @@ def run_sessions(
         if output_format == JSON:
             output.json([code.model_dump(mode="json") for code in found])
             return ExitCode.OK
-        from tui.commands.support.tables import TextColumn, render_table
 
         if not found:
             output.remark(
@@ -151,8 +147,6 @@ async def _change(
 
 
 def _row(code: AuthCode) -> list[Cell]:
-    from tui.commands.support.tables import Cell
-
     return [
         Cell(code.replica_id or NOTHING, "strong"),
         Cell(code.auth_code or NOTHING),
@@ -163,9 +157,6 @@ def _row(code: AuthCode) -> list[Cell]:
 
 
 def _end(moment: datetime | None) -> Cell:
-    from tui.commands.support.tables import Cell
-    from tui.text.units import age
-
     if moment is None:
         return Cell(NOTHING)
     left_s = (moment - datetime.now(UTC)).total_seconds()

@@ -9,21 +9,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import platformdirs
 
-from api_client.ssh.tickets import PATTERN
+from api_client.client import TrainingClient
+from api_client.files import write_private
+from api_client.ssh.proxy import relay
+from api_client.ssh.tickets import CERTIFICATE_SUFFIX, PATTERN, NodeHost, SshFolder, node_host, parse_host
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.commands.support.options import CommandSettings, examples, remote_option
-from tui.commands.support.output import cannot_write
+from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import run_on_remote
 from tui.text.sanitize import sanitize
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.ssh.tickets import NodeHost, SshFolder
-    from tui.commands.support.output import Output
 
 NODE_USER = "baseten"
 MOST_NODES = 100_000
@@ -58,8 +56,6 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
     for this purpose, which is kept in your cache folder; each certificate is valid for some minutes. The
     exit code is that of ssh: the command's own, or 255 without a connection.
     """
-    from api_client.ssh.tickets import node_host
-
     program = shutil.which("ssh")
     if program is None:
         raise CommandFailed("ssh not found; install OpenSSH", ExitCode.UNEXPECTED)
@@ -73,10 +69,6 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
 
 
 def ssh_folder() -> SshFolder:
-    import platformdirs
-
-    from api_client.ssh.tickets import SshFolder
-
     return SshFolder(platformdirs.user_cache_path("bt-tui") / "ssh", os.environ)
 
 
@@ -194,8 +186,6 @@ def ssh_config(settings: CommandSettings, install: bool) -> ExitCode:
 @click.pass_obj
 def ssh_sign(settings: CommandSettings, host_name: str) -> ExitCode:
     """For ssh_config: get a certificate for a connection to the host."""
-    from api_client.ssh.tickets import parse_host
-
     host = parse_host(host_name)
     if host.remote_name is not None:
         settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
@@ -208,9 +198,6 @@ def ssh_sign(settings: CommandSettings, host_name: str) -> ExitCode:
 @click.pass_obj
 def ssh_proxy(_settings: CommandSettings, host_name: str) -> ExitCode:
     """For ssh: forward the bytes of a connection whose certificate is signed."""
-    from api_client.ssh.proxy import relay
-    from api_client.ssh.tickets import parse_host
-
     ticket = ssh_folder().take(parse_host(host_name))
     source, sink = sys.stdin.fileno(), sys.stdout.fileno()
     asyncio.run(relay(ticket, source=source, sink=sink, environ=os.environ))
@@ -218,8 +205,6 @@ def ssh_proxy(_settings: CommandSettings, host_name: str) -> ExitCode:
 
 
 def _block(remote_name: str | None) -> str:
-    from api_client.ssh.tickets import CERTIFICATE_SUFFIX
-
     folder = ssh_folder()
     certificate = quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
     remote = [f"--remote={remote_name}"] if remote_name else []
@@ -247,8 +232,6 @@ def _command(*arguments: str) -> str:
 
 def _install(path: Path, block: str) -> None:
     """Replace an earlier block in place, or append the block; keep the rest of the file."""
-    from api_client.files import write_private
-
     path.parent.mkdir(parents=True, exist_ok=True, mode=CONFIG_FOLDER_MODE)
     text = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
     before, found, rest = text.partition(BEGINNING)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.submission.archive import plan_archive
+from api_client.submission.submitting import Submission
+from api_client.submission.workstation import Workstation, workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, check_and_submit, print_or_tail, run_push_dry_run
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, remote_option, yes_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.submission.submitting import Submission
-    from api_client.submission.workstation import Workstation
 
 MAX_GPUS_PER_NODE = GPUS_PER_FULL_NODE = 8
 MOST_NODES = 16
@@ -111,8 +110,6 @@ def workstation(
     JSON has job_id, project, accelerator, gpu_count (per node), node_count, orchestrator, nodes (rank,
     hostname, is_leader) and job; with --tail on one line, followed by the log as ndjson.
     """
-    from api_client.submission.workstation import Workstation
-
     if gpu_count is not None and node_count is not None:
         raise click.UsageError("give either --gpu-count or --node-count")
     nodes = node_count or 1
@@ -144,9 +141,6 @@ def _run(
     settings: CommandSettings, wanted: Workstation, team: str | None, cli_options: PushOptions
 ) -> ExitCode:
     """Submit an empty folder, as the official CLI does, never the working directory."""
-    from api_client.submission.archive import plan_archive
-    from api_client.submission.workstation import workstation_project
-
     project = workstation_project(wanted)
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
         draft = JobDraft(project, Path(folder), plan_archive(Path(folder)), team)
@@ -170,8 +164,6 @@ async def _print_workstation(
     cli_options: PushOptions,
     remote_name: str | None,
 ) -> ExitCode:
-    from api_client.submission.workstation import workstation_hosts
-
     job, compute = submission.training_job, draft.project.job.compute
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
     remote = f" --remote {remote_name}" if remote_name else ""

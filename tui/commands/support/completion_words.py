@@ -10,18 +10,16 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from api_client import RetryPolicy, TrainingClient
+from api_client.remotes import Remote, resolve_remote
+from api_client.remotes.trussrc import read_sections, trussrc_path
 from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remote
-from tui.commands.support.session import remote_name, without_httpx_command_line
+from tui.commands.support.options import CommandSettings
+from tui.commands.support.session import remote_name
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, PROJECT_IDS, PROJECTS, REMOTES, is_harmless
 from tui.settings.remembered import Memory, memory_path
 from tui.text.sanitize import clip, sanitize
-
-if TYPE_CHECKING:
-    from api_client import TrainingClient
-    from api_client.remotes import Remote
-    from tui.commands.support.options import CommandSettings
 
 ASK_TIMEOUT_S = 2.0
 """Maximum time to wait for the server at a tab press."""
@@ -60,9 +58,6 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) 
 
 def _remote(settings: CommandSettings) -> Remote | None:
     """Return the chosen remote without login renewal: a renewal cut off half-way would lose the login."""
-    from api_client.remotes import resolve_remote
-    from api_client.remotes.trussrc import read_sections, trussrc_path
-
     name = remote_name(settings.remote_name, os.environ)
     if name == LOCAL_REMOTE and name not in read_sections(trussrc_path(os.environ)):
         return running_local_remote()
@@ -70,8 +65,6 @@ def _remote(settings: CommandSettings) -> Remote | None:
 
 
 def _remote_names() -> Words:
-    from api_client.remotes.trussrc import read_sections, trussrc_path
-
     names = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
     return list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
 
@@ -100,9 +93,6 @@ def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Word
 
 def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
     """Query the server; None if it does not answer in time or refuses."""
-    with without_httpx_command_line():
-        from api_client import RetryPolicy, TrainingClient
-
     client = TrainingClient(remote, retry=RetryPolicy(max_attempts=1))
     found: list[Words] = []
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import platformdirs
+from pydantic import SecretStr
+
+from api_client.emulator.data_folder import running_address
+from api_client.remotes import Remote
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
-
-if TYPE_CHECKING:
-    from api_client.remotes import Remote
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
 LOCAL_REMOTE = "local"
@@ -19,8 +21,7 @@ LOCAL_REMOTE = "local"
 
 def local_remote(output: Output) -> Remote:
     """Return the emulator on this machine as a remote, starting it if needed. Raises CommandFailed."""
-    from api_client.emulator.data_folder import running_address
-    from api_client.emulator.processes import EmulatorFailed, ensure_running
+    from api_client.emulator.processes import EmulatorFailed, ensure_running  # psutil: not for every command
 
     folder = default_data_dir(EMPTY_WORLD)
     try:
@@ -33,8 +34,6 @@ def local_remote(output: Output) -> Remote:
 
 def running_local_remote() -> Remote | None:
     """Return the emulator on this machine as a remote if it is running; never start it."""
-    from api_client.emulator.data_folder import running_address
-
     folder = default_data_dir(EMPTY_WORLD)
     try:
         address = running_address(folder)
@@ -45,10 +44,6 @@ def running_local_remote() -> Remote | None:
 
 def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
     """Return the emulator as a remote. Raises OSError if its key cannot be read."""
-    from pydantic import SecretStr
-
-    from api_client.remotes import Remote
-
     origin = f"the emulator folder {folder}"
     return Remote(
         name=LOCAL_REMOTE,
@@ -63,7 +58,5 @@ def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
 
 def default_data_dir(world: str) -> Path:
     """Return the emulator's default data directory; the demo's is separate from the user's own jobs."""
-    import platformdirs
-
     name = "emulator" if world == EMPTY_WORLD else f"emulator-{world}"
     return platformdirs.user_data_path("bt-tui") / name

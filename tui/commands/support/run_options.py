@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from api_client.client import TrainingClient
+from api_client.models import Checkpoint, TrainingJob
+from tui.analysis.health.rules import DEFAULT_RULES
 from tui.commands.support.options import Command
 from tui.commands.support.output import Output, ProgressLine
 from tui.commands.support.session import configuration_if_any
+from tui.feeds.checkpoint_evidence import Evidence, evidence_of
+from tui.readers.run import LoadedRun, read_run
 from tui.text.times import LogTimes, moment_of, span_of
 from tui.text.units import count, percent
-
-if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.models import Checkpoint, TrainingJob
-    from tui.feeds.checkpoint_evidence import Evidence
-    from tui.readers.run import LoadedRun
 
 EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 """Digits of an epoch time of this century → its units per second."""
@@ -95,8 +93,6 @@ async def read_with_line(
 
     Raises RequestError.
     """
-    from tui.readers.run import read_run
-
     own = configuration_if_any()
     with reading_line() as line:
         reading = await read_run(
@@ -121,9 +117,6 @@ async def read_with_line(
 async def read_evidence(
     client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> Evidence:
-    from tui.analysis.health.rules import DEFAULT_RULES
-    from tui.feeds.checkpoint_evidence import evidence_of
-
     own = configuration_if_any()
     with reading_line() as line:
         return await evidence_of(

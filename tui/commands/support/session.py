@@ -1,32 +1,27 @@
-"""Choose the remote and the settings of a command, and run its requests with a client.
-
-httpx and pydantic are imported on the first request, so that ``bt-tui --help`` stays fast.
-"""
+"""Choose the remote and the settings of a command, and run its requests with a client."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import os
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from api_client.remotes import Remote
+from api_client.client import TrainingClient
+from api_client.events import RequestEvent
+from api_client.remotes import Remote, resolve_remote
 from api_client.remotes.listing import ListedRemote, RemoteListing
+from api_client.remotes.trussrc import read_sections, trussrc_path
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, running_local_remote
 from tui.commands.support.options import CommandSettings
 from tui.commands.support.output import Output
-from tui.settings.checked import CONFIG_VARIABLE, config_path
+from tui.settings.checked import CONFIG_VARIABLE, CheckedSettings, config_path, keep, recall, stamp_of
 from tui.system.process import restore_collection
 
 if TYPE_CHECKING:
-    from api_client.client import TrainingClient
-    from api_client.events import RequestEvent
-    from tui.settings.checked import CheckedSettings
     from tui.settings.loading import Loaded
     from tui.settings.model import Configuration
 
@@ -42,13 +37,8 @@ def remote_by_name(name: str | None, output: Output) -> Remote:
     A section of ~/.trussrc with that name takes precedence. Raises RemoteNotConfigured,
     ConfigurationError, CommandFailed.
     """
-    from api_client.remotes import resolve_remote
-
-    if name == LOCAL_REMOTE:
-        from api_client.remotes.trussrc import read_sections, trussrc_path
-
-        if name not in read_sections(trussrc_path(os.environ)):
-            return local_remote(output)
+    if name == LOCAL_REMOTE and name not in read_sections(trussrc_path(os.environ)):
+        return local_remote(output)
     return resolve_remote(name, environ=os.environ)
 
 
@@ -105,8 +95,6 @@ def read_only_by(flag: bool, environ: Mapping[str, str]) -> str:
 
 def _checked(environ: Mapping[str, str]) -> CheckedSettings:
     """Return the settings that every command needs; the file is checked only when it has changed."""
-    from tui.settings.checked import CheckedSettings, keep, recall, stamp_of
-
     stamp = stamp_of(environ)
     found = recall(stamp)
     if found is None:
@@ -118,7 +106,7 @@ def _checked(environ: Mapping[str, str]) -> CheckedSettings:
 
 
 def _loaded(environ: Mapping[str, str]) -> Loaded:
-    from tui.settings.loading import ConfigurationBroken, load
+    from tui.settings.loading import ConfigurationBroken, load  # slow, and most commands have no settings
 
     try:
         return load(environ)
@@ -158,12 +146,10 @@ def has_settings(environ: Mapping[str, str]) -> bool:
     return named or bool(environ.get(CONFIG_VARIABLE)) or config_path(environ).exists()
 
 
-HTTPX_COMMAND_LINE = "httpx._main"
-
 LASTING_S = 5.0
 """Time after which a command counts as long-running, like ``logs --follow``."""
 
-ClientAction = Callable[["TrainingClient", Output], Awaitable[ExitCode]]
+ClientAction = Callable[[TrainingClient, Output], Awaitable[ExitCode]]
 
 
 def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode:
@@ -177,8 +163,6 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode:
 
 def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) -> ExitCode:
     output, forbidden_by = settings.output, read_only_by(settings.readonly, os.environ)
-    with without_httpx_command_line():
-        from api_client.client import TrainingClient
 
     async def session() -> ExitCode:
         asyncio.get_running_loop().call_later(LASTING_S, restore_collection)
@@ -192,23 +176,6 @@ def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) ->
     finally:
         if remote.login is not None and remote.login.not_kept:
             output.remark(f"the renewed login could not be saved: {remote.login.not_kept}")
-
-
-@contextmanager
-def without_httpx_command_line() -> Iterator[None]:
-    """Keep ``import httpx`` from loading its own command line, and with it rich and pygments.
-
-    If click and rich are installed, httpx imports them for its ``httpx`` command, which takes 40 % of its
-    import time.
-    """
-    absent = HTTPX_COMMAND_LINE not in sys.modules
-    if absent:
-        sys.modules[HTTPX_COMMAND_LINE] = None  # type: ignore[assignment]  # "cannot be imported"
-    try:
-        yield
-    finally:
-        if absent:
-            del sys.modules[HTTPX_COMMAND_LINE]
 
 
 def _report_wait(event: RequestEvent, output: Output) -> None:

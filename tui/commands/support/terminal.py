@@ -64,7 +64,11 @@ CLEAR_LINE = "\r\x1b[K"
 
 @contextmanager
 def opening_notice() -> Iterator[None]:
-    """Show an opening message while the dashboard's modules load, which takes a moment."""
+    """Show an opening message while the dashboard's modules load, which takes a moment.
+
+    Raises CommandFailed if there is no terminal.
+    """
+    need_terminal()
     sys.stdout.write(OPENING)
     sys.stdout.flush()
     try:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import re2
+
 from api_client.models.logs import LogGap
 from tui.analysis.logs.levels import RANKS, LogLevel
 from tui.analysis.logs.pattern import LogPattern
@@ -38,8 +40,6 @@ class SubstringSearcher:
         self._search: Any = None
 
     def _learn(self, data: Texts, begin: int, stop: int) -> None:
-        import re2  # type: ignore[import-untyped]  # only when something is looked for
-
         needle, sample = self._needle, data[begin : min(stop, begin + _SAMPLE_BYTES)]
         costs = []
         for skipped in range(min(len(needle), 64)):
@@ -200,7 +200,6 @@ def _whole_block(pattern: LogPattern) -> Any:
         return None
     if pattern.regex and any(part in pattern.text for part in _WHOLE_TEXT):
         return None
-    import re2  # only when something is looked for
 
     options = re2.Options()
     options.case_sensitive = pattern.minds_case

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import re2
+
 from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.progress.patterns.reading import ParsedMetrics, to_float, to_step
 
@@ -60,7 +62,6 @@ class ProgressPattern:
         problem = LogPattern(self.regex, regex=True, case=True).problem
         if problem:
             raise ValueError(f"pattern {self.name!r}: {problem} ({_DIALECT})")
-        import re2  # type: ignore[import-untyped]  # only for those who have patterns
 
         compiled = re2.compile(self.regex)
         unknown = sorted(set(compiled.groupindex) - set(GROUPS))
