@@ -11,8 +11,9 @@ from api_client.clock import Clock, SystemClock
 from api_client.errors import BadRequest, NotFound
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models import Deployment, LogRecord
+from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine
-from api_client.resources.logs import CLOCK_SKEW, epoch_ms
+from api_client.resources.logs import epoch_ms
 from api_client.resources.models import Models
 from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.logs import read_logs

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from api_client.definitions.job_request import read_job_request
 from api_client.emulator.answers import invalid
 from api_client.emulator.catalog import instance_for
 from api_client.models import InstanceType
@@ -88,18 +89,16 @@ def check_job_spec(fields: Mapping[str, Any]) -> CheckedJobSpec:
 
 def requested_instance(fields: Mapping[str, Any]) -> InstanceType:
     """Return the instance type for a job spec; make one up if the catalog has none that fits."""
-    compute = check_job_spec(fields).compute
-    accelerator = compute.accelerator
-    gpu_count = accelerator.count if accelerator else 0
-    gpu_type = accelerator.accelerator.replace("_", "-") if accelerator and gpu_count else None
-    offered = instance_for(gpu_type, gpu_count, compute.cpu_count)
+    request = read_job_request(fields)
+    gpu_type = request.gpu_type.replace("_", "-") if request.gpu_type else None
+    offered = instance_for(gpu_type, request.gpu_count, request.cpu_count)
     if offered is not None:
         return offered
-    machine = f"{gpu_type}:{gpu_count}" if gpu_type else "CPU"
+    machine = f"{gpu_type}:{request.gpu_count}" if gpu_type else "CPU"
     return InstanceType(
-        id=f"local-{machine.lower().replace(':', '-')}-{compute.cpu_count}",
-        name=f"{machine} {compute.cpu_count}x{compute.memory}",
-        millicpu_limit=compute.cpu_count * MILLICPU,
-        gpu_count=gpu_count,
+        id=f"local-{machine.lower().replace(':', '-')}-{request.cpu_count}",
+        name=f"{machine} {request.cpu_count}x{request.memory}",
+        millicpu_limit=request.cpu_count * MILLICPU,
+        gpu_count=request.gpu_count,
         gpu_type=gpu_type,
     )

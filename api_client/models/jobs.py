@@ -6,6 +6,7 @@ for all others: a status that is not known to be runnable counts as finished (th
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,6 +15,12 @@ from pydantic import AfterValidator, Field
 from api_client.models.base import ApiModel, UtcDatetime
 
 STATUS_PREFIX = "TRAINING_JOB_"
+
+CLOCK_SKEW = timedelta(minutes=5)
+"""Maximum time by which a job's first line may precede its creation: nodes have their own clocks."""
+
+LOG_LIFE = timedelta(days=7)
+"""The longest time range that the server reads, used for a job without a creation time."""
 
 
 class JobStatus(StrEnum):
@@ -143,6 +150,10 @@ class TrainingJob(ApiModel):
     def is_finished(self) -> bool:
         """True if the job has ended; unknown statuses count as ended."""
         return is_finished(self.current_status)
+
+    def earliest_time(self, now: datetime) -> datetime:
+        """Return the earliest time at which the job may have lines and samples."""
+        return now - LOG_LIFE if self.created_at is None else self.created_at - CLOCK_SKEW
 
     @property
     def project_id(self) -> str:

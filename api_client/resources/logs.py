@@ -23,17 +23,11 @@ LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000
 """Maximum number of lines that the API returns at once (API facts, 2.2)."""
 
-CLOCK_SKEW = timedelta(minutes=5)
-"""Maximum time by which a job's first line may precede its creation: nodes have their own clocks."""
-
 FUTURE = timedelta(days=1)
 """Maximum time by which the newest lines may be ahead of our clock, in case clocks are wrong."""
 
 PARTS_IN_FLIGHT = 3
 """Parts of a long history read concurrently: more are slower, not faster (measured)."""
-
-UNKNOWN_START = timedelta(days=7)
-"""Start of reading, relative to now, if the server does not return the job's creation time."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,13 +37,6 @@ def epoch_ms(moment: datetime) -> int:
     if moment.tzinfo is None:
         raise ValueError("a datetime without time zone")
     return (moment - _EPOCH) // timedelta(milliseconds=1)
-
-
-def start_of(job: TrainingJob, clock: Clock) -> datetime:
-    """Return the earliest time of a job's lines and samples."""
-    if job.created_at is None:
-        return clock.now() - UNKNOWN_START
-    return job.created_at - CLOCK_SKEW
 
 
 class Logs:
@@ -120,7 +107,8 @@ class Logs:
 
         if start is None:
             patient = replace(ENDLESS, max_attempts=1)  # reports an outage, but waits for a maintenance page
-            start = start_of(await retrying(fetch_job, patient, sleep=self._clock.sleep), self._clock)
+            job = await retrying(fetch_job, patient, sleep=self._clock.sleep)
+            start = job.earliest_time(self._clock.now())
         fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
         options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
         stream = follow_logs(

@@ -12,7 +12,7 @@ from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobMetrics, TrainingJob
 from api_client.resources.jobs import Jobs, job_route
-from api_client.resources.logs import epoch_ms, start_of
+from api_client.resources.logs import epoch_ms
 from api_client.streams.metrics import follow_metrics
 
 METRICS_INTERVAL_S = 5.0
@@ -75,7 +75,7 @@ class Metrics:
             )
 
         if start is None:
-            start = start_of(await fetch_job(), self._clock)
+            start = (await fetch_job()).earliest_time(self._clock.now())
         async for metrics in follow_metrics(
             fetch,
             fetch_job,

@@ -8,6 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isinf, log10, nan
 
+SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
+"""Weights that a key cycles through."""
+
+
+def next_smoothing(weight: float) -> float:
+    """Return the next stronger weight; after the strongest, none."""
+    return SMOOTHINGS[(SMOOTHINGS.index(weight) + 1) % len(SMOOTHINGS)]
+
 
 def smoothed(series: Series, weight: float) -> Series:
     """Return the exponential moving average, corrected for its bias toward zero at the beginning.

@@ -17,7 +17,7 @@ from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.fold import ProgressFold, ProgressPattern
 from tui.analysis.run.saved import KeptLosses
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import OnPart, beginning_of, read_log
+from tui.readers.run import OnPart, read_log
 from tui.text.units import count
 
 RECORD_NAME = "trainer_state.json"
@@ -54,7 +54,7 @@ async def evidence_of(
     kept = asyncio.create_task(kept_losses_of(client, job, checkpoints))
     try:
         reading = await read_log(
-            client, job, fold, beginning_of(job, now), on_part=on_part, most_lines=most_lines
+            client, job, fold, job.earliest_time(now), on_part=on_part, most_lines=most_lines
         )
         run = replace(run, progress=fold.snapshot(), log_read=reading.is_complete, kept_losses=await kept)
     except RequestError as error:

@@ -19,7 +19,6 @@ from tui.analysis.progress.fold import ProgressFold, ProgressPattern
 from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.account import listed_prices
 from tui.readers.run import (
-    beginning_of,
     checkpoints_of,
     fetch_health_metrics,
     fold_in_slices,
@@ -198,7 +197,7 @@ class _LiveRun:
 
     async def follow(self) -> None:
         logs = self._session.client.logs
-        start = beginning_of(self._job, self._session.clock.now())
+        start = self._job.earliest_time(self._session.clock.now())
         async with aclosing(logs.follow(self._job.project_id, self._job.id, start=start)) as stream:
             async for part in stream:
                 if isinstance(part, LogEnd):

@@ -32,7 +32,6 @@ from tui.readers.run import (
     HEALTH_METRICS_SPAN,
     HEALTH_METRICS_STEP_S,
     LINES_AT_ONCE,
-    beginning_of,
     checkpoints_of,
     health_metrics_fold,
     history_of,
@@ -133,7 +132,7 @@ class LogTail:
         history = self._client.logs.history(
             self._job.project_id,
             self._job.id,
-            start=beginning_of(self._job, self._clock.now()),
+            start=self._job.earliest_time(self._clock.now()),
             end=_moment(self._older_until_ms),
             newest_first=True,
         )
@@ -153,7 +152,7 @@ class LogTail:
 
     def _reaching_back(self) -> datetime:
         now = self._clock.now()
-        return max(beginning_of(self._job, now), now - WINDOW + timedelta(minutes=5))
+        return max(self._job.earliest_time(now), now - WINDOW + timedelta(minutes=5))
 
     async def _read_page(self, start: datetime) -> int:
         """Read the newest page since ``start``; return the millisecond from which on it is complete."""

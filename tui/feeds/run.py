@@ -31,7 +31,7 @@ from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.run import follow_health_metrics
+from tui.readers.run import follow_health_metrics, has_many_nodes
 from tui.readers.session import Session
 
 STATUS_INTERVAL_S = 3.0
@@ -53,7 +53,6 @@ MAX_METRIC_POINTS = 1400
 """Maximum number of samples read per series, which matters if a short window is far in the past."""
 MAX_METRIC_POINTS_MANY_NODES = 480
 """The same for a job with more than ``FEW_NODES`` nodes."""
-FEW_NODES = 8
 POINTS_KEPT = 1.25
 """Factor of additional samples to keep while following, because the window moves and the oldest drop out."""
 
@@ -171,7 +170,7 @@ class RunFeed:
         now = self._session.clock.monotonic()
         run = self._snapshot
         of = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
-        interval_s = HEALTH_INTERVAL_OF_MANY_S if self._has_many_nodes else HEALTH_INTERVAL_S
+        interval_s = HEALTH_INTERVAL_OF_MANY_S if has_many_nodes(self._job) else HEALTH_INTERVAL_S
         if of != self._checked_state or now - self._checked_at >= interval_s:
             self._checked_at, self._checked_state = now, of
             self._check_requested.set()
@@ -315,7 +314,7 @@ class RunFeed:
             job.id,
             start=start,
             step_s=step_s,
-            interval_s=max(self._metrics_interval_s, step_s if self._has_many_nodes else step_s / 2),
+            interval_s=max(self._metrics_interval_s, step_s if has_many_nodes(self._job) else step_s / 2),
         )
         async for answer in stream:
             # The first response of a large job takes half a second to process.
@@ -337,12 +336,8 @@ class RunFeed:
         self._throttle.request()
 
     @property
-    def _has_many_nodes(self) -> bool:
-        return (self._job.node_count or 1) > FEW_NODES
-
-    @property
     def _most_points(self) -> int:
-        return MAX_METRIC_POINTS_MANY_NODES if self._has_many_nodes else MAX_METRIC_POINTS
+        return MAX_METRIC_POINTS_MANY_NODES if has_many_nodes(self._job) else MAX_METRIC_POINTS
 
     def _step_s(self, whole: timedelta) -> int:
         """Return a sampling interval fine enough for the window without too many samples in total."""

@@ -15,11 +15,8 @@ from tui.readers.session import Session
 
 TAIL_SPAN = timedelta(minutes=10)
 """The newest part of the log, read first."""
-CLOCK_SKEW = timedelta(minutes=5)
 PAUSE_S = 0.005
 """Pause between two pages of the older log, to give priority to keys and repaints."""
-UNKNOWN_AGE = timedelta(days=7)
-"""Time range to read if the server does not provide the job's creation time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +111,7 @@ class RunLog:
         now = self._session.clock.now()
         newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
         start = newest - TAIL_SPAN
-        return max(start, self._beginning(job))
-
-    def _beginning(self, job: TrainingJob) -> datetime:
-        if job.created_at is None:
-            return self._session.clock.now() - UNKNOWN_AGE
-        return job.created_at - CLOCK_SKEW
+        return max(start, job.earliest_time(self._session.clock.now()))
 
     async def _follow(self, job: TrainingJob, seam: datetime) -> None:
         async for part in self._session.client.logs.follow(job.project_id, job.id, start=seam):
@@ -138,7 +130,7 @@ class RunLog:
         self._end(job)
 
     async def _read_history(self, job: TrainingJob, seam: datetime) -> None:
-        start = self._beginning(job)
+        start = job.earliest_time(self._session.clock.now())
         if start < seam:
             history = self._session.client.logs.history(
                 job.project_id, job.id, start=start, end=seam, newest_first=True

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import Checkpoint, JobMetrics, QueueContext, TrainingJob
+from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis import connection
 from tui.analysis.cost import price_of
@@ -28,7 +29,6 @@ HEALTH_METRICS_SPAN = timedelta(minutes=65)
 """A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
 HEALTH_METRICS_STEP_S = 60
 HEALTH_METRICS_INTERVAL_S = 20.0
-CLOCK_SKEW = timedelta(minutes=5)
 
 FINE_POINTS = 90
 """Maximum number of points per series for the last hour, however long a run is watched."""
@@ -39,8 +39,12 @@ HISTORY_POINTS_OF_MANY = 60
 FEW_NODES = 8
 
 
+def has_many_nodes(job: TrainingJob) -> bool:
+    return (job.node_count or 1) > FEW_NODES
+
+
 def history_points(job: TrainingJob) -> int:
-    return HISTORY_POINTS if (job.node_count or 1) <= FEW_NODES else HISTORY_POINTS_OF_MANY
+    return HISTORY_POINTS_OF_MANY if has_many_nodes(job) else HISTORY_POINTS
 
 
 def health_metrics_fold(job: TrainingJob) -> MetricsFold:
@@ -115,8 +119,6 @@ def _millis(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-UNKNOWN_AGE = timedelta(days=7)
-"""Time range to read if the server does not provide the job's creation time."""
 METRICS = "metrics"
 """Key of the metrics in ``LoadedRun.unread``."""
 LINES_AT_ONCE = 250
@@ -137,11 +139,6 @@ class LoadedRun:
     line_count: int
     gap_count: int
     unread: Mapping[str, RequestError] = field(default_factory=dict)
-
-
-def beginning_of(job: TrainingJob, now: datetime) -> datetime:
-    """Return the earliest time at which a job may have lines."""
-    return now - UNKNOWN_AGE if job.created_at is None else job.created_at - CLOCK_SKEW
 
 
 async def checkpoints_of(client: TrainingClient, job: TrainingJob) -> tuple[Checkpoint, ...] | None:
@@ -195,7 +192,7 @@ async def read_run(
     fold = ProgressFold(max_points=max_points, patterns=patterns)
     fold.choose(stream)
     wants_health_metrics = with_health_metrics or not job.node_count
-    start = since or beginning_of(job, now)
+    start = since or job.earliest_time(now)
     log = asyncio.create_task(read_log(client, job, fold, start, on_part=on_part))
     listing = asyncio.create_task(checkpoints_of(client, job))
     history = asyncio.create_task(history_of(client, job))

@@ -32,7 +32,7 @@ from tui.analysis.comparison import (
     throughput_unit,
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.series import Series
+from tui.analysis.series import Series, next_smoothing
 from tui.feeds.comparison import ComparisonFeed
 from tui.screens.base import AppScreen
 from tui.screens.job.chart_grid import ChartGrid
@@ -82,7 +82,6 @@ def _value(place: int, row: ComparisonRow) -> list[Span]:
     return [("★ " if best else "", tone), (row.shown[place], tone)]
 
 
-SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
 AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "clock": "by clock"}
 
 
@@ -382,8 +381,7 @@ class CompareRunsScreen(AppScreen):
 
     def action_smoothing(self) -> None:
         """Switch to the next smoothing level; after the strongest, turn smoothing off."""
-        place = SMOOTHINGS.index(self.view.smoothing)
-        self.view = replace(self.view, smoothing=SMOOTHINGS[(place + 1) % len(SMOOTHINGS)])
+        self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
 
     def action_log_scale(self) -> None:
         self.view = replace(self.view, log=not self.view.log)

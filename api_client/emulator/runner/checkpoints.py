@@ -20,13 +20,13 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.runner.folders import CacheFolders, CannotStart, JobFolders
-from api_client.emulator.runner.spec import CheckpointSource, parse_spec
 from api_client.emulator.store.jobs import StoredJob
 from api_client.models import Checkpoint, TrainingJob
+from api_client.models.checkpoints import ROOT_CHECKPOINT
 
-ROOT_CHECKPOINT = "."
 SETTLED_S = 2.0
 """A running job's checkpoint counts as complete once its newest file is this old."""
 FRESH_S = 1.0
@@ -229,7 +229,7 @@ class RunnerPaths:
 
     def checkpoints(self, row: StoredJob) -> list[FoundCheckpoint]:
         """Return a job's checkpoints, oldest first; for a running job up to ``FRESH_S`` old."""
-        spec = parse_spec(row.spec)
+        spec = read_job_request(row.spec)
         if not spec.checkpointing or spec.node_count > self._max_nodes:
             return []
         return self._index.of(row.job.id, self.job(row), spec.node_count, finished=row.job.is_finished)

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from api_client.clock import Clock
+from api_client.definitions.job_request import JobRequest, read_job_request
 from api_client.emulator.runner.checkpoints import (
     LoadingProject,
     RunnerPaths,
@@ -15,7 +16,7 @@ from api_client.emulator.runner.checkpoints import (
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.job_run import JobOutcome, JobRun, RunServices
 from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob
-from api_client.emulator.runner.spec import JobSpec, check_can_start, parse_spec
+from api_client.emulator.runner.weights import parse_weights
 from api_client.emulator.store.jobs import EventStore, JobStore, StoredJob
 from api_client.models import JobStatus, ProjectSummary
 
@@ -23,6 +24,24 @@ CLOSE_TIMEOUT_S = 5.0
 SPOT = "spot"
 """Spot jobs use no pool: they may push usage above the limit (API facts, 2.2)."""
 STOPPED = JobOutcome(JobStatus.STOPPED)
+
+
+def check_can_start(spec: JobRequest, *, max_nodes: int) -> None:
+    """Raise ``CannotStart`` for a configuration that this machine can never run."""
+    if not any(command.strip() for command in spec.start_commands):
+        raise CannotStart("runtime.start_commands is empty: nothing to run")
+    if spec.node_count < 1:
+        raise CannotStart(f"compute.node_count is {spec.node_count}: a job needs at least one node")
+    if spec.node_count > max_nodes:
+        raise CannotStart(
+            f"compute.node_count is {spec.node_count}: this emulator runs at most {max_nodes} nodes at a time"
+        )
+    parse_weights(spec.weights)
+    for source in spec.load_from or ():
+        if source.is_loops:
+            raise CannotStart("load_checkpoint_config: there are no Loops checkpoints on this machine")
+        if source.is_nameless:
+            raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
 
 
 class Dispatcher:
@@ -59,7 +78,7 @@ class Dispatcher:
     def enqueue(self, job_id: str) -> None:
         """Put a job in the queue, or move it to the position of its new priority."""
         row = self._jobs.get(job_id)
-        spec = parse_spec(row.spec)
+        spec = read_job_request(row.spec)
         wanted = WaitingJob(
             job_id,
             row.job.priority or 0,
@@ -86,7 +105,7 @@ class Dispatcher:
             row = self._jobs.get(job_id)
             if row.job.current_status == JobStatus.PENDING:
                 self.set_status(job_id, JobStatus.CREATED)
-            self._runs[job_id] = self._make_run(row, parse_spec(row.spec))
+            self._runs[job_id] = self._make_run(row, read_job_request(row.spec))
             self._tasks[job_id] = asyncio.create_task(self._run(job_id), name=f"job {job_id}")
 
     async def end(
@@ -122,7 +141,7 @@ class Dispatcher:
         self._events.append(job_id, status, now, message=message, exit_code=exit_code)
         self._changes.notify()
 
-    def _make_run(self, row: StoredJob, spec: JobSpec) -> JobRun:
+    def _make_run(self, row: StoredJob, spec: JobRequest) -> JobRun:
         job = row.job
         project = job.training_project or ProjectSummary(id=job.training_project_id)
         return JobRun(
@@ -137,7 +156,7 @@ class Dispatcher:
             load_checkpoints=lambda: self._load_checkpoints(row, spec),
         )
 
-    def _check(self, row: StoredJob, spec: JobSpec) -> None:
+    def _check(self, row: StoredJob, spec: JobRequest) -> None:
         """Raise ``CannotStart`` if the job can never run here or exceeds a fixed GPU limit."""
         check_can_start(spec, max_nodes=self._services.max_nodes)
         if spec.gpu_type is None or row.job.availability_model == SPOT:
@@ -162,7 +181,7 @@ class Dispatcher:
             self._queue.remove(job_id)
             self.admit()
 
-    def _load_checkpoints(self, row: StoredJob, spec: JobSpec) -> None:
+    def _load_checkpoints(self, row: StoredJob, spec: JobRequest) -> None:
         """Fill BT_LOAD_CHECKPOINT_DIR before the start; runs in a thread."""
         if spec.load_from is None:
             return

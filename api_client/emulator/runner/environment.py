@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
+from api_client.definitions.job_request import JobRequest
 from api_client.emulator.runner.folders import CacheFolders, CannotStart, JobFolders
-from api_client.emulator.runner.spec import JobSpec
 from api_client.models import ProjectSummary
 
 INHERITED = frozenset(
@@ -71,7 +71,7 @@ def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: SecretBy
 
 
 def node_environment(
-    spec: JobSpec,
+    spec: JobRequest,
     *,
     job_id: str,
     project: ProjectSummary,

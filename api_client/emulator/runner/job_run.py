@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from api_client.archives import BadArchive, Unpacker
+from api_client.definitions.job_request import Artifact, JobRequest
 from api_client.emulator.data_folder import remove_tree, write_private
 from api_client.emulator.runner.environment import inherited, kill_orphans, node_environment, resolved
 from api_client.emulator.runner.folders import (
@@ -30,7 +31,6 @@ from api_client.emulator.runner.mounts import make_mounts
 from api_client.emulator.runner.node_process import NodeProcess
 from api_client.emulator.runner.node_queue import GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling, share_of
-from api_client.emulator.runner.spec import Artifact, JobSpec
 from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
 from api_client.models import JobStatus, ProjectSummary
 
@@ -38,7 +38,7 @@ OpenArtifact = Callable[[str, str], Path | None]
 """Returns the uploaded file by bucket and key, or None if it does not exist."""
 
 
-def make_folders(folders: JobFolders, spec: JobSpec) -> None:
+def make_folders(folders: JobFolders, spec: JobRequest) -> None:
     for rank in range(spec.node_count):
         node = folders.node(rank)
         for folder in (node.workspace, node.scratch):
@@ -145,7 +145,7 @@ class JobRun:
         self,
         job_id: str,
         project: ProjectSummary,
-        spec: JobSpec,
+        spec: JobRequest,
         folders: JobFolders,
         caches: CacheFolders | None,
         services: RunServices,

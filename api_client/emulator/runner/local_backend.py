@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from api_client.clock import Clock, SystemClock
+from api_client.definitions.job_request import read_job_request
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.runner.checkpoints import UNKNOWN_TEAM, RunnerPaths, is_safe_id, stored_files
@@ -20,7 +21,6 @@ from api_client.emulator.runner.job_run import JobOutcome, OpenArtifact, Resolve
 from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.node_queue import ChangeNotifier, GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling
-from api_client.emulator.runner.spec import parse_spec
 from api_client.emulator.runner.weights import WeightsMirror
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.job_streams import JobLogStore, MetricStore, replica_name
@@ -264,7 +264,7 @@ class LocalBackend:
         """Store and queue a job; it starts as soon as there is room. Raises ValueError for an invalid id."""
         if not is_safe_id(job_id):
             raise ValueError(f"unusable job id: {job_id!r}")
-        parsed = parse_spec(spec)
+        parsed = read_job_request(spec)
         now = self._clock.now()
         job = TrainingJob(
             id=job_id,

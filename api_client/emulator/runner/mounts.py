@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from api_client.definitions.job_request import JobRequest
 from api_client.emulator.runner.environment import MOUNTS_VARIABLE
 from api_client.emulator.runner.folders import CacheFolders, JobFolders, contained
-from api_client.emulator.runner.spec import JobSpec
 from api_client.emulator.runner.weights import parse_weights
 
 LEGACY_HUGGING_FACE_MOUNT = "/root/.cache/huggingface"
@@ -34,7 +34,9 @@ class Mount:
     variable: str | None = None
 
 
-def mounts_of(spec: JobSpec, folders: JobFolders, caches: CacheFolders | None, rank: int) -> Iterator[Mount]:
+def mounts_of(
+    spec: JobRequest, folders: JobFolders, caches: CacheFolders | None, rank: int
+) -> Iterator[Mount]:
     """Yield all mounts that a node's container would have; raise ``CannotStart`` for invalid weights."""
     for index, weights in enumerate(parse_weights(spec.weights)):
         yield Mount(weights.mount_location, folders.weights(index), f"weights {weights.source}")
@@ -53,7 +55,7 @@ def mounts_of(spec: JobSpec, folders: JobFolders, caches: CacheFolders | None, r
             yield Mount(LEGACY_HUGGING_FACE_MOUNT, hub, "Hugging Face cache", "HF_HOME")
 
 
-def make_mounts(spec: JobSpec, folders: JobFolders, caches: CacheFolders | None, rank: int) -> list[str]:
+def make_mounts(spec: JobRequest, folders: JobFolders, caches: CacheFolders | None, rank: int) -> list[str]:
     """Create a node's mounts; return a log line for each. Runs in a thread.
 
     Of mounts that overlap only the first gets a link.

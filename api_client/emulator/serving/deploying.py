@@ -160,7 +160,6 @@ def _refusal(error: ValidationError) -> ApiFault:
     return invalid(f"{place}: {first['msg'].removeprefix('Value error, ')}")
 
 
-ROOT_CHECKPOINT = "."
 LORA = "lora"
 SERVABLE_KINDS = (LORA, "full", "whisper")
 SYNCING = "SYNCING"

@@ -10,10 +10,10 @@ account, which are fetched once and never changed.
 
 from __future__ import annotations
 
+from api_client.definitions.job_request import JobRequest, read_job_request
 from api_client.submission.findings import Finding, Severity
 from api_client.submission.preflight.account import AccountFacts, AccountReader, fetch_account_facts
 from api_client.submission.preflight.check import check, preflight
-from api_client.submission.preflight.job_request import JobRequest, read_job_request
 
 __all__ = [
     "AccountFacts",

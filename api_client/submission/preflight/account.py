@@ -13,6 +13,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Protocol, TypeVar
 
+from api_client.definitions.job_request import JobRequest, normal_gpu_type
 from api_client.errors import RequestError, Unauthorized, Unreachable
 from api_client.models import (
     GpuCapacity,
@@ -29,7 +30,6 @@ from api_client.resources.capacity import Capacity
 from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Projects
 from api_client.submission.findings import Finding
-from api_client.submission.preflight.job_request import JobRequest, normal_gpu_type
 
 
 @dataclass(frozen=True, slots=True)

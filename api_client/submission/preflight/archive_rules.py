@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
+from api_client.definitions.job_request import JobRequest
 from api_client.submission.findings import Finding
-from api_client.submission.preflight.job_request import JobRequest
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
 SOURCING = frozenset({"source", "."})

@@ -33,7 +33,6 @@ NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
 SyncState = Literal["uploading", "stored", "unknown"]
 
-ROOT_CHECKPOINT = "."
 """Name of the checkpoint that is the checkpoint directory itself (API facts, 2.1)."""
 
 _SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}

@@ -6,19 +6,14 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
+from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
 from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine
 from tui.text.units import percent
-
-CLOCK_MARGIN = timedelta(minutes=5)
-"""Maximum clock difference to the server at which no line is missed."""
-
-LOG_LIFE = timedelta(days=7)
-"""Start of the log for a job without a creation time: the widest window that the server supports."""
 
 Finished = Callable[["TrainingJob"], object]
 Progress = Callable[[float | None, int], object]
@@ -76,7 +71,7 @@ class LogRead:
             if newest:
                 start = datetime.fromtimestamp(stamp_ns(newest[0].entry) // NS_PER_S, UTC)
             elif start is None:
-                start = datetime.now(UTC) - CLOCK_MARGIN
+                start = datetime.now(UTC) - CLOCK_SKEW
             self.gap_count = 0
         chosen = self.new_filter(self.nodes)
         stream = self.client.logs.follow(self.job.project_id, self.job.id, start=start, drain_s=drain_s)
@@ -101,9 +96,7 @@ class LogRead:
     def _start(self) -> datetime:
         if self.stretch.start is not None:
             return self.stretch.start
-        if self.job.created_at is None:
-            return datetime.now(UTC) - LOG_LIFE
-        return self.job.created_at - CLOCK_MARGIN
+        return self.job.earliest_time(datetime.now(UTC))
 
     async def _last(self, count: int) -> list[OutputLine]:
         """Return the last `count` matches with their context, reading backwards no further than needed."""

@@ -11,8 +11,9 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import next_smoothing
 from tui.screens.job.chart_grid import LAYOUTS, ChartGrid
-from tui.screens.job.chart_view import FIRST_SPAN, SMOOTHINGS, X_AXES, ChartView, longer, shorter
+from tui.screens.job.chart_view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
 from tui.screens.job.charts import ChartBuilder
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window
@@ -197,8 +198,7 @@ class ChartActions(Widget):
 
     def action_smoothing(self) -> None:
         """Switch to the next smoothing level; after the strongest, turn smoothing off."""
-        place = SMOOTHINGS.index(self.view.smoothing)
-        self.view = replace(self.view, smoothing=SMOOTHINGS[(place + 1) % len(SMOOTHINGS)])
+        self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
 
     def action_log_scale(self) -> None:
         self.view = replace(self.view, log=not self.view.log)

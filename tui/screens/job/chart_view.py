@@ -18,7 +18,6 @@ PRESETS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24
 """Lengths of the time range that a key cycles through; the longest is followed by the whole run."""
 
 FIRST_SPAN = PRESETS[2]
-SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
 
 

@@ -1,17 +1,25 @@
-"""What the checks need to know about a job, read tolerantly from the request to send."""
+"""What a job requests, read tolerantly from the ``training_job`` of a create-job request.
+
+The checks before a submission read the request to send, the emulator the one that it received (API facts,
+3.3). Unknown fields are ignored; missing ones and those of a wrong type get the API's default.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from api_client.definitions.runtime import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLDER
 
 _BINARY_MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024**2}
 _DECIMAL_BYTES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES_PER_MIB = 1024**2
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)\s*")
+_DEFAULT_MEMORY = "2Gi"
 _SECRET_REFERENCE_SUFFIX = "secret_ref"
+_LATEST, _NAMED, _LOOPS = "baseten_latest_checkpoint", "baseten_named_checkpoint", "loops_checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +31,65 @@ class SecretUse:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRequest:
-    """Requested resources. ``gpu_count`` is per node, 0 for CPU jobs; ``memory_mib`` None if unreadable."""
+class Artifact:
+    """An uploaded archive that is unpacked into the working directory."""
 
-    start_commands: tuple[str, ...]
+    bucket: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSource:
+    """A checkpoint to load; a ``name`` of None means the latest one."""
+
+    project_name: str | None
+    job_id: str | None
+    name: str | None
+    is_loops: bool = False
+    is_nameless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """Resources, runtime and data of a job.
+
+    ``gpu_type`` is normalized, and None for a CPU job; ``gpu_count`` is per node. A mapping as a value of
+    ``environment`` refers to a secret by name. ``load_from`` is None if no checkpoints are to be loaded.
+    """
+
+    name: str | None
+    priority: int
     node_count: int
     gpu_type: str | None
     gpu_count: int
     cpu_count: int
-    memory_mib: float | None
-    spot: bool
+    memory: str
+    availability_model: str
+    start_commands: tuple[str, ...]
+    environment: Mapping[str, str | Mapping[str, Any]]
     secrets: tuple[SecretUse, ...]
+    artifacts: tuple[Artifact, ...]
+    weights: Sequence[Any]
     checkpointing: bool
+    checkpoint_path: str | None
     caching: bool
+    cache_mount: str
+    legacy_hf_mount: bool
     requires_cache_affinity: bool
+    load_from: tuple[CheckpointSource, ...] | None
+    load_folder: str
     session_trigger: str | None
     uses_workdir: bool
+
+    @property
+    def spot(self) -> bool:
+        """True if the job's machines may be taken away."""
+        return self.availability_model == "spot"
+
+    @property
+    def memory_mib(self) -> float | None:
+        """The requested memory; None if it is not a quantity."""
+        return quantity_mib(self.memory)
 
     @property
     def total_gpus(self) -> int:
@@ -53,24 +104,40 @@ class JobRequest:
 
 
 def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
-    """Parse a request; missing fields or wrong types get the API's default. Never raises."""
+    """Parse a request. Never raises."""
     compute, runtime = _mapping(training_job, "compute"), _mapping(training_job, "runtime")
     accelerator = _mapping(compute, "accelerator")
-    cache = _mapping(runtime, "cache_config")
     gpu_type = _text(accelerator, "accelerator")
     gpu_count = _number(accelerator, "count", 1) if gpu_type else 0
+    cache, checkpointing = _mapping(runtime, "cache_config"), _mapping(runtime, "checkpointing_config")
+    deprecated_cache = runtime.get("enable_cache") is True  # sets both switches of the cache
+    loading = _mapping(runtime, "load_checkpoint_config")
     return JobRequest(
-        start_commands=tuple(str(command) for command in _items(runtime, "start_commands")),
+        name=_text(training_job, "name"),
+        priority=_number(training_job, "priority", 0),
         node_count=_number(compute, "node_count", 1),
         gpu_type=normal_gpu_type(gpu_type) if gpu_type and gpu_count else None,
         gpu_count=gpu_count,
         cpu_count=_number(compute, "cpu_count", 1),
-        memory_mib=quantity_mib(_text(compute, "memory") or ""),
-        spot=str(compute.get("availability_model")).lower() == "spot",
+        memory=_text(compute, "memory") or _DEFAULT_MEMORY,
+        availability_model=(_text(compute, "availability_model") or "dedicated").lower(),
+        start_commands=tuple(str(command) for command in _items(runtime, "start_commands")),
+        environment=_mapping(runtime, "environment_variables"),
         secrets=tuple(_secret_uses(training_job)),
-        checkpointing=_mapping(runtime, "checkpointing_config").get("enabled") is True,
-        caching=cache.get("enabled") is True or runtime.get("enable_cache") is True,
+        artifacts=tuple(
+            Artifact(str(item.get("s3_bucket")), str(item.get("s3_key")))
+            for item in _items(runtime, "artifacts")
+            if isinstance(item, Mapping)
+        ),
+        weights=_items(training_job, "weights"),
+        checkpointing=checkpointing.get("enabled") is True,
+        checkpoint_path=_text(checkpointing, "checkpoint_path"),
+        caching=cache.get("enabled") is True or deprecated_cache,
+        cache_mount=_text(cache, "mount_base_path") or CACHE_FOLDER,
+        legacy_hf_mount=cache.get("enable_legacy_hf_mount") is True or deprecated_cache,
         requires_cache_affinity=cache.get("require_cache_affinity", True) is not False,
+        load_from=_load_from(loading),
+        load_folder=_text(loading, "download_folder") or LOADED_CHECKPOINTS_FOLDER,
         session_trigger=_text(_mapping(training_job, "interactive_session"), "trigger"),
         uses_workdir=training_job.get("enable_baseten_workdir") is True,
     )
@@ -108,6 +175,24 @@ def _secret_uses(training_job: Mapping[str, Any]) -> list[SecretUse]:
             inner = _mapping(source, "auth").get("auth_secret_name")
             uses.append((inner, f"weights[{index}].auth.auth_secret_name"))
     return [SecretUse(name, field) for name, field in uses if isinstance(name, str) and name]
+
+
+def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None:
+    if config.get("enabled") is not True:
+        return None
+    listed = [item for item in _items(config, "checkpoints") if isinstance(item, Mapping)]
+    if not listed:
+        return (CheckpointSource(None, None, None),)
+    return tuple(
+        CheckpointSource(
+            _text(item, "project_name"),
+            _text(item, "job_id"),
+            None if item.get("typ") == _LATEST else _text(item, "checkpoint_name"),
+            is_loops=item.get("typ") == _LOOPS,
+            is_nameless=item.get("typ") == _NAMED and _text(item, "checkpoint_name") is None,
+        )
+        for item in listed
+    )
 
 
 def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
