@@ -18,6 +18,8 @@ from tui.screens.home.screen import HomeScreen
 class RecordingSession:
     """Notes what it is asked for; refuses some jobs."""
 
+    place = "acme"
+
     def __init__(self, refused: tuple[str, ...] = ()) -> None:
         self.calls: list[tuple[str, str]] = []
         self._refused = refused
@@ -43,7 +45,7 @@ class RecordingSession:
 
 def dashboard(session: RecordingSession, **options: Any) -> Any:
     app = home(**options)
-    app._session = session  # type: ignore[assignment]
+    app.use_session(session)  # type: ignore[arg-type]
     return app
 
 

@@ -57,7 +57,7 @@ async def opened(pilot: Pilot[Any]) -> None:
     app = pilot.app
     assert isinstance(app, Dashboard)
     await settle(pilot)
-    app.downloads = BOTH
+    app.transfers = BOTH
     await pilot.press("T")
     await settle(pilot)
 
@@ -68,10 +68,10 @@ async def test_every_screen_says_what_is_being_downloaded(size: tuple[int, int])
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         assert "↓" not in text_of(app).splitlines()[-1]
-        app.downloads = BOTH
+        app.transfers = BOTH
         await settle(pilot)
         assert "↓ 2 files 43 % 112 MiB/s" in text_of(app).splitlines()[-1]
-        app.downloads = Transfers((FAILED,))
+        app.transfers = Transfers((FAILED,))
         await settle(pilot)
         assert "↓" not in text_of(app).splitlines()[-1]
 
@@ -89,7 +89,7 @@ async def test_columns_that_are_empty_leave_their_room_to_those_that_would_be_cu
     app = home()
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        app.downloads = Transfers((done,))
+        app.transfers = Transfers((done,))
         await pilot.press("T")
         await settle(pilot)
         text = text_of(app)
@@ -120,7 +120,7 @@ async def test_where_nothing_has_arrived_nothing_is_said_to_be_kept() -> None:
     app = home()
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        app.downloads = Transfers((replace(FAILED, done_bytes=0, files=()),))
+        app.transfers = Transfers((replace(FAILED, done_bytes=0, files=()),))
         await pilot.press("T")
         await settle(pilot)
         text = text_of(app)
@@ -133,7 +133,7 @@ async def test_a_stall_is_told_instead_of_the_last_speed(size: tuple[int, int]) 
     app = home()
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        app.downloads = Transfers((replace(GOING, stalled_s=12.0, note="the store broke off"),))
+        app.transfers = Transfers((replace(GOING, stalled_s=12.0, note="the store broke off"),))
         await pilot.press("T")
         await settle(pilot)
         text = text_of(app)

@@ -161,7 +161,7 @@ async def test_downloads_that_begin_while_their_list_is_open_get_the_keyboard() 
         assert isinstance(app.screen, DownloadsScreen)
         first, second = (Transfer(name, name, "/downloads", TransferState.ACTIVE) for name in ("1", "2"))
         for items in ((first,), (), (first, second)):
-            app.downloads = Transfers(items)
+            app.transfers = Transfers(items)
             await settle(pilot)
             assert app.screen.focused is app.screen.query_one("#transfers")
         await pilot.press("k")

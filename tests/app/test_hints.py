@@ -36,7 +36,7 @@ async def test_what_was_done_is_not_hinted_at_again(tmp_path: Path) -> None:
     again = home(hints=True, memory=Memory(tmp_path / "layout.json"))
     async with again.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: len(again.screen.query("HintLine")) == 1)
-        again.show_hint()  # type: ignore[attr-defined]
+        again.hints.show()  # type: ignore[attr-defined]
         assert "tip " not in text_of(again)
 
 

@@ -1,17 +1,19 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.command import CommandPalette
+from textual.message import Message
 from textual.pilot import Pilot
 
-from api_client.models import TrainingJob
 from support.dashboard import Dashboard, home, job_view, settle, text_of
 from support.waiting import until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.screens.messages import OpenJobRequested
 
 
 @pytest.mark.parametrize(
@@ -64,14 +66,18 @@ async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> N
         await settle(pilot)
 
 
+def opened_jobs(asked: list[str]) -> Callable[[Message], None]:
+    """Return a hook that notes the ids of the jobs that were asked for."""
+    return lambda message: asked.append(message.job.id) if isinstance(message, OpenJobRequested) else None
+
+
 async def test_a_job_is_found_by_some_letters_of_its_name_and_asked_for() -> None:
     app = home()
-    asked: list[TrainingJob] = []
-    app._show_job = asked.append  # type: ignore[method-assign]
-    async with app.run_test(size=(80, 24)) as pilot:
+    asked: list[str] = []
+    async with app.run_test(size=(80, 24), message_hook=opened_jobs(asked)) as pilot:
         await settle(pilot)
         await find(pilot, app, "grpo6", "job qwen3-grpo-6")
-        await until(pilot, lambda: [job.id for job in asked] == ["grpo6"])
+        await until(pilot, lambda: asked == ["grpo6"])
 
 
 @pytest.mark.parametrize("typed", ["vkcj4q7", "KCJ4"])
@@ -79,12 +85,11 @@ async def test_jobs_and_projects_are_found_by_part_of_their_ids(typed: str) -> N
     known = job("vkcj4q7", name="llama-8b")
     other = job("z", name="bert", project="other")
     app = home(fleet((known, other)))
-    asked: list[TrainingJob] = []
-    app._show_job = asked.append  # type: ignore[method-assign]
-    async with app.run_test(size=(80, 24)) as pilot:
+    asked: list[str] = []
+    async with app.run_test(size=(80, 24), message_hook=opened_jobs(asked)) as pilot:
         await settle(pilot)
         await find(pilot, app, typed, "job llama-8b")
-        await until(pilot, lambda: [job.id for job in asked] == ["vkcj4q7"])
+        await until(pilot, lambda: asked == ["vkcj4q7"])
         await find(pilot, app, "p-qwen3-g", "project qwen3-grpo")
         await until(pilot, lambda: "in qwen3-grpo" in text_of(app))
 

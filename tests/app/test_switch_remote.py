@@ -40,18 +40,18 @@ async def test_another_remote_is_chosen_by_name_and_shown(
         app = BtTuiApp(resolve_remote("harbour", environ=environ))
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: "harbour" in text_of(app) and "● live" in text_of(app))
-            before = app._session
+            before = app.session
             await pilot.press("U")
             await until(pilot, lambda: "lighthouse" in text_of(app))
             assert second.key not in text_of(app)
             await pilot.press(*"light")
             await until(pilot, lambda: text_of(app).count(first.url) == 0)
-            while app._session is before:
+            while app.session is before:
                 await pilot.press("enter")
                 await pilot.pause()
             await until(pilot, lambda: "lighthouse" in text_of(app) and "● live" in text_of(app))
             assert "harbour" not in text_of(app)
-            assert app._session is not before
+            assert app.session is not before
             first.shut_down()
             await pilot.press("r")
             await until(pilot, lambda: "● live" in text_of(app))
@@ -63,11 +63,11 @@ async def test_the_emulator_on_this_machine_is_one_of_them() -> None:
         app = BtTuiApp(resolve_remote(environ=stranger.environ()), own_emulator=lambda: here)
         async with app.run_test(size=(100, 30)) as pilot:
             await until(pilot, lambda: "● live" in text_of(app))
-            before = app._session
+            before = app.session
             await pilot.press("U")
             await until(pilot, lambda: "the emulator on this machine" in text_of(app))
             await pilot.press(*"local")
-            while app._session is before:
+            while app.session is before:
                 await pilot.press("enter")
                 await pilot.pause()
             await until(pilot, lambda: text_of(app).startswith(" bt-tui  local"))
@@ -117,17 +117,17 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
             await until(pilot, lambda: "job1" in text_of(app) and "● live" in text_of(app))
             await pilot.press("T")
             await until(pilot, lambda: isinstance(app.screen, DownloadsScreen))
-            before, screen = app._session, app.screen
+            before, screen = app.session, app.screen
             url = there.url
             good = Remote("lighthouse", url, url, SecretStr(there.key), "a file")
-            app._switch_to(becomes(there, good))
+            app.remotes.switch_to(becomes(there, good))
             await until(pilot, lambda: words in " ".join(text_of(app).replace("▌", " ").split()))
             shown = text_of(app)
             assert "Can't switch to lighthouse" in shown
             assert f"Still on {urlsplit(here.url).netloc}." in shown
-            assert (app._session, app.screen) == (before, screen)
+            assert (app.session, app.screen) == (before, screen)
             there._own_routes.clear()
             assert "● live" in shown
-            app._switch_to(good)
+            app.remotes.switch_to(good)
             await until(pilot, lambda: text_of(app).startswith(" bt-tui  lighthouse"))
-            assert app._session is not before
+            assert app.session is not before

@@ -51,12 +51,12 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
             await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, DownloadsScreen))
-            await until(pilot, lambda: app.downloads.items[-1:] and app.downloads.items[-1].error != "")
-            assert words in app.downloads.items[-1].error
+            await until(pilot, lambda: app.transfers.items[-1:] and app.transfers.items[-1].error != "")
+            assert words in app.transfers.items[-1].error
             await until(pilot, lambda w=words: w in " ".join(text_of(app).split()))  # type: ignore[misc]
             faulty.set_faults()
             await pilot.press("t")
-            await until(pilot, lambda: app.downloads.items[-1].state is TransferState.DONE)
+            await until(pilot, lambda: app.transfers.items[-1].state is TransferState.DONE)
 
 
 def step_of(screen: DeployScreen) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
-from textual import on
 from textual.app import App
-from textual.dom import DOMNode
-from textual.message import Message
 from textual.reactive import var
 from textual.screen import Screen
 
@@ -18,9 +15,6 @@ from tui.actions import Scope
 from tui.actions.keymap import key_for
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.kinds import is_job_screen
-from tui.screens.messages import OpenJobRequested
-from tui.screens.welcome import WelcomeChoice
 from tui.settings.remembered import Memory
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
@@ -37,8 +31,9 @@ class HintLine(WrappedText):
 
     shown: var[tuple[str, str]] = var(("", ""))
 
-    class Dismissed(Message):
-        """The user dismissed this hint."""
+    def __init__(self, dismiss: Callable[[], object]) -> None:
+        super().__init__()
+        self._dismiss = dismiss
 
     def watch_shown(self, shown: tuple[str, str]) -> None:
         self.set_class(bool(shown[1]), "-visible")
@@ -55,7 +50,7 @@ class HintLine(WrappedText):
         )
 
     def on_click(self) -> None:
-        self.post_message(self.Dismissed())
+        self._dismiss()
 
 
 MAX_TIMES_SHOWN = 4
@@ -94,26 +89,34 @@ def next_hint(scopes: Collection[Scope], gone: Collection[str]) -> Hint | None:
 
 HINT_MEMORY = "hints"
 HINT_CHECK_S = 1.0
+HINTED = frozenset({Scope.HOME, Scope.JOB})
+"""Screens with hints, by a scope of theirs."""
 
 
-class HintsMixin(App[WelcomeChoice]):
-    """App mixin that shows hints about actions that the user has not used yet."""
+class Hints:
+    """Shows hints about actions that the user has not used yet.
 
-    _hints: bool
-    _memory: Memory
-    _keys: Mapping[str, str]
-    _shown_names: frozenset[str] = frozenset()
-    """Names of the hints shown since the start."""
+    Stored are the number of starts in which each hint was shown; hints that were followed count as shown
+    often enough.
+    """
 
-    def on_mount(self) -> None:
+    def __init__(self, app: App[Any], memory: Memory, keys: Mapping[str, str], *, enabled: bool) -> None:
+        self._app = app
+        self._memory = memory
+        self._keys = keys
+        self._enabled = enabled
+        self._shown_names: frozenset[str] = frozenset()
+        """Names of the hints shown since the start."""
+
+    def start(self) -> None:
         """Poll for a suitable hint, because tabs and screens change; this costs next to nothing."""
-        if self._hints:
-            self.set_interval(HINT_CHECK_S, self.show_hint)
+        if self._enabled:
+            self._app.set_interval(HINT_CHECK_S, self.show)
 
-    def show_hint(self) -> None:
+    def show(self) -> None:
         """Show the hint that suits the current screen, or none."""
-        screen = self.screen if self.screen_stack else None
-        if not (isinstance(screen, HomeScreen) or is_job_screen(screen)) or not screen.is_mounted:
+        screen = self._app.screen if self._app.screen_stack else None
+        if not isinstance(screen, AppScreen) or not screen.is_mounted or HINTED.isdisjoint(screen.SCOPES):
             return
         # Hints on Home are about jobs; if there are none, show only hints for the whole app.
         empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
@@ -123,25 +126,22 @@ class HintsMixin(App[WelcomeChoice]):
             line.shown = (key_for(hint.name, self._keys), hint.words) if hint is not None else ("", "")
         if hint is not None and hint.name not in self._shown_names:
             self._shown_names |= {hint.name}
-            times = {name: self._times(name) for name in (one.name for one in HINTS)}
-            self._put({**times, hint.name: times[hint.name] + 1})
+            self._put(hint.name, self._times(hint.name) + 1)
 
     def _line_of(self, screen: Screen[Any]) -> HintLine | None:
         for found in screen.query(HintLine):
             return found
         for footer in screen.query(StatusFooter):
-            screen.mount(HintLine(), before=footer)
+            screen.mount(HintLine(self.dismiss), before=footer)
         return None  # it is mounted by the next poll
-
-    # Stored: the number of starts each hint was shown in; hints that were followed count as shown often
-    # enough
 
     def _times(self, name: str) -> int:
         times = self._memory.table(HINT_MEMORY).get(name)
         return times if isinstance(times, int) else 0
 
-    def _put(self, times: Mapping[str, int]) -> None:
-        self._memory.put(HINT_MEMORY, {name: count for name, count in times.items() if count})
+    def _put(self, name: str, times: int) -> None:
+        known = {one.name: self._times(one.name) for one in HINTS} | {name: times}
+        self._memory.put(HINT_MEMORY, {name: count for name, count in known.items() if count})
 
     def _gone(self) -> set[str]:
         """Return the names of the hints that were followed, or shown in enough earlier starts."""
@@ -151,38 +151,16 @@ class HintsMixin(App[WelcomeChoice]):
             if self._times(one.name) - (one.name in self._shown_names) >= MAX_TIMES_SHOWN
         }
 
-    def hint_done(self, name: str) -> None:
+    def done(self, name: str) -> None:
         """Mark a hint as followed, so that it is not shown again."""
-        if self._hints and name in {one.name for one in HINTS} and name not in self._gone():
-            times = {one.name: self._times(one.name) for one in HINTS}
-            self._put({**times, name: MAX_TIMES_SHOWN + 1})
-            self.call_after_refresh(self.show_hint)
+        if self._enabled and name in {one.name for one in HINTS} and name not in self._gone():
+            self._put(name, MAX_TIMES_SHOWN + 1)
+            self._app.call_after_refresh(self.show)
 
-    # Followed hints
-
-    async def run_action(
-        self,
-        action: Any,
-        default_namespace: DOMNode | None = None,
-        namespaces: Mapping[str, DOMNode] | None = None,
-    ) -> bool:
-        """Run the action as Textual does, and mark its hint as followed."""
-        screen = self.screen if self.screen_stack else None
-        scopes = (*screen.scopes, Scope.APP) if isinstance(screen, AppScreen) else (Scope.APP,)
-        done = await super().run_action(action, default_namespace, namespaces)
-        if done and isinstance(action, str):
-            for scope in scopes:
-                self.hint_done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
-        return done
-
-    @on(OpenJobRequested)
-    def _a_job_is_opened(self) -> None:
-        self.hint_done(f"{Scope.HOME}.open_job")
-
-    @on(HintLine.Dismissed)
-    def _send_hint_away(self) -> None:
-        screen = self.screen
+    def dismiss(self) -> None:
+        """Mark the hint that is shown as followed."""
+        screen = self._app.screen
         if isinstance(screen, AppScreen):
             hint = next_hint((*screen.scopes, Scope.APP), self._gone())
             if hint is not None:
-                self.hint_done(hint.name)
+                self.done(hint.name)

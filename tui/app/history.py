@@ -11,7 +11,6 @@ from textual.screen import Screen
 
 from tui.actions.keymap import key_for
 from tui.screens.base import AppScreen
-from tui.screens.welcome import WelcomeChoice
 
 LONGEST = 100
 """Maximum number of visits in the history."""
@@ -65,61 +64,66 @@ class NavigationHistory:
 HOME = "home"
 
 
-class HistoryMixin(App[WelcomeChoice]):
-    """App mixin that goes back and forward through the history of screens."""
+class Navigation:
+    """Shows full screens above each other, and goes back and forward through their history.
 
-    _navigation_history: NavigationHistory
-    _keys: Mapping[str, str] = {}
-    _places: dict[Screen[Any], HistoryEntry]
+    ``share`` gives a screen the state that all screens show.
+    """
 
-    def begin_history(self, first: Screen[None]) -> None:
+    def __init__(self, app: App[Any], keys: Mapping[str, str], share: Callable[[AppScreen], object]) -> None:
+        self._app = app
+        self._keys = keys
+        self._share = share
+        self._history = NavigationHistory()
+        self._places: dict[Screen[Any], HistoryEntry] = {}
+
+    def begin(self, first: Screen[None]) -> None:
         """Start a new history with the first screen, which stays below all others."""
-        self._navigation_history = NavigationHistory()
+        self._history = NavigationHistory()
         self._places = {}
         if isinstance(first, AppScreen):
+            first.change_keys(self._keys)
             self._places[first] = HistoryEntry((HOME,), lambda: None)
-            self._navigation_history.visit(self._places[first])
+            self._history.visit(self._places[first])
 
-    def record_visit(self, screen: AppScreen, place: HistoryEntry | None) -> None:
-        """Record a screen before it is shown; without a place it is not added to the history."""
-        if (
-            place is None or place != self._navigation_history.present
-        ):  # otherwise the history has just moved there
-            self._sync_history()
+    def push(self, screen: AppScreen, place: HistoryEntry | None = None) -> None:
+        """Show a screen; without a place it is not added to the history."""
+        self._share(screen)
+        screen.change_keys(self._keys)
+        if place is None or place != self._history.present:  # otherwise the history has just moved there
+            self._sync()
         if place is not None:
             self._places[screen] = place
-            self._navigation_history.visit(place)
+            self._history.visit(place)
+        self._app.push_screen(screen)
 
-    def _sync_history(self) -> None:
+    def _sync(self) -> None:
         """Update the current position, because screens may have been closed in other ways."""
-        there = set(self.screen_stack)
+        there = set(self._app.screen_stack)
         self._places = {screen: place for screen, place in self._places.items() if screen in there}
-        for screen in reversed(self.screen_stack):
+        for screen in reversed(self._app.screen_stack):
             if (place := self._places.get(screen)) is not None:
-                self._navigation_history.record_return(place)
+                self._history.record_return(place)
                 return
 
-    # Actions
-
-    async def action_go_back(self) -> None:
-        screen = self.screen
+    async def back(self) -> None:
+        screen = self._app.screen
         if isinstance(screen, AppScreen) and screen not in self._places:
-            await self.run_action("screen.back")  # the screen may ask first, because it has answers to keep
-            return
-        await self._travel(-1, "No earlier screen; ")
+            await self._app.run_action("screen.back")  # the screen may ask first: it has answers to keep
+        else:
+            await self._travel(-1, "No earlier screen; ")
 
-    async def action_go_forward(self) -> None:
+    async def forward(self) -> None:
         await self._travel(1, "No later screen; ")
 
     async def _travel(self, by: int, nowhere: str) -> None:
-        self._sync_history()
-        place = self._navigation_history.step(by)
+        self._sync()
+        place = self._history.step(by)
         if place is None:
-            self.notify(f"{nowhere}{key_for('screen.back', self._keys)} leaves a screen.")
+            self._app.notify(f"{nowhere}{key_for('screen.back', self._keys)} leaves a screen.")
             return
-        stack = self.screen_stack
-        if any(self._places.get(screen) == place for screen in stack):
-            while self._places.get(self.screen) != place:
-                await self.pop_screen()
+        if any(self._places.get(screen) == place for screen in self._app.screen_stack):
+            while self._places.get(self._app.screen) != place:
+                await self._app.pop_screen()
         else:
             place.show()

@@ -6,34 +6,25 @@ Only what the screens already show is searched: typing sends no requests to the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rich.text import Text
 from textual import on, work
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.command import Command, CommandListItem, CommandPalette, Hit, Hits, Provider, SimpleProvider
 from textual.css.query import NoMatches
 from textual.markup import escape
-from textual.message import Message
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
-from tui.screens.home.screen import HomeScreen
-from tui.screens.kinds import is_job_screen
-from tui.screens.messages import OpenCheckpointRequested, OpenJobRequested, OpenProjectRequested
-from tui.screens.welcome import WelcomeChoice
+from tui.actions import Scope, actions_of
+from tui.screens.base import AppScreen, PaletteItem
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory
-from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec
-
-if TYPE_CHECKING:
-    from tui.screens.job.screen import JobScreen
 
 ITEMS_BETWEEN_YIELDS = 200
 """Number of names to match before yielding to other tasks: takes some milliseconds."""
@@ -41,15 +32,6 @@ MIN_ID_PREFIX = 3
 """Minimum length of a query to match in ids; shorter ones match too many."""
 BELOW_ACTIONS = 0.999
 """Score factor that ranks an equally good action first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PaletteItem:
-    kind: str
-    name: str
-    about: str
-    wish: Message
-    id: str = ""
 
 
 class PaletteProvider(Provider):
@@ -71,40 +53,13 @@ class PaletteProvider(Provider):
             shown.stylize("dim", 0, len(found.kind))
             for offset in offsets:
                 shown.stylize("underline", offset, offset + 1)
-            wish = partial(self._send, found.wish)
+            wish = partial(self.app.post_message, found.wish)
             yield Hit(score * BELOW_ACTIONS, shown, wish, text=title, help=escape(found.about))
 
-    def _send(self, wish: Message) -> None:
-        self.app.post_message(wish)
-
-    def _objects(self) -> Iterator[_PaletteItem]:
-        for screen in reversed(self.app.screen_stack):
-            if is_job_screen(screen) and screen.snapshot is not None:
-                yield from _checkpoints(screen)
-        for screen in self.app.screen_stack:
-            if isinstance(screen, HomeScreen) and screen.snapshot is not None:
-                for project in screen.snapshot.projects:
-                    about = f"{project.jobs} jobs, {project.running} running"
-                    if project.team:
-                        about = f"{project.team} · {about}"
-                    yield _PaletteItem(
-                        "project", project.name, about, OpenProjectRequested(project.id), project.id
-                    )
-                for row in screen.snapshot.jobs:
-                    about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
-                    yield _PaletteItem("job", row.name, about, OpenJobRequested(row.job), row.id)
-
-
-def _checkpoints(screen: JobScreen) -> Iterator[_PaletteItem]:
-    run = screen.snapshot
-    if run is None:
-        return
-    for checkpoint in run.checkpoints or ():
-        size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
-        of = f"of {sanitize(run.job.name or run.job.id)}"
-        about = " · ".join(part for part in (of, sanitize(checkpoint.checkpoint_type or ""), size) if part)
-        wish = OpenCheckpointRequested(run.job, checkpoint)
-        yield _PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, wish)
+    def _objects(self) -> Iterator[PaletteItem]:
+        screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]
+        for screen in reversed(screens):
+            yield from screen.palette_items()
 
 
 THEME_MEMORY = "theme"
@@ -160,47 +115,55 @@ class ThemePalette(Palette):
         return super().dismiss(result)
 
 
-class PaletteMixin(App[WelcomeChoice]):
-    """App mixin that opens palettes."""
+class Themes:
+    """The theme: from the settings if they name one, else the one chosen last."""
 
-    _settings: Loaded
-    _memory: Memory
+    def __init__(self, app: App[Any], settings: Loaded, memory: Memory) -> None:
+        self._app = app
+        self._settings = settings
+        self._memory = memory
 
-    def action_command_palette(self) -> None:
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(Palette(id="--command-palette"))
+    @property
+    def initial(self) -> str:
+        wanted = self._settings.configuration.theme.name
+        chosen = self._memory.table(THEME_MEMORY).get("name")
+        known = isinstance(chosen, str) and chosen in self._app.available_themes
+        return wanted if self._settings.is_given("theme.name") or not known else str(chosen)
 
-    def search_commands(
-        self, commands: Sequence[CommandListItem], placeholder: str = "Search jobs and actions…"
-    ) -> AwaitMount:
-        """Open a palette with these commands."""
-        return self._search(commands, placeholder, Palette)
-
-    def search_themes(self) -> None:
+    def search(self) -> None:
         """Open a palette with the themes."""
-        others = sorted(name for name in self.available_themes if name != self.theme)
-        themes = [(f"{MARK}{self.theme}", partial(self._choose_theme, self.theme))]
-        themes += [(name, partial(self._choose_theme, name)) for name in others]
-        self._search(themes, "Search themes…", ThemePalette)
+        current = self._app.theme
+        others = sorted(name for name in self._app.available_themes if name != current)
+        themes = [(f"{MARK}{current}", partial(self._choose, current))]
+        themes += [(name, partial(self._choose, name)) for name in others]
+        open_palette(self._app, themes, "Search themes…", ThemePalette)
 
-    def _search(
-        self, commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette]
-    ) -> AwaitMount:
-        provider = SimpleProvider(self.screen, list(commands))
-        # A provider instance works as well as a class; Textual makes the same call.
-        return self.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))
-
-    def _choose_theme(self, name: str) -> None:
+    def _choose(self, name: str) -> None:
         """Switch to a theme; later starts use it too, unless the settings name one."""
-        self.theme = name
+        self._app.theme = name
         self._memory.put(THEME_MEMORY, {"name": name})
         if self._settings.is_given("theme.name"):
             origin = self._settings.origin("theme.name")
-            self.notify(f"{name} until you quit; {origin} sets the theme at startup.")
+            self._app.notify(f"{name} until you quit; {origin} sets the theme at startup.")
 
-    def initial_theme(self) -> str:
-        """Return the theme from the settings if they name one, else the one chosen last."""
-        wanted = self._settings.configuration.theme.name
-        chosen = self._memory.table(THEME_MEMORY).get("name")
-        known = isinstance(chosen, str) and chosen in self.available_themes
-        return wanted if self._settings.is_given("theme.name") or not known else str(chosen)
+
+def action_commands(
+    scopes: Sequence[Scope], run: Callable[[str], Awaitable[object]], *, read_only: bool
+) -> Iterator[SystemCommand]:
+    """Yield every action of these scopes as a command."""
+    for action in (action for scope in scopes for action in actions_of(scope)):
+        if action.id == "command_palette":
+            continue
+        owner = "app" if action.scope is Scope.APP else "screen"
+        title = action.label[:1].upper() + action.label[1:]
+        sentence = action.sentence(read_only=read_only)
+        yield SystemCommand(title, sentence, partial(run, f"{owner}.{action.id}"))
+
+
+def open_palette(
+    app: App[Any], commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette] = Palette
+) -> AwaitMount:
+    """Open a palette with these commands."""
+    provider = SimpleProvider(app.screen, list(commands))
+    # A provider instance works as well as a class; Textual makes the same call.
+    return app.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))

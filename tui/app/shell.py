@@ -1,93 +1,103 @@
-"""The app itself, and its crash report.
+"""The app itself: it owns the services, the session and the state that all screens show.
 
-Textual prints a traceback with the values of local variables, which may include API keys and, in text from a
-server, escape sequences. This report has neither.
+Textual prints a traceback of a crash with the values of local variables, which may include API keys and, in
+text from a server, escape sequences. The report of this app has neither.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import platformdirs
 from rich.text import Text
-from textual import constants, on, work
+from textual import constants, events, on
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.command import CommandPalette
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
+from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from api_client.files import why_not_written, write_private
 from api_client.remotes import Remote
-from tui.actions import Scope, actions_of
-from tui.actions.keymap import bindings_of, rebound
+from tui.actions import Scope
+from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
-from tui.app.alerts import AlertsMixin
-from tui.app.hints import HintsMixin
-from tui.app.job_commands import READONLY_FLAG
-from tui.app.palette import PaletteMixin, PaletteProvider
-from tui.app.remotes import RemotesMixin
-from tui.app.terminal import (
-    PRELOAD_DELAY_S,
-    Sanitizer,
-    TerminalGone,
-    drawn_on_stdout,
-    preload_modules,
-    watched_terminal,
-)
+from tui.analysis.transfers import Transfers
+from tui.app.alerts import Alerts, Snoozed
+from tui.app.downloads import Downloads, quit_question
+from tui.app.files import SavedFiles
+from tui.app.hints import Hints
+from tui.app.history import HistoryEntry, Navigation
+from tui.app.job_commands import JobCommands
+from tui.app.opening import ScreenOpener
+from tui.app.palette import Palette, PaletteProvider, Themes, action_commands
+from tui.app.remotes import Remotes
+from tui.app.teams import Teams
+from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
 from tui.screens.help import HelpScreen
 from tui.screens.messages import (
+    AppMessage,
+    BatchRequested,
+    BookmarkRequested,
     BrowserRequested,
+    CancelDownloadRequested,
+    CapacityRequested,
+    ClearDownloadsRequested,
+    CompareCheckpointsRequested,
+    CompareJobsRequested,
     CopyRequested,
+    DeployRequested,
+    DownloadRequested,
+    DownloadsChanged,
+    ExportRequested,
     FilesSaved,
+    FleetChecked,
+    JobSubmitted,
+    NewJobRequested,
+    OpenCacheRequested,
+    OpenCheckpointRequested,
+    OpenJobRequested,
+    OpenProjectRequested,
+    RecreateJobRequested,
+    RetryDownloadRequested,
+    RunChecked,
+    SnoozeRequested,
+    StopJobRequested,
 )
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded, load_or_defaults
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
-from tui.system.external_programs import copy_through_tmux, open_in_browser
+from tui.system.external_programs import copy_through_tmux
 from tui.system.process import freeze_survivors
-from tui.system.saved_files import Outbox, landing
+from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
+from tui.widgets.status_footer import DownloadBadge
 
-
-class CrashMixin(App[WelcomeChoice]):
-    """App mixin that reports a crash."""
-
-    _session: Session | None
-
-    def _fatal_error(self) -> None:
-        """Exit with a traceback without values of variables, API keys or control sequences."""
-        error = self._exception
-        if error is None:
-            super()._fatal_error()
-            return
-        secrets = self._session.secrets() if self._session is not None else ()
-        self.bell()
-        self._exit_renderables.append(Text(crash_text(error, secrets)))
-        self._close_messages_no_wait()
-
-
+READONLY_FLAG = "flag --readonly"
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
 """Maximum width of the copied text that the notice repeats."""
+SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
+"""Groups of the app's workers that belong to a session."""
+
+Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
 
 
-class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
+class BtTuiApp(App[WelcomeChoice]):
     """The dashboard for one remote; without a remote, it shows the welcome screen."""
 
     TITLE = "bt-tui"
@@ -97,6 +107,10 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
     COMMANDS = App.COMMANDS | {PaletteProvider}
+
+    connection: var[Connection] = var(Connection())
+    transfers: var[Transfers] = var(Transfers())
+    snoozed: var[Snoozed] = var(Snoozed())
 
     def __init__(
         self,
@@ -120,21 +134,182 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
         self._sanitizer = Sanitizer()
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = NO_COLOR_THEME if no_color else self.initial_theme()
+        self.themes = Themes(self, self._settings, self._memory)
+        self.theme = NO_COLOR_THEME if no_color else self.themes.initial
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
-        self.outbox = Outbox()
-        self._leaving = {}
         self._job_id = job_id
         self._tab = tab
-        self._demo = demo
         self._read_only_by = READONLY_FLAG if readonly else ""
         if wanted.readonly:
             self._read_only_by = self._settings.origin("readonly")
         self._why_no_remote = why_no_remote
-        self._own_emulator = own_emulator
-        self._hints = hints
-        self._session = self._session_with(remote) if remote else None
+        self.outbox = Outbox()
+        self.files = SavedFiles(self, self.outbox)
+        self.navigation = Navigation(self, self._keys, self._share_with)
+        self.hints = Hints(self, self._memory, self._keys, enabled=hints)
+        self.alerts = Alerts(
+            self,
+            wanted.notifications,
+            self._keys,
+            write=self.write_to_terminal,
+            share=partial(setattr, self, "snoozed"),
+        )
+        self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
+        self.use_session(self.session_with(remote) if remote else None, demo=demo)
+
+    # Session
+
+    def session_with(self, remote: Remote) -> Session:
+        return Session(
+            remote, on_connection=partial(setattr, self, "connection"), read_only_by=self._read_only_by
+        )
+
+    def use_session(self, session: Session | None, *, demo: bool = False) -> None:
+        """Create the services of a session; without one, they only ask and notify."""
+        self.session = session
+        self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
+        self.downloads = Downloads(self, session, self._keys, self.outbox, self.files)
+        self.jobs = JobCommands(self, session)
+        self._handlers = self._handlers_of(session)
+
+    def _handlers_of(self, session: Session | None) -> Handlers:
+        """Return who carries out which request."""
+        handlers: dict[type[AppMessage], Callable[[Any], object]] = {
+            BatchRequested: self.jobs.batch,
+            BookmarkRequested: self.jobs.bookmark,
+            RecreateJobRequested: self.jobs.recreate,
+            StopJobRequested: self.jobs.stop,
+            DownloadRequested: self.downloads.ask,
+            CancelDownloadRequested: self.downloads.cancel,
+            RetryDownloadRequested: self.downloads.retry,
+            ClearDownloadsRequested: self.downloads.clear,
+            DownloadsChanged: self._take_transfers,
+            ExportRequested: self.files.export,
+            FilesSaved: self.files.deliver,
+            FleetChecked: self.alerts.take_fleet,
+            RunChecked: self.alerts.take_run,
+            SnoozeRequested: self.alerts.snooze,
+            OpenProjectRequested: self.teams.open_project,
+            CopyRequested: self._copy,
+            BrowserRequested: self.jobs.browse,
+        }
+        if session is not None:
+            self.opener = ScreenOpener(
+                self, session, self.navigation, self.teams, self._settings, self._memory
+            )
+            handlers |= {
+                OpenJobRequested: self.opener.job,
+                CompareJobsRequested: self.opener.compare,
+                CapacityRequested: self.opener.capacity,
+                OpenCacheRequested: self.opener.cache,
+                OpenCheckpointRequested: self.opener.checkpoint,
+                CompareCheckpointsRequested: self.opener.compare_checkpoints,
+                NewJobRequested: self.opener.new_job,
+                JobSubmitted: self.opener.submitted,
+                DeployRequested: self.opener.deploy,
+            }
+        return handlers
+
+    @on(AppMessage)
+    def _carry_out(self, message: AppMessage) -> None:
+        if message.changes_server and self._read_only_by:
+            self.notify(f"This dashboard is read-only ({self._read_only_by}).", severity="warning")
+        elif (carry_out := self._handlers.get(type(message))) is not None:
+            carry_out(message)
+        if isinstance(message, OpenJobRequested):
+            self.hints.done(f"{Scope.HOME}.open_job")
+
+    def first_screen(self) -> Screen[None]:
+        """Return Home, or the welcome screen if there is no session."""
+        return WelcomeScreen(self._why_no_remote) if self.session is None else self.teams.home()
+
+    def _may_leave_remote(self) -> bool:
+        """Return True if switching ends no downloads; otherwise notify the user of them."""
+        running = self.transfers.under_way
+        if running:
+            key = key_for("app.show_downloads", self._keys)
+            self.notify(f"Downloads are running and would be canceled. {key} shows them.", severity="warning")
+        return not running
+
+    async def continue_with(self, session: Session) -> None:
+        """Open Home for the session, and close everything that belongs to the previous one."""
+        before = self.session
+        if before is not None:
+            before.detach()
+        for group in SESSION_GROUPS:
+            self.workers.cancel_group(self, group)
+        while len(self.screen_stack) > 2:
+            await self.pop_screen()
+        self.use_session(session)
+        self.transfers, self.connection = Transfers(), Connection()
+        session.attach(partial(setattr, self, "connection"))
+        first = self.first_screen()
+        self.navigation.begin(first)
+        await self.switch_screen(first)
+        if before is not None:
+            await before.aclose()
+
+    # Start and end
+
+    def on_mount(self) -> None:
+        """Show the first screen, then open the requested job, if any."""
+        self.animation_level = "none"
+        first = self.first_screen()
+        self.navigation.begin(first)
+        self.push_screen(first)
+        self.set_interval(REMEMBER_EVERY_S, self._memory.save)
+        self.alerts.start()
+        self.hints.start()
+        if problems := self._settings.problems:
+            self.notify(
+                problems_text(problems),
+                title="Invalid configuration",
+                severity="warning",
+                timeout=PROBLEMS_SHOWN_S,
+            )
+        if self._job_id is not None and self.session is not None:
+            self.opener.find_job(self._job_id, self._tab)
+
+    async def on_unmount(self) -> None:
+        self.alerts.stop()
+        self._memory.save()
+        if self.session is not None:
+            await self.session.aclose()
+
+    @on(TerminalGone)
+    def _quit_unattended(self) -> None:
+        """Exit without asking about downloads, because nobody is there to answer."""
+        self.exit()
+
+    def _fatal_error(self) -> None:
+        """Exit with a traceback without values of variables, API keys or control sequences."""
+        error = self._exception
+        if error is None:
+            super()._fatal_error()
+            return
+        secrets = self.session.secrets() if self.session is not None else ()
+        self.bell()
+        self._exit_renderables.append(Text(crash_text(error, secrets)))
+        self._close_messages_no_wait()
+
+    # The state that every screen shows
+
+    def _share_with(self, screen: AppScreen) -> None:
+        screen.connection, screen.downloads = self.connection, self.transfers
+        screen.snoozed = self.snoozed
+
+    def _share(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, AppScreen):
+                self._share_with(screen)
+
+    watch_connection = watch_transfers = watch_snoozed = _share
+
+    def _take_transfers(self, message: DownloadsChanged) -> None:
+        self.transfers = message.downloads
+
+    # The terminal
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the theme's variables, adjusted to be legible on every background."""
@@ -153,95 +328,34 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
 
         return TerminalDriver
 
-    def first_screen(self) -> Screen[None]:
-        """Return Home, or the welcome screen if there is no session."""
-        if self._session is None:
-            return WelcomeScreen(self._why_no_remote)
-        return super().first_screen()
+    def write_to_terminal(self, sequence: str) -> None:
+        """Write an escape sequence unchanged; do nothing if the app is headless."""
+        if sequence and self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+            self._driver.flush()
 
-    def on_mount(self) -> None:
-        """Show the first screen, then open the requested job, if any."""
-        self.animation_level = "none"
-        first = self.first_screen()
-        if isinstance(first, AppScreen):
-            first.change_keys(self._keys)
-        self.begin_history(first)
-        self.push_screen(first)
-        self.set_interval(REMEMBER_EVERY_S, self._memory.save)
-        self.set_timer(PRELOAD_DELAY_S, self._preload_modules)
-        if self._settings.problems:
-            self._report_problems(self._settings.problems)
-        if self._job_id is not None:
-            self._open_by_id(self._job_id)
+    async def on_event(self, event: events.Event) -> None:
+        self.alerts.note_event(event)
+        await super().on_event(event)
 
-    def _preload_modules(self) -> None:
-        self.run_worker(
-            preload_modules, name="load the rest", group="later", thread=True, exit_on_error=False
-        )
+    @on(events.DeliveryComplete)
+    @on(events.DeliveryFailed)
+    def _end_delivery(self, event: events.DeliveryComplete | events.DeliveryFailed) -> None:
+        self.files.finish_delivery(event)
 
-    async def on_unmount(self) -> None:
-        self._memory.save()
-        if self._session is not None:
-            await self._session.aclose()
-
-    # Every screen shows the connection
-
-    def watch_connection(self, connection: Connection) -> None:
-        for screen in self.screen_stack:
-            if isinstance(screen, AppScreen):
-                screen.connection = connection
-
-    @on(TerminalGone)
-    def _quit_unattended(self) -> None:
-        """Exit without asking about downloads, because nobody is there to answer."""
-        self.exit()
-
-    def _report_problems(self, problems: Sequence[Problem]) -> None:
-        """Report errors in the settings, and that the defaults apply."""
-        shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
-        rest = len(problems) - PROBLEMS_SHOWN
-        more = f"\n… and {rest} more" if rest > 0 else ""
-        self.notify(
-            f"{shown}{more}\nUsing the default settings. bt-tui config edit opens the file.",
-            title="Invalid configuration",
-            severity="warning",
-            timeout=PROBLEMS_SHOWN_S,
-        )
-
-    @on(CopyRequested)
     def _copy(self, message: CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
         if not self.is_web:
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        self.notify(f"Copied {message.what} {clip(sanitize(message.text), COPIED_CELLS)}.", markup=False)
+        self.notify(f"Copied {message.what} {clip(sanitize(message.text), COPIED_CELLS)}.")
 
-    @on(BrowserRequested)
-    def _browse(self, message: BrowserRequested) -> None:
-        if self._session is None:
-            return
-        link = self._session.job_link(message.job)
-        if self.is_web:
-            self.open_url(link)
-        elif not open_in_browser(link):
-            self.copy_to_clipboard(link)
-            self.notify(f"No browser found; link copied: {link}", markup=False)
+    # Notices
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Report a worker that failed; what it has shown stays on the screen."""
         if event.state is WorkerState.ERROR:
-            error = event.worker.error
-            # A task group wraps the errors of its tasks.
-            while isinstance(error, BaseExceptionGroup):
-                error = error.exceptions[0]
-            self.log.error(f"{event.worker.name}: {error!r}")
-            what = f"{type(error).__name__}: {sanitize(str(error))}"
-            self.notify(
-                f"{what}\nThe {event.worker.name} stopped; leave this screen and come back.",
-                title="Unexpected error",
-                severity="error",
-                timeout=30,
-                markup=False,
-            )
+            self.log.error(f"{event.worker.name}: {event.worker.error!r}")
+            self.notify(failure_text(event.worker), title="Unexpected error", severity="error", timeout=30)
 
     def notify(
         self,
@@ -263,47 +377,96 @@ class BtTuiApp(CrashMixin, HintsMixin, AlertsMixin, PaletteMixin, RemotesMixin):
 
     # Actions that work on all screens
 
-    def action_help(self) -> None:
-        self.push_screen(
-            HelpScreen(self._scopes(self.screen), self._keys, read_only=bool(self._read_only_by))
-        )
+    async def run_action(
+        self,
+        action: Any,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run the action as Textual does, and mark its hint as followed."""
+        scopes = self._scopes(self.screen) if self.screen_stack else (Scope.APP,)
+        done = await super().run_action(action, default_namespace, namespaces)
+        if done and isinstance(action, str):
+            for scope in scopes:
+                self.hints.done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
+        return done
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
         own = screen.scopes if isinstance(screen, AppScreen) else ()
         return (*own, Scope.SCREEN, Scope.APP)
 
+    def action_help(self) -> None:
+        self.push_screen(
+            HelpScreen(self._scopes(self.screen), self._keys, read_only=bool(self._read_only_by))
+        )
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette(id="--command-palette"))
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield every action that works on the screen, the themes, and the screenshot."""
-        for scope in self._scopes(screen):
-            for action in actions_of(scope):
-                if action.id == "command_palette":
-                    continue
-                owner = "app" if scope is Scope.APP else "screen"
-                title = action.label[:1].upper() + action.label[1:]
-                yield SystemCommand(
-                    title,
-                    action.sentence(read_only=bool(self._read_only_by)),
-                    partial(self.run_action, f"{owner}.{action.id}"),
-                )
+        yield from action_commands(self._scopes(screen), self.run_action, read_only=bool(self._read_only_by))
         yield SystemCommand("Theme", "Switch the color theme.", self.action_change_theme)
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
 
-    @work(group="picture", exit_on_error=False)
-    async def save_screen(self) -> None:
-        """Save the screen as SVG in the user's downloads folder, else in the working directory."""
-        # Servers often have no downloads folder.
-        downloads = platformdirs.user_downloads_path()
-        name = f"{self.title} {datetime.now(UTC).astimezone():%Y-%m-%d %H.%M.%S}.svg"
-        path = landing(self, (downloads if downloads.is_dir() else Path.cwd()) / name)
-        try:
-            await asyncio.to_thread(write_private, path, self.export_screenshot().encode())
-        except OSError as error:
-            self.notify(f"Can't write {path}: {why_not_written(error)}", severity="error")
-            return
-        where = f"as {path.name}" if self.is_web else f"to {path}"
-        self.notify(f"Screenshot saved {where}.")
-        self.post_message(FilesSaved((path,)))
+    def search_themes(self) -> None:
+        self.themes.search()
+
+    def save_screen(self) -> None:
+        self.run_worker(self.files.save_screenshot(), name="screenshot", group="picture", exit_on_error=False)
+
+    @on(DownloadBadge.Pressed)
+    def action_show_downloads(self) -> None:
+        """Show the list of downloads, or close it if it is shown."""
+        if isinstance(self.screen, AppScreen):
+            if Scope.DOWNLOADS in self.screen.SCOPES:
+                self.pop_screen()
+            else:
+                self._show_downloads()
+
+    def _show_downloads(self) -> None:
+        from tui.screens.downloads import DownloadsScreen
+
+        self.navigation.push(DownloadsScreen(), HistoryEntry(("downloads",), self._show_downloads))
+
+    async def action_quit(self) -> None:
+        """Quit; ask first if downloads are running."""
+        running = len(self.transfers.under_way)
+        if running:
+            self.push_screen(quit_question(running), lambda confirmed: self.exit() if confirmed else None)
+        else:
+            self.exit()
+
+    async def action_go_back(self) -> None:
+        await self.navigation.back()
+
+    async def action_go_forward(self) -> None:
+        await self.navigation.forward()
+
+    def action_switch_project(self) -> None:
+        self.teams.choose()
+
+    def action_switch_remote(self) -> None:
+        self.remotes.choose()
+
+
+def problems_text(problems: Sequence[Problem]) -> str:
+    """Describe errors in the settings, and that the defaults apply."""
+    shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
+    rest = len(problems) - PROBLEMS_SHOWN
+    more = f"\n… and {rest} more" if rest > 0 else ""
+    return f"{shown}{more}\nUsing the default settings. bt-tui config edit opens the file."
+
+
+def failure_text(worker: Worker[Any]) -> str:
+    """Describe why a worker failed."""
+    error = worker.error
+    while isinstance(error, BaseExceptionGroup):  # a task group wraps the errors of its tasks
+        error = error.exceptions[0]
+    what = f"{type(error).__name__}: {sanitize(str(error))}"
+    return f"{what}\nThe {worker.name} stopped; leave this screen and come back."
 
 
 def run_dashboard(

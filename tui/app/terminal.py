@@ -1,4 +1,4 @@
-"""The app and its terminal: sanitized output, module preloading, and a terminal that disappears.
+"""The app and its terminal: sanitized output, and a terminal that disappears.
 
 Widgets sanitize text from servers and files, which leaves visible placeholders. ``Sanitizer`` catches the
 rest in the output of all widgets and keeps the width of each line, so that the layout stays valid.
@@ -13,7 +13,6 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -44,36 +43,6 @@ def _stand_in(character: str) -> str:
         return character
     sign = " " if character.isspace() else REPLACEMENT
     return sign * cell_len(character)
-
-
-PRELOADED_MODULES = (
-    "tui.feeds.run",
-    "tui.screens.job.screen",
-    "tui.feeds.checkpoint_files",
-    "tui.screens.files.screen",
-    "tui.feeds.comparison",
-    "tui.screens.compare",
-    "tui.feeds.capacity",
-    "tui.screens.capacity",
-    "tui.feeds.cache",
-    "tui.screens.cache",
-    "tui.feeds.downloads",
-    "tui.screens.downloads",
-    "tui.feeds.deployment",
-    "tui.screens.deploy.screen",
-    "tui.feeds.submission",
-    "tui.screens.submit",
-)
-"""Modules to import, in the order in which users are likely to need them."""
-
-PRELOAD_DELAY_S = 0.5
-"""Delay after the first screen; by then Home's own requests are in progress."""
-
-
-def preload_modules() -> None:
-    """Import the modules. Run this in a thread, to keep the app responsive to keys."""
-    for name in PRELOADED_MODULES:
-        import_module(name)
 
 
 SHUTDOWN_TIMEOUT_S = 10.0

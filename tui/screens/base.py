@@ -5,16 +5,19 @@ A dialog is answered only once, even if its keys are pressed twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Generic, TypeVar
 
 from textual.await_complete import AwaitComplete
+from textual.message import Message
 from textual.reactive import var
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from api_client.models import TrainingJob
 from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_for, rebound
 from tui.analysis.connection import Connection
@@ -38,6 +41,17 @@ class Question(ModalScreen[Answer], Generic[Answer]):
         return super().dismiss(result)
 
 
+@dataclass(frozen=True, slots=True)
+class PaletteItem:
+    """An object on a screen that the command palette finds; choosing it posts ``wish`` to the app."""
+
+    kind: str
+    name: str
+    about: str
+    wish: Message
+    id: str = ""
+
+
 class AppScreen(Screen[None]):
     """Base class of full screens; the app passes in the state of the connection and of the downloads.
 
@@ -50,6 +64,8 @@ class AppScreen(Screen[None]):
     SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
     """Resources that the screen shows, as named in ``tui.analysis.connection``; the app marks stale ones."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
+    job: TrainingJob | None = None
+    """The job that the screen is about, if it is about one that it follows."""
 
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
@@ -93,6 +109,17 @@ class AppScreen(Screen[None]):
         if isinstance(self.focused, Input) and any(one.opens_field for one in own):
             return False
         return not own or any(one.scope in self.scopes for one in own)
+
+    def palette_items(self) -> Iterable[PaletteItem]:
+        """Return the objects on this screen that the command palette finds."""
+        return ()
+
+    def action_refresh(self) -> None:
+        """Ask the server again."""
+
+    def action_back(self) -> None:
+        """Leave the innermost state, and in the end the screen."""
+        self.app.pop_screen()
 
     def type_into(self, field: Input) -> None:
         """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from textual.message import Message
 
@@ -19,85 +20,103 @@ from tui.analysis.transfers import DownloadRequest, Transfers
 from tui.text.sanitize import sanitize, sanitize_lines
 
 
+class AppMessage(Message):
+    """Base class of the messages that the app passes to the service in charge.
+
+    A read-only dashboard refuses those with ``changes_server``.
+    """
+
+    changes_server: ClassVar[bool] = False
+
+
 @dataclass
-class OpenJobRequested(Message):
+class OpenJobRequested(AppMessage):
     """Request to show a job."""
 
     job: TrainingJob
 
 
 @dataclass
-class StopJobRequested(Message):
+class StopJobRequested(AppMessage):
     """Request to stop a job, after confirmation."""
 
     job: TrainingJob
+    changes_server = True
 
 
 @dataclass
-class RecreateJobRequested(Message):
+class RecreateJobRequested(AppMessage):
     """Request to start a new job like this one, after confirmation."""
 
     job: TrainingJob
-
-
-class BatchRequested(Message):
-    """Request to run an action on several jobs, after confirmation."""
-
-    def __init__(self, verb: Verb, jobs: Sequence[TrainingJob]) -> None:
-        super().__init__()
-        self.verb = verb
-        self.jobs = tuple(jobs)
+    changes_server = True
 
 
 @dataclass
-class BookmarkRequested(Message):
+class BatchRequested(AppMessage):
+    """Request to run an action on several jobs, after confirmation."""
+
+    verb: Verb
+    jobs: Sequence[TrainingJob]
+    changes_server = True
+
+
+@dataclass
+class BookmarkRequested(AppMessage):
     """Request to toggle the bookmark of a job."""
 
     job: TrainingJob
 
 
-class NewJobRequested(Message):
+class NewJobRequested(AppMessage):
     """Request to submit a new job."""
+
+    changes_server = True
 
 
 @dataclass
-class JobSubmitted(Message):
+class JobSubmitted(AppMessage):
     """A job was created."""
 
     job: TrainingJob
 
 
 @dataclass
-class DeployRequested(Message):
+class DeployRequested(AppMessage):
     """Request to deploy checkpoints of a job, or of any job if none is given. ``run`` has its known state."""
 
     job: TrainingJob | None
     checkpoint: str | None = None
     run: RunSnapshot | None = None
+    changes_server = True
 
 
-class CopyRequested(Message):
+@dataclass
+class CopyRequested(AppMessage):
     """Request to copy ``text`` to the clipboard, sanitized; ``what`` names it in the toast.
 
     Copies a single line unless ``lines`` is set: a line break in an id or a path would run in the shell
     it is pasted into.
     """
 
-    def __init__(self, text: str, what: str, *, lines: bool = False) -> None:
-        super().__init__()
-        self.text = sanitize_lines(text) if lines else sanitize(text)
-        self.what = what
+    text: str
+    what: str
+    lines: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.text = sanitize_lines(self.text) if self.lines else sanitize(self.text)
 
 
 @dataclass
-class BrowserRequested(Message):
+class BrowserRequested(AppMessage):
     """Request to open the job's page in the browser."""
 
     job: TrainingJob
 
 
 @dataclass
-class OpenCacheRequested(Message):
+class OpenCacheRequested(AppMessage):
     """Request to show the cache of a project."""
 
     project_id: str
@@ -105,14 +124,14 @@ class OpenCacheRequested(Message):
 
 
 @dataclass
-class OpenProjectRequested(Message):
+class OpenProjectRequested(AppMessage):
     """Request to show the jobs of a project on Home."""
 
     project_id: str
 
 
 @dataclass
-class OpenCheckpointRequested(Message):
+class OpenCheckpointRequested(AppMessage):
     """Request to show the files of a checkpoint."""
 
     job: TrainingJob
@@ -120,14 +139,14 @@ class OpenCheckpointRequested(Message):
 
 
 @dataclass
-class DownloadRequested(Message):
+class DownloadRequested(AppMessage):
     """Request to download files, after asking for the folder."""
 
     wanted: DownloadRequest
 
 
 @dataclass
-class DownloadsChanged(Message):
+class DownloadsChanged(AppMessage):
     """The progress or the list of downloads has changed."""
 
     downloads: Transfers
@@ -137,25 +156,25 @@ class DownloadsChanged(Message):
 
 
 @dataclass
-class CancelDownloadRequested(Message):
+class CancelDownloadRequested(AppMessage):
     """Request to cancel a download; the data received so far is kept."""
 
     transfer_id: str
 
 
 @dataclass
-class RetryDownloadRequested(Message):
+class RetryDownloadRequested(AppMessage):
     """Request to resume a download."""
 
     transfer_id: str
 
 
-class ClearDownloadsRequested(Message):
+class ClearDownloadsRequested(AppMessage):
     """Request to remove finished downloads from the list."""
 
 
 @dataclass
-class RunChecked(Message):
+class RunChecked(AppMessage):
     """Findings of a run; ``settled`` is True once enough is known to recognize new ones."""
 
     run: RunSnapshot
@@ -163,14 +182,14 @@ class RunChecked(Message):
 
 
 @dataclass
-class FleetChecked(Message):
+class FleetChecked(AppMessage):
     """Findings of all jobs."""
 
     fleet: FleetSnapshot
 
 
 @dataclass
-class SnoozeRequested(Message):
+class SnoozeRequested(AppMessage):
     """Request to snooze these findings of a job, or to end the snooze if all of them are snoozed."""
 
     job: TrainingJob
@@ -178,7 +197,7 @@ class SnoozeRequested(Message):
 
 
 @dataclass
-class CompareCheckpointsRequested(Message):
+class CompareCheckpointsRequested(AppMessage):
     """Request to compare two checkpoints side by side."""
 
     job: TrainingJob
@@ -186,34 +205,31 @@ class CompareCheckpointsRequested(Message):
     right: CheckpointFacts
 
 
-class CompareJobsRequested(Message):
-    """Request to compare jobs side by side; the first is the baseline."""
+@dataclass
+class CompareJobsRequested(AppMessage):
+    """Request to compare jobs side by side; the first is the baseline. One job: with the one before it."""
 
-    def __init__(self, jobs: Sequence[TrainingJob]) -> None:
-        super().__init__()
-        self.jobs = tuple(jobs)
+    jobs: Sequence[TrainingJob]
 
 
-class CapacityRequested(Message):
+class CapacityRequested(AppMessage):
     """Request to show GPU capacity and the queue."""
 
 
-class ExportRequested(Message):
+@dataclass
+class ExportRequested(AppMessage):
     """Request to save tables to a file, after asking for the path.
 
     ``what`` names the tables, ``names`` form the file name.
     """
 
-    def __init__(self, what: str, tables: Sequence[ExportTable], names: Sequence[str]) -> None:
-        super().__init__()
-        self.what = what
-        self.tables = tuple(tables)
-        self.names = tuple(names)
+    what: str
+    tables: Sequence[ExportTable]
+    names: Sequence[str]
 
 
-class FilesSaved(Message):
+@dataclass
+class FilesSaved(AppMessage):
     """Files were written to the path from ``landing``; a browser receives them as downloads."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        super().__init__()
-        self.paths = tuple(paths)
+    paths: Sequence[Path]

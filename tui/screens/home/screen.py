@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,11 +20,13 @@ from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.fleet.query import Query, parse
 from tui.analysis.fleet.snapshot import FleetSnapshot, ProjectRow, filter_and_sort, without_snoozed
 from tui.feeds.fleet import FleetFeed
+from tui.screens.base import PaletteItem
 from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS, header_facts
 from tui.screens.home.job_actions import JobActions
 from tui.screens.messages import (
     FleetChecked,
     OpenJobRequested,
+    OpenProjectRequested,
 )
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
@@ -142,6 +144,20 @@ class HomeScreen(JobActions):
         self._projects.set_rows((everything, *snapshot.projects))
         self._show_jobs()
         self.post_message(FleetChecked(snapshot))
+
+    def palette_items(self) -> Iterator[PaletteItem]:
+        snapshot = self.snapshot
+        if snapshot is None:
+            return
+        for project in snapshot.projects:
+            about = f"{project.jobs} jobs, {project.running} running"
+            if project.team:
+                about = f"{project.team} · {about}"
+            wish = OpenProjectRequested(project.id)
+            yield PaletteItem("project", project.name, about, wish, project.id)
+        for row in snapshot.jobs:
+            about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
+            yield PaletteItem("job", row.name, about, OpenJobRequested(row.job), row.id)
 
     def watch_snoozed(self) -> None:
         if self.is_mounted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
@@ -23,7 +23,7 @@ from tui.analysis.export import table_of_series
 from tui.analysis.run.snapshot import RunSnapshot, is_settled
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
-from tui.screens.base import AppScreen
+from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.job.chart_actions import ChartActions
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.chart_view import ChartView, words
@@ -38,9 +38,11 @@ from tui.screens.job.node_tables import NodeTable, matrix_frame, matrix_rows
 from tui.screens.job.run_actions import RunActions
 from tui.screens.messages import (
     ExportRequested,
+    OpenCheckpointRequested,
     RunChecked,
 )
 from tui.text.sanitize import sanitize
+from tui.text.units import bytes_iec
 from tui.widgets.charts.ticks import Window
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.notice import ConnectionNotice
@@ -82,6 +84,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
     ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-medium"), (34, "-tall")]
 
+    job: TrainingJob
     node: var[str | None] = var(None, init=False)
 
     @dataclass
@@ -160,6 +163,16 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.snapshot = message.snapshot
         self._keep_layout()
         self.post_message(RunChecked(message.snapshot, settled=is_settled(message.snapshot)))
+
+    def palette_items(self) -> Iterator[PaletteItem]:
+        run = self.snapshot
+        for checkpoint in (run.checkpoints or ()) if run is not None else ():
+            size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
+            of = f"of {sanitize(self.job.name or self.job.id)}"
+            facts = (of, sanitize(checkpoint.checkpoint_type or ""), size)
+            about = " · ".join(fact for fact in facts if fact)
+            wish = OpenCheckpointRequested(self.job, checkpoint)
+            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, wish)
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""

@@ -1,0 +1,100 @@
+"""Files that the app saves: exports and screenshots. In a browser session they become downloads."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from textual import events
+from textual.app import App
+
+from api_client.files import why_not_written, write_private
+from tui.screens.messages import ExportRequested, FilesSaved
+from tui.system.saved_files import Outbox, delivered_as, landing, packed, proposed_path, safe_name
+
+
+class SavedFiles:
+    """Saves tables and screenshots; in a browser session, sends saved files to the browser."""
+
+    def __init__(self, app: App[Any], outbox: Outbox) -> None:
+        self._app = app
+        self._outbox = outbox
+        self._in_delivery: dict[str, Path] = {}
+
+    def export(self, message: ExportRequested) -> None:
+        if not any(table.rows for table in message.tables):
+            self._app.notify("Nothing to export yet.")
+            return
+
+        from tui.screens.export import ExportScreen
+
+        def saved(files: tuple[Path, ...] | None) -> None:
+            if files:
+                in_browser = f"as {delivered_as(files)}"
+                where = in_browser if self._app.is_web else f"to {', '.join(map(str, files))}"
+                self._app.notify(f"Saved {message.what} {where}.")
+                self.deliver(FilesSaved(files))
+
+        screen = ExportScreen(message.what, message.tables, proposed_path(*message.names))
+        self._app.push_screen(screen, saved)
+
+    async def save_screenshot(self) -> None:
+        """Save the screen as SVG in the user's downloads folder, else in the working directory."""
+        # Servers often have no downloads folder.
+        downloads = platformdirs.user_downloads_path()
+        name = f"{self._app.title} {datetime.now(UTC).astimezone():%Y-%m-%d %H.%M.%S}.svg"
+        path = landing(self._app, (downloads if downloads.is_dir() else Path.cwd()) / name)
+        try:
+            await asyncio.to_thread(write_private, path, self._app.export_screenshot().encode())
+        except OSError as error:
+            self._app.notify(f"Can't write {path}: {why_not_written(error)}", severity="error")
+            return
+        where = f"as {path.name}" if self._app.is_web else f"to {path}"
+        self._app.notify(f"Screenshot saved {where}.")
+        self.deliver(FilesSaved((path,)))
+
+    def deliver(self, message: FilesSaved) -> None:
+        """Send saved files to the browser; do nothing in a terminal."""
+        if not self._app.is_web:
+            return
+        if len(message.paths) == 1:
+            self._deliver(message.paths[0])
+        else:
+            folder, title = message.paths[0].parent, Path(delivered_as(message.paths)).stem
+            self.deliver_all(message.paths, folder, title)
+
+    def deliver_all(self, files: Sequence[Path], folder: Path, title: str) -> None:
+        """Send files from ``folder`` to the browser; several files are packed into one archive."""
+        self._app.run_worker(
+            self._pack_and_deliver(files, folder, title), name="archive", group="pack", exit_on_error=False
+        )
+
+    async def _pack_and_deliver(self, files: Sequence[Path], folder: Path, title: str) -> None:
+        archive = self._outbox.place(f"{title}.zip")
+        try:
+            path = await asyncio.to_thread(packed, files, folder, archive)
+        except OSError as error:
+            self._app.notify(f"Can't pack {title}: {why_not_written(error)}", severity="error")
+            return
+        if path is archive:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        self._deliver(path)
+
+    def _deliver(self, path: Path) -> None:
+        key = self._app.deliver_binary(path, save_filename=safe_name(path.name))
+        if key is not None:
+            self._in_delivery[key] = path
+
+    def finish_delivery(self, event: events.DeliveryComplete | events.DeliveryFailed) -> None:
+        """Delete the file that has reached the browser, or report that it can't."""
+        path = self._in_delivery.pop(event.key, None)
+        if path is None:
+            return
+        if isinstance(event, events.DeliveryFailed):
+            self._app.notify(f"Can't send {path.name} to the browser: {event.exception}", severity="error")
+        self._outbox.forget(path)

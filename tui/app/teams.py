@@ -1,0 +1,143 @@
+"""Home of a session: all jobs of the remote, or those of one team or project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from textual.app import App
+from textual.markup import escape
+
+from api_client.models import TrainingJob
+from tui.analysis.fleet.snapshot import FleetSnapshot, of_team, teams_of
+from tui.analysis.run.finding import HealthFinding
+from tui.app.palette import open_palette
+from tui.feeds.fleet import FleetFeed
+from tui.readers.session import Session
+from tui.screens.home.columns import ALL_PROJECTS
+from tui.screens.home.screen import HomeScreen
+from tui.screens.messages import OpenProjectRequested
+from tui.settings.model import Configuration
+from tui.settings.remembered import Memory
+
+TEAM_MEMORY = "teams"
+ALL_TEAMS = ""
+FINDINGS_MAX_AGE = timedelta(minutes=2)
+"""Maximum age of Home's findings to pass to a job screen; Home polls less often while it is hidden."""
+
+Publish = Callable[[FleetSnapshot], object]
+
+
+class Teams:
+    """Creates Home, and narrows it to a team or a project; the choice of a team is remembered by remote."""
+
+    def __init__(
+        self,
+        app: App[Any],
+        session: Session | None,
+        settings: Configuration,
+        memory: Memory,
+        *,
+        demo: bool = False,
+    ) -> None:
+        self._app = app
+        self._session = session
+        self._settings = settings
+        self._memory = memory
+        self._demo = demo
+        self._fleet: FleetSnapshot | None = None
+        """The newest listing, including all teams."""
+        self._publish: Publish | None = None
+        self._place = session.place if session is not None else ""
+        kept = memory.table(TEAM_MEMORY).get(self._place)
+        self.team = kept if isinstance(kept, str) else ALL_TEAMS
+
+    def home(self) -> HomeScreen:
+        return HomeScreen(self._feed, self._location_label(), self._memory)
+
+    def _location_label(self) -> str:
+        """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
+        words = (self._place, self.team, "demo data" if self._demo else "")
+        return " · ".join(word for word in words if word)
+
+    def _feed(self, publish: Publish) -> FleetFeed:
+        assert self._session is not None
+        self._publish = publish
+        return FleetFeed(
+            self._session,
+            self._take,
+            rules=self._settings.health,
+            patterns=self._settings.progress_patterns,
+            prices=self._settings.prices,
+            list_interval_s=self._settings.refresh.fleet_s,
+        )
+
+    def _take(self, fleet: FleetSnapshot) -> None:
+        self._fleet = fleet
+        if self.team and self.team not in {team.name for team in teams_of(fleet.projects)}:
+            self._choose_team(ALL_TEAMS)  # the remembered team no longer exists, or has no projects
+        elif self._publish is not None:
+            self._publish(of_team(fleet, self.team))
+
+    def recent_findings(self, job: TrainingJob) -> tuple[HealthFinding, ...]:
+        """Return Home's findings for the job, if they are recent."""
+        fleet = self._fleet
+        if fleet is None or datetime.now(UTC) - fleet.at > FINDINGS_MAX_AGE:
+            return ()
+        return next((row.findings for row in fleet.jobs if row.id == job.id), ())
+
+    # User requests
+
+    def choose(self) -> None:
+        """Offer all teams and projects."""
+        fleet = self._fleet
+        if fleet is None:
+            self._app.notify("Projects are still loading.")
+            return
+        teams = teams_of(fleet.projects)
+        running = sum(row.running for row in fleet.jobs)
+        everything = f"{len(fleet.projects)} projects, {len(fleet.jobs)} jobs, {running} running"
+        commands = [("all teams and projects", partial(self._show_team, ALL_TEAMS), everything)]
+        commands += [
+            (f"team {escape(team.name)}", partial(self._show_team, team.name), team.about) for team in teams
+        ]
+        for project in fleet.projects:
+            about = f"{escape(project.team)} · " if project.team else ""
+            about += f"{project.jobs} jobs, {project.running} running"
+            show = partial(self._show_project, project.id)
+            commands.append((f"project {escape(project.name)}", show, about))
+        open_palette(self._app, commands, "Which team or project?")
+
+    async def _show_team(self, team: str) -> None:
+        self._choose_team(team)
+        await self._go_home(ALL_PROJECTS)
+
+    def open_project(self, message: OpenProjectRequested) -> None:
+        self._app.call_next(self._show_project, message.project_id)
+
+    async def _show_project(self, project_id: str) -> None:
+        fleet = self._fleet
+        known = {project.id: project.team for project in fleet.projects} if fleet is not None else {}
+        if self.team and known.get(project_id) != self.team:
+            self._choose_team(ALL_TEAMS)
+        await self._go_home(project_id)
+
+    def _choose_team(self, team: str) -> None:
+        self.team = team
+        kept = {place: name for place, name in self._memory.table(TEAM_MEMORY).items() if name}
+        self._memory.put(TEAM_MEMORY, {**kept, self._place: team})
+        for screen in self._app.screen_stack:
+            if isinstance(screen, HomeScreen):
+                screen.show_place(self._location_label())
+        if self._fleet is not None and self._publish is not None:
+            self._publish(of_team(self._fleet, team))
+
+    async def _go_home(self, project_id: str) -> None:
+        """Close all screens above Home, and select the project there."""
+        if not any(isinstance(screen, HomeScreen) for screen in self._app.screen_stack):
+            return
+        while not isinstance(self._app.screen, HomeScreen):
+            await self._app.pop_screen()
+        self._app.screen.choose_project(project_id)
