@@ -31,6 +31,7 @@ from api_client.emulator.runner.mounts import make_mounts
 from api_client.emulator.runner.node_process import NodeProcess
 from api_client.emulator.runner.node_queue import GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling, share_of
+from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
 from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
 from api_client.models import JobStatus, ProjectSummary
 
@@ -101,7 +102,6 @@ def shell() -> str:
 FAILURE_GRACE_S = 2.0
 """Time the other nodes get after one has failed, to log their own errors."""
 
-_SIGNAL_EXIT_BASE = 128
 _logger = logging.getLogger(__name__)
 
 
@@ -365,7 +365,7 @@ class JobRun:
 def describe_exit(code: int) -> str:
     """Describe an exit code, as in ``exit code 3``; for 128 + N add the signal's name."""
     try:
-        name = signal.Signals(code - _SIGNAL_EXIT_BASE).name
+        name = signal.Signals(code - SIGNAL_EXIT_BASE).name
     except ValueError:
         return f"exit code {code}"
     return f"exit code {code} ({name})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,8 +18,6 @@ from api_client.emulator.runner.log_writer import SILENCE_S, LineSplitter
 OUTPUT_DRAIN_S = 2.0
 """Time for remaining output to arrive after the node has ended."""
 
-_SIGNAL_EXIT_BASE = 128
-
 
 class NodeProcess(asyncio.SubprocessProtocol):
     """Starts a node and passes on its lines and its exit code.
@@ -28,11 +27,9 @@ class NodeProcess(asyncio.SubprocessProtocol):
     """
 
     def __init__(self, on_lines: Callable[[list[str]], bool]) -> None:
-        loop = asyncio.get_running_loop()
         self._on_lines = on_lines
         self._splitter = LineSplitter()
-        self._loop = loop
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._loop = asyncio.get_running_loop()
         self._exited = asyncio.Event()
         self._output_over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -43,26 +40,24 @@ class NodeProcess(asyncio.SubprocessProtocol):
     ) -> None:
         """Start the supervisor and send the launch order; raise OSError if that fails."""
         order = {"argv": argv, "cwd": str(cwd), "env": dict(environment), "grace_s": grace_s}
-        # -I and -S: skip the user's Python environment, so that the process starts in milliseconds.
+        # -S and the search path: start in milliseconds, and find psutil wherever it was found here.
         await self._loop.subprocess_exec(
             lambda: self,
             sys.executable,
-            "-I",
+            "-P",
             "-S",
             supervisor.__file__,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
-            env={},
+            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         self._request(json.dumps(order).encode() + b"\n")
 
     @property
     def pid(self) -> int:
         """Process id of the supervisor, the ancestor of the node's processes."""
-        if self._transport is None:
-            raise RuntimeError("the node was not started")
         return self._transport.get_pid()
 
     def stop(self) -> None:
@@ -75,9 +70,9 @@ class NodeProcess(asyncio.SubprocessProtocol):
     def resume_reading(self) -> None:
         self._is_paused = False
         self._splitter.wait_on(time.monotonic())
-        reader = self._pipe(1)
-        if reader is not None and not reader.is_closing():
-            reader.resume_reading()
+        output = self._pipe(1)
+        if not output.is_closing():
+            output.resume_reading()
 
     async def wait(self) -> int:
         """Wait for the node to end and its output to arrive; return the exit code (128 + N for signal N)."""
@@ -88,12 +83,9 @@ class NodeProcess(asyncio.SubprocessProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._deliver(self._splitter.finish())
-        transport = self._transport
-        if transport is None:
-            raise RuntimeError("the node was not started")
-        code = cast(int, transport.get_returncode())
-        transport.close()
-        return code if code >= 0 else _SIGNAL_EXIT_BASE - code
+        code = cast(int, self._transport.get_returncode())
+        self._transport.close()
+        return code if code >= 0 else supervisor.SIGNAL_EXIT_BASE - code
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)
@@ -120,14 +112,14 @@ class NodeProcess(asyncio.SubprocessProtocol):
     def _deliver(self, lines: list[str]) -> None:
         if lines and not self._on_lines(lines):
             self._is_paused = True
-            reader = self._pipe(1)
-            if reader is not None and not reader.is_closing():
-                reader.pause_reading()
+            output = self._pipe(1)
+            if not output.is_closing():
+                output.pause_reading()
 
     def _request(self, request: bytes) -> None:
-        writer = self._pipe(0)
-        if writer is not None and not writer.is_closing():
-            writer.write(request)
+        requests = self._pipe(0)
+        if not requests.is_closing():
+            requests.write(request)
 
     def _pipe(self, fd: int) -> Any:
-        return self._transport.get_pipe_transport(fd) if self._transport is not None else None
+        return self._transport.get_pipe_transport(fd)

@@ -19,28 +19,9 @@ import psutil
 
 from api_client.clock import Clock
 from api_client.emulator.runner.node_queue import ChangeNotifier
-from api_client.emulator.runner.supervisor import parents_and_groups
 from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
 
 _BLOCK_BYTES = 512
-
-
-def children_by_parent() -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {}
-    for pid, parent, _ in parents_and_groups():
-        children.setdefault(parent, []).append(pid)
-    return children
-
-
-def below(root: int, children: Mapping[int, Sequence[int]]) -> list[int]:
-    """Return every process below ``root``, excluding ``root``."""
-    found = []
-    queue = list(children.get(root, ()))
-    while queue:
-        pid = queue.pop()
-        found.append(pid)
-        queue.extend(children.get(pid, ()))
-    return found
 
 
 class ProcessUsage:
@@ -49,30 +30,25 @@ class ProcessUsage:
     def __init__(self, root: int, now_s: float) -> None:
         self._root = root
         self._measured_at_s = now_s
-        self._processes: dict[int, psutil.Process] = {}
-        self._cpu_s: dict[int, float] = {}
+        self._cpu_s: dict[psutil.Process, float] = {}
 
-    def read(self, children: Mapping[int, Sequence[int]], now_s: float) -> tuple[float, int]:
+    def read(self, now_s: float) -> tuple[float, int]:
         """Return the mean cores used since the last call and the resident bytes now.
 
         Shared pages count once per process.
         """
         used_s, resident_bytes = 0.0, 0
-        cpu_s: dict[int, float] = {}
-        for pid in below(self._root, children):
-            with contextlib.suppress(psutil.Error):
-                process = self._processes.get(pid) or psutil.Process(pid)
-                with process.oneshot():
+        cpu_s: dict[psutil.Process, float] = {}
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self._root).children(recursive=True):
+                with contextlib.suppress(psutil.Error), process.oneshot():
                     times = process.cpu_times()
                     resident_bytes += process.memory_info().rss
-                cpu_s[pid] = times.user + times.system
-                # A new process started after the last call, so all of its time counts.
-                used_s += max(0.0, cpu_s[pid] - self._cpu_s.get(pid, 0.0))
-                self._processes[pid] = process
+                    cpu_s[process] = times.user + times.system
+                    # A new process started after the last call, so all of its time counts.
+                    used_s += max(0.0, cpu_s[process] - self._cpu_s.get(process, 0.0))
         elapsed_s = now_s - self._measured_at_s
-        self._measured_at_s = now_s
-        self._cpu_s = cpu_s
-        self._processes = {pid: self._processes[pid] for pid in cpu_s}
+        self._measured_at_s, self._cpu_s = now_s, cpu_s
         return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
 
 
@@ -240,12 +216,11 @@ class Sampling:
             self._changes.notify()
 
     def _sample(self, nodes: list[_SampledNode]) -> None:
-        children = children_by_parent()
         now_s = self._clock.monotonic()
         at_ms = int(self._clock.now().timestamp() * _MS_PER_S)
         readings = []
         for node in nodes:
-            cores, resident_bytes = node.usage.read(children, now_s)
+            cores, resident_bytes = node.usage.read(now_s)
             if now_s >= node.next_disk_scan_s:
                 self._walk(node, now_s)
             readings.append(
