@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 ID_ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
 ID_LENGTH = 8
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NS_PER_US = 1_000
 
 
 def new_id() -> str:
@@ -25,3 +28,8 @@ def iso(moment: datetime) -> str:
 def moment(text: str) -> datetime:
     """Parse the output of `iso` into an aware UTC datetime."""
     return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def epoch_ns(moment: datetime) -> int:
+    """Convert to nanoseconds since the epoch, exact to the microsecond."""
+    return (moment - _EPOCH) // timedelta(microseconds=1) * _NS_PER_US

@@ -11,9 +11,9 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from api_client.clock import Clock
+from api_client.emulator.formats import epoch_ns
 from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.store.job_streams import JobLogStore, StoredLine
 
@@ -126,15 +126,7 @@ LINES_A_TRANSACTION = 2_000
 LINE_OVERHEAD_CHARACTERS = 200
 """Approximate memory per line besides its text."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NS_PER_US = 1_000
 _logger = logging.getLogger(__name__)
-
-
-def epoch_ns(moment: datetime) -> int:
-    """Convert to nanoseconds since the epoch, exact to the microsecond."""
-    since = moment - _EPOCH
-    return (since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds) * _NS_PER_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +137,10 @@ class _Printed:
     node_rank: int
     first_ns: int
     messages: Sequence[str]
+
+    @property
+    def characters(self) -> int:
+        return sum(map(len, self.messages)) + LINE_OVERHEAD_CHARACTERS * len(self.messages)
 
     def lines(self) -> list[StoredLine]:
         return [
@@ -167,7 +163,6 @@ class LogWriter:
         self._clock = clock
         self._changes = changes
         self._printed: list[_Printed] = []
-        self._being_written: tuple[_Printed, ...] = ()
         self._characters = 0
         self._last_stamp_ns: dict[str, int] = {}
         self._arrived = asyncio.Event()
@@ -194,7 +189,7 @@ class LogWriter:
             first_ns = max(now_ns, last_ns + MINIMUM_SPACING_NS)
             last_ns = first_ns + (len(piece) - 1) * MINIMUM_SPACING_NS
             self._printed.append(_Printed(job_id, node_rank, first_ns, piece))
-        self._characters += sum(map(len, messages)) + LINE_OVERHEAD_CHARACTERS * len(messages)
+            self._characters += self._printed[-1].characters
         self._last_stamp_ns[job_id] = last_ns
         self._arrived.set()
         if self._task is None:
@@ -202,42 +197,51 @@ class LogWriter:
 
     def is_holding(self, job_id: str) -> bool:
         """Return True if lines of the job are waiting to be written; safe from any thread."""
-        return any(printed.job_id == job_id for printed in (*self._being_written, *self._printed))
+        return any(printed.job_id == job_id for printed in tuple(self._printed))
 
     def forget(self, job_id: str) -> None:
         """Drop the in-memory state of a job that has ended."""
         self._last_stamp_ns.pop(job_id, None)
 
     async def flush(self) -> None:
+        """Write the lines that have arrived so far."""
         async with self._writing:
-            self._being_written = tuple(self._printed)
-            waiting, self._printed = self._printed, []
-            characters, self._characters = self._characters, 0
-            while waiting:
-                batch = _first_lines(waiting)
+            unwritten = len(self._printed)
+            while unwritten:
+                batch = self._first_lines(unwritten)
                 try:
                     await asyncio.to_thread(self._write, batch)
                 except sqlite3.Error:
                     # Most likely the disk is full. Nothing is dropped: the next flush retries.
                     _logger.exception("log lines could not be written")
-                    self._printed[:0] = [*batch, *waiting]
-                    self._characters += characters
                     self._arrived.set()
                     return
-            self._being_written = ()
+                unwritten -= len(batch)
+                del self._printed[: len(batch)]
+                self._characters -= sum(printed.characters for printed in batch)
         resumed, self._when_drained = self._when_drained, []
         for resume in resumed:
             resume()
         self._changes.notify()
 
+    def _first_lines(self, limit: int) -> list[_Printed]:
+        """Return as many items as fit into one transaction, at least one and at most ``limit``."""
+        count = 0
+        for index, printed in enumerate(self._printed[:limit]):
+            count += len(printed.messages)
+            if index and count > LINES_A_TRANSACTION:
+                return self._printed[:index]
+        return self._printed[:limit]
+
     def _write(self, batch: list[_Printed]) -> None:
         self._store.append([line for printed in batch for line in printed.lines()])
 
     async def close(self) -> None:
+        """Write all remaining lines and stop."""
         if self._task is not None:
-            self._task.cancel()
+            async with self._writing:  # a transaction in progress is completed
+                self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
         await self.flush()
 
     async def _write_forever(self) -> None:
@@ -246,15 +250,3 @@ class LogWriter:
             await self._clock.sleep(FLUSH_INTERVAL_S)
             self._arrived.clear()
             await self.flush()
-
-
-def _first_lines(waiting: list[_Printed]) -> list[_Printed]:
-    """Remove and return as many lines as fit into one transaction, at least one item."""
-    count = 0
-    for taken, printed in enumerate(waiting):
-        count += len(printed.messages)
-        if taken and count > LINES_A_TRANSACTION:
-            batch, waiting[:taken] = waiting[:taken], []
-            return batch
-    batch, waiting[:] = waiting[:], []
-    return batch

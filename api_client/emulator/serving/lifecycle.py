@@ -6,11 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 from api_client.emulator.catalog import instance
-from api_client.emulator.formats import iso
+from api_client.emulator.formats import epoch_ns, iso
 from api_client.emulator.platform import Platform
 from api_client.emulator.store.deployments import StoredDeployment, StoredModel
 from api_client.models import LogRecord
@@ -103,11 +103,9 @@ def _autoscaling() -> dict[str, Any]:
 
 
 NS_PER_S = 1_000_000_000
-NS_PER_US = 1_000
 REPLICA_LENGTH = 5
 """A deployment's replica is named by a short id of this length (API facts, 6)."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BETWEEN_LINES_S = 0.6
 _WARNINGS_AFTER_S = 7.0
 _DECIDED_AFTER_S = 11.0
@@ -126,7 +124,7 @@ class _Line:
 
 def log_lines(deployment: StoredDeployment, *, until_ns: int) -> list[LogRecord]:
     """Return all lines up to and including ``until_ns`` (epoch nanoseconds), oldest first."""
-    born_ns = (deployment.created_at - _EPOCH) // timedelta(microseconds=1) * NS_PER_US
+    born_ns = epoch_ns(deployment.created_at)
     replica = replica_of(deployment)
     records = []
     for line in _lines(deployment):

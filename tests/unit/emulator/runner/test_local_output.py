@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import sys
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_world import job_spec, local_world
+from local_world import PATIENCE_S, job_spec, local_world
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
@@ -194,4 +196,33 @@ async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
     stamps = [int(record["timestamp"]) for record in read]
     assert stamps == sorted(set(stamps))
     assert "could not be written" in caplog.text
+    database.close()
+
+
+class SlowDisk(JobLogStore):
+    """Holds each transaction back until it is released."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def append(self, lines: Iterable[StoredLine]) -> None:
+        self.begun.set()
+        assert self.released.wait(PATIENCE_S)
+        super().append(lines)
+
+
+async def test_closing_during_a_transaction_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    database = Database(tmp_path / "logs.db")
+    store = SlowDisk(database)
+    writer = LogWriter(store, SystemClock(), ChangeNotifier())
+    messages = [str(number) for number in range(LINES_A_TRANSACTION * 3)]
+    writer.add("job1", 0, messages)
+    assert await asyncio.to_thread(store.begun.wait, PATIENCE_S)
+    closing = asyncio.create_task(writer.close())
+    await asyncio.sleep(0)
+    store.released.set()
+    await closing
+    read = store.read("job1", LogQuery(0, 2**62, "asc", limit=10**6))
+    assert [record["message"] for record in read] == messages
     database.close()
