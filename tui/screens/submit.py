@@ -28,6 +28,7 @@ from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapsho
 from tui.screens.base import AppScreen
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.messages import JobSubmitted
+from tui.text.hardware import of_nodes
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count
 from tui.widgets.notice import ConnectionNotice, StatusLine
@@ -136,15 +137,15 @@ def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple
 
 
 def hardware(job: TrainingJob) -> str:
-    """Return the hardware, like ``2 nodes × 8 H100, spot``, or cores and memory of a CPU job."""
+    """Return the hardware, like ``2×8 H100, spot``, or cores and memory of a CPU job."""
     compute = job.compute
     spec = compute.accelerator
     if spec is not None and spec.accelerator is not None:
         machine = f"{spec.count} {spec.accelerator.value}"
     else:
         machine = f"{compute.cpu_count} CPU, {compute.memory}"
-    nodes = f"{compute.node_count} nodes × " if compute.node_count > 1 else ""
-    return nodes + machine + (", spot" if compute.availability_model.value == "spot" else "")
+    spot = ", spot" if compute.availability_model.value == "spot" else ""
+    return of_nodes(compute.node_count, machine) + spot
 
 
 def _environment(job: TrainingJob) -> str:

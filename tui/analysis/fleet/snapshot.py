@@ -23,6 +23,7 @@ from tui.analysis.fleet.query import Query
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.status import StatusView, status_view
+from tui.text.hardware import hardware
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, age, count, duration
@@ -201,16 +202,6 @@ def without_snoozed(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow
     if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
         return row
     return replace(row, alarmed=False, note=f"z {row.note.removeprefix('▲ ')}", note_tone="muted")
-
-
-def hardware(job: TrainingJob) -> str:
-    """Return ``4×8 H100`` for four nodes of eight; ``8 H100`` for one node or an unknown number."""
-    per_node, gpu = job.instance_type.gpu_count or 0, sanitize(job.instance_type.gpu_type or "")
-    nodes = job.node_count or 1
-    if not per_node and not job.instance_type.name:
-        return UNKNOWN
-    machine = f"{per_node} {gpu}".strip() if per_node else "CPU"
-    return f"{nodes}×{machine}" if nodes > 1 else machine
 
 
 def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime) -> tuple[str, str]:

@@ -20,11 +20,11 @@ from tui.analysis.status import status_view
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.options import CSV, JSON, TABLE
 from tui.commands.support.output import Output, ascii_json
-from tui.commands.support.tables import NOTHING, Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, render_table
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.text.names import natural_key
 from tui.text.times import TIME_OF_DAY, iso_time, local_time
-from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, percent
+from tui.text.units import BYTES_PER_MIB, UNKNOWN, bytes_iec, cores, percent
 
 UNIT_OF_METRIC = {
     "gpu_utilization": "fraction",
@@ -117,7 +117,7 @@ def _volume(
 
 
 CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
-ABSENT = "–"
+
 CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
 UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
 HOT, FULL = 0.9, 0.97
@@ -204,13 +204,13 @@ class TableReport:
 def _row(node: NodeSnapshot, job: TrainingJob) -> list[Cell]:
     use, memory = node.gpu_utilization_now, node.mean_memory_now
     limit_mib = job.instance_type.gpu_memory_limit_mib
-    each = " ".join(ABSENT if one is None else f"{one * 100:.0f}" for one in use)
+    each = " ".join(UNKNOWN if one is None else f"{one * 100:.0f}" for one in use)
     full = node.disk_utilization_now
     crowded = bool(limit_mib and memory and memory > FULL * limit_mib * BYTES_PER_MIB)
     return [
         Cell(node.name, "strong"),
         Cell(percent(node.mean_utilization_now)),
-        Cell(each or NOTHING, "muted"),
+        Cell(each or UNKNOWN, "muted"),
         Cell(bytes_iec(memory), "caution" if crowded else None),
         Cell(cores(node.cpu_now)),
         Cell(bytes_iec(node.cpu_memory_now)),

@@ -13,8 +13,8 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, remote_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import NOTHING, Cell, TextColumn, render_table
-from tui.text.units import age
+from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.text.units import UNKNOWN, age
 
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 FOREVER_MINUTES = -1
@@ -148,16 +148,16 @@ async def _change(
 
 def _row(code: AuthCode) -> list[Cell]:
     return [
-        Cell(code.replica_id or NOTHING, "strong"),
-        Cell(code.auth_code or NOTHING),
+        Cell(code.replica_id or UNKNOWN, "strong"),
+        Cell(code.auth_code or UNKNOWN),
         _end(code.expires_at),
-        Cell(code.tunnel_name or NOTHING),
-        Cell(code.auth_url or NOTHING),
+        Cell(code.tunnel_name or UNKNOWN),
+        Cell(code.auth_url or UNKNOWN),
     ]
 
 
 def _end(moment: datetime | None) -> Cell:
     if moment is None:
-        return Cell(NOTHING)
+        return Cell(UNKNOWN)
     left_s = (moment - datetime.now(UTC)).total_seconds()
     return Cell(f"in {age(left_s)}") if left_s > 0 else Cell("ended", "muted")

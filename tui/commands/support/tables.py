@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from api_client.models import TrainingJob, TrainingProject
 from tui.analysis.export import csv_lines
 from tui.analysis.status import status_view
+from tui.text.hardware import hardware
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import age
+from tui.text.times import local_time
+from tui.text.units import UNKNOWN, age
 
-TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 ERROR_CELLS_LIMIT = 200
 
 
@@ -50,10 +51,10 @@ def project_row(project: TrainingProject) -> list[Cell]:
     return [
         Cell(project.id),
         Cell(project.name, "strong"),
-        Cell(project.team_name or NOTHING),
-        Cell((latest.name or latest.id) if latest else NOTHING),
-        _status_cell(latest.current_status) if latest else Cell(NOTHING, "muted"),
-        Cell(_local_time(project.created_at)),
+        Cell(project.team_name or UNKNOWN),
+        Cell((latest.name or latest.id) if latest else UNKNOWN),
+        _status_cell(latest.current_status) if latest else Cell(UNKNOWN, "muted"),
+        Cell(local_time(project.created_at) or UNKNOWN),
     ]
 
 
@@ -62,9 +63,9 @@ def job_row(job: TrainingJob) -> list[Cell]:
     return [
         _status_cell(job.current_status),
         Cell(job.id),
-        Cell(job.name or NOTHING, "strong"),
-        Cell((project.name if project else "") or job.project_id or NOTHING),
-        Cell(_gpus(job)),
+        Cell(job.name or UNKNOWN, "strong"),
+        Cell((project.name if project else "") or job.project_id or UNKNOWN),
+        Cell(hardware(job)),
         Cell(_age(job.created_at)),
         Cell((job.error_message or "")[:ERROR_CELLS_LIMIT], "muted"),
     ]
@@ -75,12 +76,12 @@ def job_facts(job: TrainingJob, *, link: str) -> list[tuple[str, Cell]]:
     project = job.training_project
     facts = [
         ("status", _status_cell(job.current_status)),
-        ("name", Cell(job.name or NOTHING, "strong")),
+        ("name", Cell(job.name or UNKNOWN, "strong")),
         ("id", Cell(job.id)),
         ("project", Cell(f"{project.name} ({job.project_id})" if project else job.project_id)),
         ("instance", Cell(_instance(job))),
-        ("created", Cell(f"{_local_time(job.created_at)}, {_age(job.created_at)} ago")),
-        ("updated", Cell(_local_time(job.updated_at))),
+        ("created", Cell(f"{local_time(job.created_at) or UNKNOWN}, {_age(job.created_at)} ago")),
+        ("updated", Cell(local_time(job.updated_at) or UNKNOWN)),
         ("priority", Cell(str(job.priority)) if job.priority is not None else None),
         ("capacity", Cell(job.availability_model.lower()) if job.availability_model else None),
         ("started by", Cell(job.user.email) if job.user and job.user.email else None),
@@ -96,32 +97,17 @@ def _status_cell(status: str) -> Cell:
     return Cell(f"{view.sign} {view.word}", view.tone)
 
 
-def _gpus(job: TrainingJob) -> str:
-    """Return ``4×8 H100`` (nodes × GPUs per node); ``8 H100`` for one node or an unknown node count."""
-    machine = job.instance_type
-    nodes = f"{job.node_count}×" if job.node_count and job.node_count > 1 else ""
-    if machine.gpu_count:
-        return f"{nodes}{machine.gpu_count} {machine.gpu_type or 'GPU'}"
-    return f"{nodes}CPU" if nodes or machine.name else NOTHING
-
-
 def _instance(job: TrainingJob) -> str:
     machine = job.instance_type
     name = machine.name or machine.id
-    return f"{_gpus(job)} ({name})" if name else _gpus(job)
-
-
-def _local_time(moment: datetime | None) -> str:
-    return moment.astimezone().strftime(TIME_FORMAT) if moment else NOTHING
+    return f"{hardware(job)} ({name})" if name else hardware(job)
 
 
 def _age(moment: datetime | None) -> str:
-    return age((datetime.now(UTC) - moment).total_seconds()) if moment else NOTHING
+    return age((datetime.now(UTC) - moment).total_seconds()) if moment else UNKNOWN
 
 
 COLUMN_GAP = "  "
-NOTHING = "–"
-"""Placeholder for a missing value."""
 MIN_SHRUNK_CELLS = 8
 
 Paint = Callable[[str, str | None], str]

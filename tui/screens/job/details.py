@@ -10,10 +10,10 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from tui.analysis.cost import Cost
-from tui.analysis.fleet.snapshot import hardware
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
+from tui.text.hardware import hardware
 from tui.text.sanitize import sanitize
 from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, money, significant

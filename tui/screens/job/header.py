@@ -14,10 +14,11 @@ from textual.reactive import var
 from api_client.models import WAITING_STATUSES
 from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
-from tui.analysis.fleet.snapshot import brief, hardware
+from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
+from tui.text.hardware import hardware
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, money, number, percent, rate, significant
