@@ -1,152 +1,46 @@
 """The unfinished file of a download: its bytes, and a journal of which ones exist.
 
-The journal lets a later run resume. It also has the attributes and digests by which the run verifies that the
-server still has the same file.
+The journal has JSON lines: the file's identity, by which a later run verifies that the server still has the
+same file, and then the start and end of each stretch that arrived, added once its bytes are on the disk.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import stat
 import threading
-import zlib
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from api_client.files import FULL_DISK, USUAL_FILE_MODE, new_file, open_folder, why_not_written
+from api_client.transfers.digests import digest_of, is_digest
 from api_client.transfers.file_names import TEMPORARY_NAME_PREFIX
-from api_client.transfers.object_connection import ObjectHead
 from api_client.transfers.records import DownloadError, NoRoom
 
 Span = tuple[int, int]
 """Start (inclusive) and end (exclusive)."""
 
+_VERSION = 2
+_RESERVED_BYTES = 4096
+"""Written to a new journal at once, so that a disk that fills up later still has room for its lines."""
 
-class Spans:
-    """A set of bytes, stored as spans."""
-
-    def __init__(self, spans: Iterable[Span] = ()) -> None:
-        self._spans: list[Span] = []
-        self.size_bytes = 0
-        for start, end in spans:
-            self.add(start, end)
-
-    def __iter__(self) -> Iterator[Span]:
-        return iter(self._spans)
-
-    def add(self, start: int, end: int) -> int:
-        """Add the bytes ``start`` … ``end``; return how many of them are new."""
-        if end <= start:
-            return 0
-        first = bisect_left(self._spans, start, key=lambda span: span[1])
-        last = bisect_right(self._spans, end, key=lambda span: span[0])
-        merged = self._spans[first:last]
-        before = sum(high - low for low, high in merged)
-        if merged:
-            start, end = min(start, merged[0][0]), max(end, merged[-1][1])
-        self._spans[first:last] = [(start, end)]
-        new = end - start - before
-        self.size_bytes += new
-        return new
-
-    def cut(self, end: int) -> None:
-        """Remove all bytes from ``end`` on."""
-        while self._spans and self._spans[-1][1] > end:
-            low, high = self._spans.pop()
-            self.size_bytes -= high - max(low, end)
-            if low < end:
-                self._spans.append((low, end))
-
-    @property
-    def end(self) -> int:
-        """Return the end (exclusive) of the last span."""
-        return self._spans[-1][1] if self._spans else 0
-
-    def gaps(self, start: int, end: int) -> Iterator[Span]:
-        """Yield the missing spans between ``start`` and ``end``."""
-        for low, high in self._spans:
-            if low >= end:
-                break
-            if start < low:
-                yield start, low
-            start = max(start, high)
-        if start < end:
-            yield start, end
-
-
-CHUNK_BYTES = 1024 * 1024
-_STRONGEST_FIRST = ("sha512", "sha256", "sha1", "md5", "crc32")
-
-
-class ExpectedDigests:
-    """Collects the digests that answers report for one object.
-
-    Stores differ: a digest sent with a range may be the range's or the object's. It counts for the object
-    once answers to different ranges agree.
-    """
-
-    def __init__(self) -> None:
-        self._certain: dict[str, str] = {}
-        self._starts: dict[tuple[str, str], set[int]] = defaultdict(set)
-
-    def add_response(self, head: ObjectHead) -> None:
-        """Record the digests in an answer."""
-        for digest in head.digests:
-            self._starts[digest.algorithm, digest.hexadecimal].add(head.start)
-            if digest.of_whole or len(self._starts[digest.algorithm, digest.hexadecimal]) > 1:
-                self._certain[digest.algorithm] = digest.hexadecimal
-
-    def strongest(self) -> tuple[str, str] | None:
-        """Return algorithm and value of the strongest trusted digest."""
-        for algorithm in _STRONGEST_FIRST:
-            if algorithm in self._certain:
-                return algorithm, self._certain[algorithm]
-        return None
-
-
-def parse_digest(text: str) -> tuple[str, str] | None:
-    """Parse a digest from a journal, ``sha256:…``; None if it is malformed."""
-    algorithm, _, value = text.partition(":") if isinstance(text, str) else ("", "", "")
-    return (algorithm, value) if algorithm in _STRONGEST_FIRST and value else None
-
-
-def digest_of(descriptor: int, algorithm: str, is_off: Callable[[], bool]) -> str:
-    """Compute the hex digest of an open file in chunks; empty once ``is_off`` returns True."""
-    hasher = None if algorithm == "crc32" else hashlib.new(algorithm, usedforsecurity=False)
-    checksum = offset = 0
-    while chunk := os.pread(descriptor, CHUNK_BYTES, offset):
-        if is_off():
-            return ""
-        offset += len(chunk)
-        if hasher is None:
-            checksum = zlib.crc32(chunk, checksum)
-        else:
-            hasher.update(chunk)
-    return f"{checksum:08x}" if hasher is None else hasher.hexdigest()
-
-
-JOURNAL_EVERY_S = 0.5
-JOURNAL_RESERVE_BYTES = 64 * 1024
-"""Bytes given up at the end of the file to make room for the journal when the disk is full."""
-_VERSION = 1
 _MAX_JOURNAL_BYTES = 1024 * 1024
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Attributes that must match for bytes of an earlier run to be bytes of this file.
+    """What a later run must find unchanged to resume.
 
-    The first fields come from the plan; from ``etag`` on they come from the object's own answer (empty or
-    None if unknown). ``digest`` is the server's digest of the whole file, for a later run that gets none.
+    The first fields come from the listing. ``version`` and ``digest`` come from the object's own answers
+    (empty if unknown): a later run may get no digest, and verifies the file by this one.
     """
 
     job_id: str
@@ -154,22 +48,29 @@ class FileIdentity:
     node_rank: int
     listed_modified: str = ""
     size_bytes: int | None = None
-    etag: str = ""
-    last_modified: str = ""
+    version: str = ""
     digest: str = ""
 
-    def may_be(self, other: FileIdentity) -> bool:
-        """Return True if no attribute known to both differs."""
-        return all(
-            mine == theirs
-            for mine, theirs in zip(_values(self), _values(other), strict=True)
-            if mine not in ("", None) and theirs not in ("", None)
-        )
+    @property
+    def has_strong_version(self) -> bool:
+        """True if equal versions prove equal bytes."""
+        return self.version.startswith('"')
 
 
-def _values(identity: FileIdentity) -> tuple[Any, ...]:
-    # Ignore the digest: answers may carry different kinds of digest.
-    return tuple(value for name, value in asdict(identity).items() if name != "digest")
+def gaps(spans: Iterable[Span], size_bytes: int) -> Iterator[Span]:
+    """Yield the missing spans of a file, in order."""
+    position = 0
+    for start, end in sorted(spans):
+        if position < min(start, size_bytes):
+            yield position, min(start, size_bytes)
+        position = max(position, end)
+    if position < size_bytes:
+        yield position, size_bytes
+
+
+def _count_bytes(spans: Sequence[Span]) -> int:
+    end = max((end for _, end in spans), default=0)
+    return end - sum(high - low for low, high in gaps(spans, end))
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:
@@ -178,7 +79,7 @@ def part_paths(path: Path) -> tuple[Path, Path]:
     return path.with_name(stem + ".part"), path.with_name(stem + ".json")
 
 
-def resumable_bytes(path: Path, identity: FileIdentity) -> int:
+def resumable_bytes(path: Path, listed: FileIdentity) -> int:
     """Return the number of bytes that an earlier run left."""
     part, journal = part_paths(path)
     try:
@@ -187,12 +88,14 @@ def resumable_bytes(path: Path, identity: FileIdentity) -> int:
         return 0
     try:
         size_bytes = os.stat(part.name, dir_fd=folder, follow_symlinks=False).st_size
-        found = _read_journal(journal.name, folder, identity, size_bytes)
-    except OSError:
+        descriptor = _opened_own(journal.name, folder, os.O_RDONLY)
+        with os.fdopen(descriptor, "rb") as file:
+            found = _read_journal(file.fileno(), listed, size_bytes)
+        return _count_bytes(found[1]) if found else 0
+    except (OSError, _NotOurs):
         return 0
     finally:
         os.close(folder)
-    return found[1].size_bytes if found else 0
 
 
 class PartFile:
@@ -200,47 +103,42 @@ class PartFile:
 
     Others may have write access to ``root`` and below: the file's folder is opened once, without
     following links below ``root``, and everything is accessed relative to it. Parts or journals replaced
-    by others are not used.
+    by others are not used. Only one process at a time can open it.
     """
 
-    def __init__(
-        self, path: Path, root: Path, identity: FileIdentity, monotonic: Callable[[], float]
-    ) -> None:
+    def __init__(self, path: Path, root: Path, listed: FileIdentity) -> None:
         self.path = path
-        self.identity = identity
-        self.spans = Spans()
+        self.identity = listed
+        self._spans: list[Span] = []
         part, journal = part_paths(path)
-        self._part, self._journal = part.name, journal.name
-        self._monotonic = monotonic
+        self._part_name, self._journal_name = part.name, journal.name
         self._lock = threading.Lock()
-        self._saving = threading.Lock()
-        self._saved_at_s = monotonic()
         self._using = threading.Lock()
-        self._is_finished = self._is_closing = self._needs_etag = False
+        self._must_be_same_version = self._is_finished = self._is_closing = False
+        self._journal_end = 0
+        self._descriptor = self._journal = -1
         with translate_os_errors(path):
             self._folder = _opened_folder(root, path.relative_to(root).parts[:-1])
         try:
             with translate_os_errors(path):
-                self._descriptor = _opened_part(self._part, self._folder)
+                self._descriptor = _opened(self._part_name, self._folder)
+                _lock_for_us(self._descriptor, path)
+                self._journal = _opened(self._journal_name, self._folder)
+                self._resume(listed)
         except BaseException:
-            os.close(self._folder)
+            self._close_descriptors()
             raise
-        try:
-            _lock_for_us(self._descriptor, path)
-            with translate_os_errors(path):
-                size_bytes = os.fstat(self._descriptor).st_size
-                found = _read_journal(self._journal, self._folder, identity, size_bytes)
-                if found:
-                    self.identity, self.spans = found
-                    self._needs_etag = not identity.may_be(self.identity)
-                    if self._needs_etag:
-                        self.identity = replace(self.identity, listed_modified=identity.listed_modified)
-                else:
-                    os.ftruncate(self._descriptor, 0)
-        except BaseException:
-            os.close(self._descriptor)
-            os.close(self._folder)
-            raise
+
+    def _resume(self, listed: FileIdentity) -> None:
+        found = _read_journal(self._journal, listed, os.fstat(self._descriptor).st_size)
+        if found is None:
+            self._clear(listed)
+            return
+        self.identity, self._spans, self._journal_end = found
+        # The same object may have a new time, but then its version must prove that it is the same.
+        self._must_be_same_version = self.identity.listed_modified != listed.listed_modified
+        self.identity = replace(self.identity, listed_modified=listed.listed_modified)
+        self._reserve()
 
     @property
     def size_bytes(self) -> int | None:
@@ -249,71 +147,73 @@ class PartFile:
 
     @property
     def done_bytes(self) -> int:
-        """Number of bytes present."""
-        return self.spans.size_bytes
-
-    def identify(self, seen: FileIdentity) -> bool:
-        """Update the identity from an answer. Returns False if these bytes belong to another object."""
+        """Number of recorded bytes."""
         with self._lock:
-            if not self.identity.may_be(seen) or (self._needs_etag and seen.etag != self.identity.etag):
+            return _count_bytes(self._spans)
+
+    def identify(self, *, size_bytes: int | None = None, version: str = "", digest: str = "") -> bool:
+        """Compare with an answer, and add what was unknown. Returns False if this is another object."""
+        with self._lock:
+            known = self.identity
+            differs = version != known.version
+            if size_bytes is not None and known.size_bytes not in (None, size_bytes):
                 return False
-            self._needs_etag = False
-            known = asdict(self.identity)
-            news = {name: value for name, value in asdict(seen).items() if known[name] in ("", None)}
-            self.identity = replace(self.identity, **news)
+            if differs and (self._must_be_same_version or (version and known.version)):
+                return False
+            self._must_be_same_version = False
+            self.identity = replace(
+                known,
+                size_bytes=known.size_bytes if size_bytes is None else size_bytes,
+                version=known.version or version,
+                digest=known.digest or digest,
+            )
+            if self.identity != known or not self._journal_end:
+                self._append({"journal": _VERSION, **asdict(self.identity)})
             return True
 
-    def start_over(self, identity: FileIdentity) -> None:
+    def start_over(self, listed: FileIdentity) -> None:
         """Discard all bytes."""
         with self._lock, translate_os_errors(self.path):
-            self.identity = identity
-            self._needs_etag = False
-            self.spans = Spans()
-            os.ftruncate(self._descriptor, 0)
-            _unlink(self._journal, self._folder)
+            self._clear(listed)
 
-    def write(self, offset: int, chunk: bytes) -> int:
-        """Write bytes at ``offset``; return how many of them were missing before."""
+    def missing(self, part_bytes: int) -> list[tuple[int, int | None]]:
+        """Return the missing parts, at most ``part_bytes`` long. If the size is unknown, one without end."""
+        with self._lock:
+            if not self.identity.size_bytes:
+                return [(next(gaps(self._spans, 2**63))[0], None)]
+            return [
+                (start, min(start + part_bytes, high))
+                for low, high in gaps(self._spans, self.identity.size_bytes)
+                for start in range(low, high, part_bytes)
+            ]
+
+    def write(self, offset: int, chunk: bytes) -> None:
+        """Write bytes at ``offset``."""
         with translate_os_errors(self.path):
-            rest = memoryview(chunk)
-            while rest:
-                rest = rest[os.pwrite(self._descriptor, rest, offset + len(chunk) - len(rest)) :]
-        with self._lock:
-            new = self.spans.add(offset, offset + len(chunk))
-        if self._monotonic() - self._saved_at_s >= JOURNAL_EVERY_S:
-            self.save()
-        return new
+            _write_all(self._descriptor, chunk, offset)
 
-    def gaps(self, end: int) -> list[Span]:
-        """Return the missing spans of the first ``end`` bytes."""
-        with self._lock:
-            return list(self.spans.gaps(0, end))
-
-    def save(self) -> None:
-        """Write the journal. If another thread is already writing it, this does nothing more."""
-        if self._is_finished or not self._saving.acquire(blocking=False):
+    def record(self, start: int, end: int) -> None:
+        """Record that the bytes ``start`` … ``end`` were written."""
+        if start >= end:
             return
-        try:
-            with self._lock:
-                content = {"version": _VERSION, **asdict(self.identity), "spans": list(self.spans)}
-            with translate_os_errors(self.path):
-                _sync(self._descriptor)
-                draft = f"{self._journal}.new"
-                _unlink(draft, self._folder)  # left by a killed run
-                try:
-                    _write_new(draft, self._folder, json.dumps(content).encode())
-                    os.replace(draft, self._journal, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-                except OSError:
-                    _unlink(draft, self._folder)
-                    raise
-        finally:
-            self._saved_at_s = self._monotonic()
-            self._saving.release()
+        with translate_os_errors(self.path):
+            getattr(os, "fdatasync", os.fsync)(self._descriptor)
+        with self._lock:
+            self._spans.append((start, end))
+            self._append([start, end])
 
-    def digest(self, algorithm: str) -> str:
-        """Compute the hex digest of all bytes: an algorithm of hashlib, or ``crc32``."""
+    def verify(self) -> str:
+        """Compare the digest of all bytes with the server's. Returns the algorithm; empty if they differ.
+
+        Without a digest, the size was compared while the bytes arrived.
+        """
+        expected = self.identity.digest
+        if not expected:
+            return "size"
+        algorithm = expected.partition(":")[0]
         with translate_os_errors(self.path), self._using:
-            return digest_of(self._descriptor, algorithm, lambda: self._is_closing)
+            found = digest_of(self._descriptor, algorithm, lambda: self._is_closing)
+        return algorithm if found == expected else ""
 
     def finish(self, modified_s: float | None) -> None:
         """Rename the complete file once it is on disk; ``modified_s`` sets its modification time."""
@@ -324,9 +224,9 @@ class PartFile:
             os.fsync(self._descriptor)
             if modified_s is not None:
                 os.utime(self._descriptor, (modified_s, modified_s))
-            os.replace(self._part, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            os.replace(self._part_name, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._is_finished = True
-            _unlink(self._journal, self._folder)
+            _unlink(self._journal_name, self._folder)
             with suppress(OSError):
                 os.fsync(self._folder)
 
@@ -334,52 +234,48 @@ class PartFile:
         """Close the file. Unless it is finished, its bytes are kept for the next run."""
         self._is_closing = True
         with self._using:
-            try:
-                if self._is_finished:
-                    return
-                if self.done_bytes:
-                    with suppress(DownloadError):
-                        self._save_final()
-                else:
-                    _unlink(self._part, self._folder)
-                    _unlink(self._journal, self._folder)
-            finally:
-                os.close(self._descriptor)
-                os.close(self._folder)
+            if not self._is_finished and not self._spans:
+                _unlink(self._part_name, self._folder)
+                _unlink(self._journal_name, self._folder)
+            self._close_descriptors()
 
-    def _save_final(self) -> None:
-        """Write the final journal; on a full disk, give up the last bytes to make room for it."""
-        try:
-            self.save()
-        except NoRoom:
-            with self._lock, translate_os_errors(self.path):
-                self.spans.cut(max(0, self.spans.end - JOURNAL_RESERVE_BYTES))
-                os.ftruncate(self._descriptor, self.spans.end)
-            self.save()
+    def _close_descriptors(self) -> None:
+        for descriptor in (self._descriptor, self._journal, self._folder):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _clear(self, listed: FileIdentity) -> None:
+        self.identity, self._spans = listed, []
+        self._must_be_same_version, self._journal_end = False, 0
+        os.ftruncate(self._descriptor, 0)
+        os.ftruncate(self._journal, 0)
+
+    def _append(self, line: Any) -> None:
+        """Add a line to the journal."""
+        with translate_os_errors(self.path):
+            if not self._journal_end:
+                self._reserve()
+            content = json.dumps(line).encode() + b"\n"
+            _write_all(self._journal, content, self._journal_end)
+            self._journal_end += len(content)
+
+    def _reserve(self) -> None:
+        """Overwrite what follows the last line with empty lines."""
+        _write_all(self._journal, b"\n" * _RESERVED_BYTES, self._journal_end)
 
 
-class translate_os_errors:
-    """Context manager that translates file system errors to DownloadError with the file's name.
-
-    A full disk becomes NoRoom.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if not isinstance(error, OSError):
-            return
+@contextmanager
+def translate_os_errors(path: Path) -> Iterator[None]:
+    """Translate file system errors to DownloadError with the file's name; a full disk becomes NoRoom."""
+    try:
+        yield
+    except OSError as error:
+        why = why_not_written(error)
         if error.errno in FULL_DISK:
-            why = why_not_written(error)
             raise NoRoom(f"{why}. Then run it again to resume") from error
         if isinstance(error, NotADirectoryError) and error.filename is not None:
-            where = f"{error.filename} is a link or a file, not a folder"
-            raise DownloadError(f"can't write {self._path.name}: {where}") from error
-        raise DownloadError(f"can't write {self._path.name}: {why_not_written(error)}") from error
+            why = f"{error.filename} is a link or a file, not a folder"
+        raise DownloadError(f"can't write {path.name}: {why}") from error
 
 
 def _opened_folder(root: Path, names: Sequence[str]) -> int:
@@ -410,8 +306,8 @@ def _is_own_link(path: Path) -> bool:
     return stat.S_ISLNK(found.st_mode) and found.st_uid in (0, os.geteuid())
 
 
-def _opened_part(name: str, folder: int) -> int:
-    """Open our own part file, or replace whatever else has its name with a new one."""
+def _opened(name: str, folder: int) -> int:
+    """Open our own file, or replace whatever else has its name with a new one."""
     try:
         return _opened_own(name, folder, os.O_RDWR)
     except _NotOurs:
@@ -438,13 +334,11 @@ class _NotOurs(Exception):
     """The file does not exist, or someone else created it."""
 
 
-def _write_new(name: str, folder: int, content: bytes) -> None:
-    descriptor = new_file(name, USUAL_FILE_MODE, folder=folder)
-    try:
-        while content:
-            content = content[os.write(descriptor, content) :]
-    finally:
-        os.close(descriptor)
+def _write_all(descriptor: int, content: bytes, offset: int) -> None:
+    rest = memoryview(content)
+    while rest:
+        written = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[written:], offset + written
 
 
 def _unlink(name: str, folder: int) -> None:
@@ -453,46 +347,57 @@ def _unlink(name: str, folder: int) -> None:
 
 
 def _read_journal(
-    name: str, folder: int, identity: FileIdentity, part_size_bytes: int
-) -> tuple[FileIdentity, Spans] | None:
-    """Read the journal; None if it is invalid, belongs to another file, or claims bytes that are missing."""
+    descriptor: int, listed: FileIdentity, part_size_bytes: int
+) -> tuple[FileIdentity, list[Span], int] | None:
+    """Return what the journal says, and the end of its last line.
+
+    None if it is invalid, belongs to another file, or claims bytes that are missing.
+    """
+    text = os.pread(descriptor, _MAX_JOURNAL_BYTES, 0)
+    identity: FileIdentity | None = None
+    spans: list[Span] = []
+    end = 0
     try:
-        with os.fdopen(_opened_own(name, folder, os.O_RDONLY), "rb") as file:
-            text = file.read(_MAX_JOURNAL_BYTES + 1)
-        if len(text) > _MAX_JOURNAL_BYTES:
+        for line in text.splitlines(keepends=True):
+            if not line.endswith(b"\n") or not line.strip():
+                break  # the line that a killed run was about to write, or the reserved room
+            value = json.loads(line)
+            if isinstance(value, dict):
+                if value.pop("journal") != _VERSION:
+                    return None
+                identity = FileIdentity(**value)
+            else:
+                start, stop = value
+                spans.append((_whole(start), _whole(stop)))
+            end += len(line)
+        if identity is None or not _may_resume(identity, listed, spans):
             return None
-        content = json.loads(text)
-        if content.pop("version") != _VERSION:
-            return None
-        spans = Spans((_whole(start), _whole(end)) for start, end in content.pop("spans"))
-        found = FileIdentity(**content)
-        size_bytes = found.size_bytes
-        if size_bytes is not None:
-            _whole(size_bytes)
-        if not _may_resume(identity, found, spans) or (found.job_id, found.name, found.node_rank) != (
-            identity.job_id,
-            identity.name,
-            identity.node_rank,
-        ):
-            return None
-    except (_NotOurs, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    if spans.end > part_size_bytes or (size_bytes is not None and spans.end > size_bytes):
+    limit = part_size_bytes if identity.size_bytes is None else min(part_size_bytes, identity.size_bytes)
+    if any(stop > limit for _, stop in spans):
         return None
-    return found, spans
+    return identity, spans, end
 
 
-def _may_resume(listed: FileIdentity, found: FileIdentity, spans: Spans) -> bool:
+def _may_resume(found: FileIdentity, listed: FileIdentity, spans: Sequence[Span]) -> bool:
     """Return True if the bytes may belong to the listed file.
 
-    A store may give the same object a new timestamp. Then its strong ETag must match, which only the next
+    A store may give the same object a new timestamp. Then its version must match, which only the next
     answer shows, so some bytes must be left to request.
     """
-    if listed.may_be(found):
+    if (found.job_id, found.name, found.node_rank) != (listed.job_id, listed.name, listed.node_rank):
+        return False
+    if found.size_bytes is not None:
+        _whole(found.size_bytes)
+        if listed.size_bytes not in (None, found.size_bytes):
+            return False
+    if not isinstance(found.version, str) or (found.digest and not is_digest(found.digest)):
+        return False
+    if found.listed_modified == listed.listed_modified:
         return True
-    is_strong = found.etag not in ("", None) and not found.etag.startswith("W/")
-    is_part = found.size_bytes is not None and spans.size_bytes < found.size_bytes
-    return is_strong and is_part and replace(listed, listed_modified=found.listed_modified).may_be(found)
+    is_part = found.size_bytes is not None and _count_bytes(spans) < found.size_bytes
+    return found.has_strong_version and is_part
 
 
 def _whole(value: Any) -> int:
@@ -504,16 +409,8 @@ def _whole(value: Any) -> int:
 def _lock_for_us(descriptor: int, path: Path) -> None:
     """Lock the file against other downloads of it; they would overwrite each other's journal."""
     try:
-        import fcntl
-    except ImportError:
-        return
-    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise DownloadError(f"{path.name} is being downloaded by another bt-tui") from None
     except OSError:
         return  # Some network file systems do not support locks.
-
-
-def _sync(descriptor: int) -> None:
-    getattr(os, "fdatasync", os.fsync)(descriptor)

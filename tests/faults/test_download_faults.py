@@ -27,7 +27,7 @@ from api_client.transfers import (
     NoRoom,
 )
 from api_client.transfers.part_file import part_paths
-from support.object_server import JOB, PROJECT, Behaviour, Store, Stored, serving
+from support.object_server import JOB, LISTED_TIME, PROJECT, Behaviour, Store, Stored, serving
 
 MIB = 1024 * 1024
 
@@ -317,13 +317,15 @@ async def test_a_journal_that_does_not_fit_starts_the_file_over(tmp_path: Path, 
         async with store.client() as client:
             await cancelled_half_way(client, store, tmp_path)
         part, journal = part_paths(tmp_path / "ckpt/a.bin")
-        good = json.loads(journal.read_text())
+        first, *rest = journal.read_text().splitlines()
+        good = json.loads(first)
+        assert rest[0].startswith("[")
         bad = {
-            "garbage": "{",
-            "other": json.dumps({**good, "job_id": "another"}),
-            "longer": json.dumps({**good, "spans": [[0, 3 * MIB + 1]]}),
-            "nested": "[" * 100_000,
-            "version": json.dumps({**good, "version": 99}),
+            "garbage": "{\n",
+            "other": "\n".join([json.dumps({**good, "job_id": "another"}), *rest]),
+            "longer": "\n".join([first, json.dumps([0, 3 * MIB + 1]), *rest]),
+            "nested": "[" * 100_000 + "\n",
+            "version": "\n".join([json.dumps({**good, "journal": 99}), *rest]),
         }
         if damage == "gone":
             journal.unlink()
@@ -358,7 +360,7 @@ async def test_another_time_of_the_same_object_is_no_other_file(
         async with store.client() as client:
             await cancelled_half_way(client, store, tmp_path)
         _part, journal = part_paths(tmp_path / "ckpt/a.bin")
-        journal.write_text(json.dumps({**json.loads(journal.read_text()), "listed_modified": "last week"}))
+        journal.write_text(journal.read_text().replace(LISTED_TIME, "last week"))
         store.files[0].content, store.files[0].headers = new, {"ETag": now} if now else {}
         report = await download(store, tmp_path)
         assert report.is_complete

@@ -33,9 +33,8 @@ from api_client.checkpoints.reading import CheckpointContents
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET, ObjectName
-from api_client.transfers import DownloadReport
+from api_client.transfers import DownloadReport, connections
 from api_client.transfers.downloads import Downloads
-from api_client.transfers.object_connection import ConnectionPools
 from api_client.transfers.objects import Objects
 from support.fake_backend import START
 from support.faulty import FaultyServer, faulty_server
@@ -196,7 +195,7 @@ async def test_what_passes_is_got_over(
 async def test_silence_is_not_waited_for_for_ever(
     moment: str, world: World, faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ConnectionPools.__init__, "__defaults__", (LONGEST_SILENCE_S,))
+    monkeypatch.setattr(connections, "READ_TIMEOUT_S", LONGEST_SILENCE_S)
     name = "downloads.plan_archive"
     is_all, error, told = await run(name, f"stall@{moment};times=1", world, faulty, tmp_path)
     assert (is_all, error, told) == (True, None, [])

@@ -50,7 +50,6 @@ async def test_no_signature_is_logged_at_any_level(
     caplog.set_level(logging.DEBUG)
     url = f"{store.url(store.files[0])}&X-Amz-Date=20260101&X-Amz-Signature=5164ed"
     assert await objects.read(url, length=8) == CONTENT[:8]
-    assert "model.safetensors" in caplog.text
     assert "5164ed" not in caplog.text
     assert "20260101" not in caplog.text
 

@@ -1,0 +1,224 @@
+"""Connect to object stores: only to checked addresses, without any key, cookie or header of ours.
+
+http.client runs in threads here instead of httpx on the event loop: it moves a byte with a third of httpx's
+CPU time (``benchmarks/downloads.py``), and the dashboard runs on the loop.
+"""
+
+from __future__ import annotations
+
+import base64
+import select
+import socket
+import ssl
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
+
+import httpx
+
+from api_client.addresses import DEFAULT_PORTS, Destinations, is_host, is_loopback, proxy_of
+from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused
+from api_client.http.connection import CONNECT_TIMEOUT_S
+
+READ_TIMEOUT_S = 30.0
+"""Maximum time without data within a body; after that the connection counts as broken."""
+
+_MIN_SECRET_LENGTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectUrl:
+    """URL split into the parts that a connection needs; ``target`` is path and query, unchanged."""
+
+    text: str
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def netloc(self) -> str:
+        """``host`` or ``host:port``, for messages and the Host header: never the query, which is a key."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def path(self) -> str:
+        """The path without the query."""
+        return self.target.partition("?")[0]
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if the host is this machine."""
+        return is_loopback(self.host)
+
+    def without_secrets(self, text: str) -> str:
+        """Return ``text`` without the values of the URL's query, which grant access to the object."""
+        for _name, value in parse_qsl(urlsplit(self.text).query):
+            if len(value) >= _MIN_SECRET_LENGTH:
+                text = text.replace(value, "[secret]")
+        return text
+
+
+def parse_object_url(text: str) -> ObjectUrl:
+    """Parse a presigned URL.
+
+    Raises InvalidAnswer for anything but https (plain http only to this machine), for credentials in the
+    address, which would be sent as such, and for characters that are invalid in a URL.
+    """
+    problem = ""
+    try:
+        readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
+        parts = urlsplit(text if readable else "")
+        host = (parts.hostname or "").rstrip(".")
+        port = parts.port
+    except ValueError:
+        raise InvalidAnswer("invalid file URL") from None
+    if parts.scheme not in DEFAULT_PORTS or not host or port == 0:
+        problem = "a file URL must be http or https"
+    elif parts.username is not None or parts.password is not None:
+        problem = f"a file URL contains a user name ({host}); presigned URLs have none"
+    elif not is_host(host):
+        problem = f"a file URL has an invalid host: {host[:100]}"
+    elif parts.scheme == "http" and not is_loopback(host):
+        problem = f"a file URL is http://{host}, which is not encrypted; only https is allowed"
+    if problem:
+        raise InvalidAnswer(problem)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return ObjectUrl(text, parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], target)
+
+
+def redirected(url: ObjectUrl, location: str | None) -> ObjectUrl:
+    """Return the target of a redirect. The only secrets sent there are those in the new URL itself.
+
+    Object stores redirect if a bucket is in another region. Raises RedirectRefused for a target that is
+    not a usable URL, is less protected than the first, or is on this machine while the first was not.
+    """
+    try:
+        target = parse_object_url(urljoin(url.text, location or ""))
+    except (InvalidAnswer, ValueError):
+        target = None
+    if not location or target is None:
+        raise RedirectRefused(f"{url.netloc} redirected to an unusable address", method="GET")
+    if target.is_loopback and not url.is_loopback:
+        raise RedirectRefused(f"{url.netloc} redirected to this machine; not followed", method="GET")
+    return target
+
+
+def open_socket(destinations: Destinations, host: str, port: int) -> socket.socket:
+    """Connect to the first address of the host that answers. Raises AddressRefused and OSError."""
+    problem: OSError | None = None
+    for address in destinations.resolve(host, port):
+        try:
+            return socket.create_connection((address, port), CONNECT_TIMEOUT_S)
+        except OSError as error:
+            problem = error
+    raise problem or OSError(f"{host} has no address")
+
+
+class Connections:
+    """Open connections, reused by scheme, host and port. Safe to use from several threads."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._destinations = destinations
+        self._idle: dict[tuple[str, str, int], list[HTTPConnection]] = defaultdict(list)
+        self._tls: ssl.SSLContext | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def take(self, url: ObjectUrl) -> HTTPConnection:
+        """Return a connection to the URL's host, for one user at a time.
+
+        Raises AddressRefused, ConfigurationError for unusable proxies or certificates, and TransportError.
+        """
+        while True:
+            with self._lock:
+                idle = self._idle[url.scheme, url.host, url.port]
+                connection = idle.pop() if idle else None
+            if connection is None:
+                return self._connected(url)
+            if _is_silent(connection.sock):
+                return connection
+            connection.close()
+
+    def give_back(self, url: ObjectUrl, connection: HTTPConnection) -> None:
+        """Keep a connection whose last answer was read to its end for the next user."""
+        with self._lock:
+            if not self._is_closed and connection.sock is not None:
+                self._idle[url.scheme, url.host, url.port].append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close idle connections; active ones are closed by their users."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, defaultdict(list)
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
+
+    def _connected(self, url: ObjectUrl) -> HTTPConnection:
+        connection = HTTPConnection(url.host, url.port)
+        connection.auto_open = 0  # or http.client would connect again by itself, to an unchecked address
+        try:
+            opened = self._socket(url)
+            if url.scheme == "https":
+                opened = self._tls_context().wrap_socket(opened, server_hostname=url.host)
+        except TimeoutError as error:
+            raise httpx.ConnectTimeout("no answer in time") from error
+        except OSError as error:
+            raise httpx.ConnectError("no connection") from error
+        opened.settimeout(READ_TIMEOUT_S)
+        connection.sock = opened
+        return connection
+
+    def _socket(self, url: ObjectUrl) -> socket.socket:
+        proxy = proxy_of(url.scheme, url.host)
+        if not proxy:
+            return open_socket(self._destinations, url.host, url.port)
+        self._destinations.check_proxied(url.host, url.port)
+        return _tunnel(proxy, url)
+
+    def _tls_context(self) -> ssl.SSLContext:
+        with self._lock:
+            try:
+                self._tls = self._tls or httpx.create_ssl_context()
+            except OSError as error:
+                raise ConfigurationError(
+                    f"can't read the trusted certificates (SSL_CERT_FILE?): {error.strerror or error}"
+                ) from None
+            return self._tls
+
+
+def _tunnel(proxy: str, url: ObjectUrl) -> socket.socket:
+    """Ask the environment's proxy for a connection to the host."""
+    try:
+        parts = urlsplit(proxy)
+        host, port = parts.hostname or "", parts.port or DEFAULT_PORTS["http"]
+    except ValueError:
+        host = ""
+    if not host or parts.scheme != "http":
+        # The proxy's address may contain a password.
+        raise ConfigurationError("unusable proxy in the environment: expected one like http://host:port")
+    headers = {}
+    if parts.username is not None:
+        word = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(word.encode()).decode()
+    connection = HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_S)
+    connection.set_tunnel(url.host, url.port, headers)
+    try:
+        connection.connect()
+    except (HTTPException, OSError) as error:
+        connection.close()
+        raise httpx.ProxyError("the proxy refused the connection") from error
+    return connection.sock
+
+
+def _is_silent(idle: socket.socket) -> bool:
+    """Return True if nothing arrived on the idle connection: neither its end nor bytes nobody asked for."""
+    poll = select.poll()
+    poll.register(idle, select.POLLIN)
+    return not poll.poll(0)
