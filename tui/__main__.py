@@ -1,15 +1,17 @@
 """Entry point of ``bt-tui`` and ``python -m tui``."""
 
+import gc
+import sys
 from typing import NoReturn
 
 from tui.cli import main
-from tui.system.process import collect_rarely, exit_fast
 
 
 def run() -> NoReturn:
     """Run the process's command line and exit with the command's exit code."""
-    collect_rarely()
-    exit_fast(main())
+    code = main()
+    gc.freeze()  # else the exiting interpreter looks for garbage, a seventh of the time of `bt-tui jobs`
+    sys.exit(code)
 
 
 if __name__ == "__main__":

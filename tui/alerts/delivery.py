@@ -18,7 +18,7 @@ from api_client.addresses import is_loopback
 from api_client.errors import BadRequest, RequestError, ServerFault, Unreachable
 from api_client.http.retry import RetryPolicy, retrying
 from tui.alerts.alert import Alert
-from tui.system.process import scrubbed_environment
+from tui.system.external_programs import scrubbed_environment
 from tui.text.sanitize import clip, sanitize
 
 ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"

@@ -6,6 +6,7 @@ text from a server, escape sequences. The report of this app has neither.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,7 +81,6 @@ from tui.settings.loading import Loaded, load_or_defaults
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.process import freeze_survivors
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.widgets.status_footer import DownloadBadge
@@ -485,7 +485,7 @@ def run_dashboard(
     Without ``settings``, those of the environment and the file apply. ``own_emulator`` starts the local
     emulator, if the user switches to it. A demo does not remember its state.
     """
-    freeze_survivors()
+    gc.freeze()  # the modules are here to stay, and scanning them for garbage stalls the screen for 40 ms
     app = BtTuiApp(
         remote,
         job_id=job_id,

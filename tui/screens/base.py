@@ -22,7 +22,6 @@ from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
-from tui.system.process import unfreeze_survivors
 
 Answer = TypeVar("Answer")
 
@@ -75,10 +74,6 @@ class AppScreen(Screen[None]):
     def validate_connection(self, connection: Connection) -> Connection:
         """Hide staleness of data that only other screens show."""
         return connection.seen_by(self.SHOWN_RESOURCES)
-
-    def on_unmount(self) -> None:
-        """Unfreeze the garbage collector, so that its next full collection frees the screen's objects."""
-        unfreeze_survivors()
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Rebind actions, by their ids. Call this before the screen is shown."""

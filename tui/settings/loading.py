@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tui.settings.checked import CONFIG_VARIABLE, config_path
 from tui.settings.model import Configuration
+from tui.settings.paths import CONFIG_VARIABLE, config_path
 from tui.settings.problems import Problem, as_lines, path_of, problems_of
 
 KeyPath = tuple[str | int, ...]

@@ -20,8 +20,19 @@ from pathlib import Path
 from typing import Literal
 
 from api_client.models.logs import LogEntry, LogLine
-from tui.system.process import scrubbed_environment
 from tui.system.saved_files import save_entries
+
+KEY_VARIABLES = frozenset({"BASETEN_API_KEY", "BASETEN_TRUSS_AUTH_API_KEY"})
+"""The variables from ``api_client.remotes`` that may hold a key."""
+
+
+def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the variables that hold an API key.
+
+    A pager, an editor or a user's own program does not need one, and some of them store or transmit their
+    environment.
+    """
+    return {name: value for name, value in environ.items() if name not in KEY_VARIABLES}
 
 
 def open_in_browser(link: str) -> bool:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.settings.checked import config_path
 from tui.settings.loading import ConfigurationBroken, check_file, load, load_or_defaults
+from tui.settings.paths import config_path
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import cannot_write
 from tui.commands.support.tables import Cell, TextColumn, render_table
-from tui.settings.checked import config_path
 from tui.settings.loading import ConfigurationBroken, Loaded, check_file, load
+from tui.settings.paths import config_path
 from tui.settings.problems import Problem
 from tui.settings.reference import entries, template, toml_value
-from tui.system.process import scrubbed_environment
+from tui.system.external_programs import scrubbed_environment
 
 EDITOR_VARIABLES = ("VISUAL", "EDITOR")
 EDITORS = ("nano", "vim", "vi")

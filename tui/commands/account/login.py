@@ -58,7 +58,7 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     the Go CLI, or the system's keyring. "local" is the emulator on this machine, which --remote local
     starts if it is not running. Keys are never shown, not even in part.
     """
-    name = remote_name(settings.remote_name, os.environ)
+    name = remote_name(settings.remote_name)
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
     if output_format == JSON:

@@ -181,7 +181,7 @@ def init(
 def _has_account() -> bool:
     """Return False only if no remote is configured; push reports invalid settings itself."""
     try:
-        resolve_remote(remote_name(None, os.environ), environ=os.environ)
+        resolve_remote(remote_name(None), environ=os.environ)
     except RemoteNotConfigured:
         return False
     except (ConfigurationError, CommandFailed):

@@ -58,7 +58,7 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) 
 
 def _remote(settings: CommandSettings) -> Remote | None:
     """Return the chosen remote without login renewal: a renewal cut off half-way would lose the login."""
-    name = remote_name(settings.remote_name, os.environ)
+    name = remote_name(settings.remote_name)
     if name == LOCAL_REMOTE and name not in read_sections(trussrc_path(os.environ)):
         return running_local_remote()
     return replace(resolve_remote(name, environ=os.environ), login=None)

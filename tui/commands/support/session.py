@@ -18,8 +18,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, running_local_remote
 from tui.commands.support.options import CommandSettings
 from tui.commands.support.output import Output
-from tui.settings.checked import CONFIG_VARIABLE, CheckedSettings, config_path, keep, recall, stamp_of
-from tui.system.process import restore_collection
+from tui.settings.paths import config_path
 
 if TYPE_CHECKING:
     from tui.settings.loading import Loaded
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 def chosen_remote(settings: CommandSettings) -> Remote:
     """Return the remote selected by flags, environment and files. Raises as ``remote_by_name`` does."""
-    return remote_by_name(remote_name(settings.remote_name, os.environ), settings.output)
+    return remote_by_name(remote_name(settings.remote_name), settings.output)
 
 
 def remote_by_name(name: str | None, output: Output) -> Remote:
@@ -78,57 +77,47 @@ CREDENTIALS = (
 """Credentials in the environment: if one is set, it selects the remote, regardless of the file."""
 
 
-def configuration(environ: Mapping[str, str] | None = None) -> Configuration:
-    """Return the effective settings. Raises CommandFailed with every problem and its line."""
-    return _loaded(os.environ if environ is None else environ).configuration
+def settings_if_any() -> Loaded | None:
+    """Return the settings in effect; None, without loading, if none are set.
+
+    Raises CommandFailed with every problem and its line.
+    """
+    named = any(name.startswith("BT_TUI_") and name not in OTHER_VARIABLES for name in os.environ)
+    if not named and not config_path(os.environ).exists():
+        return None
+    from tui.settings.loading import ConfigurationBroken, load  # slow, and most commands have no settings
+
+    try:
+        return load(os.environ)
+    except ConfigurationBroken as broken:
+        raise CommandFailed(str(broken), ExitCode.USAGE) from None
 
 
-def read_only_by(flag: bool, environ: Mapping[str, str]) -> str:
+def configuration_if_any() -> Configuration | None:
+    """Return the values of ``settings_if_any``."""
+    loaded = settings_if_any()
+    return None if loaded is None else loaded.configuration
+
+
+def read_only_by(flag: bool) -> str:
     """Return what makes the session read-only (flag, variable, or file and line); empty if nothing.
 
     Raises CommandFailed for invalid settings: they might forbid changes.
     """
     if flag:
         return "flag --readonly"
-    return _checked(environ).read_only_by if has_settings(environ) else ""
+    loaded = settings_if_any()
+    return loaded.origin("readonly") if loaded is not None and loaded.configuration.readonly else ""
 
 
-def _checked(environ: Mapping[str, str]) -> CheckedSettings:
-    """Return the settings that every command needs; the file is checked only when it has changed."""
-    stamp = stamp_of(environ)
-    found = recall(stamp)
-    if found is None:
-        loaded = _loaded(environ)
-        forbidden_by = loaded.origin("readonly") if loaded.configuration.readonly else ""
-        found = CheckedSettings(loaded.configuration.remote, forbidden_by)
-        keep(stamp, found)
-    return found
-
-
-def _loaded(environ: Mapping[str, str]) -> Loaded:
-    from tui.settings.loading import ConfigurationBroken, load  # slow, and most commands have no settings
-
-    try:
-        return load(environ)
-    except ConfigurationBroken as broken:
-        raise CommandFailed(str(broken), ExitCode.USAGE) from None
-
-
-def configuration_if_any(environ: Mapping[str, str] | None = None) -> Configuration | None:
-    """Return the effective settings; None, without loading, if none are set. Raises CommandFailed."""
-    known = os.environ if environ is None else environ
-    return configuration(known) if has_settings(known) else None
-
-
-def remote_name(flag: str | None, environ: Mapping[str, str]) -> str | None:
+def remote_name(flag: str | None) -> str | None:
     """Return the remote named by ``--remote``, ``BT_TUI_REMOTE`` or the file; None if there is none.
 
-    Credentials in the environment take precedence over the file. Costs almost nothing if there is no
-    file. Raises CommandFailed for invalid settings, even if they do not name a remote.
+    Credentials in the environment take precedence over the file. Raises CommandFailed for invalid
+    settings, even if they do not name a remote.
     """
-    if not has_settings(environ):
-        return flag
-    return remote_of(_checked(environ).remote, flag, environ)
+    configuration = configuration_if_any()
+    return flag if configuration is None else remote_of(configuration.remote, flag, os.environ)
 
 
 def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, str]) -> str | None:
@@ -139,15 +128,6 @@ def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, st
         return None
     return configured
 
-
-def has_settings(environ: Mapping[str, str]) -> bool:
-    """Return True if any setting is set: the file exists or is named, or a variable is set."""
-    named = any(name.startswith("BT_TUI_") and name not in OTHER_VARIABLES for name in environ)
-    return named or bool(environ.get(CONFIG_VARIABLE)) or config_path(environ).exists()
-
-
-LASTING_S = 5.0
-"""Time after which a command counts as long-running, like ``logs --follow``."""
 
 ClientAction = Callable[[TrainingClient, Output], Awaitable[ExitCode]]
 
@@ -162,10 +142,9 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode:
 
 
 def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) -> ExitCode:
-    output, forbidden_by = settings.output, read_only_by(settings.readonly, os.environ)
+    output, forbidden_by = settings.output, read_only_by(settings.readonly)
 
     async def session() -> ExitCode:
-        asyncio.get_running_loop().call_later(LASTING_S, restore_collection)
         async with TrainingClient(
             remote, on_event=lambda event: _report_wait(event, output), read_only_by=forbidden_by
         ) as client:

@@ -1,0 +1,19 @@
+"""The path of the settings file, without the settings themselves, which are slow to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+CONFIG_VARIABLE = "BT_TUI_CONFIG"
+FILE_NAME = "config.toml"
+
+
+def config_path(environ: Mapping[str, str]) -> Path:
+    """Return the settings file: ``BT_TUI_CONFIG``, else ``config.toml`` in the platform's config folder."""
+    given = environ.get(CONFIG_VARIABLE, "").strip()
+    if given:
+        return Path(given).expanduser()
+    return platformdirs.user_config_path("bt-tui") / FILE_NAME
