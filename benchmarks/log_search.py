@@ -25,7 +25,7 @@ from log_view import BATCH_LINES, SIZE, reached
 from one_widget import OneWidget, Stalls, painted
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.line_filter import LineFilter
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.rows import LogRows
 from tui.widgets.log_view.search_results import SearchResults
 from tui.widgets.log_view.view import LogView
@@ -75,11 +75,6 @@ def searches(view: LogView, texts: list[str]) -> None:
     )
 
 
-def fold_bars(view: LogView, *, fold: bool) -> None:
-    """Show progress bars by their last state, or all states."""
-    view.collapse_progress = fold
-
-
 async def used(view: LogView) -> None:
     """The worst stall of each thing that a reader does with a million lines, and how soon it is seen."""
 
@@ -103,6 +98,9 @@ async def used(view: LogView) -> None:
             at_most=50,
         )
 
+    def show(options: LogOptions) -> None:
+        view.options = options
+
     await timed("first line", view.action_first)
     await timed("page down", lambda: view.action_scroll_pages(1))
     await timed("last line", view.action_last)
@@ -110,18 +108,18 @@ async def used(view: LogView) -> None:
     await timed("find on every line", lambda: view.find(LogPattern(DENSE)))
     await timed("next match", view.action_next_match)
     await timed("end the search", lambda: view.find(None))
-    await timed("filter: one node", lambda: view.set_filter(LineFilter(frozenset({"node-1"}))))
-    await timed("filter: rare text", lambda: view.set_filter(LineFilter(pattern=LogPattern(RARE))))
-    await timed("filter: errors", lambda: view.set_filter(LineFilter(min_level="ERROR")))
-    await timed("no filter", lambda: view.set_filter(LineFilter()))
+    await timed("filter: one node", lambda: show(LogOptions(nodes=frozenset({"node-1"}))))
+    await timed("filter: rare text", lambda: show(LogOptions(pattern=LogPattern(RARE))))
+    await timed("filter: errors", lambda: show(LogOptions(min_level="ERROR")))
+    await timed("no filter", lambda: show(LogOptions()))
     await timed("jump a minute back", lambda: view.jump(-60))
     await timed("wrapped", view.action_toggle_wrap)
     await timed("not wrapped", view.action_toggle_wrap)
     await timed("find backwards from the end", view.action_previous_match)
     await timed("first error", view.go_to_first_error)
     await timed("next error", view.next_error)
-    await timed("bars unfolded", lambda: fold_bars(view, fold=False))
-    await timed("bars folded", lambda: fold_bars(view, fold=True))
+    await timed("bars unfolded", lambda: show(LogOptions(collapse_progress=False)))
+    await timed("bars folded", lambda: show(LogOptions()))
     view.follow = True
 
 
@@ -170,7 +168,7 @@ async def main() -> None:
 
 async def gone_through(make: MakeLines) -> None:
     """One kind of lines."""
-    view = LogView(max_lines=IN_MEMORY)
+    view = LogView(options=LogOptions(max_lines=IN_MEMORY))
     async with OneWidget(view).run_test(size=SIZE) as pilot:
         view.focus()
         await pilot.pause()
@@ -187,7 +185,7 @@ async def gone_through(make: MakeLines) -> None:
         await used(view)
         await live(view, make)
     if make is make_lines:
-        whole = LogView(max_lines=2 * LINES)
+        whole = LogView(options=LogOptions(max_lines=2 * LINES))
         for first in range(0, LINES, BATCH_LINES):
             lines = make(LINES, first, first + BATCH_LINES)
             texts += [line.message for line in lines]

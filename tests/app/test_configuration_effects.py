@@ -242,7 +242,7 @@ async def test_how_the_log_begins(
         await pilot.press("2")
         await settle(pilot)
         text = text_of(app)
-        assert pane.display_options().max_lines == (5_000 if is_changed else 200_000)
+        assert pane.options.max_lines == (5_000 if is_changed else 200_000)
     shown_if_changed = {
         "0:19:00 n0": True,  # the job was made 24 minutes before one o'clock, the lines are of 12:55
         "12:55:00 n0": False,
@@ -332,7 +332,7 @@ async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[
         assert screen.memory_in_matrix
         assert screen.view.window.span == 6 * 3600
         assert feeds[-1]["span"] == timedelta(hours=6)
-        display_options = screen.query_one(LogPane).display_options()
+        display_options = screen.query_one(LogPane).options
         assert display_options.time == "utc"
         assert not display_options.wrap  # the file says so
         assert display_options.min_level is None  # lines that are silently missing would mislead

@@ -268,7 +268,7 @@ async def test_all_nodes_come_back_and_the_last_one_stays() -> None:
     async with reading((line(2, "a", 0), line(1, "b", 1))) as reader:
         await reader.press("h")
         assert [row.split()[2] for row in reader.rows] == ["a"]
-        reader.pane.choose(replace(reader.pane.choice, hidden=frozenset({"node-1", "node-2", "node-3"})))
+        reader.pane.choose(replace(reader.pane.options, hidden=frozenset({"node-1", "node-2", "node-3"})))
         await reader.press("h")
         assert "last visible node" in reader.notices
         await reader.press("H")
@@ -523,7 +523,7 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
             found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
             screen.post_message(JobScreen.LogArrived(LogPart((found,), filled=gap)))
 
-        screen._feed.retry = retry  # type: ignore[attr-defined]
+        reader.pane.retry = retry
         await reader.press("at", *"12:21:30", "enter")
         await reader.press("enter")
         await settle(reader.pilot)

@@ -18,7 +18,7 @@ from api_client.models import (
     TrainingJob,
     TrainingProject,
 )
-from api_client.models.logs import LogLine
+from api_client.models.logs import LogGap, LogLine
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobPreview, fold_fleet
 from tui.analysis.health.checks import judged
 from tui.analysis.health.faults import checkpoint_faults
@@ -248,6 +248,9 @@ class StubRunFeed:
 
     def refresh(self) -> None:
         self.asked += 1
+
+    async def retry(self, gap: LogGap) -> None:
+        """The gap stays."""
 
     def set_span(self, span: timedelta, shown: timedelta | None = None) -> None:
         self.spans.append(span)

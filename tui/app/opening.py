@@ -91,10 +91,10 @@ class ScreenOpener:
     def _layout(self) -> JobLayout:
         """Return the remembered layout, in which explicit settings replace what was remembered."""
         from tui.screens.job.layout import JobLayout
-        from tui.screens.job.log_bar import LogDisplayOptions
+        from tui.widgets.log_view.options import LogOptions
 
         wanted = self._settings.configuration.logs
-        log = LogDisplayOptions(
+        log = LogOptions(
             time=wanted.time,
             wrap=wanted.wrap,
             min_level=wanted.min_level,

@@ -5,10 +5,10 @@ A dialog is answered only once, even if its keys are pressed twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.await_complete import AwaitComplete
 from textual.message import Message
@@ -60,6 +60,8 @@ class AppScreen(Screen[None]):
     """
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
+    PANES: ClassVar[Mapping[Scope, type[Widget]]] = MappingProxyType({})
+    """Panes that own the actions of a scope. Their keys work wherever the focus is on the screen."""
     SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
     """Resources that the screen shows, as named in ``tui.analysis.connection``; the app marks stale ones."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
@@ -70,6 +72,13 @@ class AppScreen(Screen[None]):
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
     """Snoozed findings, as pairs of a job's id and the finding's key."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Forward the actions of panes to them."""
+        super().__init_subclass__(**options)
+        for scope, pane in cls.PANES.items():
+            for action in actions_of(scope):
+                setattr(cls, f"action_{action.id}", _forward(pane, action.id))
 
     def validate_connection(self, connection: Connection) -> Connection:
         """Hide staleness of data that only other screens show."""
@@ -119,6 +128,13 @@ class AppScreen(Screen[None]):
     def type_into(self, field: Input) -> None:
         """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""
         self.set_focus(field)
+
+
+def _forward(pane: type[Widget], action_id: str) -> Callable[[AppScreen], Awaitable[object]]:
+    async def act(screen: AppScreen) -> None:
+        await screen.query_one(pane).run_action(action_id)
+
+    return act
 
 
 def key_on(widget: Widget, action_id: str) -> str:

@@ -11,8 +11,8 @@ from log_lines import lines
 
 from api_client.models.logs import LogEntry
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.model import LogModel
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
 IN_MEMORY = 256
@@ -53,7 +53,7 @@ def test_a_full_disk_drops_the_oldest_lines_and_keeps_all_others(
     assert 0 < store.dropped == len(given) - len(store)
     assert list(model.entries(filtered=False)) == given[store.dropped :]
     # What is left is found and filtered as before …
-    model.set_filter(LineFilter(frozenset({"node-1"}), pattern=LogPattern("9", case=True)))
+    model.set_options(LogOptions(nodes=frozenset({"node-1"}), pattern=LogPattern("9", case=True)))
     while not model.build(lambda: False):
         pass
     wanted = [one for one in given[store.dropped :] if one.replica == "node-1" and "9" in one.message]

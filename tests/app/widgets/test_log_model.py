@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -10,10 +12,9 @@ from log_lines import START_NS, line, lines
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.folds import FoldKinds
 from tui.widgets.log_view.layout import ScrollPosition
-from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.model import LogModel
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
 IN_MEMORY = 40
@@ -39,7 +40,7 @@ def finish(model: LogModel) -> None:
         pass
 
 
-def passes(entry: LogEntry, wanted: LineFilter) -> bool:
+def passes(entry: LogEntry, wanted: LogOptions) -> bool:
     """The filter, said once more and differently."""
     if isinstance(entry, LogGap):
         return wanted.since_ns is None or entry.start_ns >= wanted.since_ns
@@ -54,12 +55,12 @@ def passes(entry: LogEntry, wanted: LineFilter) -> bool:
     return not wanted.pattern or wanted.pattern.matcher()(entry.message) is not wanted.invert
 
 
-def kept(entries: list[LogEntry], wanted: LineFilter) -> list[LogEntry]:
+def kept(entries: list[LogEntry], wanted: LogOptions) -> list[LogEntry]:
     """What passes, with the context around what matches."""
     passing = [passes(entry, wanted) for entry in entries]
     if not wanted.pattern or not wanted.context_lines:
         return [entry for entry, passed in zip(entries, passing, strict=True) if passed]
-    bare = LineFilter(wanted.nodes, wanted.hidden, wanted.min_level)
+    bare = replace(wanted, pattern=None)
     asked = [(entry, passed) for entry, passed in zip(entries, passing, strict=True) if passes(entry, bare)]
     around = wanted.context_lines
     return [
@@ -74,7 +75,7 @@ def kept(entries: list[LogEntry], wanted: LineFilter) -> list[LogEntry]:
 
 
 filters = st.builds(
-    LineFilter,
+    LogOptions,
     nodes=st.one_of(st.none(), st.frozensets(st.sampled_from(["node-0", "node-1", "node-2"]))),
     hidden=st.frozensets(st.sampled_from(["node-0", "node-1"])),
     min_level=st.sampled_from([None, None, "WARNING", "ERROR"]),
@@ -93,7 +94,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         self.model = LogModel(self.store)
         self.model.following = False
         self.other = LogModel(self.store)
-        self.other.set_filter(LineFilter(frozenset({"node-1"})))
+        self.other.set_options(LogOptions(nodes=frozenset({"node-1"})))
         self.expected: list[LogEntry] = []
         self.next_second = 1000
         self.first_second = 500
@@ -134,7 +135,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         self.store.append(batch)
         self.sort(batch)
         # A late line can come between a match and what was its context until then.
-        passing = kept(self.expected, self.model.visible.filter)
+        passing = kept(self.expected, self.model.options)
         self.read = self.read if self.read in passing else None
         self.cursor = self.cursor if self.cursor in passing else None
 
@@ -175,13 +176,22 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         self.marked = [entry for entry in self.marked if entry != gap]
 
     @rule(wanted=filters)
-    def another_filter(self, wanted: LineFilter) -> None:
-        self.model.set_filter(wanted)
+    def another_filter(self, wanted: LogOptions) -> None:
+        kinds = ("fold_tracebacks", "collapse_progress", "fold_repeats")
+        self.model.set_options(replace(wanted, **dict(zip(kinds, self.model.options.folds, strict=True))))
         self.read = None
 
     @rule(kinds=st.tuples(st.booleans(), st.booleans(), st.booleans()))
     def other_folds(self, kinds: tuple[bool, bool, bool]) -> None:
-        self.model.set_kinds(FoldKinds(*kinds))
+        tracebacks, progress, repeats = kinds
+        self.model.set_options(
+            replace(
+                self.model.options,
+                fold_tracebacks=tracebacks,
+                collapse_progress=progress,
+                fold_repeats=repeats,
+            )
+        )
         self.read = None
 
     @rule(pattern=st.sampled_from([LogPattern("1"), LogPattern("er"), LogPattern("^", regex=True)]))
@@ -231,8 +241,8 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         assert len(self.store) - self.store.spilled_lines <= IN_MEMORY + 2 * 16
 
     def what_passes_is_what_should(self) -> None:
-        assert list(self.model.entries(filtered=True)) == kept(self.expected, self.model.visible.filter)
-        assert list(self.other.entries(filtered=True)) == kept(self.expected, self.other.visible.filter)
+        assert list(self.model.entries(filtered=True)) == kept(self.expected, self.model.options)
+        assert list(self.other.entries(filtered=True)) == kept(self.expected, self.other.options)
 
     def a_fold_hides_lines_from_sight_alone(self) -> None:
         seen: list[int] = []
@@ -284,7 +294,7 @@ TestReadingWhileLinesCome.settings = settings(max_examples=15, stateful_step_cou
 def test_a_new_filter_shows_the_newest_lines_first() -> None:
     model = LogModel(LogStore(100_000))
     model.store.append(lines(0, 10_000))
-    model.set_filter(LineFilter(frozenset({"node-1"})))
+    model.set_options(LogOptions(nodes=frozenset({"node-1"})))
     assert not model.build(lambda: False)
     assert model.store.entry(model.visible.seq(len(model) - 1)) == line(9997, "line 9997", 1)
     assert len(model) < 2_500
@@ -296,7 +306,7 @@ def test_only_unread_lines_that_are_shown_count_as_unseen() -> None:
     model = LogModel(LogStore(100))
     model.store.append(lines(0, 8))
     assert model.unseen == 0
-    model.set_filter(LineFilter(frozenset({"node-1"})))
+    model.set_options(LogOptions(nodes=frozenset({"node-1"})))
     finish(model)
     model.following = False
     model.store.append(lines(8, 16))

@@ -14,7 +14,7 @@ from widget_text import WidgetApp, shown
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.line_filter import LineFilter
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 
 TRACEBACK = [
@@ -82,7 +82,7 @@ async def test_a_traceback_is_one_row_that_says_what_went_wrong() -> None:
         assert texts(view)[1:5] == TRACEBACK
         await pilot.press("enter")
         assert texts(view)[2] == "after it"
-        view.fold_tracebacks = False
+        view.options = LogOptions(fold_tracebacks=False)
         await settled(view, pilot)
         assert texts(view)[1:5] == TRACEBACK
 
@@ -100,7 +100,7 @@ async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
         assert view.shown_count == 3
         assert [text.split("%")[0] for text in texts(view)] == ["between", "30", "30"]
         assert "(3 states)" in texts(view)[1]
-        view.collapse_progress = view.fold_repeats = False
+        view.options = LogOptions(collapse_progress=False, fold_repeats=False)
         await settled(view, pilot)
         assert view.shown_count == 7
 
@@ -110,7 +110,7 @@ async def test_a_wrapped_bar_is_shown_whole() -> None:
     bars = [line(done, f"{title}: {done}0%|{'█' * done}| {done}/10 [00:01<00:09]", 0) for done in range(1, 4)]
     async with reading(*bars) as (view, pilot, _):
         assert "×3" in shown(view)[0]
-        view.wrap = True
+        view.options = LogOptions(wrap=True)
         await settled(view, pilot)
         whole = "".join(row[15:79] for row in shown(view))
         assert bars[-1].message in whole
@@ -148,7 +148,7 @@ async def test_a_match_within_a_fold_opens_it() -> None:
 
 async def test_filters_see_what_is_folded() -> None:
     async with reading(*traceback(0, 0), *lines(1, 5)) as (view, pilot, _):
-        view.set_filter(LineFilter(pattern=LogPattern("train.py")))
+        view.options = LogOptions(pattern=LogPattern("train.py"))
         await settled(view, pilot)
         assert texts(view) == [TRACEBACK[1]]
 
@@ -232,8 +232,8 @@ async def test_jumps_in_time_and_to_errors() -> None:
 
 async def test_several_views_share_the_lines_each_with_its_own_filter() -> None:
     async with reading(*lines(0, 8)) as (view, pilot, _):
-        second = LogView(store=view.store, timezone=UTC)
-        second.set_filter(LineFilter(frozenset({"node-1"})))
+        only = LogOptions(nodes=frozenset({"node-1"}))
+        second = LogView(store=view.store, options=only, timezone=UTC)
         await pilot.app.mount(second)
         await give(view, pilot, *lines(8, 12))
         await settled(second, pilot)
@@ -250,7 +250,7 @@ async def test_colours_of_the_job_are_shown_and_left_out_without_colour() -> Non
 
 
 def test_the_file_of_older_lines_has_no_name_and_is_its_owners_alone() -> None:
-    view = LogView(max_lines=100)
+    view = LogView(options=LogOptions(max_lines=100))
     view.append(lines(0, 5000))
     assert view.store.spilled_lines > 4000
     descriptor = view.store.block_list._spill._file.fileno()  # type: ignore[union-attr]

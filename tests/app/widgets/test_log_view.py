@@ -16,7 +16,7 @@ from widget_text import WidgetApp, full_lines, shown
 
 from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.line_filter import LineFilter
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 
 SIZE = (60, 20)
@@ -58,7 +58,7 @@ class LogApp(WidgetApp):
 async def running(
     entries: list[LogEntry] | None = None, size: tuple[int, int] = SIZE, max_lines: int = 10_000
 ) -> AsyncIterator[tuple[LogView, Pilot[None], LogApp]]:
-    view = LogView(timezone=UTC, max_lines=max_lines)
+    view = LogView(timezone=UTC, options=LogOptions(max_lines=max_lines))
     app = LogApp(view)
     async with app.run_test(size=size) as pilot:
         view.focus()
@@ -107,10 +107,10 @@ async def test_a_log_of_several_days_says_which_day() -> None:
             " 11-14 22:13:21 n0   second",
             " 11-17 22:13:20 n0   days later",
         ]
-        view.time_mode = "elapsed"
+        view.options = replace(view.options, time="elapsed")
         await pilot.pause()
         assert shown(view)[2] == " 72:00:00 n0   days later"
-        view.time_mode = "utc"
+        view.options = replace(view.options, time="utc")
         await pilot.pause()
         assert shown(view)[2] == " 11-17 22:13:20Z n0   days later"
         view.clear()
@@ -220,8 +220,8 @@ async def test_gaps_are_seen() -> None:
 
 async def test_nodes_and_text_filter_together() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
-        view.set_filter(replace(view.filter, nodes=frozenset({"node-1"})))
-        view.set_filter(replace(view.filter, pattern=LogPattern("line 3")))
+        view.options = replace(view.options, nodes=frozenset({"node-1"}))
+        view.options = replace(view.options, pattern=LogPattern("line 3"))
         view.flush()
         await pilot.pause()
         kept = [number for number in range(400) if number % 4 == 1 and str(number).startswith("3")]
@@ -229,30 +229,30 @@ async def test_nodes_and_text_filter_together() -> None:
         assert messages(view)[-1] == f"line {kept[-1]}"
         await give(view, pilot, [line(400, "line 3x", 2), line(401, "line 3y", 1)])
         assert messages(view)[-1] == "line 3y"
-        view.set_filter(replace(view.filter, nodes=frozenset()))
+        view.options = replace(view.options, nodes=frozenset())
         view.flush()
         await pilot.pause()
         assert any("No lines match the filter." in row for row in shown(view))
-        view.set_filter(LineFilter())
+        view.options = LogOptions()
         assert view.shown_count == view.line_count == 402
 
 
 async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
         view.go_to_time(START_NS + 100 * NS_PER_S)
-        view.set_filter(replace(view.filter, nodes=frozenset({"node-2"})))
+        view.options = replace(view.options, nodes=frozenset({"node-2"}))
         view.flush()
         await pilot.pause()
         assert messages(view)[0] == "line 102"
-        view.set_filter(replace(view.filter, nodes=None))
+        view.options = replace(view.options, nodes=None)
         view.flush()
         await pilot.pause()
         assert messages(view)[0] == "line 100"
         # A line gone to while others are hidden stays where it is as they come back: what is around it?
-        view.set_filter(replace(view.filter, nodes=frozenset({"node-2"})))
+        view.options = replace(view.options, nodes=frozenset({"node-2"}))
         await pilot.press("j", "j", "j")
         assert messages(view)[3] == "line 114"
-        view.set_filter(replace(view.filter, nodes=None))
+        view.options = replace(view.options, nodes=None)
         view.flush()
         await pilot.pause()
         assert messages(view)[3] == "line 114"
@@ -317,7 +317,7 @@ async def test_time_modes_take_turns() -> None:
         await pilot.press("t")
         assert shown(view)[1] == " 22:14:25Z n0   b"
         await pilot.press("t")
-        assert view.time_mode == "relative"
+        assert view.options.time == "relative"
         await pilot.press("t")
         assert shown(view)[1] == "  0:01:05 n0   b"
         await pilot.press("t")
@@ -336,7 +336,7 @@ HOSTILE = (
 async def test_hostile_lines_are_inert(wrap: bool) -> None:
     entries = [line(0, HOSTILE), line(1, HOSTILE * 2000), line(2, "x" * 1_000_000), line(3, "last")]
     async with running(list(entries)) as (view, pilot, app):
-        view.wrap = wrap
+        view.options = LogOptions(wrap=wrap)
         await pilot.press("g")
         for row in full_lines(view):
             assert row.isprintable()

@@ -29,6 +29,7 @@ from tui.screens.confirm import ConfirmScreen
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
@@ -62,9 +63,7 @@ class DeploymentPane(Vertical):
         yield WrappedText(id="follow-head")
         with VerticalScroll(id="follow-text"):
             yield Static(id="follow-words")
-        log = LogView(id="deployment-log", empty_text="No log lines yet.")
-        log.wrap = True
-        yield log
+        yield LogView(options=LogOptions(wrap=True), id="deployment-log")
 
     def take(self, lines: tuple[LogEntry, ...]) -> None:
         """Append lines to the log."""

@@ -14,8 +14,8 @@ from textual.widget import Widget
 
 from api_client.models import JobStatus, TrainingJob
 from tui.screens.job.chart_view import FIRST_SPAN, PRESETS
-from tui.screens.job.log_bar import LogDisplayOptions
 from tui.widgets.log_view.gutter import TIME_MODES
+from tui.widgets.log_view.options import LogOptions
 
 
 class TabStrip(Widget):
@@ -83,7 +83,7 @@ class JobLayout:
     job_id: str = ""
     span_s: float = FIRST_SPAN.total_seconds()
     memory_in_matrix: bool = False
-    log: LogDisplayOptions = field(default_factory=LogDisplayOptions)
+    log: LogOptions = field(default_factory=LogOptions)
 
     def first_tab(self, job: TrainingJob) -> str:
         """Return the tab to open: the last one of the same job, else one that suits the job's status."""

@@ -1,11 +1,7 @@
-"""The bar above the log: filters, search and display options, and the first error.
-
-``LogFilterState`` and ``LogDisplayOptions`` are the state itself; display options are remembered.
-"""
+"""The bar above the log: filters, search and display options in words, and the first error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 
@@ -19,39 +15,24 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize
 from tui.text.times import stamp_text
 from tui.text.units import count, percent
-from tui.widgets.log_view.gutter import TimeMode
 from tui.widgets.log_view.messages import MatchChanged
-from tui.widgets.log_view.store import DEFAULT_MAX_LINES, LogStore
-from tui.widgets.log_view.view import LogView
+from tui.widgets.log_view.options import LogOptions
+from tui.widgets.log_view.store import LogStore
 from tui.widgets.notice import StatusLine
 from tui.widgets.tones import Span
-
-
-@dataclass(frozen=True, slots=True)
-class LogDisplayOptions:
-    """Display options: time format, wrapping, folds, minimum level, and lines kept in memory."""
-
-    time: TimeMode = "clock"
-    wrap: bool = False
-    min_level: LogLevel | None = None
-    collapse_progress: bool = True
-    fold_tracebacks: bool = True
-    max_lines: int = DEFAULT_MAX_LINES
-
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 """Minimum levels to cycle through; None shows all lines."""
 
-SPANS: tuple[timedelta | None, ...] = (
-    None,
-    timedelta(days=1),
-    timedelta(hours=6),
-    timedelta(hours=1),
-    timedelta(minutes=15),
-    timedelta(minutes=5),
-)
-SPAN_LABELS = ("all", "24 h", "6 h", "1 h", "15 min", "5 min")
-"""Labels of the time ranges, which end at the end of the log."""
+SPANS: dict[timedelta | None, str] = {
+    None: "all",
+    timedelta(days=1): "24 h",
+    timedelta(hours=6): "6 h",
+    timedelta(hours=1): "1 h",
+    timedelta(minutes=15): "15 min",
+    timedelta(minutes=5): "5 min",
+}
+"""Time ranges to cycle through, which end at the end of the log, and their labels."""
 
 CONTEXT_STOPS = (0, 1, 3, 10)
 """Numbers of context lines around a match to cycle through."""
@@ -59,66 +40,55 @@ CONTEXT_STOPS = (0, 1, 3, 10)
 _PATTERN_CELLS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class LogFilterState:
-    """Filters of the log; the default shows everything.
+def with_next_level(options: LogOptions) -> LogOptions:
+    """Return the options with the next minimum level; after the last, all lines."""
+    stop = (LEVEL_STOPS.index(options.min_level) + 1) % len(LEVEL_STOPS)
+    return replace(options, min_level=LEVEL_STOPS[stop])
 
-    Attributes:
-        node: the only node shown, or None for all.
-        hidden: nodes that are hidden.
-        min_level: the minimum level of the lines shown.
-        pattern: the pattern that lines must match, or None.
-        invert: show the lines that do not match instead.
-        context_lines: number of lines shown around each match.
-        span: length of the log shown, up to its end: an index into ``SPANS``.
+
+def with_next_span(options: LogOptions, by: int) -> LogOptions:
+    """Return the options with the time range `by` positions shorter; negative values lengthen it."""
+    spans = list(SPANS)
+    return replace(options, span=spans[(spans.index(options.span) + by) % len(spans)])
+
+
+def without_last_filter(options: LogOptions) -> LogOptions | None:
+    """Return the options without one of the filters; None if there is none to remove.
+
+    The order is pattern, level, time range, hidden nodes. The node stays, because the screen owns it.
     """
+    if options.pattern:
+        return replace(options, pattern=None, invert=False, context_lines=0)
+    if options.min_level is not None:
+        return replace(options, min_level=None)
+    if options.span is not None:
+        return replace(options, span=None)
+    return replace(options, hidden=frozenset()) if options.hidden else None
 
-    node: str | None = None
-    hidden: frozenset[str] = frozenset()
-    min_level: LogLevel | None = None
-    pattern: LogPattern | None = None
-    invert: bool = False
-    context_lines: int = 0
-    span: int = 0
 
-    def with_next_level(self) -> LogFilterState:
-        """Return the choice with the next minimum level; after the last, all lines."""
-        stop = (LEVEL_STOPS.index(self.min_level) + 1) % len(LEVEL_STOPS)
-        return replace(self, min_level=LEVEL_STOPS[stop])
+def only_node(options: LogOptions) -> str | None:
+    """Return the only node shown, or None for all."""
+    return next(iter(options.nodes)) if options.nodes else None
 
-    def with_next_span(self, by: int) -> LogFilterState:
-        """Return the choice with the time range `by` positions shorter; negative values lengthen it."""
-        return replace(self, span=(self.span + by) % len(SPANS))
 
-    def without_last_filter(self) -> LogFilterState | None:
-        """Return the choice without one of its filters; None if there is none to remove.
-
-        The order is pattern, level, time range, hidden nodes. The node stays, because the screen owns it.
-        """
-        if self.pattern:
-            return replace(self, pattern=None, invert=False, context_lines=0)
-        if self.min_level is not None:
-            return replace(self, min_level=None)
-        if self.span:
-            return replace(self, span=0)
-        return replace(self, hidden=frozenset()) if self.hidden else None
-
-    def words(self) -> list[list[Span]]:
-        """Describe each filter in words."""
-        facts: list[list[Span]] = []
-        if self.pattern:
-            facts.append(
-                [("without " if self.invert else "only ", "muted"), (pattern_text(self.pattern), "accent")]
-            )
-            if self.context_lines:
-                facts[-1].append((f" ±{self.context_lines}", "accent"))
-        if self.min_level is not None:
-            facts.append([(f"≥ {self.min_level}", "accent")])
-        if self.hidden:
-            facts.append([(f"{_names(self.hidden)} hidden", "accent")])
-        if self.span:
-            facts.append([(f"last {SPAN_LABELS[self.span]}", "accent")])
-        return facts
+def filter_spans(options: LogOptions) -> list[list[Span]]:
+    """Describe each filter in words, except the node."""
+    facts: list[list[Span]] = []
+    if options.pattern:
+        facts.append(
+            [("without " if options.invert else "only ", "muted"), (pattern_text(options.pattern), "accent")]
+        )
+        if options.context_lines:
+            facts[-1].append((f" ±{options.context_lines}", "accent"))
+    if options.min_level is not None:
+        facts.append([(f"≥ {options.min_level}", "accent")])
+    if options.hidden:
+        names = sorted(filter(None, options.hidden))
+        what = clip(sanitize(names[0]), _PATTERN_CELLS) if len(names) == 1 else f"{len(names)} nodes"
+        facts.append([(f"{what} hidden", "accent")])
+    if options.span is not None:
+        facts.append([(f"last {SPANS[options.span]}", "accent")])
+    return facts
 
 
 def pattern_text(pattern: LogPattern) -> str:
@@ -127,11 +97,6 @@ def pattern_text(pattern: LogPattern) -> str:
     if pattern.regex:
         text = f"/{text}/"
     return text if pattern.case is None else f"{text} ({'Aa' if pattern.case else 'aa'})"
-
-
-def _names(nodes: Iterable[str]) -> str:
-    names = sorted(nodes)
-    return clip(sanitize(names[0]), _PATTERN_CELLS) if len(names) == 1 else f"{len(names)} nodes"
 
 
 SEARCHED_LINES = 400
@@ -221,7 +186,7 @@ TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off"
 class LogStatus:
     """State shown in the log bar."""
 
-    choice: LogFilterState
+    options: LogOptions
     columns: tuple[str, ...]
     following: bool
     unseen: int
@@ -231,7 +196,6 @@ class LogStatus:
     shown: int
     pattern: LogPattern | None
     match: MatchChanged | None
-    view: LogView
     day: str
     dropped: int
 
@@ -248,17 +212,17 @@ class LogBar(StatusLine):
         if log_status.pattern is not None:
             facts.append(match_spans(log_status.pattern, log_status.match))
         shown, lines = log_status.shown, log_status.lines
-        restrictions = log_status.choice.words()
+        restrictions = filter_spans(log_status.options)
         facts += restrictions
-        if restrictions or log_status.choice.node is not None:
+        if restrictions or log_status.options.nodes:
             facts.append([(f"{count(shown)} of {count(lines)}", "plain")])
         priority_count = len(facts)
         if log_status.dropped:
             facts.append([(f"{count(log_status.dropped)} oldest lines dropped", "warn")])
-        facts += _switched(log_status.view)
+        facts += _switched(log_status.options)
         if log_status.read_part is not None and log_status.read_part < 1:
             facts.append([(f"reading older lines {percent(log_status.read_part)}", "muted")])
-        if not restrictions and log_status.choice.node is None:
+        if not restrictions and not log_status.options.nodes:
             facts.append([(f"{count(lines)} lines", "muted")])
         if log_status.day:
             facts.append([(log_status.day, "plain")])
@@ -269,7 +233,7 @@ def _node_label(log_status: LogStatus) -> list[Span]:
     if log_status.columns:
         names = [sanitize(name) for name in log_status.columns]
         return [("Log ", "title"), (f"{names[0]} … {names[-1]}", "plain")]
-    node = log_status.choice.node
+    node = only_node(log_status.options)
     return [("Log ", "title"), (sanitize(node) if node else "all nodes", "plain")]
 
 
@@ -301,19 +265,19 @@ def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
     return words
 
 
-def _switched(view: LogView) -> list[list[Span]]:
+def _switched(options: LogOptions) -> list[list[Span]]:
     """Return the display options that differ from the default."""
     facts: list[list[Span]] = []
-    if view.time_mode in TIME_LABELS:
-        facts.append([(TIME_LABELS[view.time_mode], "accent")])
-    if view.wrap:
+    if options.time in TIME_LABELS:
+        facts.append([(TIME_LABELS[options.time], "accent")])
+    if options.wrap:
         facts.append([("wrapped", "accent")])
     open_kinds = [
         name
         for name, folded in (
-            ("tracebacks", view.fold_tracebacks),
-            ("bars", view.collapse_progress),
-            ("repeats", view.fold_repeats),
+            ("tracebacks", options.fold_tracebacks),
+            ("bars", options.collapse_progress),
+            ("repeats", options.fold_repeats),
         )
         if not folded
     ]

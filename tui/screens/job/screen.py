@@ -32,7 +32,6 @@ from tui.screens.job.checkpoint_pane import CheckpointActions, CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
 from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
-from tui.screens.job.log_actions import LogActions
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.node_tables import NodeTable, matrix_frame, matrix_rows
 from tui.screens.job.run_actions import RunActions
@@ -70,11 +69,12 @@ DENSE_NODES = 24
 MakeFeed = Callable[..., RunFeed]
 
 
-class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScreen):
+class JobScreen(ChartActions, CheckpointActions, RunActions, AppScreen):
     """The job screen of a run, live; ``feed_with`` creates the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
     SCOPES = (Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS, Scope.JOB)
+    PANES = {Scope.LOGS: LogPane}
     SHOWN_RESOURCES = frozenset({STATUS, LOG, METRICS, CHECKPOINTS})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     HORIZONTAL_BREAKPOINTS = [
@@ -143,14 +143,13 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
                 yield GpuMatrix(id="matrix")
                 yield NodeTable(id="node-table")
             yield ChartGrid(id="charts")
-        yield LogPane(max_lines=self._display_options.log.max_lines, id="log")
+        yield LogPane(self.job, self._display_options.log, retry=self._feed.retry, id="log")
         yield CheckpointPane(id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
         self._show_span()
-        self.query_one(LogPane).apply_display_options(self._display_options.log)
         self.watch_tab(self.tab)
         self.run_worker(self._feed.run(), name="run feed", group="feed", exit_on_error=False)
 
@@ -177,11 +176,15 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
         span_s = self.view.window.span or self._display_options.span_s
-        log = self.query_one(LogPane).display_options()
+        log = self.query_one(LogPane).options
         layout = JobLayout(self.tab, self.job.id, span_s, self.memory_in_matrix, log)
-        if layout != self._display_options:
+        if layout.as_data() != self._display_options.as_data():
             self._display_options = layout
             self._remember(layout)
+
+    @on(LogPane.NodeWanted)
+    def _node_wanted(self, message: LogPane.NodeWanted) -> None:
+        self.node = message.node
 
     @on(LogArrived)
     def _take_log(self, message: LogArrived) -> None:

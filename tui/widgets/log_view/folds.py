@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
 from tui.analysis.logs.repeats import BatchPrefilter, banner_keys, progress_bar
+from tui.widgets.log_view.options import LogOptions
 
 FoldKind = Literal["traceback", "progress", "repeat"]
 
@@ -140,14 +141,6 @@ _BAR_RESTART_SHARE = 0.5
 """A progress bar that falls below this fraction of its last state has restarted. Ranks may differ by less."""
 
 
-class FoldKinds(NamedTuple):
-    """Kinds of lines to fold."""
-
-    tracebacks: bool = True
-    progress: bool = True
-    repeats: bool = True
-
-
 class FoldInput(NamedTuple):
     """Lines to fold: their numbers, times in epoch nanoseconds, nodes and messages."""
 
@@ -174,8 +167,8 @@ class FoldChanges(NamedTuple):
 class FoldDetector:
     """Folds related lines as they are read in order; keeps the state of unfinished folds."""
 
-    def __init__(self, kinds: FoldKinds, folds: FoldIndex) -> None:
-        self._kinds = kinds
+    def __init__(self, options: LogOptions, folds: FoldIndex) -> None:
+        self._tracebacks_wanted, self._progress, self._repeats = options.folds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
         self._in_tracebacks: set[str | None] = set()  # nodes whose next line may belong to a traceback
@@ -189,17 +182,17 @@ class FoldDetector:
     def read(self, lines: FoldInput, *, may_move: bool) -> FoldChanges:
         """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
         self._rows, self._gone, self._changed = [], [], []
-        kinds, whole = self._kinds, BatchPrefilter(lines.texts)
+        whole = BatchPrefilter(lines.texts)
         # This check of the whole batch makes individual checks unnecessary for most lines.
-        begins = whole.traceback_candidates() if kinds.tracebacks else ()
-        bars = whole.progress_bar_candidates() if kinds.progress else ()
+        begins = whole.traceback_candidates() if self._tracebacks_wanted else ()
+        bars = whole.progress_bar_candidates() if self._progress else ()
         interrupted = self._in_tracebacks
-        has_node_names = kinds.repeats and whole.may_contain_node_names
+        has_node_names = self._repeats and whole.may_contain_node_names
         keys: Sequence[str] = banner_keys(lines.texts) if has_node_names else lines.texts
-        if not begins and not bars and not interrupted and (not kinds.repeats or self._are_new(lines, keys)):
+        if not begins and not bars and not interrupted and (not self._repeats or self._are_new(lines, keys)):
             self._rows = list(lines.seqs)
             return FoldChanges(self._rows, [], [])
-        if kinds.repeats and not has_node_names:
+        if self._repeats and not has_node_names:
             keys = banner_keys(lines.texts)
         for place, (seq, time_ns, replica, text, key) in enumerate(zip(*lines, keys, strict=True)):
             if (place in begins or replica in interrupted) and self._in_traceback(seq, replica, text):
@@ -209,7 +202,7 @@ class FoldDetector:
                 if bar is not None:
                     self._in_bar(seq, (replica, bar.key), bar.done, may_move)
                     continue
-            if kinds.repeats and key and self._is_repeat(seq, time_ns, key):
+            if self._repeats and key and self._is_repeat(seq, time_ns, key):
                 continue
             self._rows.append(seq)
         return FoldChanges(self._rows, self._gone, self._changed)

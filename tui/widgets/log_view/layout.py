@@ -7,7 +7,7 @@ heights is kept. ``TimeBudget`` runs long work in short slices.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,8 +113,6 @@ SHOWN_CHARACTERS = 32_768
 The rest is only counted, so that a hostile or broken line stays cheap.
 """
 
-_CACHED_ENTRIES = 2048
-
 
 class TextRow(NamedTuple):
     """A row of sanitized text, and the ranges colored by the job."""
@@ -183,34 +181,3 @@ def _within(runs: tuple[Run, ...], begin: int, end: int) -> tuple[Run, ...]:
         if start < end and stop > begin:
             found.append((max(start, begin) - begin, min(stop, end) - begin, style))
     return tuple(found)
-
-
-class Layout:
-    """Cache of laid-out messages."""
-
-    def __init__(self) -> None:
-        self._wrap_cells: int | None = None
-        self._rows: dict[Hashable, tuple[TextRow, ...]] = {}
-
-    @property
-    def wrap_cells(self) -> int | None:
-        return self._wrap_cells
-
-    def set_wrap(self, cells: int | None) -> None:
-        """Wrap at `cells` (at least 1), or not at all if None."""
-        cells = None if cells is None else max(1, cells)
-        if cells != self._wrap_cells:
-            self._wrap_cells = cells
-            self._rows.clear()
-
-    def forget(self) -> None:
-        self._rows.clear()
-
-    def rows(self, key: Hashable, message: Callable[[], str], *, pretty: bool = False) -> tuple[TextRow, ...]:
-        """Return the rows of a message, at least one; `message` is called only on a cache miss."""
-        known = self._rows.get(key)
-        if known is None:
-            if len(self._rows) >= _CACHED_ENTRIES:
-                self._rows.clear()
-            known = self._rows[key] = message_rows(message(), self._wrap_cells, pretty=pretty)
-        return known

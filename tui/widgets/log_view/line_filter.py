@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import re2
 
 from api_client.models.logs import LogGap
-from tui.analysis.logs.levels import RANKS, LogLevel
+from tui.analysis.logs.levels import RANKS
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.block import SEPARATOR, Block
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.stored_block import RawText, StoredBlock, Texts
 
@@ -215,50 +216,16 @@ _CONTEXT_BLOCKS = 4
 """Number of blocks searched for context in each direction; for a quiet node, context ends there."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineFilter:
-    """Filter of a log view.
-
-    Gap markers pass every rule except `since_ns`, so that missing lines stay visible.
-
-    Attributes:
-        nodes: Replica names to show, or None for all.
-        hidden: Replica names to hide.
-        min_level: Lowest level to show; lines without a level count as ``INFO``.
-        pattern: Show only lines that match it; None for all.
-        invert: Show only lines that do not match the pattern.
-        context_lines: Number of lines to show before and after each match.
-        since_ns: Show only lines logged at or after this time, epoch nanoseconds.
-    """
-
-    nodes: frozenset[str | None] | None = None
-    hidden: frozenset[str | None] = frozenset()
-    min_level: LogLevel | None = None
-    pattern: LogPattern | None = None
-    invert: bool = False
-    context_lines: int = 0
-    since_ns: int | None = None
-
-    def __bool__(self) -> bool:
-        return (
-            self.nodes is not None
-            or bool(self.hidden)
-            or self.min_level is not None
-            or bool(self.pattern)
-            or self.since_ns is not None
-        )
-
-
 class LineSelector:
     """Selects the lines of a store that pass a filter."""
 
-    def __init__(self, store: LogStore, wanted: LineFilter) -> None:
+    def __init__(self, store: LogStore, wanted: LogOptions) -> None:
         self._store = store
         self._filter = wanted
         self._scanner = Scanner(wanted.pattern) if wanted.pattern else None
         self._known: dict[int, bool] = {}
         if self.context_lines:
-            bare = LineFilter(wanted.nodes, wanted.hidden, wanted.min_level, since_ns=wanted.since_ns)
+            bare = replace(wanted, pattern=None)
             self._bare = LineSelector(store, bare)
 
     @property

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.logs.structured import pretty_rows
-from tui.widgets.log_view.folds import FoldKinds
 from tui.widgets.log_view.layout import ScrollPosition
-from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.line_numbers import holds, shifted
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import RowFlags, RowKey
 from tui.widgets.log_view.rows import LogRows
 from tui.widgets.log_view.search_results import SearchResults
@@ -33,9 +32,15 @@ class LogModel:
         hits: The current search, if any.
     """
 
-    def __init__(self, store: LogStore, changed: Changed = lambda _end_only, _renumbered: None) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        options: LogOptions | None = None,
+        changed: Changed = lambda _end_only, _renumbered: None,
+    ) -> None:
         self.store = store
-        self.visible = LogRows(store)
+        self.options = options or LogOptions()
+        self.visible = LogRows(store, self.options)
         self.following = True
         self.cursor: int | None = None
         self.unseen = 0
@@ -136,20 +141,14 @@ class LogModel:
 
     # --- view settings ------------------------------------------------------------------------
 
-    def set_filter(self, wanted: LineFilter) -> None:
-        """Change the filter; call ``build`` until it returns True."""
-        self.visible.set_filter(wanted)
-        self._rebuild_all()
-
-    def set_kinds(self, kinds: FoldKinds) -> None:
-        """Change the kinds of folds; call ``build`` until it returns True."""
-        self.visible.set_kinds(kinds)
-        self._rebuild_all()
-
-    def _rebuild_all(self) -> None:
-        self.unseen = 0
-        if self.hits is not None:
-            self.hits.recount()
+    def set_options(self, options: LogOptions) -> None:
+        """Change what is shown; if lines must be filtered or folded again, call ``build`` until True."""
+        before, self.options = self.options, options
+        if (options.filters, options.folds) != (before.filters, before.folds):
+            self.visible.set_options(options)
+            self.unseen = 0
+            if self.hits is not None:
+                self.hits.recount()
 
     def build(self, should_continue: Callable[[], bool]) -> bool:
         """Filter and fold older lines while ``should_continue`` returns True; return True if all are done."""
@@ -158,6 +157,29 @@ class LogModel:
     def search(self, pattern: LogPattern | None) -> None:
         """Start a search; None ends it."""
         self.hits = SearchResults(self.store, self.visible, pattern) if pattern else None
+
+    def next_error(self, *, backwards: bool) -> int | None:
+        """Return the next (or previous) error line that is shown in another row than the cursor's."""
+        store, seq = self.store, self.cursor
+        seq = store.end if seq is None else seq
+        while seq is not None:
+            seq = store.error_before(seq) if backwards else store.error_after(seq + 1)
+            # A folded traceback has several error lines but is one row.
+            if seq is not None and self.visible.passes(seq) and self.visible.row_of(seq) != self.cursor_row:
+                return seq
+        return None
+
+    def next_bookmark(self, *, backwards: bool) -> int | None:
+        """Return the next (or previous) bookmark that passes the filter, wrapping around."""
+        seqs = [seq for seq in self.store.bookmarks if self.visible.passes(seq)]
+        if not seqs:
+            return None
+        cursor = self.cursor
+        if cursor is None:
+            return seqs[-1]
+        if backwards:
+            return next((seq for seq in reversed(seqs) if seq < cursor), seqs[-1])
+        return next((seq for seq in seqs if seq > cursor), seqs[0])
 
     def reveal(self, seq: int) -> int:
         """Open the fold that hides a line; return the line's row."""
@@ -197,16 +219,16 @@ class LogModel:
         rows, outcome = self.visible.appended(low, high, may_move=self.following)
         if self.hits is not None:
             self.hits.appended(low, high)
-            if self.visible.filter.context_lines:
+            if self.options.context_lines:
                 self.hits.recount()  # earlier lines may have become context
         if not self.following:
             self.unseen += rows
         folded = outcome is not None and bool(outcome.gone or outcome.changed)
-        self._changed(not folded and not self.visible.filter.context_lines, False)
+        self._changed(not folded and not self.options.context_lines, False)
 
     def lines_prepended(self, low: int, high: int) -> None:
         self.visible.prepended(high)
-        if self.hits is not None and self.visible.filter.context_lines:
+        if self.hits is not None and self.options.context_lines:
             self.hits.recount()
         self._changed(False, False)
 

@@ -25,7 +25,7 @@ from tui.text.units import duration
 from tui.widgets.log_view.block import LineAttributes
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
-from tui.widgets.log_view.layout import Layout, TextRow
+from tui.widgets.log_view.layout import TextRow, message_rows
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import SERIES_COLOURS
 
@@ -94,23 +94,26 @@ CURSOR_SIGN = "›"
 CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
 
 _CACHED_LINES = 1024
+_CACHED_MESSAGES = 2048
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
 _PLAIN = RowFlags()
 _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
 
 
 @dataclass(frozen=True, slots=True)
-class RenderOptions:
-    """Display settings; a change clears the cache of rendered lines.
+class Geometry:
+    """How rows are drawn; a change clears the cache of rendered lines.
 
     Attributes:
         width: Width of a line in cells, excluding the scroll bar.
+        wrap: True to wrap long lines.
         pan: Cells cut off at the left of the text.
         pattern: Pattern to highlight; None for none.
         has_colours: True to show the job's own colors.
     """
 
-    width: int
+    width: int = 1
+    wrap: bool = False
     pan: int = 0
     pattern: LogPattern | None = None
     has_colours: bool = True
@@ -119,14 +122,12 @@ class RenderOptions:
 class LogRenderer:
     """Renders screen lines of rows as segments."""
 
-    def __init__(
-        self, layout: Layout, labels: NodeLabels, times: TimeColumn, style: Callable[[str], Style]
-    ) -> None:
-        self._layout = layout
-        self._labels = labels
+    def __init__(self, times: TimeColumn, style: Callable[[str], Style]) -> None:
+        self._labels = NodeLabels()
         self._times = times
         self._style = style
-        self._view = RenderOptions(0)
+        self.geometry = Geometry()
+        self._rows: dict[tuple[int, bool, int | None], tuple[TextRow, ...]] = {}
         self._lines: dict[tuple[RowKey, int, RowFlags], list[Segment]] = {}
 
     @property
@@ -135,28 +136,50 @@ class LogRenderer:
         label = self._labels.width
         return 1 + self._times.cells + 1 + (label + 1 if label else 0) + 2
 
+    @property
+    def text_cells(self) -> int:
+        """Cells of the text beside the gutter."""
+        return max(1, self.geometry.width - self.gutter_cells)
+
+    @property
+    def _wrap_cells(self) -> int | None:
+        return self.text_cells if self.geometry.wrap else None
+
     def register_nodes(self, replicas: Iterable[str | None]) -> bool:
         """Register the nodes of lines to be shown; return True if the gutter grew."""
         before = self._labels.width
         for replica in replicas:
             self._labels.get(replica)
-        return self._labels.width != before
+        if self._labels.width == before:
+            return False
+        self.forget()
+        return True
 
     def forget(self) -> None:
+        """Clear the rendered lines, because their styles or the gutter changed."""
         self._lines.clear()
 
-    def set_view(self, view: RenderOptions) -> None:
-        if view != self._view:
-            self._view = view
+    def forget_rows(self) -> None:
+        """Clear the laid-out messages too, because line numbers changed."""
+        self._rows.clear()
+        self._lines.clear()
+
+    def set_geometry(self, geometry: Geometry) -> None:
+        if geometry != self.geometry:
+            self.geometry = geometry
             self.forget()
 
     def rows(self, store: LogStore, face: RowKey) -> tuple[TextRow, ...]:
-
-        def message() -> str:
+        """Return the rows of a message, at least one."""
+        key = (face.shown, face.pretty, self._wrap_cells)
+        known = self._rows.get(key)
+        if known is None:
+            if len(self._rows) >= _CACHED_MESSAGES:
+                self._rows.clear()
             block, index = store.locate(face.shown)
-            return block.text(index)
-
-        return self._layout.rows((face.shown, face.pretty), message, pretty=face.pretty)
+            known = message_rows(block.text(index), self._wrap_cells, pretty=face.pretty)
+            self._rows[key] = known
+        return known
 
     def line(self, store: LogStore, face: RowKey, number: int, marks: RowFlags = _PLAIN) -> list[Segment]:
         """Return one screen line of a row, exactly as wide as the view."""
@@ -176,7 +199,7 @@ class LogRenderer:
     def _line(
         self, store: LogStore, face: RowKey, word: LineAttributes, number: int, marks: RowFlags
     ) -> list[Segment]:
-        width, gutter = self._view.width, self.gutter_cells
+        width, gutter = self.geometry.width, self.gutter_cells
         text_style = self._style(_LEVEL_STYLES.get(word.shown_level, "text"))
         muted = self._style("time")
         if number:
@@ -201,7 +224,7 @@ class LogRenderer:
         rows = self.rows(store, face)
         row = rows[number] if number < len(rows) else TextRow("")
         # In wrapped text the note goes on the last row, not in the middle of the text.
-        noted = len(rows) - 1 if self._layout.wrap_cells is not None else 0
+        noted = len(rows) - 1 if self.geometry.wrap else 0
         told = face if number == noted else None
         segments += self._text(store, row, told, max(0, width - gutter), text_style, marks)
         if gutter > width:
@@ -225,8 +248,8 @@ class LogRenderer:
         self, store: LogStore, row: TextRow, face: RowKey | None, room: int, style: Style, marks: RowFlags
     ) -> list[Segment]:
         note = self._note(store, face, room - len(row.text) - 1)
-        pan = self._view.pan if self._layout.wrap_cells is None else 0
-        pattern = self._view.pattern
+        pan = self.geometry.pan if not self.geometry.wrap else 0
+        pattern = self.geometry.pattern
         if note:
             # The note of a fold is never cut off: reserve its space first.
             note = clip(note, max(0, room - 1))
@@ -265,7 +288,7 @@ class LogRenderer:
         """Split the text into segments by style: the job's colors, with search matches on top."""
         end = len(seen.text)
         spans: list[tuple[int, int, Style]] = []
-        if self._view.has_colours:
+        if self.geometry.has_colours:
             spans = [(start, stop, rich_style(look)) for start, stop, look in seen.runs]
         marked = [] if pattern is None else pattern.spans(whole)
         marked = [(start, stop) for start, stop in marked if stop > offset and start < offset + end]
@@ -308,7 +331,7 @@ class LogRenderer:
         return f"({face.lines:,} lines)"
 
     def _gap(self, gap: LogGap, marks: RowFlags) -> list[Segment]:
-        width = self._view.width
+        width = self.geometry.width
         span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
         lasted = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
         text = clip(f"── gap {span} ({lasted}): {sanitize(gap.reason)} ", max(0, width - 1))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from tui.widgets.log_view.folds import Fold, FoldChanges, FoldDetector, FoldIndex, FoldInput, FoldKinds
-from tui.widgets.log_view.line_filter import LineFilter, LineSelector
+from tui.widgets.log_view.folds import Fold, FoldChanges, FoldDetector, FoldIndex, FoldInput
+from tui.widgets.log_view.line_filter import LineSelector
 from tui.widgets.log_view.line_numbers import SortedIds, shifted
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
 _SLICE_LINES = 1024
@@ -21,10 +22,9 @@ class LogRows:
     folds no numbers are stored: the rows are the lines.
     """
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, options: LogOptions | None = None) -> None:
         self._store = store
-        self._filter = LineFilter()
-        self._kinds = FoldKinds()
+        self._options = options or LogOptions()
         self._folds = FoldIndex()
         self._passing: SortedIds | None = None
         self._rows: SortedIds | None = None
@@ -36,9 +36,9 @@ class LogRows:
     def _begin(self) -> None:
         """Reset all results; the next ``build`` starts at the end."""
         store, self._folds = self._store, FoldIndex()
-        self._passing = SortedIds() if self._filter else None
-        self._selector = LineSelector(store, self._filter) if self._filter else None
-        self._reader = FoldDetector(self._kinds, self._folds) if any(self._kinds) else None
+        self._passing = SortedIds() if self._options.has_filter else None
+        self._selector = LineSelector(store, self._options) if self._options.has_filter else None
+        self._reader = FoldDetector(self._options, self._folds) if any(self._options.folds) else None
         self._rows = SortedIds() if self._reader is not None else self._passing
         self._low = store.end
 
@@ -46,14 +46,6 @@ class LogRows:
 
     def __len__(self) -> int:
         return len(self._store) if self._rows is None else len(self._rows)
-
-    @property
-    def filter(self) -> LineFilter:
-        return self._filter
-
-    @property
-    def kinds(self) -> FoldKinds:
-        return self._kinds
 
     @property
     def is_complete(self) -> bool:
@@ -106,14 +98,9 @@ class LogRows:
 
     # --- view settings ------------------------------------------------------------------------
 
-    def set_filter(self, wanted: LineFilter) -> None:
-        """Change the filter; call ``build`` until it returns True."""
-        self._filter = wanted
-        self._begin()
-
-    def set_kinds(self, kinds: FoldKinds) -> None:
-        """Change the kinds of folds; call ``build`` until it returns True."""
-        self._kinds = kinds
+    def set_options(self, options: LogOptions) -> None:
+        """Change filter and folds; call ``build`` until it returns True."""
+        self._options = options
         self._begin()
 
     def build(self, should_continue: Callable[[], bool]) -> bool:
@@ -137,7 +124,7 @@ class LogRows:
             seqs = self._selector.select(low, high)
             self._passing.prepend_all(seqs)
         if self._reader is not None and self._rows is not None:
-            reader = self._reader if newest else FoldDetector(self._kinds, self._folds)
+            reader = self._reader if newest else FoldDetector(self._options, self._folds)
             outcome = reader.read(self._lines(seqs), may_move=True)
             gone = set(outcome.gone)
             self._rows.prepend_all([seq for seq in outcome.rows if seq not in gone] if gone else outcome.rows)
@@ -234,7 +221,7 @@ class LogRows:
             new = [seq for one in new for seq in self._selector.select(one, one + 1)]
             self._passing.merge(new)
         if self._reader is not None:
-            outcome = FoldDetector(self._kinds, self._folds).read(self._lines(new), may_move=True)
+            outcome = FoldDetector(self._options, self._folds).read(self._lines(new), may_move=True)
             gone = set(outcome.gone)
             self._rows.merge([seq for seq in outcome.rows if seq not in gone])
 

@@ -15,8 +15,7 @@ from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.widgets.log_view.block import AttributeTable, Block, Word, stamps_of
 from tui.widgets.log_view.block_list import BlockList
 from tui.widgets.log_view.line_numbers import LogStoreObserver, shifted
-
-DEFAULT_MAX_LINES = 200_000
+from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
 
 def _in_order(entries: Sequence[LogEntry]) -> Sequence[LogEntry]:

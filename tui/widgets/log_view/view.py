@@ -1,34 +1,118 @@
-"""A log view with follow, filters and search, for logs of any length at the cost of one screen."""
+"""A log view with follow, filters, folds and search, for logs of any length at the cost of one screen.
+
+``LogView`` is the widget: keys, mouse, messages, and when to paint. Its model holds the lines and positions,
+its viewport places rows on the screen, its renderer draws them, its search runs in slices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from typing import ClassVar
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
 from textual import events
-from textual.reactive import reactive
+from textual.binding import Binding, BindingType
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.timer import Timer
+from textual.widget import Widget
 
-from api_client.models.logs import LogEntry, LogGap
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap
+from tui.analysis.logs.pattern import LogPattern
+from tui.text.sanitize import clip, sanitize
 from tui.widgets.log_view import messages
-from tui.widgets.log_view.folds import FoldKinds
-from tui.widgets.log_view.gutter import CLOCKS, TIME_MODES, TimeMode
-from tui.widgets.log_view.layout import ScrollPosition
+from tui.widgets.log_view.gutter import CLOCKS, TIME_MODES, TimeColumn
+from tui.widgets.log_view.layout import ScrollPosition, TimeBudget, earlier, thumb
+from tui.widgets.log_view.model import LogModel
+from tui.widgets.log_view.options import LogOptions
+from tui.widgets.log_view.renderer import Geometry, LogRenderer
 from tui.widgets.log_view.search import LogSearch
+from tui.widgets.log_view.search_results import SearchResults
 from tui.widgets.log_view.store import LogStore
+from tui.widgets.log_view.viewport import Viewport
+from tui.widgets.tones import series_classes, series_css
 
+REFRESH_INTERVAL_S = 0.05
+"""Minimum interval between paints; faster updates cost time and are not visible."""
 RELATIVE_TICK_S = 5.0
 """Update interval of ages while they are shown."""
-
 WHEEL_LINES = 3
 
+_STYLES = (
+    *("text", "time", "error", "warning", "debug", "gap"),
+    *("match", "current-match", "badge", "empty", "thumb", "track", "cursor", "selected", "bookmark", "fold"),
+)
+_THUMB = "┃"
+_TRACK = "│"
 
-class LogView(LogSearch):
+
+class LogView(Widget, can_focus=True):
     """Shows log lines and gap markers in time order.
 
     Follows the end until the user scrolls up. From then on the visible text stays in place and a badge
     counts new lines. Only visible lines are laid out and styled. Lines are stored as columns; beyond
-    `max_lines`, older ones move to a temporary file, where they can still be read, searched and filtered.
+    the limit of its store, older ones move to a temporary file, where they can still be read, searched
+    and filtered.
     """
+
+    ALLOW_SELECT = False
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"log-view--{name}" for name in _STYLES),
+        *series_classes("log-view--node"),
+    }
+
+    DEFAULT_CSS = """
+    LogView {
+        width: 1fr;
+        height: 1fr;
+        min-height: 1;
+        & > .log-view--time { color: $text-muted; }
+        & > .log-view--debug { color: $text-muted; }
+        & > .log-view--error { color: $text-error; }
+        & > .log-view--warning { color: $text-warning; }
+        & > .log-view--gap { color: $text-warning; background: $warning 10%; text-style: italic; }
+        & > .log-view--cursor { background: $foreground 8%; }
+        & > .log-view--selected { background: $primary 30%; }
+        & > .log-view--bookmark { color: $accent; }
+        & > .log-view--fold { color: $text-muted; text-style: italic; }
+        & > .log-view--match { text-style: underline bold; }
+        & > .log-view--current-match { text-style: reverse bold; }
+        & > .log-view--badge { text-style: reverse; }
+        & > .log-view--empty { color: $text-muted; text-style: italic; }
+        & > .log-view--track { color: $foreground 12%; }
+        & > .log-view--thumb { color: $foreground 40%; }
+        &:focus > .log-view--thumb { color: $primary; }
+        &:focus > .log-view--cursor { background: $foreground 14%; }
+        &:ansi > .log-view--gap { background: ansi_default; }
+        &:ansi > .log-view--cursor { background: ansi_default; text-style: bold; }
+        &:ansi > .log-view--selected { background: ansi_default; text-style: reverse; }
+        &:ansi > .log-view--track { color: ansi_bright_black; }
+        &:ansi > .log-view--thumb { color: ansi_default; }
+    }
+    """ + series_css("LogView", "log-view--node")
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move_cursor(1)", "Down", show=False, id="log.down"),
+        Binding("up,k", "move_cursor(-1)", "Up", show=False, id="log.up"),
+        Binding("shift+down,J", "extend_selection(1)", "Select down", show=False, id="log.select_down"),
+        Binding("shift+up,K", "extend_selection(-1)", "Select up", show=False, id="log.select_up"),
+        Binding(
+            "pagedown,space,ctrl+d,ctrl+f", "scroll_pages(1)", "Page down", show=False, id="log.page_down"
+        ),
+        Binding("pageup,ctrl+u,ctrl+b", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
+        Binding("home,g", "first", "First line", show=False, id="log.first"),
+        Binding("end,G", "last", "Last line, follow", show=False, id="log.last"),
+        Binding("left", "pan(-1)", "Left", show=False, id="log.left"),
+        Binding("right", "pan(1)", "Right", show=False, id="log.right"),
+        Binding("enter", "open_row", "Open", show=False, id="log.open"),
+    ]
 
     FollowChanged = messages.FollowChanged
     UnseenChanged = messages.UnseenChanged
@@ -38,20 +122,46 @@ class LogView(LogSearch):
     GapRetryRequested = messages.GapRetryRequested
     CursorMoved = messages.CursorMoved
 
-    time_mode: reactive[TimeMode] = reactive[TimeMode]("clock", repaint=False)
+    def __init__(
+        self,
+        *,
+        store: LogStore | None = None,
+        options: LogOptions | None = None,
+        timezone: tzinfo | None = None,
+        now_s: Callable[[], float] = time.time,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        empty_text: str = "No log lines yet.",
+        id: str | None = None,
+    ) -> None:
+        """Create a view that follows.
 
-    fold_tracebacks: reactive[bool] = reactive(True, repaint=False, init=False)
-    """True to show a traceback as one row with its exception."""
-
-    collapse_progress: reactive[bool] = reactive(True, repaint=False, init=False)
-    """True to show a progress bar as one row with its last state."""
-
-    fold_repeats: reactive[bool] = reactive(True, repaint=False, init=False)
-    """True to show a banner repeated by many ranks as one row."""
-
-    _dragging = False
-    _selecting = False
-    _relative_timer: Timer | None = None
+        Args:
+            store: Lines to show, possibly shared with other views; a new store if None.
+            options: What to show of them.
+            timezone: Time zone for times of day; the system's if None.
+            now_s: Wall clock, epoch seconds, for ages.
+            monotonic_s: Monotonic clock in seconds, for intervals.
+            empty_text: Text to show if there are no entries.
+            id: Widget ID.
+        """
+        super().__init__(id=id)
+        options = options or LogOptions()
+        self.empty_text = empty_text
+        self._monotonic_s = monotonic_s
+        self._model = LogModel(store or LogStore(options.max_lines), options, self._lines_changed)
+        self._times = TimeColumn(now_s, timezone)
+        self._styles: dict[str, Style] = {}
+        self._renderer = LogRenderer(self._times, self._style)
+        self._viewport = Viewport(self._model, self._renderer)
+        self._search = LogSearch(self._model, self._report_matches, monotonic_s)
+        self._pan = 0
+        self._refreshed_s = float("-inf")
+        self._refresh_timer: Timer | None = None
+        self._relative_timer: Timer | None = None
+        self._is_building = self._asked_older = self._is_dragging = self._is_selecting = False
+        self._reported_unseen = 0
+        self._reported_error: LogEntry | None = None
+        self._reported_cursor: tuple[int | None, int] = (None, 0)
 
     # --- data ---------------------------------------------------------------------------------
 
@@ -77,7 +187,7 @@ class LogView(LogSearch):
     def only_day(self) -> str:
         """The date of all lines if times of day don't show it; empty for today or several days."""
         span_ns = self._model.store.span_ns
-        return self._times.only_day(*span_ns) if span_ns is not None and self.time_mode in CLOCKS else ""
+        return self._times.only_day(*span_ns) if span_ns is not None and self.options.time in CLOCKS else ""
 
     @property
     def is_settled(self) -> bool:
@@ -87,6 +197,26 @@ class LogView(LogSearch):
     def unseen(self) -> int:
         """Rows added at the end since following stopped."""
         return self._model.unseen
+
+    @property
+    def first_error(self) -> LogEntry | None:
+        """The oldest error line of all nodes, regardless of the filter."""
+        seq = self._model.store.first_error
+        return None if seq is None else self._model.store.entry(seq)
+
+    @property
+    def cursor_entry(self) -> LogEntry | None:
+        """The cursor line; the newest line while following; None if the log is empty."""
+        row = self._own_row()
+        return None if row is None else self._model.store.entry(self._model.face(row).shown)
+
+    def selected_entries(self) -> list[LogEntry]:
+        """Return the selected lines, else the cursor line (the newest one while following)."""
+        model = self._model
+        if model.cursor is None:
+            entry = self.cursor_entry
+            return [] if entry is None else [entry]
+        return list(model.store.entries(model.selected_seqs()))
 
     def append(self, entries: Sequence[LogEntry]) -> None:
         """Append newer entries; late ones are inserted by time."""
@@ -108,7 +238,7 @@ class LogView(LogSearch):
         return self._model.entries(filtered=filtered)
 
     def clear(self) -> None:
-        """Remove all entries and the start of elapsed time; filter, search and modes stay."""
+        """Remove all entries and the start of elapsed time; options and search stay."""
         self._times.origin_ns = None
         self._asked_older = False
         self._model.store.clear()
@@ -119,56 +249,472 @@ class LogView(LogSearch):
         self._renderer.forget()
         self._schedule_refresh()
 
-    # --- modes --------------------------------------------------------------------------------
+    # --- options ------------------------------------------------------------------------------
 
-    def watch_follow(self, follow: bool) -> None:
-        """Reset the count of new lines and post ``FollowChanged``.
+    @property
+    def options(self) -> LogOptions:
+        return self._model.options
 
-        Leaving follow puts the cursor on the last line.
-        """
+    @options.setter
+    def options(self, options: LogOptions) -> None:
+        """Show the log in another way. The newest lines appear first; the cursor stays on its line."""
+        before = self._model.options
+        if (options.filters, options.folds) != (before.filters, before.folds):
+            self._viewport.keep_line()
+            self._model.set_options(options)
+            self._build()
+            self._count_matches()
+        self._model.set_options(options)
+        if options.wrap != before.wrap:
+            self._pan = 0
+            self._model.go(ScrollPosition(self._model.top.row))
+        if options.time != before.time:
+            self._show_times(options)
+        self._fit()
+        self._paint()
+
+    def _show_times(self, options: LogOptions) -> None:
+        self._times.mode = options.time
+        if self._relative_timer is not None:
+            self._relative_timer.stop()
+            self._relative_timer = None
+        if options.time == "relative" and self.is_attached:
+            self._relative_timer = self.set_interval(RELATIVE_TICK_S, self._age)
+        self._update_time_span()
+        self._renderer.forget()
+
+    def _age(self) -> None:
+        self._renderer.forget()
+        self._schedule_refresh()
+
+    def action_toggle_wrap(self) -> None:
+        self.options = replace(self.options, wrap=not self.options.wrap)
+
+    def action_next_time_mode(self) -> None:
+        after = TIME_MODES.index(self.options.time) + 1
+        self.options = replace(self.options, time=TIME_MODES[after % len(TIME_MODES)])
+
+    @property
+    def follow(self) -> bool:
+        """True to keep the end visible as lines arrive."""
+        return self._model.following
+
+    @follow.setter
+    def follow(self, follow: bool) -> None:
+        """Start or stop following. Stopping puts the cursor on the last line."""
         model = self._model
+        if follow == model.following:
+            return
         if not follow:
-            self._current_page()
+            self._viewport.page()
         model.following = follow
         model.unseen = 0
         model.set_cursor(None if follow else len(model) - 1)
         self.post_message(messages.FollowChanged(self, follow))
         self._paint()
 
-    def watch_fold_tracebacks(self) -> None:
-        self._fold()
+    def action_toggle_follow(self) -> None:
+        self.follow = not self.follow
 
-    def watch_collapse_progress(self) -> None:
-        self._fold()
+    # --- arriving lines -----------------------------------------------------------------------
 
-    def watch_fold_repeats(self) -> None:
-        self._fold()
+    def on_mount(self) -> None:
+        """Build the rows: a shared store may already hold lines."""
+        self._show_times(self.options)
+        self._build()
 
-    def _fold(self) -> None:
-        kinds = FoldKinds(self.fold_tracebacks, self.collapse_progress, self.fold_repeats)
-        if kinds != self._model.visible.kinds:
-            self._keep_line()
-            self._model.set_kinds(kinds)
+    def _lines_changed(self, end_only: bool, renumbered: bool) -> None:
+        if self._times.origin_ns is None and len(self._model.store):
+            self._times.origin_ns = self._model.store.stamp(self._model.store.first)
+        if renumbered:
+            self._renderer.forget_rows()
+        self._update_time_span()
+        if self._model.visible.is_complete:
+            self._schedule_refresh(end_only=end_only)
+        else:
             self._build()
 
-    def action_next_time_mode(self) -> None:
-        self.time_mode = TIME_MODES[(TIME_MODES.index(self.time_mode) + 1) % len(TIME_MODES)]
+    def _update_time_span(self) -> None:
+        span_ns = self._model.store.span_ns
+        if span_ns is not None and self._times.update_time_span(*span_ns):
+            self._renderer.forget()
 
-    def watch_time_mode(self, mode: TimeMode) -> None:
-        self._times.mode = mode
-        if self._relative_timer is not None:
-            self._relative_timer.stop()
-            self._relative_timer = None
-        if mode == "relative":
-            self._relative_timer = self.set_interval(RELATIVE_TICK_S, self._age)
-        self._update_time_span()
+    def _build(self) -> None:
+        """Filter and fold for one slice; continue after the next turn of the event loop if there is more."""
+        if not self.is_attached or self._is_building:
+            return
+        if not self._model.build(TimeBudget(self._monotonic_s)):
+            self._is_building = True
+            # Not a message: queued messages are handled without yielding to other tasks.
+            asyncio.get_running_loop().call_soon(self._continue_build)
+        else:
+            self._viewport.restore_line()
+        self._schedule_refresh()
+
+    def _continue_build(self) -> None:
+        self._is_building = False
+        self._build()
+
+    # --- painting -----------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        if self._refresh_timer is not None:
+            self._paint()
+
+    def _schedule_refresh(self, *, end_only: bool = False) -> None:
+        """Schedule a paint, at most one per ``REFRESH_INTERVAL_S``."""
+        wait_s = self._refreshed_s + REFRESH_INTERVAL_S - self._monotonic_s()
+        if self._refresh_timer is None and self.is_attached and wait_s <= 0:
+            self._paint(end_only=end_only)
+            return
+        self._viewport.invalidate()
+        if self._refresh_timer is None and self.is_attached:
+            self._refresh_timer = self.set_timer(wait_s, self._paint)
+
+    def _paint(self, *, end_only: bool = False) -> None:
+        if self._refresh_timer is not None:
+            self._refresh_timer.stop()
+            self._refresh_timer = None
+        self._refreshed_s = self._monotonic_s()
+        was_full = self._viewport.is_full
+        self._viewport.invalidate()
+        self._post_changes()
+        width, height = self._renderer.geometry.width + 1, self._viewport.height
+        if end_only and not self.follow and was_full and height > 1:
+            # The text does not change, only the badge on the last line and the scroll bar.
+            self.refresh(Region(0, height - 1, width, 1), Region(width - 1, 0, 1, height))
+        else:
+            self.refresh()
+
+    def _post_changes(self) -> None:
+        model = self._model
+        if model.unseen != self._reported_unseen:
+            self._reported_unseen = model.unseen
+            self.post_message(messages.UnseenChanged(self, model.unseen))
+        error = self.first_error
+        if error != self._reported_error:
+            self._reported_error = error
+            self.post_message(messages.FirstErrorChanged(self, error))
+        low, high = model.selected_rows()
+        if (model.cursor, high - low) != self._reported_cursor:
+            self._reported_cursor = (model.cursor, high - low)
+            entry = None if model.cursor is None else model.store.entry(model.cursor)
+            self.post_message(messages.CursorMoved(self, entry, high - low))
+        if self._search.lines_changed():
+            self._count_matches()
+
+    def _style(self, name: str) -> Style:
+        style = self._styles.get(name)
+        if style is None:
+            style = self._styles[name] = self.get_component_rich_style(f"log-view--{name}")
+        return style
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
         self._renderer.forget()
-        self._lay_out()
+
+    def _fit(self) -> None:
+        if self.is_attached:
+            width, self._viewport.height = self.size
+            pattern = self._model.hits.pattern if self._model.hits is not None else None
+            colours = not self.app.no_color
+            self._renderer.set_geometry(
+                Geometry(max(1, width - 1), self.options.wrap, self._pan, pattern, colours)
+            )
+            self._viewport.invalidate()
+
+    def on_resize(self) -> None:
+        self._fit()
+        self.refresh()  # a paint between the resize and this event used the old page
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Render the lines of a region.
+
+        Check the size first, because Textual can change it without a resize event.
+        """
+        if (self._renderer.geometry.width + 1, self._viewport.height) != self.size:
+            self.on_resize()
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        page, model, width = self._viewport.page(), self._model, self._renderer.geometry.width
+        if y < len(page):
+            row = page[y].row
+            segments = self._renderer.line(model.store, model.face(row), page[y].line, model.marks(row))
+        elif not page and y == self._viewport.height // 2:
+            segments = self._empty(width)
+        else:
+            segments = [Segment(" " * width, self._style("text"))]
+        if model.unseen and y == self._viewport.height - 1:
+            badge = clip(self._badge(), width)
+            segments = [*Strip(segments).crop(0, width - len(badge)), Segment(badge, self._style("badge"))]
+        return Strip([*segments, self._scroll_bar(y, page)], width + 1)
+
+    def _badge(self) -> str:
+        return f" ↓ {self._model.unseen:,} new "
+
+    def _scroll_bar(self, y: int, page: list[ScrollPosition]) -> Segment:
+        shown = page[-1].row - page[0].row + 1 if page else 0
+        start, length = thumb(len(self._model), page[0].row if page else 0, shown, self._viewport.height)
+        if not length:
+            return Segment(" ", self._style("text"))
+        if start <= y < start + length:
+            return Segment(_THUMB, self._style("thumb"))
+        return Segment(_TRACK, self._style("track"))
+
+    def _empty(self, width: int) -> list[Segment]:
+        if not self._model.visible.is_complete:
+            text = "Filtering…"
+        elif len(self._model.store):
+            text = "No lines match the filter."
+        else:
+            text = self.empty_text
+        text = clip(sanitize(text), width)
+        left = (width - cell_len(text)) // 2
+        return [
+            Segment(" " * left + text, self._style("empty")),
+            Segment(" " * (width - left - cell_len(text)), self._style("text")),
+        ]
+
+    # --- cursor -------------------------------------------------------------------------------
+
+    def _own_row(self) -> int | None:
+        """The row that keys act on: the cursor row, or the last one while following."""
+        if not len(self._model):
+            return None
+        row = self._model.cursor_row
+        return len(self._model) - 1 if row is None else row
+
+    def action_move_cursor(self, rows: int) -> None:
+        """Move the cursor. Moving up stops following; moving down from the last line follows again."""
+        self._model.clear_selection()
+        self._step(rows, extend=False)
+
+    def action_extend_selection(self, rows: int) -> None:
+        self._step(rows, extend=True)
+
+    def clear_selection(self) -> bool:
+        had = self._model.has_selection
+        self._model.clear_selection()
+        self._paint()
+        return had
+
+    def _step(self, rows: int, *, extend: bool) -> None:
+        model = self._model
+        if not len(model):
+            return
+        page = self._viewport.page()
+        if self.follow:
+            if rows < 0:
+                self.follow = False  # this puts the cursor on the last line
+                if extend:
+                    self._put_cursor((model.cursor_row or 0) + rows, extend=True)
+            return
+        row = model.cursor_row
+        if row is None:
+            row = page[0].row if page else 0
+        within = 0 if extend else self._viewport.tall_row_step(row, rows)
+        if within:
+            self.action_scroll_lines(within)
+        elif rows > 0 and row == len(model) - 1 and not extend:
+            self.follow = True
+        else:
+            self._put_cursor(row + rows, extend=extend)
+            if rows < 0 and model.cursor_row == 0:
+                self._ask_older()
+
+    def _put_cursor(self, row: int, *, extend: bool = False) -> None:
+        """Move the cursor to a row, scrolling no more than needed."""
+        row = max(0, min(row, len(self._model) - 1))
+        self._model.set_cursor(row, extend=extend)
+        self._read_at(self._viewport.top_for(row), keep_cursor=True)
+
+    def _seek(self, seq: int) -> None:
+        """Move the cursor to a line, opening its fold; if off screen, put it a third of the way down."""
+        row = self._model.reveal(seq)
+        self._viewport.invalidate()
+        self._seek_row(row)
+
+    def _seek_row(self, row: int) -> None:
+        if not len(self._model):
+            return
+        was_shown = self._viewport.shows(row)
+        self.follow = False
+        self._model.set_cursor(row)
+        if was_shown:
+            self._paint()
+        else:
+            self._read_at(self._viewport.top_around(row), keep_cursor=True)
+
+    def action_open_row(self) -> None:
+        """Retry the lines of a gap, toggle a fold, or expand an object."""
+        entry = self.cursor_entry
+        if isinstance(entry, LogGap):
+            self.post_message(messages.GapRetryRequested(self, entry))
+        elif not self.toggle_fold():
+            self.notify("Nothing to expand on this line.", timeout=3)
+
+    def toggle_fold(self) -> bool:
+        """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""
+        row = self._own_row()
+        if row is None or not self._model.opens(row):
+            return False
+        self.follow = False
+        self._model.toggle_fold(row)
+        self._viewport.invalidate()
+        self._put_cursor(self._model.cursor_row or 0)
+        return True
+
+    # --- scrolling ----------------------------------------------------------------------------
+
+    def _read_at(self, top: ScrollPosition, *, keep_cursor: bool = False) -> None:
+        self.follow = False
+        self._viewport.go(top)
+        if not keep_cursor:
+            self._viewport.keep_cursor_in_sight()
         self._paint()
 
-    def _age(self) -> None:
-        self._renderer.forget()
-        self._schedule_refresh()
+    def action_scroll_lines(self, lines: int) -> None:
+        """Scroll by a number of lines. Scrolling up stops following; reaching the end follows again."""
+        top, bottom = self._viewport.scrolled(lines), self._viewport.bottom()
+        if lines > 0 and earlier(bottom, top) == bottom:
+            self.follow = True
+        elif top != self._model.top:
+            self._read_at(top)
+        if lines < 0 and top == ScrollPosition():
+            self._ask_older()
+
+    def action_scroll_pages(self, pages: int) -> None:
+        """Scroll by a number of screens, keeping one line of overlap."""
+        self.action_scroll_lines(pages * max(1, self._viewport.height - 1))
+
+    def action_first(self) -> None:
+        self.follow = False
+        self._model.set_cursor(0)
+        self._read_at(ScrollPosition(), keep_cursor=True)
+        self._ask_older()
+
+    def action_last(self) -> None:
+        """Go to the newest line and follow."""
+        self.follow = True
+
+    def action_pan(self, steps: int) -> None:
+        """Shift long lines by a quarter of the width, at most to the end of the longest visible line."""
+        if not self.options.wrap:
+            self._pan = self._viewport.panned(self._pan, steps)
+            self._fit()
+            self._paint()
+
+    def _ask_older(self) -> None:
+        if not self._asked_older:
+            self._asked_older = True
+            self.post_message(messages.OldestReached(self))
+
+    # --- search -------------------------------------------------------------------------------
+
+    def find(self, pattern: LogPattern | None, *, backwards: bool = False) -> None:
+        """Highlight a pattern and go to the nearest match; None ends the search.
+
+        The search wraps around the ends. ``MatchChanged`` is posted when the nearest match is known, and
+        again as matches are counted.
+        """
+        self._search.begin(pattern or None)
+        self._fit()
+        self._paint()
+        # While following, the newest match is the nearest one.
+        self._find_next(backwards=backwards or self.follow, include_own=True)
+
+    def action_next_match(self) -> None:
+        self._find_next(backwards=False, include_own=False)
+
+    def action_previous_match(self) -> None:
+        self._find_next(backwards=True, include_own=False)
+
+    def _find_next(self, *, backwards: bool, include_own: bool) -> None:
+        if self._search.aim(backwards=backwards, include_own=include_own):
+            search = self._search.run(self._seek)
+            self.run_worker(search, group="search", description="search the log", exclusive=True)
+        else:
+            self.workers.cancel_group(self, "search")
+
+    def _count_matches(self) -> None:
+        if self._model.hits is not None and not any(
+            worker.group == "search" and worker.node is self and not worker.is_finished
+            for worker in self.workers
+        ):
+            count = self._search.count()
+            self.run_worker(count, group="search", description="count matches", exclusive=True)
+
+    def _report_matches(self, hits: SearchResults) -> None:
+        found = hits.found
+        self.post_message(
+            messages.MatchChanged(
+                self,
+                hits.pattern,
+                None if found is None else self._model.store.entry(found),
+                position=0 if found is None else hits.position(found),
+                total=hits.total,
+                total_is_final=hits.is_final,
+                wrapped=hits.wrapped,
+            )
+        )
+
+    # --- errors, times, bookmarks -------------------------------------------------------------
+
+    def go_to_first_error(self) -> bool:
+        """Go to the oldest error line; return False if there is none or the filter hides it."""
+        seq = self._model.store.first_error
+        return seq is not None and self._go_to(seq)
+
+    def next_error(self, *, backwards: bool = False) -> bool:
+        """Go to the next (or previous) error line; return False if there is none."""
+        seq = self._model.next_error(backwards=backwards)
+        return seq is not None and self._go_to(seq)
+
+    def _go_to(self, seq: int) -> bool:
+        passes = self._model.visible.passes(seq)
+        if passes:
+            self._seek(seq)
+        return passes
+
+    def go_to_time(self, time_ns: int) -> None:
+        """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
+        model = self._model
+        row = min(model.visible.index_at(time_ns), max(0, len(model) - 1))
+        self.follow = False  # before setting the cursor, because leaving follow mode moves it to the last row
+        model.set_cursor(row)
+        self._read_at(ScrollPosition(row), keep_cursor=True)
+
+    def jump(self, seconds: float) -> None:
+        """Move the cursor forward in time, or back if `seconds` is negative."""
+        row, model = self._own_row(), self._model
+        if row is None:
+            return
+        store, visible = model.store, model.visible
+        target = visible.index_at(store.stamp(visible.seq(row)) + int(seconds * NS_PER_S))
+        if seconds < 0:
+            target = min(target, max(0, row - 1))
+        elif target >= len(model):
+            self.follow = True
+            return
+        self._seek_row(target)
+        if target == 0 and seconds < 0:
+            self._ask_older()
+
+    def toggle_bookmark(self) -> bool | None:
+        """Toggle the bookmark on the cursor line; return True if it is now set, None if there is no line."""
+        row = self._own_row()
+        if row is None:
+            return None
+        is_marked = self._model.store.toggle_bookmark(self._model.visible.seq(row))
+        self._paint()
+        return is_marked
+
+    def go_to_bookmark(self, *, backwards: bool = False) -> bool:
+        """Go to the next (or previous) bookmark, wrapping around; return False if there is none."""
+        seq = self._model.next_bookmark(backwards=backwards)
+        return seq is not None and self._go_to(seq)
 
     # --- mouse --------------------------------------------------------------------------------
 
@@ -189,47 +735,45 @@ class LogView(LogSearch):
         self.action_pan(-1)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        width, height = self._width, self._height
+        width, height = self.size
         if event.x == width - 1:
-            self._dragging = True
+            self._is_dragging = True
             self.capture_mouse()
             self._drag_to(event.y)
         elif self.unseen and event.y == height - 1 and event.x >= width - 1 - len(self._badge()):
             self.follow = True
         elif self._take_line(event.y, extend=event.shift):
-            self._selecting = True
+            self._is_selecting = True
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._dragging:
+        if self._is_dragging:
             self._drag_to(event.y)
-        elif self._selecting:
-            self._take_line(max(0, min(event.y, self._height - 1)), extend=True)
+        elif self._is_selecting:
+            self._take_line(max(0, min(event.y, self.size.height - 1)), extend=True)
 
     def on_mouse_up(self) -> None:
-        if self._dragging or self._selecting:
-            self._dragging = self._selecting = False
+        if self._is_dragging or self._is_selecting:
+            self._is_dragging = self._is_selecting = False
             self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        if event.chain == 2 and event.x < self._width - 1:
+        if event.chain == 2 and event.x < self.size.width - 1:
             self.action_open_row()
 
     def _take_line(self, y: int, *, extend: bool) -> bool:
-        page = self._current_page()
+        page = self._viewport.page()
         if y >= len(page):
             return False
         row = page[y].row
-        if extend and self._model.cursor_row == row:
-            return True
-        if self.follow:
+        if not extend or self._model.cursor_row != row:
             self.follow = False
-        self._model.set_cursor(row, extend=extend)
-        self._paint()
+            self._model.set_cursor(row, extend=extend)
+            self._paint()
         return True
 
     def _drag_to(self, y: int) -> None:
-        last_line = max(1, self._height - 1)
+        last_line = max(1, self.size.height - 1)
         if y >= last_line:
             self.follow = True
         else:

@@ -1,0 +1,68 @@
+"""What a log view shows of a log, and how: one immutable record, passed as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from tui.analysis.logs.levels import LogLevel
+from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.log_view.gutter import TimeMode
+
+DEFAULT_MAX_LINES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Filters and display options of a log; the default shows every line.
+
+    Gap markers pass every filter except `since_ns`, so that missing lines stay visible.
+
+    Attributes:
+        time: Format of the time column.
+        wrap: True to wrap long lines.
+        collapse_progress: True to show a progress bar as one row with its last state.
+        fold_tracebacks: True to show a traceback as one row with its exception.
+        fold_repeats: True to show a banner repeated by many ranks as one row.
+        nodes: Replica names to show, or None for all.
+        hidden: Replica names to hide.
+        min_level: Lowest level to show; lines without a level count as ``INFO``.
+        pattern: Show only lines that match it; None for all.
+        invert: Show only lines that do not match the pattern.
+        context_lines: Number of lines to show before and after each match.
+        span: Length of the log to show, up to its end; None for all. `since_ns` follows from it.
+        since_ns: Show only lines logged at or after this time, epoch nanoseconds.
+        max_lines: Number of lines kept in memory; older ones go to a temporary file.
+    """
+
+    time: TimeMode = "clock"
+    wrap: bool = False
+    collapse_progress: bool = True
+    fold_tracebacks: bool = True
+    fold_repeats: bool = True
+    nodes: frozenset[str | None] | None = None
+    hidden: frozenset[str | None] = frozenset()
+    min_level: LogLevel | None = None
+    pattern: LogPattern | None = None
+    invert: bool = False
+    context_lines: int = 0
+    span: timedelta | None = None
+    since_ns: int | None = None
+    max_lines: int = DEFAULT_MAX_LINES
+
+    @property
+    def filters(self) -> tuple[object, ...]:
+        """Everything that decides which lines pass."""
+        return (
+            *(self.nodes, self.hidden, self.min_level, self.since_ns),
+            *((self.pattern, self.invert, self.context_lines) if self.pattern else ()),
+        )
+
+    @property
+    def has_filter(self) -> bool:
+        return self.filters != LogOptions().filters
+
+    @property
+    def folds(self) -> tuple[bool, bool, bool]:
+        """The kinds of lines that are folded: tracebacks, progress bars, repeats."""
+        return self.fold_tracebacks, self.collapse_progress, self.fold_repeats
