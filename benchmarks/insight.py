@@ -56,7 +56,7 @@ class Fleet:
         self.now = EPOCH
         self.backend = FleetBackend(
             Database(folder / "state.db"),
-            sim_clock=SimClock(EPOCH),
+            sim_clock=SimClock.starting(EPOCH),
             now=lambda: self.now,
             script=LargeWorld(many_nodes=NODES).script(),
         )

@@ -131,7 +131,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         clock = Clock()
         backend = FleetBackend(
-            Database(Path(folder) / "state.db"), sim_clock=SimClock(EPOCH), now=lambda: clock.now
+            Database(Path(folder) / "state.db"), sim_clock=SimClock.starting(EPOCH), now=lambda: clock.now
         )
         for job in [job for job in backend.jobs() if not job.is_finished]:
             if named and job.name not in named:

@@ -15,24 +15,22 @@ from functools import partial
 from api_client.emulator.__main__ import main
 from api_client.emulator.fleet.cache_trees import Sizes
 from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.log_generator import node_name
-from api_client.emulator.fleet.log_lines import LineSource, PeriodicLines
-from api_client.emulator.fleet.metrics import Load
-from api_client.emulator.fleet.plans import JobPlan, RunFacts, Scenario
-from api_client.emulator.fleet.scenarios import runs
-from api_client.emulator.fleet.scenarios.jobs import (
+from api_client.emulator.fleet.demo_jobs import (
     GRACE,
     H100X8,
     HOUR_S,
     KAI,
     MINUTE_S,
-    finished,
+    PAST_JOBS,
+    RUNNING_JOBS,
+    ended,
     running,
 )
-from api_client.emulator.fleet.scenarios.live import RUNNING_JOBS
-from api_client.emulator.fleet.scenarios.past import PAST_JOBS
-from api_client.emulator.fleet.scenarios.trainer_logs import Torchtitan
-from api_client.emulator.fleet.training import StepSchedule, TrainingCurves, mix
+from api_client.emulator.fleet.log_lines import LineSource, periodic_lines
+from api_client.emulator.fleet.plans import JobPlan, Load, Saves, Scenario, SimRun
+from api_client.emulator.fleet.scenarios import TITAN, curves
+from api_client.emulator.fleet.trainer_logs import TORCHTITAN
+from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild
 
@@ -72,7 +70,7 @@ class LargeWorld:
         if self.many_nodes:
             jobs.append(_on_many_nodes(f"titan-{self.many_nodes}-nodes", self.many_nodes, MANY_NODES))
         if self.log_lines_per_s:
-            busy = replace(MANY_NODES, log_generator=HighVolumeLogs(self.log_lines_per_s), family=None)
+            busy = replace(MANY_NODES, log=partial(_many_lines, self.log_lines_per_s), saves=None)
             nodes = min(BUSY_NODES, self.log_lines_per_s)
             jobs.append(_on_many_nodes(f"titan-{self.log_lines_per_s}-lines", nodes, busy))
         if self.checkpoints:
@@ -93,69 +91,41 @@ def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
     runs_now = number % RUNNING_ONE_IN == 0
     kinds = RUNNING_JOBS if runs_now else PAST_JOBS
     like = kinds[(number // RUNNING_ONE_IN if runs_now else number) % len(kinds)]
-    name = f"{like.name}-{number:05}"
     return replace(
         like,
-        key=f"crowd:{name}",
-        name=name,
+        name=f"{like.name}-{number:05}",
         project=projects[number % len(projects)].name if projects else like.project,
         born_s=like.born_s if runs_now else like.born_s - number * SUBMISSION_INTERVAL_S,
-        # Spot jobs do not count against the GPU limit.
-        availability="spot" if runs_now else like.availability,
+        is_spot=runs_now or like.is_spot,  # spot jobs do not count against the GPU limit
     )
 
 
-_PRETRAINING = TrainingCurves(
-    StepSchedule(total_steps=60000, step_s=6.2, warmup_s=240, pause_every=500, pause_s=40, seed=36),
-    loss_start=10.8,
-    loss_floor=1.9,
-    half_steps=800,
-    noise=0.012,
-    peak_learning_rate=3e-4,
-    steps_per_epoch=60000,
-    seed=85,
-)
 MANY_NODES = Scenario(
     "pre-training on many nodes",
-    _PRETRAINING,
-    Torchtitan(save_every=500),
-    Load(_PRETRAINING.pace, gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
-    family="qwen3-14b-titan",
-    save_every=500,
-    sync_s=240,
+    curves(60000, 6.2, 240, pause=(500, 40), loss=(10.8, 1.9), half=800, noise=0.012, rate=3e-4),
+    TORCHTITAN,
+    Load(gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
+    Saves("qwen3-14b-titan", 500, sync_s=240),
 )
 
 
 def _on_many_nodes(name: str, nodes: int, scenario: Scenario) -> JobPlan:
-    return running(name, "pretraining", H100X8, nodes, KAI, scenario, since_s=9 * HOUR_S, availability="spot")
+    return running(name, "pretraining", KAI, H100X8, scenario, 9 * HOUR_S, nodes=nodes, spot=True)
 
 
-@dataclass(frozen=True, slots=True)
-class HighVolumeLogs:
-    """Logs ``lines_per_s`` lines a second in total, with the nodes interleaved."""
-
-    lines_per_s: int
-
-    def lines(self, run: RunFacts, run_ns: int, training_curves: TrainingCurves) -> Sequence[LineSource]:
-        """See ``LogGenerator``."""
-        nodes = run.node_count
-        period_ns = nodes * NS_PER_S // self.lines_per_s
-        return [
-            PeriodicLines(
-                node_name(node),
-                "INFO",
-                run_ns,
-                None,
-                period_ns,
-                run.seed + node,
-                partial(_said, node, training_curves),
-            )
-            for node in range(nodes)
-        ]
+def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
+    """So many lines a second in total, with the nodes interleaved."""
+    period_ns = len(run.nodes) * NS_PER_S // lines_per_s
+    return [
+        periodic_lines(
+            node, "INFO", run.start_ns, None, period_ns, run.seed + node, partial(_said, node, run)
+        )
+        for node in run.nodes
+    ]
 
 
-def _said(node: int, training_curves: TrainingCurves, number: int) -> str:
-    loss = training_curves.loss(1 + number % training_curves.pace.total_steps)
+def _said(node: int, run: SimRun, number: int) -> str:
+    loss = run.curves.loss(1 + number % run.curves.pace.total_steps)
     return (
         f"[rank{8 * node}]: micro-step {number}: loss {loss:.4f}, 8,192 tokens in 0.41 s, 3 buckets reduced"
     )
@@ -163,18 +133,9 @@ def _said(node: int, training_curves: TrainingCurves, number: int) -> str:
 
 def _saving(checkpoints: int) -> JobPlan:
     """A finished run that saved a checkpoint after each of its steps."""
-    like: Scenario = runs.TITAN
-    pace = StepSchedule(total_steps=checkpoints, step_s=30.0)
-    scenario = replace(
-        like,
-        key="many checkpoints",
-        training_curves=replace(like.training_curves, pace=pace),
-        load=replace(like.load, pace=pace),
-        save_every=1,
-        write_s=1.0,
-    )
-    name = f"titan-{checkpoints}-saves"
-    return finished(name, "pretraining", H100X8, 1, GRACE, scenario, ago_s=HOUR_S)
+    saves = Saves("qwen3-14b-titan", 1, write_s=1.0)
+    scenario = replace(TITAN, key="many checkpoints", curves=curves(checkpoints, 30.0, 90), saves=saves)
+    return ended(f"titan-{checkpoints}-saves", "pretraining", GRACE, H100X8, scenario, HOUR_S)
 
 
 def _many_files(count: int) -> Sizes:

@@ -6,7 +6,7 @@ clock). ``Platform`` puts both behind one interface.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -40,17 +40,14 @@ class LogQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A checkpoint file: bytes on disk (``path``), or synthetic content generated on demand.
-
-    In the demo world ``synthetic_seed`` replaces the path: it determines the bytes.
-    """
+    """A checkpoint file: bytes on disk (``path``), or generated on demand from a start to an end offset."""
 
     relative_name: str
     node_rank: int
     size_bytes: int
     modified: str
     path: Path | None = None
-    synthetic_seed: int | None = None
+    generate: Callable[[int, int], bytes] | None = None
 
 
 class Backend(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from api_client.clock import Clock
 from api_client.emulator.answers import UNKNOWN_TIME, invalid, not_found, not_served
-from api_client.emulator.backend import Backend, StoredFile
+from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import check_job_spec
 from api_client.emulator.presign import Signer
@@ -35,9 +35,6 @@ HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.
 """A job with one of these statuses occupies its machines."""
 EMULATOR_USER_EMAIL = "you@emulator.example"
 """User shown for jobs started on the emulator."""
-
-ReadSynthetic = Callable[[StoredFile, int, int], bytes]
-"""Generates the bytes from ``start`` to ``end`` (exclusive) of a file that is not on disk."""
 
 
 class JobRunner(Backend, Protocol):
@@ -102,7 +99,6 @@ class Platform:
         clock: Clock,
         backends: Sequence[Backend] = (),
         local: JobRunner | None = None,
-        read_synthetic: ReadSynthetic | None = None,
         workspace_name: str = "Emulator",
     ) -> None:
         self.objects_port: int | None = None  # set by a server that serves objects on a separate port
@@ -110,7 +106,6 @@ class Platform:
         self.data_dir = data_dir
         self.signer = signer
         self.clock = clock
-        self.read_synthetic = read_synthetic
         self.workspace_name = workspace_name
         self._local = local
         self._backends: tuple[Backend, ...] = (*([local] if local is not None else []), *backends)

@@ -14,7 +14,6 @@ from api_client.emulator.backend import Backend
 from api_client.emulator.capacity import gpu_pools
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
-from api_client.emulator.fleet.file_bytes import synthetic_bytes
 from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript
 from api_client.emulator.job_spec import requested_instance
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, Stores
@@ -120,7 +119,6 @@ def create_world(
         clock=clock,
         local=local,
         backends=scripted,
-        read_synthetic=synthetic_bytes if scripted else None,
         workspace_name=WORKSPACE_NAMES[kind],
     )
     return World(platform, has_real_job=kind == "demo")

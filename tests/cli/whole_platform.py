@@ -12,7 +12,7 @@ from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET, ObjectName
 from api_client.models import CachedFile, JobStatus
 from support.fake_backend import START
-from support.served_platform import Served
+from support.served_platform import Served, counting_bytes
 
 NOISE = "429(retry-after=0);times=3"
 """The first requests are turned away: even one that changes something may be sent again then."""
@@ -44,7 +44,7 @@ def furnish(served: Served) -> None:
         for number, text in enumerate(("{'loss': 1.5, 'step': 1}", "two\x1b]0;x\x07\x9b31m", '"a",\r\nb'))
     ]
     backend.stored_files[JOB] = [
-        StoredFile(f"checkpoint-100/{name}", 0, 9, START.isoformat(), synthetic_seed=1)
+        StoredFile(f"checkpoint-100/{name}", 0, 9, START.isoformat(), generate=counting_bytes)
         for name in ("notes.txt", "a,b\x1b[2J.bin")
     ]
     backend.caches[served.project_id] = [CachedFile(path='hub/"model\x1b[1m,é.bin', size_bytes=3)]

@@ -15,7 +15,7 @@ import pytest
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.presign import EXPIRES_PARAMETER
 from support.emulator import running_emulator
-from support.served_platform import NOW, Served
+from support.served_platform import NOW, Served, counting_bytes
 
 A_YEAR_S = 365 * 86_400
 MODIFIED = "2026-03-01T12:00:00Z"
@@ -115,7 +115,7 @@ def test_a_file_that_is_made_on_demand_has_ranges_too(
     anyone: httpx.Client, http: httpx.Client, served: Served
 ) -> None:
     size = 1_000_000
-    url = file_url(http, served, StoredFile("model.safetensors", 0, size, MODIFIED, synthetic_seed=5))
+    url = file_url(http, served, StoredFile("model.safetensors", 0, size, MODIFIED, generate=counting_bytes))
     whole = anyone.get(url)
     assert (whole.status_code, len(whole.content)) == (200, size)
     part = anyone.get(url, headers={"Range": "bytes=400000-700000"})
@@ -129,7 +129,7 @@ def test_a_file_that_is_made_on_demand_has_ranges_too(
 def test_a_presigned_url_cannot_be_changed_and_expires(
     anyone: httpx.Client, http: httpx.Client, served: Served
 ) -> None:
-    files = [StoredFile(name, 0, 5, MODIFIED, synthetic_seed=1) for name in ("one", "two")]
+    files = [StoredFile(name, 0, 5, MODIFIED, generate=counting_bytes) for name in ("one", "two")]
     url = file_url(http, served, *files)
     assert anyone.get(url).status_code == 200
     assert anyone.get(url.replace("/one?", "/two?")).status_code == 403
@@ -160,7 +160,7 @@ def test_a_link_out_of_the_data_folder_is_not_followed(
 def test_files_are_paged_by_offset(http: httpx.Client, served: Served) -> None:
     names = [f"file-{number}" for number in range(7)]
     served.backend.stored_files[served.job_id] = [
-        StoredFile(name, 0, 1, MODIFIED, synthetic_seed=1) for name in names
+        StoredFile(name, 0, 1, MODIFIED, generate=counting_bytes) for name in names
     ]
     path = served.job_path + "/checkpoint_files"
     seen: list[str] = []
@@ -177,7 +177,7 @@ def test_files_are_paged_by_offset(http: httpx.Client, served: Served) -> None:
 
 
 def test_urls_lead_to_where_the_client_came_from(http: httpx.Client, served: Served) -> None:
-    served.backend.stored_files[served.job_id] = [StoredFile("x", 0, 1, MODIFIED, synthetic_seed=1)]
+    served.backend.stored_files[served.job_id] = [StoredFile("x", 0, 1, MODIFIED, generate=counting_bytes)]
 
     def host_of(asked: str) -> str:
         answer = http.get(served.job_path + "/checkpoint_files", headers={"Host": asked}).json()
@@ -225,7 +225,7 @@ def test_a_range_holds_only_while_the_file_is_the_same(
 def test_an_expired_url_is_told_from_a_wrong_one_in_s3_words(
     anyone: httpx.Client, http: httpx.Client, served: Served
 ) -> None:
-    url = file_url(http, served, StoredFile("one", 0, 5, MODIFIED, synthetic_seed=1))
+    url = file_url(http, served, StoredFile("one", 0, 5, MODIFIED, generate=counting_bytes))
     wrong = anyone.get(url.replace("Signature=", "Signature=0"))
     assert "<Code>SignatureDoesNotMatch</Code>" in wrong.text
     served.clock.moment = NOW + timedelta(hours=1)

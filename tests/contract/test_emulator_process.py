@@ -6,11 +6,13 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -187,6 +189,14 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         pass
     assert (tmp_path.stat().st_mode & 0o777) == 0o755
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_folder_of_another_version_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    with closing(sqlite3.connect(tmp_path / "emulator.db")) as database:
+        database.execute("CREATE TABLE fleet_tempo (wall_ns INTEGER)")
+    with pytest.raises(EmulatorFailed, match="another version"), running_emulator("demo", data_dir=tmp_path):
+        pass
 
 
 def test_a_port_in_use_is_refused_in_words(tmp_path: Path) -> None:

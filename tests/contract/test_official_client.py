@@ -13,7 +13,7 @@ from baseten.client.managementapi._client import ApiClient, ResponseError
 from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
 from support.fake_backend import START, START_MS
-from support.served_platform import Served
+from support.served_platform import Served, counting_bytes
 
 Call = Callable[[ApiClient, Served], Any]
 
@@ -89,7 +89,7 @@ def cache(api: ApiClient, served: Served) -> Any:
 
 def checkpoint_files(api: ApiClient, served: Served) -> Any:
     served.backend.stored_files[served.job_id] = [
-        StoredFile("checkpoint-100/a file", 0, 10, START.isoformat(), synthetic_seed=1)
+        StoredFile("checkpoint-100/a file", 0, 10, START.isoformat(), generate=counting_bytes)
     ]
     return api.get_training_projects_jobs_checkpoint_files(**where(served))
 

@@ -13,7 +13,7 @@ from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
 from api_client.models.logs import LogBatch, LogEnd, LogLine
 from support.fake_backend import START, START_MS
-from support.served_platform import KEY, Served
+from support.served_platform import KEY, Served, counting_bytes
 
 SPEC = {
     "name": "mine",
@@ -69,7 +69,7 @@ async def test_what_a_job_shows(client: TrainingClient, served: Served) -> None:
     assert (lora.checkpoint_type, root.checkpoint_id) == ("lora", ".")
     modified = START.isoformat()
     served.backend.stored_files[served.job_id] = [
-        StoredFile(f"checkpoint-1/{number}", 0, 1, modified, synthetic_seed=1) for number in range(3)
+        StoredFile(f"checkpoint-1/{number}", 0, 1, modified, generate=counting_bytes) for number in range(3)
     ]
     assert [file.relative_file_name[-1] async for file in client.checkpoints.files(*ids)] == ["0", "1", "2"]
     assert await client.cache.summary(served.project_id) is None

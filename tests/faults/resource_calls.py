@@ -15,7 +15,7 @@ from api_client.emulator.store.blobs import ObjectName
 from api_client.models import CachedFile, JobStatus
 from support.deployment_requests import request_for
 from support.fake_backend import START, START_MS
-from support.served_platform import KEY, Served
+from support.served_platform import KEY, Served, counting_bytes
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDg0cGVyc29uYWxseSBtYWRlIHVwIGtleSBoZXJl me@here"
 JOB = {
@@ -137,7 +137,7 @@ async def prepared_world(served: Served) -> World:
     served.platform.stores.artifacts.set(served.job_id, [ObjectName("bucket", "code.tgz")])
     served.backend.caches[served.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
     served.backend.stored_files[served.job_id] = [
-        StoredFile(f"checkpoint-100/{number}", 0, 9, START.isoformat(), synthetic_seed=1)
+        StoredFile(f"checkpoint-100/{number}", 0, 9, START.isoformat(), generate=counting_bytes)
         for number in range(2)
     ]
     ids = version["model_id"], version["id"]

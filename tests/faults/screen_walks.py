@@ -20,7 +20,7 @@ from api_client.remotes import Remote
 from support.dashboard import text_of
 from support.fake_backend import START, START_MS, FakeBackend
 from support.faulty import FaultyServer, faulty_server
-from support.served_platform import KEY, served_platform
+from support.served_platform import KEY, counting_bytes, served_platform
 from support.waiting import until
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.app import BtTuiApp
@@ -89,7 +89,8 @@ def small_world(faulty: FaultyServer, folder: Path) -> Iterator[None]:
                 for step in (1, 2, 3)
             ]
             backend.stored_files[each] = [
-                StoredFile(name, 0, 7, START.isoformat(), synthetic_seed=1) for name in CHECKPOINT_FILES
+                StoredFile(name, 0, 7, START.isoformat(), generate=counting_bytes)
+                for name in CHECKPOINT_FILES
             ]
         backend.caches[served.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
         (folder / "config.py").write_text(CONFIG, encoding="utf-8")

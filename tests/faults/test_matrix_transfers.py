@@ -38,11 +38,11 @@ from api_client.transfers.downloads import Downloads
 from api_client.transfers.objects import Objects
 from support.fake_backend import START
 from support.faulty import FaultyServer, faulty_server
-from support.served_platform import KEY, served_platform, synthetic_bytes
+from support.served_platform import KEY, counting_bytes, served_platform
 
 SIZE_BYTES = 300_000
-FILE = StoredFile("checkpoint-100/notes.txt", 0, SIZE_BYTES, START.isoformat(), synthetic_seed=1)
-CONTENT = synthetic_bytes(FILE, 0, SIZE_BYTES)
+FILE = StoredFile("checkpoint-100/notes.txt", 0, SIZE_BYTES, START.isoformat(), generate=counting_bytes)
+CONTENT = counting_bytes(0, SIZE_BYTES)
 LONGEST_SILENCE_S = 0.25
 ARCHIVE = bytes(range(256)) * 1000
 PASSING = (

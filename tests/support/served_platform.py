@@ -13,7 +13,6 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.emulator.app import build_app
-from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import Platform, Stores
 from api_client.emulator.presign import Signer
 from api_client.emulator.server import EmulatorServer, listen
@@ -64,7 +63,7 @@ class Served:
         return f"/v1/training_projects/{self.project_id}/jobs/{self.job_id}"
 
 
-def synthetic_bytes(file: StoredFile, start: int, end: int) -> bytes:
+def counting_bytes(start: int, end: int) -> bytes:
     """Byte ``n`` of every file is ``n`` modulo 251."""
     return bytes(offset % 251 for offset in range(start, end))
 
@@ -115,7 +114,6 @@ def served_platform(front: Front, folder: Path) -> Iterator[Served]:
         signer=Signer(b"signing secret"),
         clock=clock,
         local=backend,
-        read_synthetic=synthetic_bytes,
     )
     project = platform.upsert_project("llama-sft", team)
     backend.add("job00001", project.id)

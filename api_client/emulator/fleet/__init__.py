@@ -2,6 +2,5 @@
 
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import SimClock, open_sim_clock
-from api_client.emulator.fleet.file_bytes import content, synthetic_bytes
 
-__all__ = ["FleetBackend", "SimClock", "content", "open_sim_clock", "synthetic_bytes"]
+__all__ = ["FleetBackend", "SimClock", "open_sim_clock"]

@@ -12,7 +12,7 @@ from api_client.emulator.fleet.cache_trees import cached_files
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock, to_ns
 from api_client.emulator.fleet.job_store import SimJobRecord, SimJobStore
 from api_client.emulator.fleet.log_lines import window
-from api_client.emulator.fleet.scripted_job import SYNCING, SimJob
+from api_client.emulator.fleet.sim_job import SYNCING, SimJob
 from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript, demo_id
 from api_client.emulator.store.database import Database
@@ -50,14 +50,14 @@ class FleetBackend:
         self._script = script
         self._sim_clock = sim_clock
         self._now = now or SystemClock().now
-        self._plans = {plan.key: plan for plan in script.plans}
+        self._plans = {plan.name: plan for plan in script.plans}
         self._projects = {project.id: project for project in script.projects}
         self._listed_files: tuple[SimJobRecord, list[StoredFile]] | None = None
         self._ended: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
         initial = [
             SimJobRecord(
-                job_id=demo_id("job", plan.key),
-                plan=plan.key,
+                job_id=demo_id("job", plan.name),
+                plan=plan.name,
                 seed=mix(number) >> (64 - _SEED_BITS),
                 created_ns=sim_clock.epoch_ns + int(plan.born_s * NS_PER_S),
                 again=False,
@@ -101,19 +101,19 @@ class FleetBackend:
             self._scripted(self._entry(job_id), now_ns).sources(),
             start_ns=sim_clock.to_script(wanted.start_ns - 1) + 1,
             end_ns=min(sim_clock.to_script(wanted.end_ns - 1), now_ns) + 1,
-            direction=wanted.direction,
+            newest_first=wanted.direction == "desc",
             limit=wanted.limit,
             levels=wanted.levels,
         )
         return [
             LogRecord(
-                timestamp=str(sim_clock.to_wall(line.stamp_ns)),
-                message=line.text,
-                replica=line.replica,
+                timestamp=str(sim_clock.to_wall(stamp_ns)),
+                message=source.text(index),
+                replica=source.replica,
                 request_id=None,
-                level=line.level,
+                level=source.level,
             )
-            for line in lines
+            for stamp_ns, source, index in lines
         ]
 
     def log_is_complete(self, job_id: str) -> bool:
@@ -138,7 +138,7 @@ class FleetBackend:
         if listed is not None and listed[0] is entry:
             return listed[1]
         job = self._scripted(entry, now_ns)
-        files = list(job.checkpoint_files())
+        files = job.checkpoint_files()
         # Clients page through this: do not rebuild tens of thousands of entries for each page.
         if job.is_finished:
             self._listed_files = (entry, files)
@@ -146,7 +146,7 @@ class FleetBackend:
 
     def events(self, job_id: str) -> list[QueueEvent]:
         job = self._find(job_id)
-        name = self._plans[self._entry(job_id).plan].name
+        name = self._entry(job_id).plan
         return [phase.event(job_id, name, self._sim_clock.stamp(phase.at_ns)) for phase in job.phases]
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:

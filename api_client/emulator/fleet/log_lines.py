@@ -1,143 +1,93 @@
 """Log lines as sources that can be read at any time range, and their merge.
 
-A source is a numbered sequence of lines in ascending time order that can count the lines before a moment
-without iterating over them. The cost of a page of logs therefore does not depend on the length of the
-run.
+A source can count its lines before a moment without iterating over them. The cost of a page of logs
+therefore does not depend on the length of the run.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
-from typing import Literal, Protocol
 
+from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.training import StepSchedule, mix
 
 
-class LineSource(Protocol):
-    """Lines of one replica and one level. Moments are script nanoseconds since the Unix epoch."""
-
-    @property
-    def replica(self) -> str | None: ...
-
-    @property
-    def level(self) -> str | None:
-        """DEBUG, INFO, WARNING or ERROR; None if unknown."""
-        ...
-
-    def count_before(self, at_ns: int) -> int:
-        """Return the number of lines with a timestamp before that moment."""
-        ...
-
-    def stamp(self, index: int) -> int: ...
-
-    def text(self, index: int) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
-class FixedLines:
-    """A few lines at given moments, in ascending order."""
+class LineSource:
+    """Numbered lines of one node and one level, in ascending order of time (script nanoseconds)."""
 
     replica: str | None
     level: str | None
-    stamps: tuple[int, ...]
-    texts: tuple[str, ...]
+    count_before: Callable[[int], int]
+    stamp: Callable[[int], int]
+    text: Callable[[int], str]
 
-    def count_before(self, at_ns: int) -> int:
-        return bisect_left(self.stamps, at_ns)
-
-    def stamp(self, index: int) -> int:
-        return self.stamps[index]
-
-    def text(self, index: int) -> str:
-        return self.texts[index]
+    def until(self, end_ns: int) -> LineSource:
+        """Return the lines before that moment."""
+        return replace(self, count_before=lambda at_ns: self.count_before(min(at_ns, end_ns)))
 
 
-@dataclass(frozen=True, slots=True)
-class StepLines:
-    """A line ``delay_ns`` after every ``every``-th step of a run; ``say`` gets the step."""
-
-    replica: str | None
-    level: str | None
-    run_ns: int
-    pace: StepSchedule
-    say: Callable[[int], str]
-    every: int = 1
-    delay_ns: int = 0
-
-    def count_before(self, at_ns: int) -> int:
-        return self.pace.steps_done(at_ns - 1 - self.delay_ns - self.run_ns) // self.every
-
-    def stamp(self, index: int) -> int:
-        return self.run_ns + self.pace.finished_ns((index + 1) * self.every) + self.delay_ns
-
-    def text(self, index: int) -> str:
-        return self.say((index + 1) * self.every)
+def node_name(node: int) -> str:
+    return f"node-{node}"
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodicLines:
-    """A line about every ``period_ns`` from ``start_ns`` to ``until_ns``; ``say`` gets the line number."""
-
-    replica: str | None
-    level: str | None
-    start_ns: int
-    until_ns: int | None
-    period_ns: int
-    seed: int
-    say: Callable[[int], str]
-
-    def count_before(self, at_ns: int) -> int:
-        if self.until_ns is not None:
-            at_ns = min(at_ns, self.until_ns)
-        index = (at_ns - self.start_ns) // self.period_ns
-        if index < 0:
-            return 0
-        return index + (self.stamp(index) < at_ns)
-
-    def stamp(self, index: int) -> int:
-        return self.start_ns + index * self.period_ns + mix(self.seed, index) % self.period_ns
-
-    def text(self, index: int) -> str:
-        return self.say(index)
+def fixed_lines(
+    node: int, level: str | None, start_ns: int, lines: Iterable[tuple[float, str]]
+) -> LineSource:
+    """Build a source from lines given in ascending order, as seconds after ``start_ns``."""
+    placed = [(start_ns + int(after_s * NS_PER_S), text) for after_s, text in lines]
+    stamps = [at_ns for at_ns, _ in placed]
+    return LineSource(
+        node_name(node),
+        level,
+        lambda at_ns: bisect_left(stamps, at_ns),
+        stamps.__getitem__,
+        lambda index: placed[index][1],
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class TruncatedLines:
-    """The lines of another source with timestamps before ``until_ns``."""
-
-    source: LineSource
-    until_ns: int
-
-    @property
-    def replica(self) -> str | None:
-        return self.source.replica
-
-    @property
-    def level(self) -> str | None:
-        return self.source.level
-
-    def count_before(self, at_ns: int) -> int:
-        return self.source.count_before(min(at_ns, self.until_ns))
-
-    def stamp(self, index: int) -> int:
-        return self.source.stamp(index)
-
-    def text(self, index: int) -> str:
-        return self.source.text(index)
+def step_lines(
+    level: str | None,
+    run_ns: int,
+    pace: StepSchedule,
+    say: Callable[[int], str],
+    every: int = 1,
+    delay_ns: int = 0,
+) -> LineSource:
+    """Build a line of node-0 ``delay_ns`` after every ``every``-th step of a run; ``say`` gets the step."""
+    return LineSource(
+        node_name(0),
+        level,
+        lambda at_ns: pace.steps_done(at_ns - 1 - delay_ns - run_ns) // every,
+        lambda index: run_ns + pace.finished_ns((index + 1) * every) + delay_ns,
+        lambda index: say((index + 1) * every),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A log line; ``stamp_ns`` is script time."""
+def periodic_lines(
+    node: int,
+    level: str | None,
+    start_ns: int,
+    until_ns: int | None,
+    period_ns: int,
+    seed: int,
+    say: Callable[[int], str],
+) -> LineSource:
+    """Build a line about every ``period_ns`` from ``start_ns`` on; ``say`` gets the line's number."""
 
-    stamp_ns: int
-    replica: str | None
-    level: str | None
-    text: str
+    def stamp(index: int) -> int:
+        return start_ns + index * period_ns + mix(seed, index) % period_ns
+
+    def count_before(at_ns: int) -> int:
+        at_ns = at_ns if until_ns is None else min(at_ns, until_ns)
+        index = (at_ns - start_ns) // period_ns
+        return 0 if index < 0 else index + (stamp(index) < at_ns)
+
+    return LineSource(node_name(node), level, count_before, stamp, say)
 
 
 def window(
@@ -145,28 +95,18 @@ def window(
     *,
     start_ns: int,
     end_ns: int,
-    direction: Literal["asc", "desc"],
+    newest_first: bool,
     limit: int,
     levels: frozenset[str] | None = None,
-) -> list[Line]:
-    """Return up to ``limit`` lines with ``start_ns <= stamp < end_ns``.
-
-    ``desc`` gives exactly the reverse of ``asc``.
-    """
+) -> list[tuple[int, LineSource, int]]:
+    """Return up to ``limit`` lines with ``start_ns <= stamp < end_ns``: stamp, source and index of each."""
     runs: list[Iterator[tuple[int, int, int]]] = []
-    newest_first = direction == "desc"
     for number, source in enumerate(sources):
-        if levels is not None and source.level not in levels:
-            continue
-        first, after = source.count_before(start_ns), source.count_before(end_ns)
-        if first < after:
-            indexes = range(after - 1, first - 1, -1) if newest_first else range(first, after)
-            runs.append(_keys(source, number, indexes))
+        if levels is None or source.level in levels:
+            indexes = range(source.count_before(start_ns), source.count_before(end_ns))
+            runs.append(_keys(source, number, indexes[::-1] if newest_first else indexes))
     keys = islice(merge(*runs, reverse=newest_first), limit)
-    return [
-        Line(stamp_ns, sources[number].replica, sources[number].level, sources[number].text(index))
-        for stamp_ns, number, index in keys
-    ]
+    return [(stamp_ns, sources[number], index) for stamp_ns, number, index in keys]
 
 
 def _keys(source: LineSource, number: int, indexes: range) -> Iterator[tuple[int, int, int]]:

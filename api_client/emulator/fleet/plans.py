@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from types import MappingProxyType
 
 from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.log_lines import LineSource
-from api_client.emulator.fleet.metrics import Load
 from api_client.emulator.fleet.training import TrainingCurves
 from api_client.models import InstanceType, JobStatus, QueueEvent
 
@@ -23,59 +22,58 @@ RECREATED_DEPLOY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
-    """Facts about a job for the generator of its log. Moments are script nanoseconds.
+class Load:
+    """Usage as fractions of a node's resources.
 
-    ``run_ns`` is None if the job never runs. ``end_ns`` is when the script ends it, None if it does not.
-    ``wall`` converts a script moment to wall time, for lines that contain their own timestamp.
+    ``node_factor`` scales the GPU utilization of single nodes. Growth values are fractions per second
+    (leaks, filling disks). ``idle_after_s`` is when the GPUs go idle; they are idle during each
+    (start, end) pair of ``breaks``, too. Nodes in ``vanishes`` have no samples after that many seconds.
     """
 
-    title: str
-    project: str
-    machine: InstanceType
-    node_count: int
-    seed: int
-    deploy_ns: int
-    run_ns: int | None
-    end_ns: int | None
-    outcome: JobStatus | None
-    wall: Callable[[int], datetime]
+    gpu: float = 0.965
+    gpu_noise: float = 0.022
+    gpu_memory: float = 0.84
+    gpu_memory_growth: float = 0.0
+    cpu: float = 0.18
+    host_memory: float = 0.31
+    disk: float = 0.14
+    disk_growth: float = 0.0
+    node_factor: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    idle_after_s: float | None = None
+    vanishes: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    breaks: tuple[tuple[float, float], ...] = ()
 
 
-class LogGenerator(Protocol):
-    """The log style of a trainer."""
+@dataclass(frozen=True, slots=True)
+class Saves:
+    """A run's checkpoints: one every ``every`` steps, none later than ``until_s`` after the start.
 
-    def lines(self, run: RunFacts, run_ns: int, training_curves: TrainingCurves) -> Sequence[LineSource]:
-        """Return all lines logged from the moment the job runs."""
-        ...
+    ``family`` names the checkpoint family; without one, checkpoints are only logged. ``write_s`` is the time
+    to write one, ``sync_s`` the time to upload it.
+    """
 
-
-Incident = Callable[[RunFacts, int, TrainingCurves], Sequence[LineSource]]
-"""Extra log lines of a run with problems; called like ``LogGenerator.lines``."""
+    family: str | None
+    every: int
+    write_s: float = 20.0
+    sync_s: float = 75.0
+    until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A run: its training curves, log style, load and checkpoints.
+    """A run: its curves, log, load, checkpoints and incidents (extra log lines).
 
-    ``family`` names the checkpoint family and ``save_every`` is in steps. ``write_s`` is the time to
-    write a checkpoint, ``sync_s`` the time to upload it. No checkpoint is written later than
-    ``saves_end_s`` seconds after the start. ``cache_share`` is the used fraction of the cache at the
-    start, ``cache_growth`` its growth per second.
+    ``cache_share`` is the used fraction of the cache at the start, ``cache_growth`` its growth per second.
     """
 
     key: str
-    training_curves: TrainingCurves
-    log_generator: LogGenerator
-    load: Load
-    family: str | None = None
-    save_every: int = 0
-    write_s: float = 20.0
-    sync_s: float = 75.0
-    incidents: tuple[Incident, ...] = ()
+    curves: TrainingCurves
+    log: Callable[[SimRun], Sequence[LineSource]]
+    load: Load = field(default_factory=Load)
+    saves: Saves | None = None
+    incidents: tuple[Callable[[SimRun], Sequence[LineSource]], ...] = ()
     cache_share: float | None = None
     cache_growth: float = 1e-7
-    saves_end_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +86,72 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """How a job ends, and after how many seconds of its run; 0 means at the run's own end."""
+
+    outcome: JobStatus = JobStatus.COMPLETED
+    after_s: float = 0.0
+    message: str | None = None
+    exit_code: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
 class JobPlan:
     """A scripted job. ``born_s`` is when it was submitted, in seconds after the world's epoch."""
 
-    key: str
-    project: str
     name: str
-    machine: str
-    node_count: int
+    project: str
     user: str
+    machine: str
+    scenario: Scenario
     born_s: float
     stages: tuple[Stage, ...]
-    scenario: Scenario | None
-    outcome: JobStatus | None = None
-    message: str | None = None
-    exit_code: int | None = None
+    end: End | None
+    node_count: int = 1
+    is_spot: bool = False
     priority: int = 0
-    availability: str = "dedicated"
     waiting_hint: str | None = None
+
+    @property
+    def availability(self) -> str:
+        return "spot" if self.is_spot else "dedicated"
+
+
+@dataclass(frozen=True, slots=True)
+class SimRun:
+    """Facts about a job for the generator of its log. Moments are script nanoseconds.
+
+    ``run_ns`` is None if the job never runs. ``end_ns`` is when the script ends it, None if it does not.
+    ``wall`` converts a script moment to wall time, for lines that contain their own timestamp.
+    """
+
+    plan: JobPlan
+    machine: InstanceType
+    seed: int
+    curves: TrainingCurves
+    deploy_ns: int
+    run_ns: int | None
+    end_ns: int | None
+    outcome: JobStatus | None
+    wall: Callable[[int], datetime]
+
+    @property
+    def nodes(self) -> range:
+        return range(self.plan.node_count)
+
+    @property
+    def start_ns(self) -> int:
+        """Start of the run, or of the deployment if the job never runs."""
+        return self.deploy_ns if self.run_ns is None else self.run_ns
+
+    @property
+    def last_line_ns(self) -> int:
+        """When the run stops logging: at its last step, when it hangs, or when the script ends it."""
+        pace = self.curves.pace
+        ends = [self.start_ns + pace.finished_ns(pace.total_steps)]
+        if pace.halts_after_s is not None:
+            ends.append(self.start_ns + int(pace.halts_after_s * NS_PER_S))
+        return min([*ends, *([] if self.end_ns is None else [self.end_ns])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +176,19 @@ class Phase:
 
 def script_of(plan: JobPlan, created_ns: int, *, again: bool) -> list[Phase]:
     """Return the phases of a job that no user changes; ``again`` is True for a recreated job."""
+    end = plan.end
+    cut_short = end is not None and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED)
+    if again and cut_short:
+        end = End()
     phases, at_ns = [], created_ns
-    cut_short = plan.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED)
     for stage in plan.stages:
         phases.append(Phase(stage.status, at_ns, stage.message))
         lasts_s = _shorter_stage(stage, plan.scenario if cut_short else None) if again else stage.lasts_s
         if lasts_s is None:
             return phases
         at_ns += int(lasts_s * NS_PER_S)
-    if again and cut_short:
-        phases.append(Phase(JobStatus.COMPLETED, at_ns, None, 0))
-    elif plan.outcome is not None:
-        phases.append(Phase(plan.outcome, at_ns, plan.message, plan.exit_code))
+    if end is not None:
+        phases.append(Phase(end.outcome, at_ns, end.message, end.exit_code))
     return phases
 
 
@@ -155,7 +202,7 @@ def _shorter_stage(stage: Stage, whole: Scenario | None) -> float | None:
     if stage.status in (JobStatus.CREATED, JobStatus.DEPLOYING) and stage.lasts_s is not None:
         return min(stage.lasts_s, RECREATED_DEPLOY_S)
     if stage.status == JobStatus.RUNNING and whole is not None:
-        return whole.training_curves.pace.duration_s + CLOSING_S
+        return whole.curves.pace.duration_s + CLOSING_S
     return stage.lasts_s
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from api_client.emulator.fleet.cache_trees import CACHES, CacheTree
+from api_client.emulator.fleet.demo_jobs import PAST_JOBS, RUNNING_JOBS, WAITING_JOBS
 from api_client.emulator.fleet.plans import JobPlan
-from api_client.emulator.fleet.scenarios.live import NEARLY_FULL_JOBS, RUNNING_JOBS, UPCOMING_JOBS
-from api_client.emulator.fleet.scenarios.past import PAST_JOBS
 
 TEAM_NAME = "Research"
 _ID_ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
@@ -55,17 +54,17 @@ PROJECTS: tuple[ProjectPlan, ...] = (
     ProjectPlan("evals", 90),
 )
 
-PLANS: tuple[JobPlan, ...] = (*RUNNING_JOBS, *UPCOMING_JOBS, *PAST_JOBS, *NEARLY_FULL_JOBS)
-"""All jobs of the script; a recreated job shares the plan of the original."""
-
 
 @dataclass(frozen=True, slots=True)
 class DemoScript:
-    """Everything that a scripted world contains; ``caches`` are the cache contents by project name."""
+    """Everything that a scripted world contains; ``caches`` are the cache contents by project name.
+
+    A recreated job shares the plan of the original.
+    """
 
     projects: tuple[ProjectPlan, ...]
     plans: tuple[JobPlan, ...]
     caches: Mapping[str, CacheTree]
 
 
-DEMO_SCRIPT = DemoScript(PROJECTS, PLANS, CACHES)
+DEMO_SCRIPT = DemoScript(PROJECTS, (*RUNNING_JOBS, *WAITING_JOBS, *PAST_JOBS), CACHES)

@@ -9,7 +9,6 @@ import base64
 import os
 import re
 from datetime import UTC, datetime
-from functools import lru_cache, partial
 from pathlib import Path
 
 from starlette.requests import Request
@@ -20,7 +19,7 @@ from api_client.emulator.answers import ApiFault, xml_fault
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.formats import iso
 from api_client.emulator.parameters import platform_of
-from api_client.emulator.platform import Platform, ReadSynthetic
+from api_client.emulator.platform import Platform
 from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
 from api_client.emulator.stored_bytes import (
     SINGLE_PART_BYTES,
@@ -102,7 +101,13 @@ def _find(platform: Platform, job_id: str, rank: str, name: str | None) -> Store
 def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
     if file.path is not None:
         return _from_disk(file.path, platform.data_dir)
-    return None if platform.read_synthetic is None else _generated_on_demand(platform.read_synthetic, file)
+    if file.generate is None:
+        return None
+    if file.size_bytes <= SINGLE_PART_BYTES:
+        etag = tag_of_content(file.generate(0, file.size_bytes))
+    else:
+        etag = tag_of_parts(f"{file.relative_name}:{file.modified}", file.size_bytes)
+    return StoredBytes(file.size_bytes, file.generate, etag)
 
 
 def _from_disk(path: Path, data_dir: Path) -> StoredBytes | None:
@@ -114,19 +119,6 @@ def _from_disk(path: Path, data_dir: Path) -> StoredBytes | None:
         return bytes_of_file(real)
     except OSError:
         return None
-
-
-def _generated_on_demand(read: ReadSynthetic, file: StoredFile) -> StoredBytes:
-    if file.size_bytes <= SINGLE_PART_BYTES:
-        etag = _tag_of_small(read, file)
-    else:
-        etag = tag_of_parts(f"{file.synthetic_seed}:{file.size_bytes}", file.size_bytes)
-    return StoredBytes(file.size_bytes, partial(read, file), etag)
-
-
-@lru_cache(maxsize=4096)
-def _tag_of_small(read: ReadSynthetic, file: StoredFile) -> str:
-    return tag_of_content(read(file, 0, file.size_bytes))
 
 
 FILES_ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]

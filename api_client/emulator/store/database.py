@@ -9,9 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from api_client.emulator.data_folder import EmulatorStartError
+
+FORMAT = 2
+"""Version of the tables; raise it when they change."""
+
 
 class Database:
-    """A SQLite file behind a lock, because routes run in threads and the runner on the event loop."""
+    """A SQLite file behind a lock, because routes run in threads and the runner on the event loop.
+
+    Opening raises ``EmulatorStartError`` if another version of the emulator wrote it.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,6 +29,19 @@ class Database:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
         self._connection.execute("PRAGMA foreign_keys=ON")
+        self._check_format(path)
+
+    def _check_format(self, path: Path) -> None:
+        """Mark a new file with the current format; refuse a file in another one."""
+        is_new = self.row("SELECT 1 FROM sqlite_master") is None
+        if is_new:
+            self._connection.execute(f"PRAGMA user_version={FORMAT}")
+        elif self._connection.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
+            self.close()
+            raise EmulatorStartError(
+                f"{path} was written by another version of the emulator; choose another data folder, or move"
+                f" {path.parent} away"
+            )
 
     def create(self, schema: str) -> None:
         """Create tables and indexes; every statement must use IF NOT EXISTS."""

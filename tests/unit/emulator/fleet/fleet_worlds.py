@@ -35,7 +35,9 @@ class World:
 
     def open(self) -> None:
         self.database = Database(self.path)
-        self.fleet = FleetBackend(self.database, sim_clock=SimClock(EPOCH, self.speed), now=lambda: self.now)
+        self.fleet = FleetBackend(
+            self.database, sim_clock=SimClock.starting(EPOCH, self.speed), now=lambda: self.now
+        )
 
     def reopen(self) -> None:
         self.database.close()

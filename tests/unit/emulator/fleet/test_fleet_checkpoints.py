@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from fleet_worlds import EPOCH, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.fleet import content, synthetic_bytes
 
 LIVE = "llama-70b-sft-v3"
+
+
+def read(file: StoredFile, start: int = 0, end: int | None = None) -> bytes:
+    assert file.generate is not None
+    return file.generate(start, file.size_bytes if end is None else end)
+
+
+def header_of(file: StoredFile) -> tuple[int, dict[str, Any]]:
+    """Where the tensors begin, and what the safetensors header says of them."""
+    length = int.from_bytes(read(file, 0, 8), "little")
+    return 8 + length, json.loads(read(file, 8, 8 + length))
 
 
 def files(world: World, name: str, checkpoint: str = "") -> list[StoredFile]:
@@ -88,21 +99,18 @@ def test_files_of_all_nodes_are_listed(world: World) -> None:
 def test_small_json_files_are_json(world: World) -> None:
     listed = files(world, "llama-8b-lora-r16", "checkpoint-1800/")
     by_name = {file.relative_name.partition("/")[2]: file for file in listed}
-    adapter = json.loads(content(by_name["adapter_config.json"]) or b"")
+    adapter = json.loads(read(by_name["adapter_config.json"]))
     assert adapter["r"] == 16
     assert adapter["base_model_name_or_path"] == "meta-llama/Llama-3.1-8B-Instruct"
-    weights = by_name["adapter_model.safetensors"]
-    length = int.from_bytes(synthetic_bytes(weights, 0, 8), "little")
-    header = json.loads(synthetic_bytes(weights, 8, 8 + length))
+    _, header = header_of(by_name["adapter_model.safetensors"])
     name = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
     assert header[name]["shape"] == [16, 4096]
-    state = json.loads(content(by_name["trainer_state.json"]) or b"")
+    state = json.loads(read(by_name["trainer_state.json"]))
     assert state["global_step"] == 1800
     losses = [entry["loss"] for entry in state["log_history"] if "loss" in entry]
     assert losses[-1] < losses[0]
     evaluated = [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
     assert state["best_metric"] == min(evaluated)
-    assert content(by_name["adapter_model.safetensors"]) is None
 
 
 def test_every_safetensors_file_has_a_header_that_fits_its_size(world: World) -> None:
@@ -110,10 +118,9 @@ def test_every_safetensors_file_has_a_header_that_fits_its_size(world: World) ->
         for file in files(world, name):
             if not file.relative_name.endswith(".safetensors"):
                 continue
-            length = int.from_bytes(synthetic_bytes(file, 0, 8), "little")
-            header = json.loads(synthetic_bytes(file, 8, 8 + length))
+            start, header = header_of(file)
             ends = [entry["data_offsets"][1] for key, entry in header.items() if key != "__metadata__"]
-            assert 8 + length + max(ends) == file.size_bytes
+            assert start + max(ends) == file.size_bytes
 
 
 @settings(max_examples=60)
@@ -124,12 +131,12 @@ def test_ranges_are_cut_from_one_file(still_world: World, data: st.DataObject) -
     start = data.draw(st.integers(0, 300_000))
     middle = data.draw(st.integers(start, 300_000))
     end = data.draw(st.integers(middle, 300_000))
-    whole = synthetic_bytes(file, start, end)
+    whole = read(file, start, end)
     assert len(whole) == end - start
-    assert synthetic_bytes(file, start, middle) + synthetic_bytes(file, middle, end) == whole
+    assert read(file, start, middle) + read(file, middle, end) == whole
 
 
 def test_a_range_past_the_end_is_cut(world: World) -> None:
     file = files(world, "llama-8b-lora-r16")[0]
-    assert len(synthetic_bytes(file, 0, file.size_bytes + 100)) == file.size_bytes
-    assert synthetic_bytes(file, file.size_bytes, file.size_bytes + 5) == b""
+    assert len(read(file, 0, file.size_bytes + 100)) == file.size_bytes
+    assert read(file, file.size_bytes, file.size_bytes + 5) == b""

@@ -27,7 +27,7 @@ def check_edges(sim_clock: SimClock, moment_ns: int) -> None:
 
 @given(SPEEDS, MOMENTS)
 def test_a_window_of_wall_time_is_exactly_a_window_of_script_time(speed: float, moment_ns: int) -> None:
-    check_edges(SimClock(EPOCH, speed), moment_ns)
+    check_edges(SimClock.starting(EPOCH, speed), moment_ns)
 
 
 @given(SPEEDS, SPEEDS, st.integers(1, 10**12), st.integers(-5_000, 5_000))
@@ -35,7 +35,7 @@ def test_that_holds_where_the_speed_was_changed(
     speed: float, later_speed: float, after_us: int, beside_ns: int
 ) -> None:
     changed_at = EPOCH + timedelta(microseconds=after_us)
-    sim_clock = SimClock(EPOCH, speed).changed(changed_at, later_speed)
+    sim_clock = SimClock.starting(EPOCH, speed).changed(changed_at, later_speed)
     check_edges(sim_clock, ns(changed_at) + beside_ns)
     check_edges(sim_clock, sim_clock.to_script(ns(changed_at)) + beside_ns)
     check_edges(sim_clock, sim_clock.to_script(ns(changed_at)))
@@ -43,12 +43,12 @@ def test_that_holds_where_the_speed_was_changed(
 
 @given(st.sampled_from([1.0, 2.0, 60.0]), MOMENTS)
 def test_wall_time_comes_back(speed: float, wall_ns: int) -> None:
-    sim_clock = SimClock(EPOCH, speed)
+    sim_clock = SimClock.starting(EPOCH, speed)
     assert sim_clock.to_wall(sim_clock.to_script(wall_ns)) == wall_ns
 
 
 def test_time_is_the_same_before_the_epoch_and_faster_after_it() -> None:
-    sim_clock, epoch_ns = SimClock(EPOCH, 60), ns(EPOCH)
+    sim_clock, epoch_ns = SimClock.starting(EPOCH, 60), ns(EPOCH)
     assert sim_clock.to_script(epoch_ns - 5 * NS_PER_S) == epoch_ns - 5 * NS_PER_S
     assert sim_clock.to_script(epoch_ns + NS_PER_S) == epoch_ns + 60 * NS_PER_S
 
@@ -56,7 +56,7 @@ def test_time_is_the_same_before_the_epoch_and_faster_after_it() -> None:
 @pytest.mark.parametrize("speed", [0, -1, 1e-9])
 def test_time_must_go_on(speed: float) -> None:
     with pytest.raises(ValueError, match="above zero"):
-        SimClock(EPOCH, speed)
+        SimClock.starting(EPOCH, speed)
 
 
 def test_a_reopened_world_keeps_its_epoch_and_its_past(tmp_path: Path) -> None:

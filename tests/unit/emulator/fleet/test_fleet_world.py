@@ -62,7 +62,7 @@ def test_home_is_alive_within_half_an_hour(world: World) -> None:
 def test_a_queued_job_is_released_and_runs(world: World) -> None:
     assert world.named("llama-8b-ablate").current_status == JobStatus.PENDING
     assert world.after(300).named("llama-8b-ablate").current_status == JobStatus.DEPLOYING
-    assert world.after(400).named("llama-8b-ablate").current_status == JobStatus.RUNNING
+    assert world.after(420).named("llama-8b-ablate").current_status == JobStatus.RUNNING
 
 
 def test_status_histories_are_in_order_and_end_with_the_status(world: World) -> None:
@@ -131,9 +131,11 @@ def test_some_projects_have_a_cache_one_an_empty_one_others_none(world: World) -
 
 
 def test_a_world_that_once_had_another_script_is_served_without_it(world: World) -> None:
-    extra = replace(DEMO_SCRIPT.plans[0], key="extra", name="extra")
+    extra = replace(DEMO_SCRIPT.plans[0], name="extra")
     script = replace(DEMO_SCRIPT, plans=(*DEMO_SCRIPT.plans, extra))
-    larger = FleetBackend(world.database, sim_clock=SimClock(EPOCH), now=lambda: world.now, script=script)
+    larger = FleetBackend(
+        world.database, sim_clock=SimClock.starting(EPOCH), now=lambda: world.now, script=script
+    )
     job = next(job for job in larger.jobs() if job.name == "extra")
     assert larger.owns(job.id)
     world.reopen()

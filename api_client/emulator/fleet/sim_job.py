@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from api_client.emulator import catalog
 from api_client.emulator.backend import StoredFile
+from api_client.emulator.fleet.checkpoint_files import FAMILIES, FileSpec
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock
-from api_client.emulator.fleet.file_bytes import checkpoint_file_specs, file_seed
 from api_client.emulator.fleet.job_store import SimJobRecord
-from api_client.emulator.fleet.log_generator import closing_lines, deploy_lines, stop_lines
-from api_client.emulator.fleet.log_lines import LineSource, TruncatedLines
-from api_client.emulator.fleet.metrics import grid, job_metrics
-from api_client.emulator.fleet.plans import JobPlan, Phase, RunFacts, interrupted, moment_of, script_of
-from api_client.emulator.fleet.scenarios.families import FAMILIES, family_number
+from api_client.emulator.fleet.log_lines import LineSource
+from api_client.emulator.fleet.metrics import job_metrics, sample_times
+from api_client.emulator.fleet.plans import JobPlan, Phase, SimRun, interrupted, moment_of, script_of
+from api_client.emulator.fleet.run_log import closing_lines, deploy_lines, stop_lines
+from api_client.emulator.fleet.training import TrainingCurves
 from api_client.emulator.fleet.world import demo_id
 from api_client.models import (
     Checkpoint,
@@ -36,9 +36,10 @@ SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
 
 @dataclass(frozen=True, slots=True)
 class SavedStep:
-    """A checkpoint of the script: when it was written and when its upload is done."""
+    """A checkpoint of the script: its name, its files, when it was written and when its upload is done."""
 
-    step: int
+    name: str
+    files: tuple[FileSpec, ...]
     created_ns: int
     synced_ns: int
 
@@ -52,9 +53,8 @@ class SimJob:
         self._sim_clock = sim_clock
         self._now_ns = now_ns
         self._machine = catalog.instance(plan.machine)
-        script = script_of(plan, entry.created_ns, again=entry.again)
-        self._life = interrupted(script, entry.stopped_ns)
-        self._script = script
+        self._script = script_of(plan, entry.created_ns, again=entry.again)
+        self._life = interrupted(self._script, entry.stopped_ns)
 
     @property
     def phases(self) -> list[Phase]:
@@ -110,45 +110,37 @@ class SimJob:
     def sources(self) -> list[LineSource]:
         """Return all lines the job ever logs; the caller filters out lines in the future."""
         deploy_ns = moment_of(self._life, JobStatus.DEPLOYING)
-        scenario = self._plan.scenario
-        if deploy_ns is None or scenario is None:
+        if deploy_ns is None:
             return []
-        ends = is_finished(self._script[-1].status)
-        run = RunFacts(
-            title=self._plan.name,
-            project=self._plan.project,
+        scenario, last = self._plan.scenario, self._script[-1]
+        ends = is_finished(last.status)
+        run = SimRun(
+            plan=self._plan,
             machine=self._machine,
-            node_count=self._plan.node_count,
             seed=self._entry.seed,
+            curves=scenario.curves,
             deploy_ns=deploy_ns,
             run_ns=moment_of(self._script, JobStatus.RUNNING),
-            end_ns=self._script[-1].at_ns if ends else None,
-            outcome=self._script[-1].status if ends else None,
+            end_ns=last.at_ns if ends else None,
+            outcome=last.status if ends else None,
             wall=self._sim_clock.stamp,
         )
-        told: list[LineSource] = deploy_lines(run, scenario.key)
+        told = deploy_lines(run)
         if run.run_ns is not None:
-            quiet_ns = _silent_from(run, run.run_ns)
-            narrated = scenario.log_generator.lines(run, run.run_ns, scenario.training_curves)
-            told += (
-                narrated if quiet_ns is None else [TruncatedLines(source, quiet_ns) for source in narrated]
-            )
+            logged, quiet_ns = scenario.log(run), _silent_from(run)
+            told += logged if quiet_ns is None else [source.until(quiet_ns) for source in logged]
         for incident in scenario.incidents:
-            told += incident(
-                run, run.deploy_ns if run.run_ns is None else run.run_ns, scenario.training_curves
-            )
+            told += incident(run)
         told += closing_lines(run)
         stopped_ns = self._entry.stopped_ns
         if stopped_ns is not None:
-            return [*(TruncatedLines(source, stopped_ns) for source in told), *stop_lines(run, stopped_ns)]
-        if run.end_ns is not None:
-            return [TruncatedLines(source, run.end_ns + 1) for source in told]
-        return told
+            return [*(source.until(stopped_ns) for source in told), *stop_lines(run, stopped_ns)]
+        return told if run.end_ns is None else [source.until(run.end_ns + 1) for source in told]
 
     def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
         """Return the metrics; without a range, the last hour or, once the job has ended, the whole run."""
-        record, run_ns, scenario = self.record(), self._run_ns, self._plan.scenario
-        if run_ns is None or scenario is None:
+        record, run_ns, plan = self.record(), self._run_ns, self._plan
+        if run_ns is None:
             return JobMetrics(training_job=record)
         first_ns, last_ns = self._sim_clock.to_wall(run_ns), self._sim_clock.to_wall(self._seen_until_ns)
         end_ns = last_ns if end_s is None else min(last_ns, int(end_s * NS_PER_S))
@@ -158,81 +150,67 @@ class SimJob:
             start_ns = first_ns
         else:
             start_ns = max(first_ns, end_ns - DEFAULT_METRICS_S * NS_PER_S)
-        return job_metrics(
-            scenario.load,
-            self._machine,
-            self._plan.node_count,
-            self._entry.seed,
-            grid(self._sim_clock, run_ns, start_ns, end_ns, step_s),
-            cache_share=scenario.cache_share,
-            cache_growth=scenario.cache_growth,
-            job=record,
-        )
+        times = sample_times(self._sim_clock, run_ns, start_ns, end_ns, step_s)
+        return job_metrics(plan.scenario, self._machine, plan.node_count, self._entry.seed, times, record)
 
     def saved_steps(self) -> list[SavedStep]:
         """Return the checkpoints written so far, oldest first."""
-        run_ns, scenario = self._run_ns, self._plan.scenario
-        if run_ns is None or scenario is None or scenario.family is None or not scenario.save_every:
+        run_ns, saves = self._run_ns, self._plan.scenario.saves
+        if run_ns is None or saves is None or saves.family is None:
             return []
-        pace, seen_ns = scenario.training_curves.pace, self._seen_until_ns
-        done = pace.steps_done(seen_ns - run_ns)
+        curves, seen_ns = self._plan.scenario.curves, self._seen_until_ns
         saved = []
-        for step in range(scenario.save_every, done + 1, scenario.save_every):
-            after_ns = pace.finished_ns(step) + int(scenario.write_s * NS_PER_S)
-            if scenario.saves_end_s is not None and after_ns > scenario.saves_end_s * NS_PER_S:
+        for step in range(saves.every, curves.pace.steps_done(seen_ns - run_ns) + 1, saves.every):
+            after_ns = curves.pace.finished_ns(step) + int(saves.write_s * NS_PER_S)
+            is_late = saves.until_s is not None and after_ns > saves.until_s * NS_PER_S
+            if is_late or run_ns + after_ns > seen_ns:
                 break
-            created_ns = run_ns + after_ns
-            if created_ns <= seen_ns:
-                saved.append(SavedStep(step, created_ns, created_ns + int(scenario.sync_s * NS_PER_S)))
+            synced_ns = run_ns + after_ns + int(saves.sync_s * NS_PER_S)
+            name = FAMILIES[saves.family].directory.format(step=step)
+            saved.append(SavedStep(name, _files(saves.family, step, curves), run_ns + after_ns, synced_ns))
         return saved
 
-    def _family(self) -> int:
-        scenario = self._plan.scenario
-        if scenario is None or scenario.family is None:
-            raise LookupError(f"{self._plan.name} saves no checkpoints")
-        return family_number(scenario.family)
-
     def checkpoints(self) -> list[Checkpoint]:
-        saved = self.saved_steps()
-        if not saved:
+        saves = self._plan.scenario.saves
+        if saves is None or saves.family is None:
             return []
-        number = self._family()
-        family = FAMILIES[number]
+        family = FAMILIES[saves.family]
         return [
             Checkpoint(
-                checkpoint_id=family.directory.format(step=each.step),
+                checkpoint_id=each.name,
                 created_at=self._sim_clock.stamp(each.created_ns),
                 checkpoint_type=family.kind,
-                base_model=family.base_model,
+                base_model=family.model.name,
                 lora_adapter_config=family.adapter_config(),
-                size_bytes=sum(file.size_bytes for file in checkpoint_file_specs(number, each.step)),
+                size_bytes=sum(file.size_bytes for file in each.files),
                 sync_status=SYNCING if each.synced_ns > self._now_ns else COMPLETE,
                 training_job_id=self._entry.job_id,
             )
-            for each in saved
+            for each in self.saved_steps()
         ]
 
-    def checkpoint_files(self) -> Iterator[StoredFile]:
-        """Yield the files of all checkpoints; names start with the checkpoint's name unless that is ``.``."""
-        saved = self.saved_steps()
-        if not saved:
-            return
-        number = self._family()
-        for each in saved:
-            directory = FAMILIES[number].directory.format(step=each.step)
-            modified = self._sim_clock.stamp(each.created_ns).isoformat()
-            for place, file in enumerate(checkpoint_file_specs(number, each.step)):
-                yield StoredFile(
-                    relative_name=file.name if directory == "." else f"{directory}/{file.name}",
-                    node_rank=file.node_rank,
-                    size_bytes=file.size_bytes,
-                    modified=modified,
-                    synthetic_seed=file_seed(number, each.step, place),
-                )
+    def checkpoint_files(self) -> list[StoredFile]:
+        """Return the files of all checkpoints, named ``checkpoint/file`` unless the checkpoint is ``.``."""
+        return [
+            StoredFile(
+                relative_name=file.name if each.name == "." else f"{each.name}/{file.name}",
+                node_rank=file.node_rank,
+                size_bytes=file.size_bytes,
+                modified=self._sim_clock.stamp(each.created_ns).isoformat(),
+                generate=file.read,
+            )
+            for each in self.saved_steps()
+            for file in each.files
+        ]
 
 
-def _silent_from(run: RunFacts, run_ns: int) -> int | None:
+@lru_cache(maxsize=512)
+def _files(family: str, step: int, curves: TrainingCurves) -> tuple[FileSpec, ...]:
+    return tuple(FAMILIES[family].file_specs(step, curves))
+
+
+def _silent_from(run: SimRun) -> int | None:
     """Return when a failing run stops logging normally, shortly before its last error; None otherwise."""
     if run.end_ns is None or run.outcome != JobStatus.FAILED:
         return None
-    return run.end_ns - min(int(ERRORS_ONLY_S * NS_PER_S), (run.end_ns - run_ns) // 2)
+    return run.end_ns - min(int(ERRORS_ONLY_S * NS_PER_S), (run.end_ns - run.start_ns) // 2)
