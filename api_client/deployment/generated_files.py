@@ -9,7 +9,8 @@ import json
 import keyword
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from math import isfinite
@@ -20,8 +21,10 @@ from pydantic import BaseModel
 
 from api_client.addresses import BaseUrl, parse_base_url
 from api_client.definitions import Accelerator, AcceleratorSpec, DeployCheckpointsConfig
+from api_client.deployment.selection import kind_of
 from api_client.deployment.sending import DeploymentResult
 from api_client.files import write_file
+from api_client.models import Checkpoint
 from api_client.remotes import Remote
 
 _PRODUCTION_API_HOST = "api.baseten.co"
@@ -40,6 +43,28 @@ def serving_url(remote: Remote, model_id: str, deployment_id: str) -> str:
     # Host names below localhost do not lead to a model.
     host = _PRODUCTION_API_HOST if api.is_loopback else api.netloc
     return f"https://model-{model_id}.{host}/deployment/{deployment_id}/sync/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How to call a deployment: a curl command, and a program with the ``openai`` package."""
+
+    url: str
+    curl: str
+    python: str
+
+
+def calls(remote: Remote, result: DeploymentResult, checkpoints: Sequence[Checkpoint]) -> Calls | None:
+    """Return calls of the first checkpoint; None without ids or without checkpoints."""
+    if not checkpoints or not result.model_id or not result.version_id:
+        return None
+    url = serving_url(remote, result.model_id, result.version_id)
+    name, is_whisper = checkpoints[0].checkpoint_id, kind_of(checkpoints[0]) == "whisper"
+    return Calls(
+        url,
+        curl_example(url, name, is_whisper=is_whisper),
+        openai_example(url, name, is_whisper=is_whisper),
+    )
 
 
 def _api_address(remote: Remote) -> BaseUrl:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from api_client.deployment import (
-    DeploymentResult,
-    curl_example,
-    deploy,
-    follow,
-    kind_of,
-    openai_example,
-    serves_nothing,
-    serving_url,
-    truss_config_yaml,
-    write_truss_config,
-)
+from api_client.deployment import Calls, DeploymentResult, calls, follow, serves_nothing, truss_config_yaml
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.http.retry import LASTING, retrying
@@ -28,12 +16,12 @@ from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.patterns.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.checkpoint_evidence import evidence_of
-from tui.readers.account import account_facts, checkpoint_facts
+from tui.readers.deployment import load, load_checkpoints, send
 from tui.readers.session import Session
 from tui.wizard.given import Prefilled, initial_wizard_state
 from tui.wizard.progress import WizardProgress
 from tui.wizard.review import Review, deploy_config
-from tui.wizard.state import Facts
+from tui.wizard.state import WizardState
 from tui.wizard.step import Answer
 
 READING = "the log is still being read"
@@ -101,18 +89,12 @@ class DeployFeed:
         """True for an emulator, which goes through the states of a deployment but serves nothing."""
         return serves_nothing(self._session.remote)
 
-    def how_to_call(self) -> tuple[str, str] | None:
-        """Return a curl command and a Python script that call the deployment; None until it serves."""
+    def how_to_call(self) -> Calls | None:
+        """Return how to call the deployment; None until it serves."""
         result, walk = self.snapshot.result, self.snapshot.walk
-        if not self.snapshot.is_serving or result is None or walk is None or not walk.state.chosen:
+        if not self.snapshot.is_serving or result is None or walk is None:
             return None
-        checkpoint = walk.state.chosen[0]
-        base = serving_url(self._session.remote, result.model_id or "", result.version_id or "")
-        whisper = kind_of(checkpoint) == "whisper"
-        return (
-            curl_example(base, checkpoint.checkpoint_id, is_whisper=whisper),
-            openai_example(base, checkpoint.checkpoint_id, is_whisper=whisper),
-        )
+        return calls(self._session.remote, result, walk.state.chosen)
 
     @property
     def _walk(self) -> WizardProgress:
@@ -135,12 +117,8 @@ class DeployFeed:
         await self._judge()
 
     async def _read_facts(self) -> None:
-        now, client = self._session.clock.now(), self._session.client
-        wanted = (self._given.job_id,) if self._given.job_id else ()
-        facts = await account_facts(client, now, job_ids=wanted)
-        if wanted:
-            facts = self._with_known(await checkpoint_facts(client, facts, facts.jobs))
-        state = replace(initial_wizard_state(self._given, None, now), facts=facts)
+        state = initial_wizard_state(self._given, None, self._session.clock.now())
+        state = self._with_known(await load(self._session.client, state, self._given))
         self._change(stage="asking", walk=WizardProgress(state).started(), error="")
 
     async def answer(self, answer: Answer) -> None:
@@ -165,29 +143,26 @@ class DeployFeed:
 
     async def _go(self, walk: WizardProgress) -> None:
         """Show the current question; first request the checkpoints of a newly selected job."""
-        job = walk.state.job
-        if walk.state.needs_checkpoints and job is not None:
+        if walk.state.needs_checkpoints and walk.state.job is not None:
             before = self._walk
             self._change(stage="loading", error="", note="")
             try:
-                facts = self._with_known(
-                    await checkpoint_facts(self._session.client, walk.state.facts, (job,))
-                )
+                state = self._with_known(await load_checkpoints(self._session.client, walk.state))
             except RequestError as error:
                 # Ask for the job again: the checkpoints of another one may be readable.
                 self._change(stage="asking", walk=before, error=str(error))
                 return
-            walk = replace(walk, state=replace(walk.state, facts=facts)).started()
+            walk = replace(walk, state=state).started()
         self._change(stage="asking", walk=walk, error="", note="")
         await self._judge()
 
-    def _with_known(self, facts: Facts) -> Facts:
+    def _with_known(self, state: WizardState) -> WizardState:
+        facts, run = state.facts, self._known
         if not facts.checkpoints:
-            return facts
-        run = self._known
+            return state
         if run is not None and run.job.id == facts.checkpoints_of and run.faults is not None and run.log_read:
-            return facts.with_evidence(run)
-        return replace(facts, unchecked_reason=READING)
+            return replace(state, facts=facts.with_evidence(run))
+        return replace(state, facts=replace(facts, unchecked_reason=READING))
 
     async def _judge(self) -> None:
         state = self._walk.state
@@ -235,20 +210,20 @@ class DeployFeed:
         if self.snapshot.stage == "working":
             return
         self._change(stage="working", error="", note="")
+        session = self._session
         try:
             config = deploy_config(self._walk.state)
-            result = await deploy(self._session.client, config, dry_run=dry_run, clock=self._session.clock)
+            sent = await send(session.client, config, dry_run=dry_run, clock=session.clock)
         except (ApiClientError, ValueError) as error:
             self._change(stage="asking", error=str(error))
             return
-        stage: Stage = "tried" if dry_run else "following"
-        now = self._session.clock.now()
-        written, not_written = None, ""
-        try:
-            written = await asyncio.to_thread(write_truss_config, result, None, now.astimezone())
-        except OSError as error:
-            not_written = f"can't write the truss config: {why_not_written(error)}"
-        self._change(stage=stage, result=result, written_to=written, error=not_written)
+        failure = sent.not_written
+        self._change(
+            stage="tried" if dry_run else "following",
+            result=sent.result,
+            written_to=sent.written_to,
+            error=f"can't write the truss config: {why_not_written(failure)}" if failure else "",
+        )
 
     async def _follow(self, result: DeploymentResult) -> None:
         if result.model_id is None or result.version_id is None:

@@ -1,20 +1,11 @@
-"""What the deploy wizard needs from the server: jobs, checkpoints, instance types, prices, secrets."""
+"""Prices of instance types, with the user's own."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime
-from functools import partial
-from http import HTTPStatus
-from typing import TypeVar
+from collections.abc import Mapping
 
 from api_client.client import TrainingClient
-from api_client.deployment import ListedInstance, listed_instances
 from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
-from api_client.models import CheckpointFile, TrainingJob
-from tui.wizard.state import Facts
 
 
 async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -39,106 +30,3 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
         if price is not None:
             known[machine.id] = price
     return known
-
-
-FILES_READ_AT_MOST = 20_000
-"""Files of one job. Above this limit, checkpoint kinds are taken from the server's own field."""
-
-DEFAULT_TEAM = None
-
-T = TypeVar("T")
-
-
-async def account_facts(
-    client: TrainingClient,
-    now: datetime,
-    *,
-    job_ids: Iterable[str] = (),
-    project_id: str | None = None,
-) -> Facts:
-    """Return the selectable jobs and the available instance types.
-
-    ``job_ids`` limits the result to these jobs. Raises RequestError; NotFound for an unknown job.
-    """
-    wanted = tuple(job_ids)
-    jobs, instances = await asyncio.gather(_jobs(client, wanted, project_id), _instances(client))
-    return Facts(now, jobs=tuple(jobs), instances=instances)
-
-
-async def checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable[TrainingJob]) -> Facts:
-    """Add the checkpoints of these jobs, the first of which is selected, and its team's secrets.
-
-    Raises RequestError if the checkpoints cannot be listed; files and secrets may stay unknown.
-    """
-    chosen = tuple(jobs)
-    listed, files, secrets = await asyncio.gather(
-        asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in chosen)),
-        asyncio.gather(*(_optional_answer(partial(_files, client, job)) for job in chosen)),
-        _optional_answer(lambda: _secret_names(client, chosen[0].project_id if chosen else "")),
-    )
-    checkpoints = [
-        each if each.training_job_id else each.model_copy(update={"training_job_id": job.id})
-        for job, of_job in zip(chosen, listed, strict=True)
-        for each in of_job
-    ]
-    # Names may repeat between jobs, and the files do not tell which job they belong to.
-    known_files = files[0] if len(chosen) == 1 else None
-    told = facts.with_checkpoints(chosen[0].id if chosen else "", checkpoints, known_files)
-    return replace(told, secret_names=secrets)
-
-
-async def _jobs(
-    client: TrainingClient, job_ids: tuple[str, ...], project_id: str | None
-) -> list[TrainingJob]:
-    if job_ids:
-        return list(await asyncio.gather(*(client.jobs.find(job_id) for job_id in job_ids)))
-    return await client.jobs.search(project_id=project_id)
-
-
-async def _instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
-    """Return the instance types, with REST prices where GraphQL has none."""
-    instances, prices = await asyncio.gather(
-        listed_instances(client), _optional_answer(client.account.instance_type_prices)
-    )
-    by_id = {each.instance_type.id: each.price for each in prices or []}
-    return tuple(
-        each if each.price is not None else each.model_copy(update={"price": by_id.get(each.id)})
-        for each in instances
-    )
-
-
-async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFile, ...] | None:
-    files: list[CheckpointFile] = []
-    async for file in client.checkpoints.files(job.project_id, job.id):
-        if len(files) == FILES_READ_AT_MOST:
-            return None  # An incomplete list could wrongly disqualify a checkpoint.
-        files.append(file)
-    return tuple(files)
-
-
-async def _secret_names(client: TrainingClient, project_id: str) -> tuple[str, ...]:
-    """Return the secrets of the project's team, which its deployments can access (API facts, 2.3)."""
-    team_id = await _optional_answer(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
-    return tuple(secret.name for secret in await client.account.secrets(team_id))
-
-
-async def _team_id(client: TrainingClient, project_id: str) -> str | None:
-    project = await client.projects.get(project_id)
-    if not project.team_name:
-        return DEFAULT_TEAM
-    for team in await client.account.teams():
-        if team.name == project.team_name:
-            return DEFAULT_TEAM if team.default else team.id
-    return DEFAULT_TEAM
-
-
-async def _optional_answer(question: Callable[[], Awaitable[T]]) -> T | None:
-    """Return the response, None if the server lacks or refuses the route. An invalid key raises."""
-    try:
-        return await question()
-    except Unauthorized as error:
-        if error.status == HTTPStatus.UNAUTHORIZED:
-            raise
-        return None
-    except (ErrorAnswer, InvalidAnswer):
-        return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from api_client.client import TrainingClient
 from api_client.definitions import DeployCheckpointsConfig
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.commands.deploy.options import DeployOptions, deploy_options, pairs_of
-from tui.commands.deploy.terminal import TerminalDeployer, facts_with_health
+from tui.commands.deploy.terminal import TerminalDeployer, with_health
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -29,11 +28,10 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import can_ask
-from tui.readers.account import account_facts, checkpoint_facts
+from tui.readers.deployment import load
 from tui.wizard.given import (
     MissingAnswer,
     Prefilled,
-    config_jobs,
     conflict,
     initial_wizard_state,
     resolve_defaults,
@@ -142,7 +140,9 @@ async def _deploy(
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
     wizard_io = TerminalDeployer(client, output, cli_options)
-    state = await _with_facts(client, state, given, cli_options)
+    state = await load(client, state, given, await _project_id(client, cli_options))
+    if len(state.facts.jobs) == 1:
+        state = await with_health(client, state)
     if not unanswered_questions(state):
         state, missing_answers, remarks = resolve_defaults(state)
         for text in remarks:
@@ -152,22 +152,6 @@ async def _deploy(
         if not missing_answers and (cli_options.assume_yes or cli_options.dry_run):
             return await wizard_io.finish(state)
     return await wizard_io.ask(WizardProgress(state).started())
-
-
-async def _with_facts(
-    client: TrainingClient, state: WizardState, given: Prefilled, cli_options: DeployOptions
-) -> WizardState:
-    jobs: Sequence[str] = ()
-    if state.answers.job_id is not None:
-        is_config_s = not given.job_id and not given.checkpoint_names
-        jobs = (is_config_s and config_jobs(state.config)) or (state.answers.job_id,)
-    project_id = await _project_id(client, cli_options)
-    facts = await account_facts(client, state.facts.now, job_ids=jobs, project_id=project_id)
-    if jobs or state.serves_loops:
-        facts = await checkpoint_facts(client, facts, facts.jobs if jobs else ())
-        if len(facts.jobs) == 1:
-            facts = await facts_with_health(client, facts, facts.jobs[0])
-    return replace(state, facts=facts)
 
 
 async def _project_id(client: TrainingClient, cli_options: DeployOptions) -> str | None:

@@ -8,27 +8,15 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.deployment import (
-    DeploymentResult,
-    curl_example,
-    deploy,
-    follow,
-    kind_of,
-    openai_example,
-    serves_nothing,
-    serving_url,
-    write_truss_config,
-)
+from api_client.deployment import DeploymentResult, calls, follow, serves_nothing
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
-from api_client.models import TrainingJob
 from api_client.models.logs import LogLine
 from api_client.remotes import Remote
 from api_client.submission.findings import Finding
@@ -40,11 +28,11 @@ from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.questions import UnanswerableQuestion, ask_text, ask_yes_no, run_wizard
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
-from tui.readers.account import checkpoint_facts
+from tui.readers.deployment import SentDeployment, load_checkpoints, send
 from tui.text.sanitize import sanitize
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, Review, review
-from tui.wizard.state import CHECKPOINTS, GPU, JOB, Facts, WizardState
+from tui.wizard.state import CHECKPOINTS, GPU, JOB, WizardState
 
 
 def print_findings(output: Output, findings: Sequence[Finding]) -> None:
@@ -52,14 +40,14 @@ def print_findings(output: Output, findings: Sequence[Finding]) -> None:
         output.remark(finding_text(finding))
 
 
-def dry_run_document(review: Review, result: DeploymentResult, path: Path | None) -> dict[str, Any]:
+def dry_run_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
     return {
         "dry_run": True,
         "config": review.config.model_dump(mode="json"),
         "findings": [asdict(finding) for finding in review.findings],
         "command": review.command,
-        "truss_config": _parsed(result.truss_config),
-        "truss_config_path": str(path) if path else None,
+        "truss_config": _parsed(sent.result.truss_config),
+        "truss_config_path": str(sent.written_to) if sent.written_to else None,
     }
 
 
@@ -73,11 +61,11 @@ def deployed_document(
     remote: Remote,
     state: WizardState,
     review: Review,
-    result: DeploymentResult,
-    path: Path | None,
+    sent: SentDeployment,
     status: str,
 ) -> dict[str, Any]:
     """Return the deployment and how to call it as data; ``status`` is empty if it was not followed."""
+    result = sent.result
     document: dict[str, Any] = {
         "dry_run": False,
         "model_id": result.model_id,
@@ -88,7 +76,7 @@ def deployed_document(
         "status": status or None,
         "config": review.config.model_dump(mode="json"),
         "findings": [asdict(finding) for finding in review.findings],
-        "truss_config_path": str(path) if path else None,
+        "truss_config_path": str(sent.written_to) if sent.written_to else None,
     }
     return document | _calls(remote, state, result)
 
@@ -104,18 +92,11 @@ def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
 
 
 def _calls(remote: Remote, state: WizardState, result: DeploymentResult) -> dict[str, Any]:
-    """Return a curl call and an OpenAI client; the model that a request names is the checkpoint."""
-    if not state.chosen or not result.model_id or not result.version_id:
+    found = calls(remote, result, state.chosen)
+    if found is None:
         return {}
-    url = serving_url(remote, result.model_id, result.version_id)
-    first = state.chosen[0]
-    is_whisper = kind_of(first) == "whisper"
-    return {
-        "url": url,
-        "models": [each.checkpoint_id for each in state.chosen],
-        "curl": curl_example(url, first.checkpoint_id, is_whisper=is_whisper),
-        "python": openai_example(url, first.checkpoint_id, is_whisper=is_whisper),
-    }
+    models = [each.checkpoint_id for each in state.chosen]
+    return {"url": found.url, "models": models, "curl": found.curl, "python": found.python}
 
 
 def _parsed(truss_config: str) -> Any:
@@ -181,18 +162,15 @@ class TerminalDeployer:
 
     async def load(self, walk: WizardProgress) -> WizardProgress:
         """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
-        state = walk.state
         try:
-            facts = await checkpoint_facts(self._client, state.facts, [state.job] if state.job else [])
-            if state.job is not None:
-                facts = await facts_with_health(self._client, facts, state.job)
+            state = await with_health(self._client, await load_checkpoints(self._client, walk.state))
         except RequestError as error:
-            if JOB in state.given:
+            if JOB in walk.state.given:
                 raise
             self.say(explain(error)[0])
-            answers = replace(state.answers, job_id=None)
-            return replace(walk, state=replace(state, answers=answers)).at(JOB)
-        return replace(walk, state=replace(state, facts=facts)).started()
+            answers = replace(walk.state.answers, job_id=None)
+            return replace(walk, state=replace(walk.state, answers=answers)).at(JOB)
+        return replace(walk, state=state).started()
 
     async def act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
         """Run the chosen action; return where to continue, or None to end.
@@ -223,12 +201,12 @@ class TerminalDeployer:
         return walk
 
     async def _run_dry_run(self, review: Review) -> ExitCode:
-        result = await deploy(self._client, review.config, dry_run=True)
-        path = self._write_truss_config(result)
+        sent = await self._send(review, dry_run=True)
+        path = sent.written_to
         if not self._cli_options.dry_run:
             self.say(f"truss config: {path or 'none was returned'}")  # stdout is for the requested output
         elif self._cli_options.output_format == JSON:
-            self._output.json(dry_run_document(review, result, path))
+            self._output.json(dry_run_document(review, sent))
         else:
             print_dry_run(self._output, review, path)
         self.say("dry run: nothing was created")
@@ -236,14 +214,14 @@ class TerminalDeployer:
 
     async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
         self.say(f"deploying {review.config.model_name}")
-        result = await deploy(self._client, review.config)
-        path = self._write_truss_config(result)
+        sent = await self._send(review, dry_run=False)
+        result = sent.result
         self.say(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
         status = ""
         code = ExitCode.OK
         if self._cli_options.wait:
             status, code = await self._follow(result)
-        document = deployed_document(self._client.remote, state, review, result, path, status)
+        document = deployed_document(self._client.remote, state, review, sent, status)
         if self._cli_options.output_format == JSON:
             self._output.json(document)
         else:
@@ -271,16 +249,17 @@ class TerminalDeployer:
             raise
         return status, code
 
-    def _write_truss_config(self, result: DeploymentResult) -> Path | None:
-        """Write it where the official CLI does; after a deployment a write error is only reported."""
-        local_now = datetime.now(UTC).astimezone()
-        try:
-            return write_truss_config(result, self._cli_options.output_dir, local_now)
-        except OSError as error:
-            if result.version_id is None:
-                raise cannot_write("the truss config", error) from error
-            self.say(str(cannot_write("the truss config", error)))
-            return None
+    async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
+        """Send the config; after a deployment an error of writing the truss config is only reported."""
+        sent = await send(
+            self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
+        )
+        if sent.not_written is not None:
+            failure = cannot_write("the truss config", sent.not_written)
+            if dry_run:
+                raise failure from sent.not_written
+            self.say(str(failure))
+        return sent
 
     async def _save(self, review: Review) -> None:
         typed = await ask_text("Save as", DEFAULT_FILE)
@@ -323,6 +302,10 @@ def _last_question(review: Review) -> str:
     return sanitize(f"Deploy {review.config.model_name}{what} on {words[GPU]}{despite}?")
 
 
-async def facts_with_health(client: TrainingClient, facts: Facts, job: TrainingJob) -> Facts:
-    evidence = await read_evidence(client, job, facts.checkpoints)
-    return facts.with_evidence(evidence.run, evidence.problem)
+async def with_health(client: TrainingClient, state: WizardState) -> WizardState:
+    """Check the checkpoints of the only or the chosen job by the losses in its log."""
+    facts = state.facts
+    if facts.checkpoints_of is None or state.job is None:
+        return state
+    evidence = await read_evidence(client, state.job, facts.checkpoints)
+    return replace(state, facts=facts.with_evidence(evidence.run, evidence.problem))

@@ -20,6 +20,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Static
 
+from api_client.deployment import Calls
 from api_client.models.logs import LogEntry
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
@@ -75,7 +76,7 @@ class DeploymentPane(Vertical):
         snapshot: DeploySnapshot,
         *,
         truss_config: str,
-        call: tuple[str, str] | None,
+        call: Calls | None,
         serves_nothing: bool,
     ) -> None:
         tones = tone_styles(self.app)
@@ -98,8 +99,8 @@ class DeploymentPane(Vertical):
                 head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
             if call is not None:
                 words.append(EMULATED_CALL if serves_nothing else CALL, tones["strong"])
-                words.append("\n\n".join(sanitize_multiline(form) for form in call))
-                self.to_copy = call[0]
+                words.append("\n\n".join(sanitize_multiline(form) for form in (call.curl, call.python)))
+                self.to_copy = call.curl
         if snapshot.written_to is not None:
             head.append(f"\nWritten to {sanitize(str(snapshot.written_to))}", tones["muted"])
         self.query_one("#follow-head", WrappedText).update(head)
