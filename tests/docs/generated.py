@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tui.actions import ACTIONS, SCOPE_TITLES, Scope
 from tui.actions.keymap import key_signs
-from tui.analysis.progress.patterns.custom import GROUPS
-from tui.analysis.progress.patterns.parse import parse
-from tui.analysis.progress.patterns.reading import ParsedMetrics
+from tui.analysis.progress.lines.custom import GROUPS
+from tui.analysis.progress.lines.reader import parse
+from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.run.finding import FindingKind
 from tui.settings.reference import entries, toml_value
 

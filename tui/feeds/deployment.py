@@ -13,7 +13,7 @@ from api_client.files import why_not_written, write_file
 from api_client.http.retry import LASTING, retrying
 from api_client.models.logs import LogEntry
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.progress.patterns.custom import ProgressPattern
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.checkpoint_evidence import evidence_of
 from tui.readers.deployment import load, load_checkpoints, send

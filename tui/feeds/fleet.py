@@ -17,7 +17,7 @@ from api_client.models import (
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.progress.patterns.custom import ProgressPattern
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.account import listed_prices
 from tui.readers.session import Session

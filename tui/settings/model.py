@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.progress.patterns.custom import ProgressPattern
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.finding import FindingKind
 from tui.settings.problems import key_problems
 

@@ -530,3 +530,12 @@ def test_a_run_that_crashes_and_begins_anew_has_restarted():
     lines = [line(at, f"step {at}/1000 loss: 1.0") for at in range(1, 700)]
     lines += [line(800 + at, f"step {400 + at}/1000 loss: 1.0") for at in range(1, 300)]
     assert fold(lines).restarts == (START_S + 801.0,)
+
+
+def test_a_bar_and_a_save_on_one_line_are_both_read() -> None:
+    fold = ProgressFold()
+    line = " 17%|█▋        | 2500/14754 [11:52<58:11,  3.51it/s]Saving model checkpoint to out/run/checkpoint-2500"
+    fold.add([LogLine(1_748_772_672 * 10**9, line, "node-0", None)])
+    snapshot = fold.snapshot()
+    assert (snapshot.step, snapshot.total_steps) == (2500, 14754)
+    assert [name for name, _ in snapshot.saves] == ["checkpoint-2500"]

@@ -226,7 +226,7 @@ def test_deepspeed():
     check(
         "[INFO] [timer.py:199:stop] epoch=0/micro_step=8240/global_step=4120, RunningAvgSamplesPerSec=12.3,"
         " CurrSamplesPerSec=12.4, MemAllocated=10.2GB, MaxMemAllocated=14GB",
-        step=4120, samples_per_s=12.4,
+        step=4120, samples_per_s=12.4, epoch=0.0,
     )  # fmt: skip
     check(
         "steps: 4120 loss: 0.9132 iter time (s): 5.312 samples/sec: 24.1",
@@ -271,7 +271,7 @@ def test_json_lines():
         (
             "Epoch: [1]  [ 40/900]  eta: 0:01:00  lr: 0.1  loss: 1.2 (1.3)  img/s: 12",
             {"step": 940, "epoch": 1 + 40 / 900, "learning_rate": 0.1, "loss": 1.2, "epoch_step": 40,
-             "epoch_steps": 900, "whole_epochs": 1},
+             "epoch_steps": 900, "whole_epochs": 1, "samples_per_s": 12.0},
         ),
         ("Train Epoch: 2 [30000/60000 (50%)]\tLoss: 2.301", {"epoch": 1.5, "loss": 2.301}),
         (

@@ -15,9 +15,9 @@ from itertools import pairwise
 
 from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import ErrorLines
-from tui.analysis.progress.patterns.custom import ProgressPattern
-from tui.analysis.progress.patterns.parse import parse
-from tui.analysis.progress.patterns.reading import ParsedMetrics
+from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.lines.reader import parse
+from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.phases import Pauses, RunPhase, RunPhases, announces_phase
 from tui.analysis.progress.snapshot import (
     ProgressSnapshot,
@@ -248,8 +248,9 @@ class ProgressFold:
             if reading.checkpoint is not None:
                 self._saves.keep(reading.checkpoint, stamp)
                 self._run_phases.keep("checkpoint", stamp / NS_PER_S)
-            else:
-                self._stream(line.replica or "", reading.rank).add(stamp / NS_PER_S, reading)
+                if reading == ParsedMetrics(checkpoint=reading.checkpoint):
+                    continue
+            self._stream(line.replica or "", reading.rank).add(stamp / NS_PER_S, reading)
         if told:
             self._snapshot = None
             self._share_space()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tui.analysis.progress.patterns.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.phases import Pauses
 from tui.analysis.progress.snapshot import ThinnedPoints
 from tui.analysis.progress.step_marks import (

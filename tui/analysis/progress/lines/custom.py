@@ -8,7 +8,7 @@ from typing import Any
 import re2
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.analysis.progress.patterns.reading import ParsedMetrics, to_float, to_step
+from tui.analysis.progress.lines.reading import ParsedMetrics, to_float, to_step
 
 GROUPS = (
     "step",

@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from tui.analysis.progress.patterns import keyed
-from tui.analysis.progress.patterns.reading import NUMBER, ParsedMetrics, found_in, to_float, to_step
+from tui.analysis.progress.lines.counts import find_counts
+from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, found_in, to_float, to_step
 
 
 def with_step(reading: ParsedMetrics, beside: str) -> ParsedMetrics:
@@ -24,8 +24,10 @@ def with_step(reading: ParsedMetrics, beside: str) -> ParsedMetrics:
     bar = read(beside)
     if bar is not None:
         return with_bar_counts(reading, bar)
-    counted = keyed.counted(beside)
-    return replace(reading, **counted) if counted else reading
+    counts = find_counts(beside, beside.lower())
+    if counts is None or counts.step is None:
+        return reading
+    return replace(reading, step=counts.step, total_steps=reading.total_steps or counts.total)
 
 
 def with_bar_counts(reading: ParsedMetrics, bar: ParsedMetrics) -> ParsedMetrics:
@@ -46,12 +48,16 @@ def with_bar_counts(reading: ParsedMetrics, bar: ParsedMetrics) -> ParsedMetrics
 
 
 _TQDM = re.compile(
-    r"(?:(?P<percent>\d{1,3})%\|[^|]{0,200}\| *)"
+    r"(?:(?P<percent>\d{1,3})%(?:\|[^|]{0,200}\|)? *)?(?<![\w.])"
     r"(?P<done>\d[\d,]*)/(?P<total>\d[\d,]*) "
     r"\[(?P<spent>[\d:]+)<(?P<left>[^,\]]{1,24})(?:,\s*(?P<rate>[\d.]+|\?)(?P<unit>[^,\]\s=]{1,16}))?(?P<rest>[^\]]*)\]"
 )
+_ENDLESS = re.compile(
+    # tqdm without a total
+    r"(?P<done>\d[\d,]*)it \[(?P<spent>[\d:]+),\s*(?P<rate>[\d.]+)(?P<unit>it/s|s/it)(?P<rest>[^\]]*)\]"
+)
 _RICH = re.compile(
-    r"Epoch (?P<epoch>\d+)(?:/(?P<last>\d+|-\d+))?\s+[━╸╺ ]{2,}\s*(?P<done>\d+)/(?P<total>\d+)\s+"
+    r"Epoch (?P<epoch>\d+)(?:/(?P<last>\d+|-\d+))?\s+[━╸╺ -]{2,}\s*(?P<done>\d+)/(?P<total>\d+)\s+"
     r"[\d:]+ • [\d:-]+\s+(?P<rate>[\d.]+)(?P<unit>it/s)(?P<rest>.*)$"
 )
 _NOTEBOOK = re.compile(
@@ -59,8 +65,15 @@ _NOTEBOOK = re.compile(
     r"\[ *(?P<done>\d+)/(?P<total>\d+) [\d:]+ < [\d:]+, (?P<rate>[\d.]+) (?P<unit>it/s), "
     r"Epoch (?P<epoch>[\d.]+)/(?P<epochs>\d+)\]"
 )
+_STEP_IN_TITLE = re.compile(r"(?:^|\s)\d{1,9}\|(?P<step>\d{1,12})\|Loss: ")  # torchtune
 _COLUMNS = re.compile(r"(?:^|\s)(?P<epoch>\d+)/(?P<epochs>\d+)\s+(?:[\d.]+[GM]?\s+){3,12}\d+$")  # Ultralytics
-_ITEM = re.compile(rf"([A-Za-z_][\w/ .-]{{0,48}}?)\s*[=:]\s*({NUMBER})")
+_LEVANTER = re.compile(
+    r"\bProgress on:(?P<what>train|eval) (?P<done>[\d.]{1,12})(?P<done_unit>[kM]?)it/"
+    r"(?P<total>[\d.]{1,12})(?P<total_unit>[kM]?)it rate:(?P<rate>[\d.]{1,12})(?P<unit>it/s|s/it)\b"
+    r"(?P<rest>.{0,200})"
+)
+_TIMES = {"": 1, "k": 1_000, "M": 1_000_000}
+_ITEM = re.compile(rf"([A-Za-z_][\w/ .-]{{0,48}}?)\s*[=:]\s*(?:tensor\()?({NUMBER})")
 _TRAINING_UNITS = frozenset(
     f"{unit}/s"
     for unit in ("it", "step", "steps", "batch", "batches", "ba", "iter", "update", "optimizer_step")
@@ -73,6 +86,7 @@ _NOT_TRAINING = re.compile(
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,
 )
+_TRAINING_TITLE = re.compile(r"(?i)train|epoch|step|fit|iter|\bv_num")
 _TITLE_CHARACTERS = 160
 _TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
 _EPOCH_UNITS = frozenset({"epoch/s", "s/epoch", "ep/s", "s/ep", "epochs/s"})
@@ -85,11 +99,20 @@ _EPOCH_IN_TITLE = re.compile(
 
 def read(text: str) -> ParsedMetrics | None:
     """Parse a training bar; bars of other work (downloads, evaluation …) are ignored."""
-    if "%|" in text:
+    if "<" in text and "[" in text and " < " not in text:
         return _read_tqdm(text)
-    if "━" in text:
+    if "━" in text or ("•" in text and "it/s" in text):
         return _read_rich(text)
-    return _read_notebook(text) if " < " in text else None
+    if " < " in text:
+        return _read_notebook(text)
+    if "it [" in text:
+        return _read_endless(text)
+    return _read_levanter(text) if "Progress on:" in text else None
+
+
+def ends(text: str) -> int:
+    """Return where a line's last bar ends; 0 if it has none."""
+    return max((match.end() for match in _TQDM.finditer(text)), default=0) if "<" in text else 0
 
 
 def _read_tqdm(text: str) -> ParsedMetrics | None:
@@ -102,7 +125,15 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     done, total = to_step(match["done"]), to_step(match["total"])
     if done is None or not total or done > total or _NOT_TRAINING.search(title):
         return None
-    known = found_in(_items(match["rest"]) | _items(text[match.end() :]) | _items(title.rpartition("|")[2]))
+    values = (
+        _items(title.rpartition("|")[2]) | _items(text[: match.start()])
+        if "oss" in text[: match.start()]
+        else {}
+    )
+    inside = _items(match["rest"])
+    known = found_in(inside | values)
+    if match["rest"].strip(" ,") and not known and not _TRAINING_TITLE.search(title):
+        return None  # measures of something else
     if match["unit"] in _EPOCH_UNITS and "loss" in known:
         return ParsedMetrics(**{**known, "epoch": float(done), "total_epochs": float(total)})
     # NeMo's bar has a loss but no rate; a bar without a loss or a step rate could be anything.
@@ -113,6 +144,11 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
         if "loss" not in known and step_time_s is not None and step_time_s < _TOO_FAST:
             return None
         known["step_time_s"] = step_time_s or known.get("step_time_s")
+    named_step = _STEP_IN_TITLE.search(title)
+    if named_step is not None:
+        return ParsedMetrics(
+            **{**known, "step": to_step(named_step["step"]), "total_steps": total, "from_bar": True}
+        )
     named_epoch = _EPOCH_IN_TITLE.search(title) or _COLUMNS.search(title)
     if named_epoch is None:
         return ParsedMetrics(**{**known, "step": done, "total_steps": total, "from_bar": True})
@@ -144,6 +180,34 @@ def _read_notebook(text: str) -> ParsedMetrics | None:
         total_steps=to_step(match["total"]),
         epoch=to_float(match["epoch"]),
         total_epochs=to_float(match["epochs"]),
+        step_time_s=_step_time_s(match),
+        from_bar=True,
+    )
+
+
+def _read_endless(text: str) -> ParsedMetrics | None:
+    match = _ENDLESS.search(text)
+    if match is None or _NOT_TRAINING.search(_title(text[: match.start()])):
+        return None
+    known = found_in(_items(match["rest"]))
+    if "loss" not in known:
+        return None
+    return ParsedMetrics(
+        **{**known, "step": to_step(match["done"]), "step_time_s": _step_time_s(match), "from_bar": True}
+    )
+
+
+def _read_levanter(text: str) -> ParsedMetrics | None:
+    match = _LEVANTER.search(text)
+    if match is None or match["what"] == "eval":  # the running mean of an unfinished evaluation
+        return None
+    done, total = to_float(match["done"]), to_float(match["total"])
+    if done is None or not total:
+        return None
+    return ParsedMetrics(
+        step=round(done * _TIMES[match["done_unit"]]),
+        total_steps=round(total * _TIMES[match["total_unit"]]),
+        loss=found_in(_items(match["rest"].rpartition("postfix:")[2])).get("loss"),
         step_time_s=_step_time_s(match),
         from_bar=True,
     )

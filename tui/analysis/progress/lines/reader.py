@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from tui.analysis.progress.patterns import bars, blocks, checkpoints, counters, keyed, structured, trainers
-from tui.analysis.progress.patterns.custom import ProgressPattern
-from tui.analysis.progress.patterns.reading import ParsedMetrics, to_step
+from tui.analysis.progress.lines import bars, saves, structured, text, trainers
+from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.lines.reading import ParsedMetrics, to_step
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 _TOTAL = re.compile(
@@ -33,6 +33,7 @@ MAX_CHARACTERS = 8192
 
 _MAX_LINES = 200
 _MAX_SEGMENTS = 4
+_SHORT = 8  # Shorter texts after a bar report nothing.
 _FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
 
 _HINTS = (
@@ -53,6 +54,7 @@ _HINTS = (
     "optim/",
     "device/tps",
     "tokens/sec",
+    "persec",
 )
 """Every line of every family contains one of these (lower case)."""
 
@@ -66,21 +68,16 @@ _RANK = re.compile(
     r"|\[\d+,(\d{1,5})\]<std\w{3}>:?|(\d{1,5}): (?=\S)|\(\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\))"
 )
 
-# From the most specific to the most general: a general family would match part of a specific line.
-_FAMILIES = (
+# From the most specific to the most general: a general reader would take part of a specific line.
+_READERS = (
     structured.read_python_dict,
     structured.read_json,
     bars.read,
     trainers.read_keras,
     trainers.read_nemo,
-    trainers.read_megatron,
-    trainers.read_torchtitan,
-    trainers.read_verl,
+    trainers.read_torchtitan_start,
     trainers.read_deepspeed,
-    blocks.read,
-    counters.read,
-    checkpoints.read,
-    keyed.read,
+    text.read,
     read_announced_total,
 )
 
@@ -146,13 +143,37 @@ def _read_segment(text: str) -> ParsedMetrics | None:
     rank = _RANK.match(text)
     if rank is not None:
         text = text[rank.end() :]
-    for read in _FAMILIES:
-        reading = read(text)
-        if reading is not None:
-            if rank is None or reading.checkpoint is not None:
-                return reading
-            return replace(reading, rank=_number(rank))
-    return None
+    reading = _read_facts(text)
+    if reading is None or rank is None or reading == ParsedMetrics(checkpoint=reading.checkpoint):
+        return reading
+    return replace(reading, rank=_number(rank))
+
+
+def _read_facts(text: str) -> ParsedMetrics | None:
+    """Parse the measures of a line and the save that it may report as well."""
+    reading = next((found for read in _READERS if (found := read(text)) is not None), None)
+    if reading is not None and reading.from_bar:
+        rest = text[bars.ends(text) :]
+        if rest != text and len(rest.strip()) > _SHORT:
+            after = _read_facts(rest)
+            if after is not None:
+                reading = _filled(reading, after)
+    save = saves.read(text)
+    if save is None:
+        return reading
+    return save if reading is None else replace(reading, checkpoint=save.checkpoint)
+
+
+def _filled(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:
+    """Return the reading with the other's values for what it lacks."""
+    return replace(
+        reading,
+        **{
+            name: value
+            for name in _FIELDS
+            if getattr(reading, name) is None and (value := getattr(other, name)) is not None
+        },
+    )
 
 
 def _number(rank: re.Match[str]) -> int:
@@ -160,12 +181,9 @@ def _number(rank: re.Match[str]) -> int:
 
 
 def _together(told: Sequence[ParsedMetrics]) -> ParsedMetrics:
-    """Combine several lines of one message: the last value of each field, or else a checkpoint."""
-    measures = [reading for reading in told if reading.checkpoint is None]
-    if not measures:
-        return told[-1]
-    together = measures[0]
-    for reading in measures[1:]:
+    """Combine several lines of one message: the last value of each field."""
+    together = told[0]
+    for reading in told[1:]:
         together = replace(
             together, **{name: value for name in _FIELDS if (value := getattr(reading, name)) is not None}
         )

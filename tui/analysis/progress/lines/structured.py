@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
-from tui.analysis.progress.patterns import bars, keyed
-from tui.analysis.progress.patterns.reading import (
+from tui.analysis.progress.lines import bars
+from tui.analysis.progress.lines.reading import (
     NUMBER,
     ParsedMetrics,
     from_values,
-    is_training_metrics,
     to_float,
+    to_step,
 )
+from tui.analysis.progress.lines.text import is_training_metrics
+from tui.analysis.progress.lines.text import read as read_text
+from tui.analysis.progress.lines.vocabulary import EVALUATION
 
 _START = re.compile(r"\{\s{0,4}\"")
+_KIND_KEYS = ("event", "mode", "split", "phase", "stage", "type")
+_SAVED = re.compile(r"checkpoint[_ ](?:was )?(?:saved|written)|saved[_ ]checkpoint")
 _MESSAGE_KEYS = (
     "message",
     "msg",
@@ -37,13 +43,35 @@ def read_json(text: str) -> ParsedMetrics | None:
     values: dict[str, object] = {}
     for value in decoded.values():
         if isinstance(value, dict):
-            values.update({str(inner).lower(): inside for inner, inside in value.items()})
-    values.update({str(key).lower(): value for key, value in decoded.items()})
+            values.update({str(inner): inside for inner, inside in value.items()})
+    values.update({str(key): value for key, value in decoded.items() if value is not None})
+    kind = " ".join(str(decoded.get(name, "")) for name in _KIND_KEYS).lower()
+    if _SAVED.search(kind):
+        return ParsedMetrics(checkpoint=_saved_name(values), step=to_step(values.get("step")))
     reading = from_values(values)
-    if is_training_metrics(reading):
+    if reading.loss is not None and reading.eval_loss is None and not EVALUATION.isdisjoint(kind.split()):
+        reading = replace(reading, loss=None, eval_loss=reading.loss)
+    if (
+        reading.loss is not None
+        or reading.eval_loss is not None
+        or is_training_metrics(reading)
+        or ("current_steps" in values and reading.total_steps)
+    ):
         return bars.with_step(reading, text[: start.start()])
     said = next((value for name in _MESSAGE_KEYS if isinstance(value := decoded.get(name), str)), None)
-    return None if said is None else keyed.read(said)
+    return None if said is None else read_text(said)
+
+
+def _saved_name(values: dict[str, object]) -> str:
+    path = next(
+        (
+            value
+            for name in ("path", "checkpoint", "name", "dir")
+            if isinstance(value := values.get(name), str)
+        ),
+        "",
+    )
+    return path.rstrip("/").rpartition("/")[2][:120]
 
 
 _ITEM = re.compile(
@@ -65,15 +93,13 @@ def read_python_dict(text: str) -> ParsedMetrics | None:
     start = text.find("{'")
     if start < 0:
         return None
-    values = {key.lower(): quoted or bare for key, quoted, bare in _ITEM.findall(text[start:])}
-    if "train_runtime" in values:
+    values = {key: quoted or bare for key, quoted, bare in _ITEM.findall(text[start:])}
+    if "train_runtime" in values and "loss" not in values:
         # The final summary: its train_loss is the mean of the whole run, not a point of the curve.
         return ParsedMetrics(
             epoch=to_float(values.get("epoch")),
             samples_per_s=to_float(values.get("train_samples_per_second")),
         )
-    if "throughput" in values:
-        values.setdefault("tokens_per_s", values["throughput"])  # LLaMA-Factory counts tokens
     reading = from_values(values, **_steps_of(text))
     if reading.loss is None and reading.eval_loss is None:
         return None

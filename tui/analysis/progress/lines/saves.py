@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui.analysis.progress.patterns.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics
 
 _SAVING = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|successfully saved|finished saving)\b[^/{]{0,60}?"

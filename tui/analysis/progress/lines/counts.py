@@ -1,0 +1,162 @@
+"""Find what a line counts: steps, epochs, and steps within an epoch."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tui.analysis.progress.lines.reading import to_float, to_step
+
+# These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
+# lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
+_STEP = re.compile(
+    r"(?=[gtsibnuo])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
+    r"(?:(?P<updates>num[ _]updates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
+    r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
+    r"|(?P<weak>iteration|iter|it|batch|updates?))"
+    r"\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
+    r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w)"
+)
+_TOTAL = re.compile(r"(?<![\w./-])(?:total|max)_steps?\s?[=:]\s?(?P<total>\d[\d,]{0,14})(?![\w.]*\w)")
+_EPOCH = re.compile(
+    r"(?=[te])(?<![\w./-])(?:train(?:ing)? )?(?:epoch|ep)\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
+    r"(?P<epoch>\d{1,9}(?:\.\d{1,12})?)"
+    r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)"
+)
+_IN_EPOCH = re.compile(
+    # Epoch: [1][ 10/5005] (torchvision), Epoch(train) [2][ 50/1000] (OpenMMLab), Train: 12 [ 550/1251 ( 44%)]
+    # (timm), epoch 001: 100 / 167138 (fairseq), [train: 120, 25 / 125]
+    r"(?<![\w./-])(?P<head>epoch\s?\(train\)|epoch|train(?:ing)?(?=: ))(?P<colon>:?)\s{0,4}"
+    r"(?P<open>\[?)\s{0,8}(?P<epoch>\d{1,9}+)(?:/(?P<epochs>\d{1,9}+))?\s{0,2}(?:\(\s*\d+%\)\s?)?"
+    r"(?:\]?[:,]?\s{0,8}\[\s{0,8}|\]?[:,] {1,8}|\s{2,8})"
+    r"(?P<done>\d{1,12})\s?/\s?(?P<total>\d{1,12})(?![\w.]*\w)"
+)
+_BRACKETS = re.compile(
+    r"(?:^|[\s(])\[\s{0,8}(?:train: \d+, )?(?P<step>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})\](?=\s|:)"
+)
+_ITER_OF_RUN = re.compile(r"\biter\s?\(train\) *\[\s*(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
+_MNIST = re.compile(r"\btrain epoch: (?P<epoch>\d+) \[(?P<done>\d+)/(?P<total>\d+) \(\d+%\)\]")
+_BATCH = re.compile(r"(?<![a-z])batch\b[^|,]{0,12}\d")
+_LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
+_CLU = re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")
+_TUTORIAL = re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")  # PyTorch's: epoch, batch
+_TIMES = {"k": 1e3, "m": 1e6}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a line counts. ``within``: the count is of the current epoch, after ``whole`` epochs."""
+
+    step: int | None = None
+    total: int | None = None
+    epoch: float | None = None
+    epochs: int | None = None
+    within: tuple[int, int] | None = None
+    whole: int = 0
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of ``ParsedMetrics``."""
+        if self.within is None:
+            return {
+                "step": self.step,
+                "total_steps": self.total,
+                "epoch": self.epoch,
+                "total_epochs": None if self.epochs is None else float(self.epochs),
+            }
+        done, steps = self.within
+        return {
+            "step": self.whole * steps + done if self.step is None else self.step,
+            "total_steps": self.total or (self.epochs * steps if self.epochs else None),
+            "epoch": self.whole + done / max(1, steps),
+            "total_epochs": None if self.epochs is None else float(self.epochs),
+            "epoch_step": done,
+            "epoch_steps": steps,
+            "whole_epochs": self.whole,
+        }
+
+
+def find_counts(text: str, lowered: str) -> Counts | None:
+    """Return what a line counts; ``None`` if it counts nothing."""
+    step = _best_step(lowered)
+    epoch = _EPOCH.search(lowered) if "ep" in lowered else None
+    if "[" in text or " / " in text:
+        special = _counted_in_brackets(text, lowered, step)
+        if special is not None:
+            return special
+    if step is None and "[" in text and "loss" in lowered:
+        step = _BRACKETS.search(lowered)  # [40/900] loss: 1.2
+    if step is None and epoch is None:
+        leading = _LEADING.match(lowered)
+        if leading is None or ("lr" not in lowered and "learning" not in lowered) or "loss" not in lowered:
+            return None
+        return Counts(step=to_step(leading["step"]))
+    done = None if step is None else _whole(step["step"])
+    total = None if step is None else _whole(step["total"])
+    if total is None and done is not None:
+        named = _TOTAL.search(lowered)
+        total = None if named is None else to_step(named["total"])
+    if epoch is None:
+        return Counts(step=done, total=total)
+    at = to_float(epoch["epoch"])
+    epochs = to_step(epoch["epochs"])
+    if (
+        at is not None
+        and done is not None
+        and total
+        and (epochs or (_BATCH.search(lowered) and at == int(at)))
+    ):
+        # "Epoch [2/3], Step [40/900]": epochs counted from one.
+        return Counts(epochs=epochs, within=(done, total), whole=max(0, int(at) - 1))
+    return Counts(step=done, total=total, epoch=at, epochs=epochs)
+
+
+def _best_step(lowered: str) -> re.Match[str] | None:
+    """Return the count of the run: ``num_updates`` before ``step``, ``step`` before ``iter``."""
+    best = _STEP.search(lowered)
+    if best is None or not (best["weak"] or "num" in lowered):
+        return best
+    for match in _STEP.finditer(lowered):
+        if match["updates"]:
+            return match
+        if best is None or (best["weak"] and not match["weak"] and best["total"] is None):
+            best = match
+    return best
+
+
+def _counted_in_brackets(text: str, lowered: str, step: re.Match[str] | None) -> Counts | None:
+    run = _ITER_OF_RUN.search(lowered) if "(train)" in lowered else None
+    if run is not None:
+        return Counts(step=to_step(run["done"]), total=to_step(run["total"]))
+    mnist = _MNIST.search(lowered) if "train epoch: " in lowered else None
+    if mnist is not None:
+        # It counts samples within the epoch; they are not steps but advance like them.
+        return Counts(
+            epoch=max(0, int(mnist["epoch"]) - 1) + int(mnist["done"]) / max(1, int(mnist["total"]))
+        )
+    match = _IN_EPOCH.search(lowered) if "epoch" in lowered or "train" in lowered else None
+    if match is not None:
+        epochs = to_step(match["epochs"])
+        # torchvision and timm count epochs from zero, the others from one.
+        from_zero = epochs is None and match["colon"] and (match["open"] or match["head"] == "train")
+        whole = int(match["epoch"]) if from_zero else max(0, int(match["epoch"]) - 1)
+        updates = _whole(step["step"]) if step is not None and step["updates"] else None
+        return Counts(
+            step=updates, epochs=epochs, within=(int(match["done"]), int(match["total"])), whole=whole
+        )
+    clu = _CLU.search(lowered) if "logging_writer" in lowered else None
+    if clu is not None:
+        return Counts(step=to_step(clu["step"]))
+    tutorial = _TUTORIAL.match(lowered)
+    if tutorial is not None:
+        return Counts(epoch=to_float(tutorial["epoch"]))
+    return None
+
+
+def _whole(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text[-1] in _TIMES:
+        number = to_float(text[:-1])
+        return None if number is None else round(number * _TIMES[text[-1]])
+    return to_step(text)

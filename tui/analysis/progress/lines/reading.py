@@ -1,0 +1,109 @@
+"""The values that a line of progress can have, and the numbers that they are read from."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tui.analysis.progress.lines.vocabulary import meaning
+
+WHOLE = frozenset({"step", "total_steps"})
+"""Fields that hold integers."""
+
+_FINITE = frozenset({"epoch", "learning_rate", "tokens_per_s", "samples_per_s", "step_time_s"})
+
+
+NUMBER = (
+    r"[-+]?(?:\d++(?:[,_]\d{3}(?!\d))*+(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+"
+    r"|[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity)\b"
+)
+"""A number as trainers print it: with or without thousands separators, exponents, NaN and infinity.
+
+Put it in a group of its own. Possessive, so that long runs of digits cost linear time.
+"""
+
+MAX_STEP = 10**12
+"""No training run counts further; a larger number is something else (a timestamp, an id)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMetrics:
+    """The progress reported by a log line; ``None`` for anything it does not report.
+
+    ``step`` counts optimizer steps over the run, ``total_steps`` is where it ends. If a line counts
+    within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
+    ``whole_epochs`` completed before. ``from_bar`` marks a progress bar, which may count something else
+    (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
+    """
+
+    step: int | None = None
+    total_steps: int | None = None
+    epoch: float | None = None
+    total_epochs: float | None = None
+    loss: float | None = None
+    eval_loss: float | None = None
+    learning_rate: float | None = None
+    grad_norm: float | None = None
+    tokens_per_s: float | None = None
+    samples_per_s: float | None = None
+    checkpoint: str | None = None
+    step_time_s: float | None = None
+    epoch_step: int | None = None
+    epoch_steps: int | None = None
+    whole_epochs: int | None = None
+    from_bar: bool = False
+    rank: int | None = None
+
+
+def to_float(value: object) -> float | None:
+    """Convert a text or a decoded JSON value to a float; ``None`` for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        value = value.replace(",", "").replace("_", "")
+    elif not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def to_step(value: object) -> int | None:
+    """Convert a text or a decoded JSON value to a non-negative integer; ``None`` for anything else."""
+    number = to_float(value)
+    if number is None or not math.isfinite(number) or not 0 <= number <= MAX_STEP or number != int(number):
+        return None
+    return int(number)
+
+
+def from_values(values: Mapping[str, object], **known: Any) -> ParsedMetrics:
+    """Build a reading from named values and known fields; ``vocabulary.meaning`` says what a name means."""
+    return ParsedMetrics(**{**found_in(values), **known})
+
+
+def found_in(values: Mapping[str, object]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    ranks: dict[str, int] = {}
+    for name, value in values.items():
+        known = meaning(name)
+        if known is None or known.rank >= ranks.get(known.field, 1000):
+            continue
+        number = to_step(value) if known.field in WHOLE else to_float(value)
+        if number is None or (known.field in _FINITE and not math.isfinite(number)):
+            continue
+        found[known.field] = number * known.scale if known.scale != 1 else number
+        ranks[known.field] = known.rank
+    return found
+
+
+_PAIR_OF_NUMBERS = re.compile(rf"({NUMBER})")
+
+
+def first_number(text: str) -> float | None:
+    """Return the first number of a text such as ``1.9e-05``, ``[1.9e-05, 1.9e-05]``, ``np.float64(0.1)``."""
+    match = _PAIR_OF_NUMBERS.search(text.replace("float64(", "(").replace("float32(", "("))
+    return to_float(match.group(1)) if match else None

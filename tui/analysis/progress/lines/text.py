@@ -1,0 +1,224 @@
+"""Plain lines: ``step 120/4800 | loss 2.31 | lr 1e-4``, whatever the trainer.
+
+A line is read as a whole: what it counts (``counts``), what it measures (``values``), and its kind. A report
+has a count and a measure; a line that evaluates gives an evaluation's loss; settings, sentences, code, errors
+and sampled text give nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tui.analysis.progress.lines.counts import find_counts
+from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, to_float, to_step
+from tui.analysis.progress.lines.values import find_values
+from tui.analysis.progress.lines.vocabulary import meaning, word_set
+
+# Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
+_NO_BEGINNING = re.compile(
+    r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |usage:|file \"|frame #|raise |assert |e   |-{1,2}\w"
+    r"|\w+ = \S{1,40}; ?\w+ = )"
+)
+# … an exception by name, a call with a string argument, flags of a command …
+_EXCEPTION = re.compile(r"\b[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning)\b")
+_CALL = re.compile(r"\w\(f?[\"']")
+_FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
+# … or a verb about a step other than completing it.
+_ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
+_WORD = re.compile(r"\w+")
+_NO_REPORT = re.compile(
+    r"(?=[lrweg])\b(?:load(?:ed|ing)|resum(?:ed|ing)|restor(?:ed|ing)|retry(?:ing)?|wait(?:ed|ing)|revert(?:ed|ing)|rewound"
+    r"|expect(?:ed|ing)?|recommend(?:ed)?|goal)\b"
+)
+_SENTENCE_WORDS = word_set(
+    "the was were are should has had have we you your that which because still so reach "
+    "reached than but got not if when could would must will see only this be until due normal "
+    "below above differ differs given our"
+)
+_IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
+_SETTINGS = re.compile(
+    r"\b\w*(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\("
+)
+_EVALUATION = re.compile(
+    # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
+    r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test)"
+    r"(?: ?[\]):|]| - | ?\.{3}| set\b| on '[\w.-]{1,40}' subset"
+    r"| (?=(?:at )?(?:global[ _])?(?:step|epoch|iter)))"
+)
+_WITHIN_VALIDATION = re.compile(
+    r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
+    r"|^\s*(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]"
+)
+_EVALUATION_ALONE = re.compile(
+    r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?)[ _]loss|test set: average loss"
+    r"|(?:validating|evaluating) ?\.{3} ?loss)"
+    rf" ?[=:] ?(?P<value>{NUMBER.lower()})(?:$|, accuracy|\s)"
+)
+_EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
+_REWARD = re.compile(
+    rf"\b(?:mean|average|avg)?[ _]?(?:reward|return)s?(?:/mean)?\s?[:=]\s{{0,4}}{NUMBER.lower()}"
+)
+_UNDER_WAY = re.compile(r"\b(?:eta|elapsed|remaining|left)\b")
+_METRIC_LINE = re.compile(
+    rf"^\s*(?:(?P<kind>Train|Eval)\s+)?(?P<name>[A-Za-z_][\w.-]*(?:/[\w. ()-]+)+)\s?[=:]"
+    rf"\s?(?P<value>{NUMBER})\s*$"
+)
+_BULLET = re.compile(
+    rf"^\s*[•*-] (?P<name>(?:Avg |Mean )?Loss|Grad(?:ient)? Norm|E2E \(Tokens/sec/gpu\)): "
+    rf"(?P<value>{NUMBER})\s*$"
+)
+_ROW = re.compile(
+    rf"^\s*(?:│ |\|\s{{4}})(?P<name>[A-Za-z_/]{{4,40}})\s{{2,}}(?:\| )?\s*(?P<value>{NUMBER})\s*[│|]\s*$"
+)
+_ROW_COUNTS = ("training_iteration", "total_timesteps")
+_ROW_LOSSES = word_set(
+    "loss train_loss training_loss train/loss total_loss val_loss eval_loss valid_loss "
+    "validation_loss test_loss"
+)
+_LONGEST_ALONE = 160
+_HEADING = re.compile(
+    r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
+    r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
+    r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}){0,4}\]:?\s*$"
+    r"|={5,200} Step (?P<step2>\d{1,12})/(?P<total2>\d{1,12}) ={5,200}\s*$"
+)
+_SAMPLES = re.compile(
+    rf"^loss: (?P<loss>{NUMBER}) {{1,4}}\[ *\d{{1,12}}/ *\d{{1,12}}\]\s*$"
+)  # PyTorch tutorials
+_BATCH_SIZE = re.compile(r"\bglobal batch size: {1,8}(?P<size>\d{1,9}) ")  # Megatron-LM
+_BOX = re.compile(r"^\s*[│┃║]")
+
+
+def read(text: str) -> ParsedMetrics | None:
+    """Parse a line of text; ``None`` if it reports no progress."""
+    if len(text) < _LONGEST_ALONE:
+        alone = _read_alone(text)
+        if alone is not None:
+            return alone
+    if "{'" in text or _BOX.match(text):
+        return None
+    lowered = text.lower()
+    if "time (ms)" in lowered:
+        return None
+    evaluates = "val" in lowered or "test" in lowered
+    if evaluates and _WITHIN_VALIDATION.search(lowered):
+        return None
+    samples = _SAMPLES.match(text) if text.startswith("loss: ") else None
+    if samples is not None:
+        return ParsedMetrics(loss=to_float(samples["loss"]))
+    counts = find_counts(text, lowered)
+    if "(" in text and _SETTINGS.search(text):
+        return None
+    if counts is None:
+        return _without_count(text, lowered) if evaluates else None
+    values = find_values(text)
+    if not values.found.keys() - {"epoch"}:
+        under_way = counts.total and (_UNDER_WAY.search(lowered) or _REWARD.search(lowered))
+        bounded = counts.step is not None and counts.total and counts.step <= counts.total
+        if under_way and bounded and is_log_report(text, marked=True):
+            return ParsedMetrics(step=counts.step, total_steps=counts.total)
+        return None
+    if not is_log_report(text, marked=values.marked):
+        return None
+    known: dict[str, Any] = dict(values.found)
+    if evaluates and "loss" in known and "eval_loss" not in known and _EVALUATION.search(lowered):
+        known["eval_loss"] = known.pop("loss")
+    if "eval_loss" in known and "loss" not in known:
+        known = {"eval_loss": known["eval_loss"]}  # an evaluation's speed is not the run's
+    batch = _BATCH_SIZE.search(lowered) if "samples_per_s" not in known and "step_time_s" in known else None
+    if batch is not None and known["step_time_s"] > 0:
+        known["samples_per_s"] = int(batch["size"]) / known["step_time_s"]
+    known |= {name: value for name, value in counts.fields().items() if value is not None}
+    reading = ParsedMetrics(**known)
+    return reading if is_training_metrics(reading) else None
+
+
+def is_log_report(text: str, *, marked: bool) -> bool:
+    """Return True if a line with a step and a value reports them.
+
+    ``marked``: an equals sign or a colon separates a name from its value, as in no sentence. Without one,
+    words typical of sentences make the line prose.
+    """
+    lowered = text.lower()
+    if lowered.rstrip().endswith("?") or _NO_BEGINNING.match(lowered) or _NO_REPORT.search(lowered):
+        return False
+    if ("Error" in text or "Exception" in text or "Warning" in text) and _EXCEPTION.search(text):
+        return False
+    if ("(" in text and _CALL.search(lowered)) or ("--" in text and _FLAG.search(lowered)):
+        return False
+    if "back" in lowered and _ROLLED_BACK.search(lowered):
+        return False
+    return marked or (
+        _SENTENCE_WORDS.isdisjoint(_WORD.findall(lowered)) and _IS_OR_OF.search(lowered) is None
+    )
+
+
+def is_training_metrics(reading: ParsedMetrics) -> bool:
+    """Return True if the reading is about training: a loss, or a step with a measure.
+
+    A step and a learning rate are not enough, because a scheduler's configuration has both. A step's
+    duration is enough if the line has the total number of steps.
+    """
+    if reading.loss is not None or reading.eval_loss is not None:
+        return reading.step is not None or reading.epoch is not None or reading.epoch_step is not None
+    timed = reading.step_time_s if reading.total_steps else None
+    measured = (reading.grad_norm, reading.tokens_per_s, reading.samples_per_s, timed)
+    return reading.step is not None and any(value is not None for value in measured)
+
+
+def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
+    if not is_log_report(text, marked=True):
+        return None
+    alone = _EVALUATION_ALONE.match(lowered) if lowered.count("loss") == 1 else None
+    alone = alone or _EVALUATION_SUMMARY.search(lowered)
+    return None if alone is None else ParsedMetrics(eval_loss=to_float(alone["value"]))
+
+
+def _read_alone(text: str) -> ParsedMetrics | None:
+    """Parse trainers that print a heading with the step and then a line for each value.
+
+    MosaicML Composer: ``[epoch=1/3][batch=120/4800]:``, then ``Train loss/train/total: 2.3012``.
+    OLMo: ``[step=120/739328,epoch=0,eta=5h11m]``, then ``train/CE loss=2.812``.
+    NeMo RL: ``========== Step 12/500 ==========``, then ``• Loss: 0.0123``.
+    Ray Train: a frame with rows ``│ training_iteration   3 │``.
+    Stable-Baselines3: ``|    loss   | 0.0123  |``.
+    """
+    heading = _HEADING.search(text) if "/" in text and text.rstrip(": ").endswith(("]", "=")) else None
+    if heading is not None:
+        step, total = (
+            to_step(heading["step"] or heading["step2"]),
+            to_step(heading["total"] or heading["total2"]),
+        )
+        if step is None or not total or step > total:
+            return None
+        return ParsedMetrics(step=step, total_steps=total, epoch=to_float(heading["epoch2"]))
+    row = _ROW.match(text) if text.rstrip().endswith(("│", "|")) else None
+    if row is not None:
+        name = row["name"].lower()
+        if name in _ROW_COUNTS:
+            return _measure({"step": to_step(row["value"])})
+        return _named(name, row["value"]) if name in _ROW_LOSSES else None
+    match = (
+        _METRIC_LINE.match(text) or _BULLET.match(text)
+        if "/" in text or "Norm" in text or "Loss" in text
+        else None
+    )
+    if match is None:
+        return None
+    name = match["name"]
+    if match.re is _METRIC_LINE and match["kind"] == "Eval" and meaning(name) is None:
+        return None
+    return _named(name, match["value"])
+
+
+def _named(name: str, value: str) -> ParsedMetrics | None:
+    known = meaning(name)
+    if known is None or known.field in ("step", "epoch", "total_steps", "step_time_s"):
+        return None
+    number = to_float(value)
+    return None if number is None else _measure({known.field: number * known.scale})
+
+
+def _measure(fields: dict[str, Any]) -> ParsedMetrics | None:
+    return ParsedMetrics(**fields) if any(value is not None for value in fields.values()) else None

@@ -1,0 +1,95 @@
+"""Trainers with a format of their own that the general readers would misread."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tui.analysis.progress.lines import text as plain
+from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, from_values, to_float, to_step
+
+_OPTIMIZER = re.compile(rf"\bstep=(\d+), skipped=\d+, lr=\[({NUMBER})")
+_TIMER = re.compile(
+    rf"\btimer\.py:\d+:stop\] (?:\d+/(\d+)|epoch=\d+/micro_step=\d+/global_step=(\d+)), "
+    rf"(?:RunningAvgSamplesPerSec=(?:{NUMBER}), )?(?:Curr)?SamplesPerSec=({NUMBER})"
+)
+_TIMER_EPOCH = re.compile(r"\bepoch=(\d+)/micro_step")
+
+
+def read_deepspeed(text: str) -> ParsedMetrics | None:
+    """DeepSpeed: its optimizer line and its throughput timer, which name no loss."""
+    if "step=" not in text and "SamplesPerSec" not in text:
+        return None
+    match = _OPTIMIZER.search(text)
+    if match is not None:
+        return ParsedMetrics(step=to_step(match[1]), learning_rate=to_float(match[2]))
+    match = _TIMER.search(text)
+    if match is None:
+        return None
+    epoch = _TIMER_EPOCH.search(text)
+    return ParsedMetrics(
+        step=to_step(match[1] or match[2]),
+        samples_per_s=to_float(match[3]),
+        epoch=None if epoch is None else float(epoch[1]),
+    )
+
+
+_EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)\s*$")
+_BAR = re.compile(
+    r"^\s*(?P<done>\d+)/(?P<total>\d+|Unknown) "
+    r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"
+)
+_KERAS_ITEM = re.compile(rf"- ([a-z_]{{1,40}}): ({NUMBER})")
+_STEP_TIME = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)/(?:step|epoch)\b")
+_UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def read_keras(text: str) -> ParsedMetrics | None:
+    """Keras: ``Epoch 3/10`` on a line of its own, then bars that count within the epoch."""
+    heading = _EPOCH.match(text)
+    if heading is not None:
+        number, epochs = int(heading[1]), int(heading[2])
+        if not 1 <= number <= epochs:
+            return None
+        return ParsedMetrics(epoch=float(number - 1), total_epochs=float(epochs), whole_epochs=number - 1)
+    bar = _BAR.match(text)
+    if bar is None:
+        return None
+    told = from_values(dict(_KERAS_ITEM.findall(bar["rest"])))
+    done, total = to_step(bar["done"]), to_step(bar["total"])
+    if told.loss is None or done is None:
+        return None
+    speed = _STEP_TIME.search(bar["rest"])
+    return ParsedMetrics(
+        epoch_step=done,
+        epoch_steps=total,
+        loss=told.loss,
+        eval_loss=told.eval_loss,
+        learning_rate=told.learning_rate,
+        step_time_s=float(speed["value"]) * _UNIT_S[speed["unit"]] if speed else None,
+    )
+
+
+_NEMO = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\b")
+
+
+def read_nemo(text: str) -> ParsedMetrics | None:
+    """Parse a training line. NeMo counts from zero and prints the index of the last iteration."""
+    match = _NEMO.search(text) if "Training epoch" in text else None
+    if match is None:
+        return None
+    told = plain.read(f"step {match[2]} | {text[match.end() :]}")
+    if told is None:
+        return None
+    return replace(told, step=int(match[2]) + 1, total_steps=int(match[3]) + 1, epoch=float(match[1]))
+
+
+_START = re.compile(r"\bTraining starts at step (\d+)\b.{0,400}?\b(?:total steps (\d+)|(\d+) steps)\b")
+
+
+def read_torchtitan_start(text: str) -> ParsedMetrics | None:
+    start = _START.search(text) if "Training starts" in text else None
+    if start is None:
+        return None
+    first, total = to_step(start[1]), to_step(start[2] or start[3])
+    return ParsedMetrics(step=max(0, first - 1), total_steps=total) if first is not None and total else None

@@ -1,0 +1,246 @@
+"""What the names that trainers print for their values mean.
+
+A name is split into words, and the words decide: ``train/loss``, ``reduced_train_loss`` and ``Loss/total``
+are the training loss, ``eval_math_loss`` is an evaluation's, and ``kl_loss`` or ``loss_scale`` is neither. A
+name with a word that is not listed here means nothing: a wrong value is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Meaning(NamedTuple):
+    """A field of ``ParsedMetrics``, the name's rank among the names of that field, and a factor to its unit.
+
+    If a line has several names for one field, the lowest rank wins.
+    """
+
+    field: str
+    rank: int = 0
+    scale: float = 1.0
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of a text, for lists that read better as one."""
+    return frozenset(words.split())
+
+
+EVALUATION = word_set(
+    "eval evaluation evaluating val valid validation validate validating test dev holdout heldout"
+)
+_TRAIN = word_set("train training trainer trn tr")
+_SCOPES = word_set(
+    "metrics metric perf performance optim optimizer opt throughput device stats losses loss timing"
+)
+_STATISTICS = word_set(
+    "mean avg average avr running batch epoch curr current cur iter smoothed smooth ema reduced last"
+)
+_TRAINING_LOSSES = word_set(
+    "total global lm ce nll cross entropy gpt sft pg policy actor distill main per token of causal language"
+    " modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student generator reward step"
+)
+_NOT_AN_EVALUATION = word_set(
+    "best min max lowest initial target previous reference scale kl aux scaled weight steps"
+    " improved decreased increased from to did not was is reached no"
+)
+_RATE_SCOPES = (
+    _TRAIN
+    | _SCOPES
+    | word_set("avg average mean curr current cur interval global e2e per gpu step device running")
+)
+
+_EXACT = {"lm loss value": Meaning("eval_loss")}  # Megatron-LM's validation
+
+_GLUED = re.compile(r"(train|val|valid|test|total|avg|mean|lm|mlm)loss")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SPLIT = re.compile(r"[^a-z0-9]+")
+_PARENTHESES = re.compile(r"\s?\(([^()]{0,24})\)")
+_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "in s": 1.0, "1e-3": 1e-3}
+
+_STEPS = {
+    name: rank
+    for rank, names in enumerate(
+        (
+            ("step", "current steps", "current step"),
+            ("global step", "global steps"),
+            ("num updates", "update step", "training step", "train step", "optimizer step", "opt step"),
+            ("steps", "update", "updates"),
+            ("iteration", "iter", "iters", "it", "iterations"),
+            ("batch", "batch idx", "minibatch"),
+        )
+    )
+    for name in names
+}
+_TOTAL_STEPS = word_set(
+    "total_steps max_steps num_steps total_step total_iterations train_iters max_iters num_training_steps"
+)
+_TOKEN_RATE = re.compile(
+    r"(?:tok|toks|token|tokens|words)(?: train)?(?: per)? (?:s|sec|second)(?: per)?"
+    r"(?: (?:per )?(?:gpu|device|chip|rank))?"
+    r"|(?:tok|token|tokens) per (?:gpu|device) per (?:s|sec|second)|tps|wps|tgs|tok sec gpu"
+)
+_SAMPLE_RATE = re.compile(
+    r"(?:sample|samples|example|examples|seq|seqs|sequence|sequences|image|images|img|imgs|imps|sentence|sentences"
+    r"|frames?|clips?|pairs|prompts)(?: per)? (?:s|sec|second)|imps"
+)
+_STEP_TIME = re.compile(
+    r"(?:(?:train|elapsed|wall|end to end|total) )?(?:step|iter|iteration|batch|it) "
+    r"(?:time|timing|avg|duration|runtime)"
+    r"|(?:elapsed |run)?time(?: per|) (?:step|iteration|iter|it|batch)"
+    r"|(?:sec|s|second|seconds|ms)(?: per|) (?:step|it|iter|iteration)"
+    r"|interval runtime per step|dt|end to end|step"
+)
+
+
+@lru_cache(maxsize=8192)
+def meaning(name: str) -> Meaning | None:
+    """Return the meaning of a name as printed; None for a name without one."""
+    units = [unit.strip() for unit in _PARENTHESES.findall(name)]
+    bare = _PARENTHESES.sub(" ", name)
+    words = [word for word in _SPLIT.split(_CAMEL.sub(" ", bare).lower()) if word]
+    if not words or len(words) > 10:
+        return None
+    glued = _GLUED.fullmatch(words[0])
+    if glued is not None:
+        words[:1] = [glued[1], "loss"]
+    if bare.strip().lower() in _EXACT:
+        return _EXACT[bare.strip().lower()]
+    known = _loss(words) or _learning_rate(words) or _grad_norm(words)
+    if known is None:
+        known = _count(words) or _rate(words, units) or _step_time(words, units)
+    if known is None:
+        return None
+    for unit in units:
+        scale = _UNITS.get(unit.lower())
+        if scale is not None and known.field in ("learning_rate", "step_time_s"):
+            return Meaning(known.field, known.rank, scale)
+    return known
+
+
+def _loss(words: list[str]) -> Meaning | None:
+    rest = list(words)
+    if "loss" in words:
+        rest.remove("loss")
+        if "entropy" in rest and "cross" not in rest:
+            return None
+    elif words[-2:] != ["cross", "entropy"]:
+        return None
+    evaluates = not EVALUATION.isdisjoint(words)
+    rest = [word for word in rest if word not in EVALUATION | _TRAIN]
+    if evaluates:
+        if not _NOT_AN_EVALUATION.isdisjoint(rest):
+            return None
+        return Meaning("eval_loss", 0 if not rest else 8 if "nll" in rest else 4)
+    if rest and rest[-1] == "0":
+        rest.pop()
+    if any(word not in _STATISTICS and word not in _TRAINING_LOSSES and word not in _SCOPES for word in rest):
+        return None
+    rank = 0 if not rest else 1 + len(rest)
+    if "step" in rest:
+        rank = 1  # Lightning prints the mean over the epoch beside it
+    elif "total" in rest:
+        rank = 1
+    elif not word_set("nll ce cross entropy reward epoch mean").isdisjoint(rest):
+        rank += 4
+    return Meaning("loss", rank)
+
+
+_LR_WORDS = (
+    _TRAIN
+    | _SCOPES
+    | word_set("actor policy group pg cur current curr last step main model param params average avg")
+)
+_NOT_LR = re.compile(
+    r"^(?:\d+|pg\d*|group\d*|w|[a-z]*(?:adam|sgd|lion|muon|adafactor|lamb|decoupled)[a-z0-9]*)$"
+)
+
+
+def _learning_rate(words: list[str]) -> Meaning | None:
+    if "lr" in words:
+        rest = [word for word in words if word != "lr"]
+    else:
+        joined = " ".join(words)
+        if "learning rate" not in joined and "learningrate" not in joined:
+            return None
+        rest = [word for word in words if word not in ("learning", "rate", "learningrate")]
+    if any(word not in _LR_WORDS and not _NOT_LR.match(word) for word in rest):
+        return None
+    return Meaning("learning_rate", len(rest))
+
+
+_NORM_WORDS = (
+    _TRAIN
+    | _SCOPES
+    | word_set("grad gradient gradients total global actor policy avg average mean l2 generator model")
+)
+
+
+def _grad_norm(words: list[str]) -> Meaning | None:
+    if words in (["norm"], ["gnorm"], ["gradnorm"]):
+        return Meaning("grad_norm")
+    if words[-1] not in ("norm", "gnorm", "gradnorm"):
+        return None
+    rest = words[:-1]
+    if words[-1] == "norm" and rest[-1:] not in (["grad"], ["gradient"], ["gradients"]):
+        return None
+    return Meaning("grad_norm", len(rest)) if all(word in _NORM_WORDS for word in rest) else None
+
+
+def _count(words: list[str]) -> Meaning | None:
+    name = " ".join(words)
+    if name in _STEPS:
+        return Meaning("step", _STEPS[name])
+    if "_".join(words) in _TOTAL_STEPS:
+        return Meaning("total_steps")
+    if name in ("epoch", "epochs", "ep"):
+        return Meaning("epoch")
+    if len(words) > 1 and words[0] in _TRAIN:
+        inner = _count(words[1:])
+        # train_steps is a setting; train/step is a count.
+        return (
+            inner if (inner is not None and not words[-1].endswith("s")) or words[-1] == "updates" else None
+        )
+    return None
+
+
+def _rate(words: list[str], units: list[str]) -> Meaning | None:
+    if not EVALUATION.isdisjoint(words):
+        return None
+    name = " ".join(words)
+    if name in ("e2e", "throughput") and any(meaning(unit) == Meaning("tokens_per_s", 3) for unit in units):
+        return Meaning("tokens_per_s", 3)
+    while True:
+        if _TOKEN_RATE.fullmatch(name):
+            return Meaning("tokens_per_s", len(words))
+        if _SAMPLE_RATE.fullmatch(name):
+            return Meaning("samples_per_s", len(words))
+        first, _, rest = name.partition(" ")
+        if not rest or first not in _RATE_SCOPES:
+            break
+        name = rest
+    if words[-1] == "throughput" and all(word in _RATE_SCOPES for word in words):
+        unit = " ".join(units).lower()
+        return None if "flop" in unit or "sample" in unit else Meaning("tokens_per_s", 9)
+    return None
+
+
+def _step_time(words: list[str], units: list[str]) -> Meaning | None:
+    scale = 1.0
+    if words[-1] in ("ms", "s") and len(words) > 1:
+        scale = _UNITS[words[-1]]
+        words = words[:-1]
+    name = " ".join(word for word in words if word != "in")
+    if name.startswith("ms "):
+        scale = 1e-3
+    for scope in ("perf ", "timing ", "time metrics ", "train "):
+        name = name.removeprefix(scope)
+    if name == "dt":
+        return Meaning("step_time_s", 1, 1e-3)
+    if name == "time":
+        return Meaning("step_time_s", 5, scale)
+    if name == "step" and words[0] != "timing":
+        return None
+    return Meaning("step_time_s", 0, scale) if _STEP_TIME.fullmatch(name) else None
