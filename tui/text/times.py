@@ -62,29 +62,6 @@ def local_stamp(stamp: str) -> str:
         return stamp
 
 
-_MINUTE_END, _SECONDS_END = len("2026-03-01T12:30"), len("2026-03-01T12:30:59")
-_SECONDS_OF_UTC_STAMP = re.compile(r":[0-5]\d(?:\.\d+)?(?:Z|\+00:00)", re.ASCII).fullmatch
-
-
-class LocalStamps(dict[str, str]):
-    """``local_stamp`` for lists of 100,000 files: caches local minutes, and appends the seconds.
-
-    The value is empty for a minute that is invalid, or not one minute of local time.
-    """
-
-    def of(self, stamp: str) -> str:
-        if _SECONDS_OF_UTC_STAMP(stamp, _MINUTE_END) and (minute := self[stamp[:_MINUTE_END]]):
-            return minute + stamp[_MINUTE_END:_SECONDS_END]
-        return local_stamp(stamp)
-
-    def __missing__(self, minute: str) -> str:
-        begin, end = (local_stamp(f"{minute}:{second}+00:00") for second in ("00", "59"))
-        local = begin.removesuffix(":00")
-        is_one = (begin, end) == (f"{local}:00", f"{local}:59") and "T" not in begin
-        self[minute] = local if is_one else ""
-        return self[minute]
-
-
 def _iso(moment: datetime, precision: str) -> str:
     return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 

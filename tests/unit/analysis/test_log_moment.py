@@ -1,10 +1,11 @@
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.text.times import LogTimes, moment_of
+from tui.text.times import LogTimes, local_stamp, moment_of
 
 
 def at(hour: int, minute: int = 30, *, day: int = 21) -> datetime:
@@ -56,3 +57,27 @@ def test_any_text_is_a_moment_or_a_problem(typed):
         assert moment_of(typed, TIMES).tzinfo is not None
     except ValueError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "shown"),
+    [
+        ("2026-03-01T12:30:59Z", "2026-03-01 07:30:59"),
+        ("2026-03-01T12:30:59.123456789", "2026-03-01 07:30:59"),
+        ("2026-07-01T12:30:59+02:00", "2026-07-01 06:30:59"),
+        ("9999-12-31T23:59:59Z", "9999-12-31 18:59:59"),
+        ("2026-13-01T12:30:59Z", "2026-13-01T12:30:59Z"),
+        ("when?", "when?"),
+        ("", ""),
+    ],
+)
+def test_a_stamp_is_shown_in_local_time_or_as_it_is(
+    stamp: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert local_stamp(stamp) == shown
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from datetime import datetime
 
 import click
 
 from api_client.client import TrainingClient
 from api_client.models.cache import CacheListing
+from tui.analysis.export import csv_lines
 from tui.analysis.file_tree import ROOT, FileEntry, FileTree, build
-from tui.commands.cache.listing import csv_text, prepare, print_csv, print_json, print_table
+from tui.commands.cache.listing import prepare, print_csv, print_json, print_table
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
@@ -66,13 +65,11 @@ def print_directories(
     if output_format == JSON:
         output.json(_document(tree, nodes, listing, project_id))
     elif output_format == CSV:
-        rows = io.StringIO()
-        writer = csv.writer(rows, lineterminator="\n")
-        writer.writerow(("Directory", "Size (bytes)", "Files", "Share"))
-        for node in nodes:
-            cells = (tree.sizes[node], tree.file_counts[node], round(tree.share_of_total(node), 6))
-            writer.writerow((csv_text(tree.path(node)), *cells))
-        output.data(rows.getvalue())
+        rows = [
+            (tree.path(node), tree.sizes[node], tree.file_counts[node], round(tree.share_of_total(node), 6))
+            for node in nodes
+        ]
+        output.data(csv_lines([("Directory", "Size (bytes)", "Files", "Share"), *rows]))
     elif nodes:
         table = [
             [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,8 +11,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import Checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, fault_lines
-from tui.analysis.export import json_number
-from tui.commands.cache.listing import csv_text
+from tui.analysis.export import csv_lines, json_number
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.checkpoints.files import files
 from tui.commands.checkpoints.show import show
@@ -101,7 +98,7 @@ def list_checkpoints(
         found = await client.checkpoints.list(job.project_id, job.id)
         found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
         if output_format == CSV:
-            output.data(_csv(job.id, found, output))
+            output.data(_csv(job.id, found))
         else:
             evidence = await read_evidence(client, job, found)
             if evidence.problem:
@@ -182,27 +179,25 @@ def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
     return {"kind": str(fault.kind), "text": fault.words(known.checkpoint.created_at), "since": since}
 
 
-def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        (
-            "Job ID",
-            "Checkpoint ID",
-            "Checkpoint Name",
-            "Type",
-            "Base Model",
-            "Size (bytes)",
-            "Size (human readable)",
-            "Created At",
-        )
-    )
+CSV_COLUMNS = (
+    "Job ID",
+    "Checkpoint ID",
+    "Checkpoint Name",
+    "Type",
+    "Base Model",
+    "Size (bytes)",
+    "Size (human readable)",
+    "Created At",
+)
+
+
+def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
+    rows = []
     for one in found:
         size_bytes = one.size_bytes or 0
-        words = (job_id, _own_id(one), one.checkpoint_id, one.checkpoint_type or "", one.base_model or "")
-        cells = [csv_text(word) for word in words]
-        writer.writerow((*cells, size_bytes, bytes_decimal(size_bytes), _created(one)))
-    return text.getvalue()
+        words = (job_id, _own_id(one), one.checkpoint_id, one.checkpoint_type, one.base_model)
+        rows.append((*words, size_bytes, bytes_decimal(size_bytes), _created(one)))
+    return csv_lines([CSV_COLUMNS, *rows])
 
 
 def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:

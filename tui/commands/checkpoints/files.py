@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import click
 
 from api_client.client import TrainingClient
 from api_client.models import CheckpointFile, TrainingJob
-from tui.commands.cache.listing import csv_text
+from tui.analysis.export import csv_lines
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     CSV,
@@ -61,7 +58,10 @@ def files(
         if output_format == JSON:
             output.json(_document(job.id, checkpoint, found, total_bytes))
         elif output_format == CSV:
-            output.data(_csv(found, output))
+            cells = (
+                (one.relative_file_name, one.node_rank, one.size_bytes, one.last_modified) for one in found
+            )
+            output.data(csv_lines([("File", "Node rank", "Size (bytes)", "Modified"), *cells]))
         elif found:
             output.data(_table(found, output))
         if output_format not in (JSON, CSV):
@@ -105,16 +105,6 @@ def _document(
             for file in found
         ],
     }
-
-
-def _csv(found: list[CheckpointFile], output: Output) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("File", "Node rank", "Size (bytes)", "Modified"))
-    for file in found:
-        name, modified = csv_text(file.relative_file_name), csv_text(file.last_modified)
-        writer.writerow((name, file.node_rank, file.size_bytes, modified))
-    return text.getvalue()
 
 
 def _table(found: list[CheckpointFile], output: Output) -> str:

@@ -68,7 +68,7 @@ def job(settings: CommandSettings, job_id: str, output_format: str) -> ExitCode:
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         found = await client.jobs.find(job_id)
         if output_format == JSON:
-            output.json(found.model_dump(mode="json"))
+            output.json(found)
             return ExitCode.OK
 
         facts = job_facts(found, link=client.job_link(found.project_id, found.id))
@@ -109,7 +109,7 @@ def jobs(
         found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
         kept = running_first(job for job in found if not wanted or job.current_status in wanted)
         if output_format == JSON:
-            output.models(kept)
+            output.json(kept)
             return ExitCode.OK
         if output_format == CSV:
             output.data(jobs_csv(kept))
@@ -157,7 +157,7 @@ def projects(settings: CommandSettings, output_format: str) -> ExitCode:
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         found = await client.projects.list()
         if output_format == JSON:
-            output.models(found)
+            output.json(found)
             return ExitCode.OK
         if output_format == CSV:
             output.data(projects_csv(found))

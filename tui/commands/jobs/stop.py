@@ -115,7 +115,7 @@ async def _stop(
         else:
             output.remark(f"stopped job {_name(job)}")
     if output_format == JSON:
-        output.json([job.model_dump(mode="json") for job in stopped])
+        output.json(stopped)
     else:
         output.data("".join(f"{job.id}\n" for job in stopped))
     return code
@@ -171,7 +171,7 @@ def update(
             found.project_id, found.id, priority=priority, availability_model=availability_model
         )
         if output_format == JSON:
-            output.json(changed.model_dump(mode="json"))
+            output.json(changed)
             return ExitCode.OK
 
         facts = job_facts(changed, link=client.job_link(changed.project_id, changed.id))

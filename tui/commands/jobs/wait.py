@@ -162,7 +162,7 @@ class _Report:
 
     def finish(self) -> None:
         if self._format == JSON:
-            self._output.json([job.model_dump(mode="json") for job in self._latest.values()])
+            self._output.json(list(self._latest.values()))
 
     def left(self) -> str:
         ended = {job.id for job in self.ended}

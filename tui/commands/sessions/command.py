@@ -106,7 +106,7 @@ def run_sessions(
             found = await client.sessions.auth_codes(job.project_id, job.id)
         found.sort(key=lambda code: code.replica_id)
         if output_format == JSON:
-            output.json([code.model_dump(mode="json") for code in found])
+            output.json(found)
             return ExitCode.OK
 
         if not found:

@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from api_client.files import WRONG_PLACE, why_not_written
@@ -24,7 +24,6 @@ from tui.text.units import bytes_iec, duration, percent
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
-    from api_client.models import ApiModel
     from api_client.transfers import DownloadPlan, DownloadProgress, DownloadReport, Existing
 
 REDRAW_S = 0.1
@@ -237,18 +236,14 @@ class Output:
             raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
     def json(self, value: Any) -> None:
-        self.data(ascii_json(value, indent=2) + "\n")
-
-    def models(self, answers: Sequence[ApiModel]) -> None:
-        """Write API answers as one JSON document, like ``json`` but in a sixth of the time."""
-        from pydantic_core import PydanticSerializationError, to_json
+        """Write one JSON document, in which models are objects; ASCII without control characters."""
+        from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
         try:
-            document = to_json(answers, indent=2, by_alias=False, ensure_ascii=True).decode("ascii")
+            document = to_json(value, indent=2, by_alias=False, ensure_ascii=True).decode("ascii")
         except PydanticSerializationError:  # a lone surrogate, which only Python's own encoder can escape
-            self.json([each.model_dump(mode="json") for each in answers])
-        else:
-            self.data(document.replace(DELETE, "\\u007f") + "\n")
+            document = json.dumps(to_jsonable_python(value, by_alias=False), indent=2)
+        self.data(document.replace(DELETE, "\\u007f") + "\n")
 
     def remark(self, text: str) -> None:
         """Write one line for the user to stderr; write errors are ignored."""
@@ -272,6 +267,6 @@ def cannot_write(name: object, error: OSError) -> CommandFailed:
     return CommandFailed(f"can't write {name}: {why_not_written(error)}", code)
 
 
-def ascii_json(value: Any, indent: int | None = None) -> str:
-    """Return JSON without control characters or non-ASCII letters, whatever the text contains."""
-    return json.dumps(value, indent=indent, ensure_ascii=True).replace(DELETE, "\\u007f")
+def ascii_json(value: Any) -> str:
+    """Return one line of JSON without control characters or non-ASCII letters, whatever the text contains."""
+    return json.dumps(value, ensure_ascii=True).replace(DELETE, "\\u007f")
