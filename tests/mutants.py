@@ -160,14 +160,14 @@ MUTANTS = (
     ),
     Mutant(
         "rank: the smallest adapter decides",
-        "api_client/deployment/validation.py",
+        "api_client/servable/ranks.py",
         "    return max((rank for rank in map(_rank, values)",
         "    return min((rank for rank in map(_rank, values)",
         RANKS,
     ),
     Mutant(
         "rank: one below the adapter's own is taken",
-        "api_client/deployment/validation.py",
+        "api_client/servable/ranks.py",
         "    if largest is not None and value < largest:\n",
         "    if False:\n",
         RANKS,

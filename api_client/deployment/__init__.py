@@ -29,15 +29,6 @@ from api_client.deployment.instances import (
     listed_instances,
     smallest_instance,
 )
-from api_client.deployment.selection import (
-    CheckpointKind,
-    check_selection,
-    kind_of,
-    memory_hint,
-    needed_gpu_bytes,
-    selectable,
-    telling_files,
-)
 from api_client.deployment.sending import (
     DEPLOY_MUTATION,
     DeployAnswers,
@@ -49,13 +40,22 @@ from api_client.deployment.sending import (
     deployment_request,
     equivalent_command,
 )
-from api_client.deployment.validation import (
+from api_client.deployment.validation import validate
+from api_client.servable.ranks import (
     VALID_LORA_RANKS,
     RankAdvice,
     adapter_ranks,
     check_rank,
     rank_for,
-    validate,
+)
+from api_client.servable.selection import (
+    CheckpointKind,
+    check_selection,
+    kind_of,
+    memory_hint,
+    needed_gpu_bytes,
+    selectable,
+    telling_files,
 )
 from api_client.submission.findings import Finding
 

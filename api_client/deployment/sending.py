@@ -33,11 +33,11 @@ from api_client.definitions import (
 )
 from api_client.definitions import Checkpoint as CheckpointToDeploy
 from api_client.deployment.instances import InstanceDirectory, gpu_name, listed_instances, smallest_instance
-from api_client.deployment.selection import kind_of
 from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
 from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
 from api_client.resources.models import Models
+from api_client.servable.selection import kind_of
 
 HF_TOKEN = "HF_TOKEN"
 """Environment variable with a deployment's Hugging Face token."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from api_client.models import JobMetrics, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
@@ -150,6 +150,13 @@ def not_found(what: str, identity: str) -> ApiFault:
 def invalid(message: str) -> ApiFault:
     """Return a 400: the request is malformed or incomplete."""
     return ApiFault(400, "VALIDATION_ERROR", message)
+
+
+def first_problem(where: str, error: ValidationError) -> str:
+    """Describe the first invalid field, such as ``request.metadata: …``."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(step) for step in (where, *first["loc"]))
+    return f"{place}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def not_served(message: str) -> ApiFault:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from api_client.definitions.job_request import read_job_request
-from api_client.emulator.answers import invalid
+from api_client.emulator.answers import first_problem, invalid
 from api_client.emulator.catalog import instance_for
 from api_client.models import InstanceType
 
@@ -82,9 +82,7 @@ def check_job_spec(fields: Mapping[str, Any]) -> CheckedJobSpec:
     try:
         return CheckedJobSpec.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(step) for step in ("training_job", *first["loc"]))
-        raise invalid(f"{place}: {first['msg']}") from error
+        raise invalid(first_problem("training_job", error)) from error
 
 
 def requested_instance(fields: Mapping[str, Any]) -> InstanceType:

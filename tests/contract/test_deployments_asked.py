@@ -27,7 +27,7 @@ def checkpoints(served: Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, Ch
     return known
 
 
-def add(known: dict[str, Checkpoint], name: str, kind: str | None = "lora", **more: Any) -> None:
+def add(known: dict[str, Checkpoint], name: str, kind: str = "lora", **more: Any) -> None:
     fields = {"base_model": "meta-llama/Llama-3.1-8B", "sync_status": "COMPLETE", **more}
     known[name] = Checkpoint(checkpoint_id=name, checkpoint_type=kind, created_at=START, **fields)
 
@@ -109,7 +109,7 @@ def test_the_server_starts_with_a_rank_that_holds_every_adapter(
 def test_full_weights_and_whisper_are_served_from_their_folder(
     http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint]
 ) -> None:
-    add(checkpoints, ".", kind=None)
+    add(checkpoints, ".", kind="full")
     add(checkpoints, "speech", kind="whisper")
     full, whisper = (dry_run(http, request_for((served.job_id, name))) for name in checkpoints)
     assert server_words(full)[2] == f"/tmp/training_checkpoints/{served.job_id}/rank-0"
@@ -143,7 +143,7 @@ def test_the_same_name_is_the_same_model(http: httpx.Client, served: Served) -> 
         ({"metadata": {"oracle_name": "\ud800"}}, "VALIDATION_ERROR", "oracle_name"),
         ({"metadata": None}, "VALIDATION_ERROR", "metadata"),
         ({"inference_stack": {"stack_type": "TGI"}}, "VALIDATION_ERROR", "stack_type"),
-        ({"environment": [{"name": "A=B", "value": ""}]}, "VALIDATION_ERROR", "A=B"),
+        ({"environment": [{"name": "A=B", "value": ""}]}, "VALIDATION_ERROR", "variables.0.name"),
         ({"environment": [{"name": "A", "value": 1}]}, "VALIDATION_ERROR", "value"),
         ({"dry_run": "no"}, "VALIDATION_ERROR", "dry_run"),
         ({"instance_type_id": "a-toaster"}, "RESOURCE_NOT_FOUND", "a-toaster"),
@@ -174,11 +174,11 @@ def test_what_is_not_there_is_not_found(http: httpx.Client, served: Served, is_d
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (["full", "lora"], "alone"),
-        (["lora", "whisper"], "alone"),
-        (["full", "full"], "alone"),
-        (["lora", "lora"], "different names"),
-        (["lora", "other base"], "share their base model"),
+        (["full", "lora"], "only LoRA checkpoints"),
+        (["lora", "whisper"], "only LoRA checkpoints"),
+        (["full", "full"], "only LoRA checkpoints"),
+        (["lora", "lora"], "twice"),
+        (["lora", "other base"], "different base models"),
         (["no base"], "base model"),
         (["syncing"], "still uploading"),
         (["novel"], "novelty"),

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from api_client.definitions import AcceleratorSpec
-from api_client.deployment.validation import check_rank, rank_for
 from api_client.errors import ConfigurationError
 from api_client.remotes.trussrc import sections_of
+from api_client.servable.ranks import check_rank, rank_for
 from support.stranger import Answer, FakeBaseten
 from tui.cli import main
 from tui.commands.support.exit_codes import ExitCode

@@ -28,6 +28,7 @@ from obstore.store import GCSStore, LocalStore, S3Store
 from pydantic import ValidationError
 
 from api_client.definitions.weights import WeightsAuthMethod, WeightsSource
+from api_client.emulator.answers import first_problem
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.node_process import NodeProcess
 
@@ -66,9 +67,7 @@ def _parse(item: Any, where: str) -> WeightsSource:
     try:
         weights = WeightsSource.model_validate(item)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(step) for step in (where, *first["loc"]))
-        raise CannotStart(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
+        raise CannotStart(first_problem(where, error)) from error
     if weights.scheme not in SCHEMES:
         supported = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise CannotStart(f"{where}.source {weights.source!r}: the emulator delivers {supported}")

@@ -6,60 +6,29 @@ The render also shows if the server could start: the weights must fit the machin
 from __future__ import annotations
 
 import json
-import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from api_client.emulator.answers import ApiFault, invalid, not_found, not_served
-from api_client.emulator.backend import StoredFile
+from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
+from api_client.definitions.job_request import normal_gpu_type
+from api_client.emulator.answers import ApiFault, first_problem, invalid, not_found, not_served
 from api_client.emulator.catalog import INSTANCE_TYPES
 from api_client.emulator.platform import Platform
 from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployment
-from api_client.models import Checkpoint, InstanceType, TrainingJob
-
-SERVED_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""Values that vLLM accepts for max_lora_rank (API facts, 7)."""
-
-DEFAULT_RANK = 16
-"""Rank of an adapter whose configuration does not specify it."""
-
-
-def adapter_rank(configuration: Any) -> int:
-    """Return ``r`` from an adapter_config.json, or the default if it is missing or invalid."""
-    rank = configuration.get("r") if isinstance(configuration, dict) else None
-    if isinstance(rank, int) and not isinstance(rank, bool) and rank > 0:
-        return rank
-    return DEFAULT_RANK
-
-
-def served_rank(adapter_ranks: Iterable[int]) -> int:
-    """Return the smallest supported rank for all adapters; raise an ``ApiFault`` if there is none."""
-    largest = max(adapter_ranks)
-    for rank in SERVED_RANKS:
-        if rank >= largest:
-            return rank
-    raise invalid(f"LoRA rank {largest} cannot be served; the maximum is {SERVED_RANKS[-1]}")
-
+from api_client.models import Checkpoint, CheckpointFile, InstanceType
+from api_client.servable.ranks import adapter_ranks, rank_for
+from api_client.servable.selection import check_selection, kind_of, verdict
 
 LOOPS_SOURCE = "B10_LOOPS_CHECKPOINTING"
-_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-def _storable(text: str) -> str:
-    """Reject lone surrogates, which JSON can contain but no file or database can store."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError("the text is not valid Unicode") from error
-    return text
-
-
-_Text = Annotated[str, AfterValidator(_storable)]
+_Text = Annotated[str, StringConstraints(min_length=0)]
+"""Text without lone surrogates, which JSON can contain but no file or database can store."""
 
 
 class _RequestPart(BaseModel):
@@ -67,14 +36,7 @@ class _RequestPart(BaseModel):
 
 
 class _Metadata(_RequestPart):
-    oracle_name: _Text
-
-    @field_validator("oracle_name")
-    @classmethod
-    def _said(cls, name: str) -> str:
-        if not name.strip():
-            raise ValueError("the model needs a name")
-        return name.strip()
+    oracle_name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class CheckpointReference(_RequestPart):
@@ -99,16 +61,9 @@ class EnvironmentVariable(_RequestPart):
     ``value`` is its value or, if it is a secret reference, the name of a secret.
     """
 
-    name: _Text
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
     value: _Text
     is_secret_reference: bool = False
-
-    @field_validator("name")
-    @classmethod
-    def _usable(cls, name: str) -> str:
-        if not _VARIABLE_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not a valid environment variable name")
-        return name
 
 
 class _InferenceStack(_RequestPart):
@@ -140,119 +95,30 @@ class TemplateRequest(_RequestPart):
 
 def check_template_request(fields: Any) -> TemplateRequest:
     """Validate the request; raise an ``ApiFault`` that names the first invalid field."""
-    _refuse_loops(fields)
     try:
         return TemplateRequest.model_validate(fields)
     except ValidationError as error:
-        raise _refusal(error) from error
+        if any(problem["input"] == LOOPS_SOURCE for problem in error.errors(include_url=False)):
+            raise not_served("the emulator has no Loops checkpoints") from error
+        raise invalid(first_problem("request", error)) from error
 
 
-def _refuse_loops(fields: Any) -> None:
-    sources = fields.get("weights_sources") if isinstance(fields, dict) else None
-    for source in sources if isinstance(sources, list) else []:
-        if isinstance(source, dict) and source.get("weight_source_type") == LOOPS_SOURCE:
-            raise not_served("the emulator has no Loops checkpoints")
-
-
-def _refusal(error: ValidationError) -> ApiFault:
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(step) for step in ("request", *first["loc"]))
-    return invalid(f"{place}: {first['msg'].removeprefix('Value error, ')}")
-
-
-LORA = "lora"
-SERVABLE_KINDS = (LORA, "full", "whisper")
-SYNCING = "SYNCING"
-
-_WEIGHT_SUFFIXES = (".safetensors", ".gguf")
-_TORCH_WEIGHTS = ("pytorch_model", "adapter_model", "consolidated")
-"""Names of PyTorch files with whole weights; others are trainer states and shards."""
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedCheckpoint:
-    """A checkpoint to deploy. ``rank`` is the adapter's rank.
-
-    A ``weight_bytes`` of None means that none of its files is known.
-    """
-
-    job: TrainingJob
-    name: str
-    kind: str
-    base_model: str | None
-    rank: int
-    weight_bytes: int | None
-
-
-def choose(platform: Platform, places: Sequence[CheckpointReference]) -> tuple[SelectedCheckpoint, ...]:
+def choose(platform: Platform, places: Sequence[CheckpointReference]) -> list[Checkpoint]:
     """Look up checkpoints; raise an ``ApiFault`` if one is missing or they cannot be served together."""
-    chosen = tuple(_look_up(platform, place) for place in places)
-    if len(chosen) > 1:
-        alone = next((each for each in chosen if each.kind != LORA), None)
-        if alone is not None:
-            raise invalid(
-                f"checkpoint {alone.name!r} is of type {alone.kind}, which must be deployed alone;"
-                " only LoRA checkpoints can be served together"
-            )
-        if len({each.name for each in chosen}) < len(chosen):
-            raise invalid("checkpoints that are served together must have different names")
-        if len({each.base_model for each in chosen}) > 1:
-            raise invalid("LoRA checkpoints that are served together must share their base model")
-    if chosen[0].kind == LORA and not chosen[0].base_model:
-        raise invalid(f"the base model of LoRA checkpoint {chosen[0].name!r} is unknown")
+    chosen = [_look_up(platform, place.training_job_id, place.checkpoint_name) for place in places]
+    if reason := check_selection(chosen) or rank_for(adapter_ranks(chosen)).refusal:
+        raise invalid(reason)
+    if kind_of(chosen[0]) == "lora" and not chosen[0].base_model:
+        raise invalid(f"the base model of LoRA checkpoint {chosen[0].checkpoint_id!r} is unknown")
     return chosen
 
 
-def _look_up(platform: Platform, place: CheckpointReference) -> SelectedCheckpoint:
-    job = platform.job_by_id(place.training_job_id)
-    backend = platform.backend_of(job.id)
-    for checkpoint in backend.checkpoints(job.id):
-        if checkpoint.checkpoint_id == place.checkpoint_name:
-            return _chosen(job, checkpoint, backend.checkpoint_files(job.id))
-    raise ApiFault(
-        404, "NOT_FOUND", f"Checkpoint {place.checkpoint_name!r} of training job {job.id!r} not found"
-    )
-
-
-def _chosen(job: TrainingJob, checkpoint: Checkpoint, files: Sequence[StoredFile]) -> SelectedCheckpoint:
-    name = checkpoint.checkpoint_id
-    kind = checkpoint.checkpoint_type or "full"
-    if kind not in SERVABLE_KINDS:
-        raise invalid(f"checkpoint {name!r} is of type {kind!r}, which cannot be served")
-    if checkpoint.sync_status == SYNCING:
-        raise invalid(f"checkpoint {name!r} is still uploading")
-    return SelectedCheckpoint(
-        job=job,
-        name=name,
-        kind=kind,
-        base_model=checkpoint.base_model,
-        rank=adapter_rank(checkpoint.lora_adapter_config),
-        weight_bytes=_weight_bytes(name, files),
-    )
-
-
-def _weight_bytes(checkpoint: str, files: Sequence[StoredFile]) -> int | None:
-    """Return the bytes that a server loads, None if no file is known.
-
-    It loads whole weights, directly in the checkpoint's folder, from the first node (API facts, 5).
-    """
-    folder = PurePosixPath(checkpoint)
-    own = [
-        (PurePosixPath(file.relative_name), file)
-        for file in files
-        if folder in PurePosixPath(file.relative_name).parents
-    ]
-    if not own:
-        return None
-    return sum(
-        file.size_bytes
-        for path, file in own
-        if file.node_rank == 0 and path.parent == folder and _is_weights(path.name)
-    )
-
-
-def _is_weights(name: str) -> bool:
-    return name.endswith(_WEIGHT_SUFFIXES) or (name.endswith(".bin") and name.startswith(_TORCH_WEIGHTS))
+def _look_up(platform: Platform, job_id: str, name: str) -> Checkpoint:
+    job = platform.job_by_id(job_id)
+    for checkpoint in platform.backend_of(job.id).checkpoints(job.id):
+        if checkpoint.checkpoint_id == name:
+            return checkpoint.model_copy(update={"training_job_id": job.id})
+    raise ApiFault(404, "NOT_FOUND", f"Checkpoint {name!r} of training job {job.id!r} not found")
 
 
 USABLE_MEMORY = 0.9
@@ -262,17 +128,20 @@ BYTES_PER_MIB = 1024 * 1024
 BYTES_PER_GIB = 1024**3
 
 
-def startup_error(machine: InstanceType, checkpoints: Sequence[SelectedCheckpoint]) -> str | None:
+def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequence[Checkpoint]) -> str | None:
     """Return the error with which the server would exit, or None if it would start."""
     if machine.gpu_count == 0:
         return f"RuntimeError: Failed to infer device type: {machine.name} has no GPU"
+    weight_bytes = 0
     for checkpoint in checkpoints:
-        if checkpoint.weight_bytes == 0:
+        name, files = checkpoint.checkpoint_id, _files_of_first_node(platform, checkpoint.training_job_id)
+        if files and verdict(name, files) != "weights":
             return (
-                f"RuntimeError: Cannot find any model weights in checkpoint {checkpoint.name!r}:"
+                f"RuntimeError: Cannot find any model weights in checkpoint {name!r}:"
                 " shards of a distributed trainer must be merged before they can be served"
             )
-    weight_bytes = sum(each.weight_bytes or 0 for each in checkpoints if each.kind != LORA)
+        if kind_of(checkpoint) != "lora":
+            weight_bytes += sum(file.size_bytes for file in files if verdict(name, [file]) == "weights")
     memory_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB * machine.gpu_count
     if memory_bytes and weight_bytes > memory_bytes * USABLE_MEMORY:
         return (
@@ -282,14 +151,20 @@ def startup_error(machine: InstanceType, checkpoints: Sequence[SelectedCheckpoin
     return None
 
 
+def _files_of_first_node(platform: Platform, job_id: str) -> list[CheckpointFile]:
+    """Return the files that a server gets (API facts, 5)."""
+    return [
+        CheckpointFile(relative_file_name=file.relative_name, size_bytes=file.size_bytes)
+        for file in platform.backend_of(job_id).checkpoint_files(job_id)
+        if file.node_rank == 0
+    ]
+
+
 SERVER_IMAGE = "vllm/vllm-openai:v0.11.0"
 SERVER_PORT = 8000
 HEALTH_PATH = "/health"
 ENDPOINTS = {"whisper": "/v1/audio/transcriptions"}
 CHAT_ENDPOINT = "/v1/chat/completions"
-DOWNLOAD_FOLDER = "/tmp/training_checkpoints"
-"""Folder of the checkpoints in the server's container, with a subfolder per job id (API facts, 7)."""
-
 SECRETS_FOLDER = "/secrets"
 FIRST_NODE = "rank-0"
 CONCURRENCY = 256
@@ -300,7 +175,7 @@ MIB_PER_GIB = 1024
 def render(
     model_name: str,
     machine: InstanceType,
-    checkpoints: Sequence[SelectedCheckpoint],
+    checkpoints: Sequence[Checkpoint],
     environment: Sequence[EnvironmentVariable],
 ) -> dict[str, Any]:
     """Render the content of config.yaml. Secrets appear only by name."""
@@ -315,7 +190,7 @@ def render(
         "docker_server": {
             "start_command": start_command(machine, checkpoints, secrets),
             "server_port": SERVER_PORT,
-            "predict_endpoint": ENDPOINTS.get(checkpoints[0].kind, CHAT_ENDPOINT),
+            "predict_endpoint": ENDPOINTS.get(kind_of(checkpoints[0]), CHAT_ENDPOINT),
             "readiness_endpoint": HEALTH_PATH,
             "liveness_endpoint": HEALTH_PATH,
         },
@@ -326,9 +201,9 @@ def render(
         "runtime": {"predict_concurrency": CONCURRENCY},
         "secrets": {variable.value: None for variable in secrets},
         "training_checkpoints": {
-            "download_folder": DOWNLOAD_FOLDER,
+            "download_folder": DEPLOYED_CHECKPOINTS_FOLDER,
             "artifact_references": [
-                {"training_job_id": each.job.id, "paths": [f"{PurePosixPath(FIRST_NODE, each.name)}/"]}
+                {"training_job_id": each.training_job_id, "paths": [f"{_path_of(each)}/"]}
                 for each in checkpoints
             ],
         },
@@ -336,7 +211,7 @@ def render(
 
 
 def start_command(
-    machine: InstanceType, checkpoints: Sequence[SelectedCheckpoint], secrets: Sequence[EnvironmentVariable]
+    machine: InstanceType, checkpoints: Sequence[Checkpoint], secrets: Sequence[EnvironmentVariable]
 ) -> str:
     """Return the container's command: export secrets from their files, then run vLLM."""
     words = ["exec", "vllm", "serve", *_weights_arguments(checkpoints)]
@@ -348,24 +223,28 @@ def start_command(
     return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(words)])])
 
 
-def _weights_arguments(checkpoints: Sequence[SelectedCheckpoint]) -> list[str]:
+def _weights_arguments(checkpoints: Sequence[Checkpoint]) -> list[str]:
     first = checkpoints[0]
-    if first.kind != LORA:
-        return [_folder_of(first), "--served-model-name", first.name]
+    if kind_of(first) != "lora":
+        return [_folder_of(first), "--served-model-name", first.checkpoint_id]
     return [
         first.base_model or "",
         "--enable-lora",
         "--max-lora-rank",
-        str(served_rank(each.rank for each in checkpoints)),
+        str(rank_for(adapter_ranks(checkpoints)).default),
         "--max-loras",
         str(len(checkpoints)),
         "--lora-modules",
-        *(f"{each.name}={_folder_of(each)}" for each in checkpoints),
+        *(f"{each.checkpoint_id}={_folder_of(each)}" for each in checkpoints),
     ]
 
 
-def _folder_of(checkpoint: SelectedCheckpoint) -> str:
-    return str(PurePosixPath(DOWNLOAD_FOLDER, checkpoint.job.id, FIRST_NODE, checkpoint.name))
+def _folder_of(checkpoint: Checkpoint) -> str:
+    return str(PurePosixPath(DEPLOYED_CHECKPOINTS_FOLDER, checkpoint.training_job_id, _path_of(checkpoint)))
+
+
+def _path_of(checkpoint: Checkpoint) -> PurePosixPath:
+    return PurePosixPath(FIRST_NODE, checkpoint.checkpoint_id)
 
 
 def _resources(machine: InstanceType) -> dict[str, Any]:
@@ -375,15 +254,14 @@ def _resources(machine: InstanceType) -> dict[str, Any]:
         "use_gpu": machine.gpu_count > 0,
     }
     if machine.gpu_type:
-        # Accelerator names in a configuration have no dash (API facts, 3.2).
-        resources["accelerator"] = f"{machine.gpu_type.replace('-', '_')}:{machine.gpu_count}"
+        resources["accelerator"] = f"{normal_gpu_type(machine.gpu_type)}:{machine.gpu_count}"
     return resources
 
 
-def _example(checkpoint: SelectedCheckpoint) -> dict[str, Any]:
-    if checkpoint.kind in ENDPOINTS:
-        return {"model": checkpoint.name, "file": "speech.wav"}
-    return {"model": checkpoint.name, "messages": [{"role": "user", "content": "Hello!"}]}
+def _example(checkpoint: Checkpoint) -> dict[str, Any]:
+    if kind_of(checkpoint) in ENDPOINTS:
+        return {"model": checkpoint.checkpoint_id, "file": "speech.wav"}
+    return {"model": checkpoint.checkpoint_id, "messages": [{"role": "user", "content": "Hello!"}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,16 +280,16 @@ def deploy(platform: Platform, fields: Any) -> TemplateAnswer:
     request = check_template_request(fields)
     machine = _machine(request.instance_type_id)
     checkpoints = choose(platform, request.places)
-    team_id = platform.stored_project(checkpoints[0].job.project_id).team_id
+    team_id = platform.stored_project(platform.job_by_id(checkpoints[0].training_job_id).project_id).team_id
     config = json.dumps(render(request.model_name, machine, checkpoints, request.environment))
     if request.dry_run:
         return TemplateAnswer(config, None)
     plan = DeploymentPlan(
         instance_type_id=machine.id,
         truss_config=config,
-        served_names=tuple(each.name for each in checkpoints),
+        served_names=tuple(each.checkpoint_id for each in checkpoints),
         warnings=tuple(_missing_secrets(platform, team_id, request.environment)),
-        failure=startup_error(machine, checkpoints),
+        failure=startup_error(platform, machine, checkpoints),
     )
     stored = platform.stores.deployments.add(request.model_name, team_id, plan, platform.now())
     return TemplateAnswer(config, stored)

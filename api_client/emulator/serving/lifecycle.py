@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -24,14 +24,9 @@ FAILED_AFTER_S = 12.0
 ACTIVE_AFTER_S = 15.0
 
 
-def age_s(deployment: StoredDeployment, now: datetime) -> float:
-    """Return the age in seconds; never negative, even if the machine's clock was set back."""
-    return max(0.0, (now - deployment.created_at).total_seconds())
-
-
 def status_at(deployment: StoredDeployment, now: datetime) -> Status:
     """Return the status at that moment, a documented value (API facts, 2.3)."""
-    age = age_s(deployment, now)
+    age = (now - deployment.created_at).total_seconds()  # negative if the clock was set back
     if age < DEPLOYING_AFTER_S:
         return "BUILDING"
     if age < LOADING_AFTER_S:
@@ -42,10 +37,14 @@ def status_at(deployment: StoredDeployment, now: datetime) -> Status:
 
 
 PRODUCTION = "production"
-CONCURRENCY_TARGET = 32
-AUTOSCALING_WINDOW_S = 60
-SCALE_DOWN_DELAY_S = 900
-TARGET_UTILIZATION_PERCENTAGE = 70
+AUTOSCALING = {
+    "min_replica": 0,
+    "max_replica": 1,
+    "autoscaling_window": 60,
+    "scale_down_delay": 900,
+    "concurrency_target": 32,
+    "target_utilization_percentage": 70,
+}
 
 
 def model_fields(platform: Platform, model: StoredModel) -> dict[str, Any]:
@@ -76,7 +75,7 @@ def deployment_fields(deployment: StoredDeployment, now: datetime) -> dict[str, 
         "is_development": False,
         "status": status,
         "active_replica_count": 1 if is_active else 0,
-        "autoscaling_settings": _autoscaling() if is_active else None,
+        "autoscaling_settings": dict(AUTOSCALING) if is_active else None,
         "instance_type_name": _machine_name(deployment),
         "environment": PRODUCTION if deployment.is_production else None,
         "labels": None,
@@ -91,17 +90,6 @@ def _machine_name(deployment: StoredDeployment) -> str:
         return deployment.plan.instance_type_id
 
 
-def _autoscaling() -> dict[str, Any]:
-    return {
-        "min_replica": 0,
-        "max_replica": 1,
-        "autoscaling_window": AUTOSCALING_WINDOW_S,
-        "scale_down_delay": SCALE_DOWN_DELAY_S,
-        "concurrency_target": CONCURRENCY_TARGET,
-        "target_utilization_percentage": TARGET_UTILIZATION_PERCENTAGE,
-    }
-
-
 NS_PER_S = 1_000_000_000
 REPLICA_LENGTH = 5
 """A deployment's replica is named by a short id of this length (API facts, 6)."""
@@ -113,67 +101,43 @@ _DECIDED_AFTER_S = 11.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A line at ``after_s`` seconds after the deployment was created."""
+class _Part:
+    """Lines from ``start_s`` on, the last one before ``end_s`` (seconds after the creation)."""
 
-    after_s: float
-    message: str
-    level: str | None = "INFO"
-    on_replica: bool = True
+    start_s: float
+    end_s: float
+    messages: Sequence[str]
+    level: str = "INFO"
+    on_replica: bool = False
 
 
 def log_lines(deployment: StoredDeployment, *, until_ns: int) -> list[LogRecord]:
     """Return all lines up to and including ``until_ns`` (epoch nanoseconds), oldest first."""
-    born_ns = epoch_ns(deployment.created_at)
-    replica = replica_of(deployment)
+    created_ns = epoch_ns(deployment.created_at)
+    replica = hashlib.sha256(deployment.id.encode()).hexdigest()[:REPLICA_LENGTH]
     records = []
-    for line in _lines(deployment):
-        stamp_ns = born_ns + round(line.after_s * NS_PER_S)
-        if stamp_ns <= until_ns:
-            records.append(
-                LogRecord(
-                    timestamp=str(stamp_ns),
-                    message=line.message,
-                    replica=replica if line.on_replica else None,
-                    request_id=None,
-                    level=line.level,
+    for part in _parts(deployment):
+        apart_s = min(_BETWEEN_LINES_S, (part.end_s - part.start_s) / (len(part.messages) + 1))
+        for number, message in enumerate(part.messages):
+            stamp_ns = created_ns + round((part.start_s + number * apart_s) * NS_PER_S)
+            if stamp_ns <= until_ns:
+                records.append(
+                    LogRecord(
+                        timestamp=str(stamp_ns),
+                        message=message,
+                        replica=replica if part.on_replica else None,
+                        request_id=None,
+                        level=part.level,
+                    )
                 )
-            )
     return records
 
 
-def replica_of(deployment: StoredDeployment) -> str:
-    return hashlib.sha256(deployment.id.encode()).hexdigest()[:REPLICA_LENGTH]
-
-
-def _lines(deployment: StoredDeployment) -> Iterator[_Line]:
-    config: dict[str, Any] = json.loads(deployment.plan.truss_config)
-    warnings = list(deployment.plan.warnings)
-    yield from _spread(0.0, DEPLOYING_AFTER_S, _building(deployment, config), on_replica=False)
-    yield from _spread(DEPLOYING_AFTER_S, _WARNINGS_AFTER_S, _deploying(deployment, config), on_replica=False)
-    yield from _spread(_WARNINGS_AFTER_S, LOADING_AFTER_S, warnings, level="WARNING", on_replica=False)
-    yield from _spread(LOADING_AFTER_S, _DECIDED_AFTER_S, _loading(config))
-    if deployment.plan.failure is not None:
-        errors = [deployment.plan.failure, "Engine core initialization failed."]
-        yield from _spread(_DECIDED_AFTER_S, FAILED_AFTER_S, errors, level="ERROR")
-        yield _Line(FAILED_AFTER_S, "Deployment failed: the server ended with exit code 1", "ERROR", False)
-        return
-    yield from _spread(_DECIDED_AFTER_S, ACTIVE_AFTER_S, _starting(config))
-    names = ", ".join(deployment.plan.served_names)
-    yield _Line(ACTIVE_AFTER_S, f"Deployment is active; requests name the model: {names}", on_replica=False)
-
-
-def _spread(
-    begin_s: float, end_s: float, messages: list[str], *, level: str = "INFO", on_replica: bool = True
-) -> Iterator[_Line]:
-    """Yield the messages in order, spread from ``begin_s`` on, the last one before ``end_s``."""
-    apart_s = min(_BETWEEN_LINES_S, (end_s - begin_s) / (len(messages) + 1))
-    for number, message in enumerate(messages):
-        yield _Line(begin_s + number * apart_s, message, level, on_replica)
-
-
-def _building(deployment: StoredDeployment, config: dict[str, Any]) -> list[str]:
-    return [
+def _parts(deployment: StoredDeployment) -> Iterator[_Part]:
+    plan = deployment.plan
+    config: dict[str, Any] = json.loads(plan.truss_config)
+    server = config["docker_server"]
+    building = [
         "This emulator only simulates the deployment; nothing is served.",
         f"Building {deployment.name} of {config['model_name']}",
         f"Base image {config['base_image']['image']}",
@@ -181,34 +145,36 @@ def _building(deployment: StoredDeployment, config: dict[str, Any]) -> list[str]
         *(f"Secret {name}" for name in config["secrets"]),
         "Build finished",
     ]
-
-
-def _deploying(deployment: StoredDeployment, config: dict[str, Any]) -> list[str]:
     checkpoints = config["training_checkpoints"]
-    folder = checkpoints["download_folder"]
-    return [
-        f"Scheduling one replica on {deployment.plan.instance_type_id}",
+    deploying = [
+        f"Scheduling one replica on {plan.instance_type_id}",
         *(
-            f"Downloading {reference['training_job_id']}/{path} to {folder}"
+            f"Downloading {reference['training_job_id']}/{path} to {checkpoints['download_folder']}"
             for reference in checkpoints["artifact_references"]
             for path in reference["paths"]
         ),
     ]
-
-
-def _loading(config: dict[str, Any]) -> list[str]:
-    return [
-        f"Starting: {config['docker_server']['start_command']}",
+    loading = [
+        f"Starting: {server['start_command']}",
         "Initializing a V1 LLM engine (v0.11.0)",
         "Loading weights ...",
     ]
-
-
-def _starting(config: dict[str, Any]) -> list[str]:
-    server = config["docker_server"]
-    return [
+    yield _Part(0.0, DEPLOYING_AFTER_S, building)
+    yield _Part(DEPLOYING_AFTER_S, _WARNINGS_AFTER_S, deploying)
+    yield _Part(_WARNINGS_AFTER_S, LOADING_AFTER_S, plan.warnings, level="WARNING")
+    yield _Part(LOADING_AFTER_S, _DECIDED_AFTER_S, loading, on_replica=True)
+    if plan.failure is not None:
+        errors = [plan.failure, "Engine core initialization failed."]
+        yield _Part(_DECIDED_AFTER_S, FAILED_AFTER_S, errors, level="ERROR", on_replica=True)
+        ended = ["Deployment failed: the server ended with exit code 1"]
+        yield _Part(FAILED_AFTER_S, FAILED_AFTER_S, ended, level="ERROR")
+        return
+    starting = [
         "Loading weights took 3.42 seconds",
         "Graph capturing finished",
         f"Started server on port {server['server_port']}, route {server['predict_endpoint']}",
         f'"GET {server["readiness_endpoint"]} HTTP/1.1" 200 OK',
     ]
+    yield _Part(_DECIDED_AFTER_S, ACTIVE_AFTER_S, starting, on_replica=True)
+    names = ", ".join(plan.served_names)
+    yield _Part(ACTIVE_AFTER_S, ACTIVE_AFTER_S, [f"Deployment is active; requests name the model: {names}"])

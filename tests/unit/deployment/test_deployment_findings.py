@@ -24,8 +24,8 @@ from api_client.deployment import (
     smallest_instance,
     validate,
 )
-from api_client.deployment.selection import memory_hint, needed_gpu_bytes
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
+from api_client.servable.selection import memory_hint, needed_gpu_bytes
 
 MACHINES = [
     InstanceType(id="two", gpu_type="H100", gpu_count=2),
