@@ -21,6 +21,7 @@ from tui.analysis.file_tree import ROOT, FileTree, Order, SortKey
 from tui.analysis.transfers import files_text
 from tui.feeds.cache import CacheFeed, CacheSnapshot
 from tui.screens.file_tree import TreeScreen
+from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, percent
 from tui.widgets.file_tree import FileTreeView
@@ -28,7 +29,6 @@ from tui.widgets.file_tree.renderer import middle_cut
 from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import Span
 
 BIGGEST = 6
 """Maximum number of directories listed in the summary line, space permitting."""

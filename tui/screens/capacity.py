@@ -16,143 +16,26 @@ from textual.reactive import var
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
 from tui.analysis.fleet.capacity import (
-    CapacityRow,
     CapacityView,
     GpuAllocation,
     capacity_table,
     queue_table,
     queued_gpu_count,
 )
-from tui.analysis.status import status_view
 from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen
 from tui.screens.messages import ExportRequested, OpenJobRequested
+from tui.tables.capacity import GPUS, QUEUE, CapacityLine
+from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
-from tui.text.units import age, share_bar
+from tui.text.units import age
 from tui.widgets.notice import ConnectionNotice, StatusLine
-from tui.widgets.row_table import Column, RowTable
+from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import Span
 
-BAR_CELLS = 12
-CROWDED = 0.9
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityLine:
-    """A capacity row and the number of GPUs of its type that jobs are waiting for."""
-
-    row: CapacityRow
-    waited_for: int
-
-
-def _tone(row: CapacityRow) -> str:
-    if row.share >= 1:
-        return "bad"
-    return "warn" if row.share >= CROWDED else "good"
-
-
-def _bar(line: CapacityLine) -> list[Span]:
-    row = line.row
-    sign = "!" if row.share >= 1 else " "
-    return [(share_bar(row.share, BAR_CELLS), _tone(row)), (sign, "bad")]
-
-
-def _use(line: CapacityLine) -> list[Span]:
-    return [(str(line.row.on_demand), "strong"), (f"/{line.row.limit}", "muted")]
-
-
-def _waits(line: CapacityLine) -> list[Span]:
-    return [(f"◌ {line.waited_for}", "caution")] if line.waited_for and not line.row.team else []
-
-
-GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
-    Column("gpu", "GPU", lambda line: [(sanitize(line.row.gpu_type), "strong")], width=10, keep=10),
-    Column(
-        "team",
-        "team",
-        lambda line: [(sanitize(line.row.team) or "all teams", "plain" if line.row.team else "muted")],
-        width=9,
-        flex=1,
-        most=24,
-        keep=9,
-    ),
-    Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
-    Column("use", "used/max", _use, width=8, align="right", keep=8),
-    Column("free", "free", lambda line: [(str(line.row.free), "plain")], width=5, align="right", keep=6),
-    Column(
-        "on_demand",
-        "on-dem.",
-        lambda line: [(str(line.row.on_demand), "muted")],
-        width=7,
-        align="right",
-        keep=4,
-    ),
-    Column("spot", "spot", lambda line: [(str(line.row.spot), "muted")], width=4, align="right", keep=3),
-    Column(
-        "baseline",
-        "base",
-        lambda line: [(str(line.row.baseline), "muted")],
-        width=5,
-        align="right",
-        keep=2,
-    ),
-    Column("waits", "wait", _waits, width=6, align="right", keep=5),
-)
-
-
-def _status(one: GpuAllocation) -> list[Span]:
-    view = status_view(one.job.current_status)
-    place = f"{one.place}. " if one.place else ""
-    return [(f"{view.sign} {place}{view.word}", view.tone)]
-
-
-def _project(one: GpuAllocation) -> str:
-    project = one.job.training_project
-    return sanitize(project.name if project else "") or one.job.project_id
-
-
-JOB_COLUMNS: tuple[Column[GpuAllocation], ...] = (
-    Column("status", "status", _status, width=15, keep=9),
-    Column("gpus", "GPUs", lambda one: [(str(one.gpus), "strong")], width=4, align="right", keep=10),
-    Column("type", "type", lambda one: [(sanitize(one.gpu_type), "muted")], width=6, keep=5),
-    Column(
-        "name",
-        "job",
-        lambda one: [(sanitize(one.job.name or one.job.id), "plain")],
-        width=14,
-        flex=3,
-        most=40,
-        keep=8,
-    ),
-    Column("age", "for", lambda one: [(age(one.age_s), "plain")], width=4, align="right", keep=7),
-    Column(
-        "priority",
-        "prio",
-        lambda one: [(str(one.job.priority or 0), "muted")],
-        width=4,
-        align="right",
-        keep=4,
-    ),
-    Column(
-        "spot",
-        "",
-        lambda one: [("spot", "caution")] if (one.job.availability_model or "").lower() == "spot" else [],
-        width=4,
-        keep=3,
-    ),
-    Column("project", "project", lambda one: [(_project(one), "muted")], width=10, flex=2, most=24, keep=2),
-    Column(
-        "user",
-        "user",
-        lambda one: [(sanitize((one.job.user.email if one.job.user else None) or ""), "muted")],
-        width=12,
-        flex=1,
-        keep=1,
-    ),
-)
-
+SHOWN_OF_GPUS = "gpu team bar use free on_demand spot baseline waits"
+SHOWN_OF_JOBS = "status gpus type name age priority spot project user"
 
 MakeFeed = Callable[..., CapacityFeed]
 
@@ -193,9 +76,9 @@ class CapacityScreen(AppScreen):
         yield StatusLine(id="header", priority_count=2)
         yield ConnectionNotice().data_bind(CapacityScreen.connection)
         yield WrappedText(id="stale")
-        yield RowTable(GPU_COLUMNS, lambda line: line.row.key, id="gpus", opens=False)
+        yield RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
         yield WrappedText(id="instead")
-        yield RowTable(JOB_COLUMNS, lambda one: one.key, id="jobs")
+        yield RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
         yield WrappedText(id="nobody")
         yield StatusFooter().data_bind(CapacityScreen.connection)
 

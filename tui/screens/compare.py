@@ -38,6 +38,7 @@ from tui.screens.base import AppScreen
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.charts import ChartData
 from tui.screens.messages import ExportRequested
+from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
@@ -47,7 +48,6 @@ from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import Span
 
 TITLE_CELLS = 14
 RUN_CELLS = 16

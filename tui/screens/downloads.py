@@ -35,6 +35,7 @@ from tui.screens.messages import (
     CopyRequested,
     RetryDownloadRequested,
 )
+from tui.tables.column import Span
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import bytes_iec, duration, percent, share_bar
@@ -42,7 +43,6 @@ from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import Span
 
 BAR_CELLS = 12
 

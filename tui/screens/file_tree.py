@@ -8,11 +8,11 @@ from textual.widgets import Input
 from tui.analysis.transfers import files_text
 from tui.screens.base import AppScreen
 from tui.screens.messages import CopyRequested
+from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import Span
 
 
 class TreeScreen(AppScreen):

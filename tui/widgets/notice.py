@@ -12,10 +12,11 @@ from textual.reactive import var
 from textual.widget import Widget
 
 from tui.analysis.connection import Connection, ConnectionState, StaleResource
+from tui.tables.column import Span
 from tui.text.sanitize import clip, sanitize
 from tui.text.times import TIME_OF_DAY, local_time
 from tui.widgets.text_panel import WrappedText, in_rows, wrapped_rows
-from tui.widgets.tones import Span, tone_styles
+from tui.widgets.tones import tone_styles
 
 SEPARATOR = " · "
 FACT = "fact"

@@ -16,7 +16,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.widgets.tones import Span, tone_styles
+from tui.tables.column import Span
+from tui.widgets.tones import tone_styles
 
 HANGING_CELLS = 2
 """Hanging indent of the rows after the first, in cells beyond the line's own indent."""

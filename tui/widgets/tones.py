@@ -69,9 +69,6 @@ def _rules(
     return widget + " {\n" + "\n".join(blocks) + "\n}\n"
 
 
-Span = tuple[str, str]
-"""Text and the name of its tone."""
-
 _VARIABLE_OF_TONE = {
     "plain": "foreground",
     "strong": "foreground",

@@ -12,7 +12,6 @@ from api_client.errors import NotFound
 from api_client.models import RUNNABLE_STATUSES, Team
 from tui.analysis.export import csv_text, records
 from tui.analysis.fleet.capacity import (
-    CapacityRow,
     CapacityView,
     GpuAllocation,
     capacity_table,
@@ -20,7 +19,6 @@ from tui.analysis.fleet.capacity import (
     gpu_allocations,
     queue_table,
 )
-from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
@@ -33,11 +31,11 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import table_of
+from tui.tables.capacity import GPUS, QUEUE, CapacityLine
+from tui.tables.column import chosen
 from tui.text.sanitize import sanitize
-from tui.text.units import age, percent, share_bar
 
-BAR_CELLS = 12
 VIEW = "view"
 
 
@@ -157,65 +155,14 @@ async def _holders(
 
 
 def _print_tables(output: Output, seen: CapacityView) -> None:
-    numbers = [TextColumn(title, right=True) for title in ("BASELINE", "LIMIT", "ON-DEMAND", "SPOT", "FREE")]
-    for title, rows in (
-        ("", [row for row in seen.rows if not row.team]),
-        ("TEAM", [row for row in seen.rows if row.team]),
-    ):
-        if rows:
-            first = [TextColumn("TEAM", shrinks=True)] if title else []
-            columns = [*first, TextColumn("GPU TYPE"), *numbers, TextColumn("USED/LIMIT")]
-            output.data(
-                render_table(
-                    columns,
-                    [_cells(row, with_team=bool(title)) for row in rows],
-                    width_cells=output.width_cells,
-                    paint=output.paint,
-                )
-            )
-            output.data("\n")
-    _print_queue(output, seen)
-
-
-def _cells(row: CapacityRow, *, with_team: bool) -> list[Cell]:
-    tone = "caution" if row.share >= 1 else None
-
-    bar = share_bar(row.share, BAR_CELLS)
-    figures = (row.baseline, row.limit, row.on_demand, row.spot, row.free)
-    return [
-        *([Cell(row.team, "strong")] if with_team else []),
-        Cell(row.gpu_type, "name"),
-        *(Cell(str(figure)) for figure in figures),
-        Cell(f"{bar} {percent(row.share)}", tone),
-    ]
-
-
-def _print_queue(output: Output, seen: CapacityView) -> None:
-    columns = [
-        TextColumn("STATUS", shrinks=True),
-        TextColumn("GPUS", right=True),
-        TextColumn("TYPE"),
-        TextColumn("AGE", right=True),
-        TextColumn("PRIO", right=True),
-        TextColumn("JOB"),
-        TextColumn("NAME", shrinks=True),
-        TextColumn("PROJECT", shrinks=True),
-    ]
-    rows = []
-    for one in (*seen.waiting, *seen.holding):
-        view = status_view(one.job.current_status)
-        project = one.job.training_project
-        rows.append(
-            [
-                Cell(f"{view.sign} {f'{one.place}. ' if one.place else ''}{view.word}", view.tone),
-                Cell(str(one.gpus)),
-                Cell(one.gpu_type, "name"),
-                Cell(age(one.age_s)),
-                Cell(str(one.job.priority or 0)),
-                Cell(one.job.id),
-                Cell(one.job.name or "", "strong"),
-                Cell(project.name if project else one.job.project_id),
-            ]
-        )
-    if rows:
-        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+    figures = "baseline limit on_demand spot free share"
+    own = [CapacityLine(row) for row in seen.rows if not row.team]
+    teams = [CapacityLine(row) for row in seen.rows if row.team]
+    if own:
+        output.data(table_of(chosen(GPUS, f"gpu {figures}"), own, output) + "\n")
+    if teams:
+        output.data(table_of(chosen(GPUS, f"team gpu {figures}"), teams, output) + "\n")
+    jobs = [*seen.waiting, *seen.holding]
+    if jobs:
+        columns = chosen(QUEUE, "status gpus type age priority id name project")
+        output.data(table_of(columns, jobs, output))

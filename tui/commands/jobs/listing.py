@@ -25,17 +25,8 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import (
-    JOB_COLUMNS,
-    PROJECT_COLUMNS,
-    job_facts,
-    job_row,
-    jobs_csv,
-    project_row,
-    projects_csv,
-    render_facts,
-    render_table,
-)
+from tui.commands.support.tables import job_facts, print_list, render_facts
+from tui.tables.jobs import JOB_FIELDS, JOBS, PROJECT_FIELDS, PROJECTS
 
 
 def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
@@ -108,17 +99,7 @@ def jobs(
         wanted = await _wanted_statuses(client, statuses, project_id)
         found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
         kept = running_first(job for job in found if not wanted or job.current_status in wanted)
-        if output_format == JSON:
-            output.json(kept)
-            return ExitCode.OK
-        if output_format == CSV:
-            output.data(jobs_csv(kept))
-            return ExitCode.OK
-
-        if not kept:
-            output.remark("no jobs")
-        rows = [job_row(job) for job in kept]
-        output.data(render_table(JOB_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+        print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
         return ExitCode.OK
 
     return run_on_remote(settings, show)
@@ -156,17 +137,7 @@ def projects(settings: CommandSettings, output_format: str) -> ExitCode:
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         found = await client.projects.list()
-        if output_format == JSON:
-            output.json(found)
-            return ExitCode.OK
-        if output_format == CSV:
-            output.data(projects_csv(found))
-            return ExitCode.OK
-
-        if not found:
-            output.remark("no projects")
-        rows = [project_row(project) for project in found]
-        output.data(render_table(PROJECT_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+        print_list(output, output_format, found, PROJECTS, PROJECT_FIELDS, "no projects")
         return ExitCode.OK
 
     return run_on_remote(settings, show)

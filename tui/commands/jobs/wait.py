@@ -23,7 +23,8 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import JOB_COLUMNS, job_row, render_table
+from tui.commands.support.tables import table_of
+from tui.tables.jobs import JOBS
 from tui.text.times import span_of
 
 RUNNING, FINISHED = "running", "finished"
@@ -171,9 +172,6 @@ class _Report:
     def _print_row(self, job: TrainingJob) -> None:
         """Print a row of the job table, aligned with later rows; the header precedes the first."""
         # The other jobs' rows are rendered only for their column widths.
-        rows = [job_row(job), *map(job_row, self._latest.values())]
-        table = render_table(
-            JOB_COLUMNS, rows, width_cells=self._output.width_cells, paint=self._output.paint
-        )
+        table = table_of(JOBS, [job, *self._latest.values()], self._output)
         header, row = table.splitlines(keepends=True)[:2]
         self._output.data(header + row if len(self.ended) == 1 else row)

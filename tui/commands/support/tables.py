@@ -1,20 +1,24 @@
-"""Tables for the terminal: cells of projects and jobs, column widths, and the same as CSV."""
+"""Tables for the terminal, in columns that fit its width, and the facts of one thing below each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from typing import TypeVar
 
-from api_client.models import TrainingJob, TrainingProject
-from tui.analysis.export import csv_lines
-from tui.analysis.status import status_view
+from api_client.models import ApiModel, TrainingJob
+from tui.analysis.export import Value, csv_lines
+from tui.commands.support.options import CSV, JSON
+from tui.commands.support.output import Output
+from tui.tables.column import Column
+from tui.tables.jobs import age_of, status_cell
 from tui.text.hardware import hardware
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.times import local_time
-from tui.text.units import UNKNOWN, age
+from tui.text.units import UNKNOWN
 
-ERROR_CELLS_LIMIT = 200
+Row = TypeVar("Row")
+Model = TypeVar("Model", bound=ApiModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,87 +28,6 @@ class TextColumn:
     title: str
     right: bool = False
     shrinks: bool = False
-
-
-PROJECT_COLUMNS = (
-    TextColumn("ID"),
-    TextColumn("NAME", shrinks=True),
-    TextColumn("TEAM", shrinks=True),
-    TextColumn("LATEST JOB", shrinks=True),
-    TextColumn("STATUS", shrinks=True),
-    TextColumn("CREATED"),
-)
-
-JOB_COLUMNS = (
-    TextColumn("STATUS", shrinks=True),
-    TextColumn("ID"),
-    TextColumn("NAME", shrinks=True),
-    TextColumn("PROJECT", shrinks=True),
-    TextColumn("GPUS", shrinks=True),
-    TextColumn("AGE", right=True),
-    TextColumn("MESSAGE", shrinks=True),
-)
-
-
-def project_row(project: TrainingProject) -> list[Cell]:
-    latest = project.latest_job
-    return [
-        Cell(project.id),
-        Cell(project.name, "strong"),
-        Cell(project.team_name or UNKNOWN),
-        Cell((latest.name or latest.id) if latest else UNKNOWN),
-        _status_cell(latest.current_status) if latest else Cell(UNKNOWN, "muted"),
-        Cell(local_time(project.created_at) or UNKNOWN),
-    ]
-
-
-def job_row(job: TrainingJob) -> list[Cell]:
-    project = job.training_project
-    return [
-        _status_cell(job.current_status),
-        Cell(job.id),
-        Cell(job.name or UNKNOWN, "strong"),
-        Cell((project.name if project else "") or job.project_id or UNKNOWN),
-        Cell(hardware(job)),
-        Cell(_age(job.created_at)),
-        Cell((job.error_message or "")[:ERROR_CELLS_LIMIT], "muted"),
-    ]
-
-
-def job_facts(job: TrainingJob, *, link: str) -> list[tuple[str, Cell]]:
-    """Return the known facts of a job as names and values; values that the server left out are omitted."""
-    project = job.training_project
-    facts = [
-        ("status", _status_cell(job.current_status)),
-        ("name", Cell(job.name or UNKNOWN, "strong")),
-        ("id", Cell(job.id)),
-        ("project", Cell(f"{project.name} ({job.project_id})" if project else job.project_id)),
-        ("instance", Cell(_instance(job))),
-        ("created", Cell(f"{local_time(job.created_at) or UNKNOWN}, {_age(job.created_at)} ago")),
-        ("updated", Cell(local_time(job.updated_at) or UNKNOWN)),
-        ("priority", Cell(str(job.priority)) if job.priority is not None else None),
-        ("capacity", Cell(job.availability_model.lower()) if job.availability_model else None),
-        ("started by", Cell(job.user.email) if job.user and job.user.email else None),
-        ("checkpoints", Cell(job.checkpoint_sync_status.lower()) if job.checkpoint_sync_status else None),
-        ("message", Cell(job.error_message, "caution") if job.error_message else None),
-        ("link", Cell(link)),
-    ]
-    return [(name, cell) for name, cell in facts if cell is not None]
-
-
-def _status_cell(status: str) -> Cell:
-    view = status_view(status)
-    return Cell(f"{view.sign} {view.word}", view.tone)
-
-
-def _instance(job: TrainingJob) -> str:
-    machine = job.instance_type
-    name = machine.name or machine.id
-    return f"{hardware(job)} ({name})" if name else hardware(job)
-
-
-def _age(moment: datetime | None) -> str:
-    return age((datetime.now(UTC) - moment).total_seconds()) if moment else UNKNOWN
 
 
 COLUMN_GAP = "  "
@@ -183,42 +106,62 @@ def _line(
     return COLUMN_GAP.join(pieces).rstrip()
 
 
-Value = str | int | float | datetime | None
-
-JOB_FIELDS: dict[str, Callable[[TrainingJob], Value]] = {
-    "id": lambda job: job.id,
-    "name": lambda job: job.name,
-    "current_status": lambda job: job.current_status,
-    "training_project_id": lambda job: job.project_id,
-    "training_project_name": lambda job: job.training_project.name if job.training_project else None,
-    "node_count": lambda job: job.node_count,
-    "instance_type": lambda job: job.instance_type.name,
-    "gpu_type": lambda job: job.instance_type.gpu_type,
-    "gpu_count": lambda job: job.instance_type.gpu_count,
-    "availability_model": lambda job: job.availability_model,
-    "priority": lambda job: job.priority,
-    "user": lambda job: job.user.email if job.user else None,
-    "created_at": lambda job: job.created_at,
-    "updated_at": lambda job: job.updated_at,
-    "error_message": lambda job: job.error_message,
-}
-"""``gpu_count`` is per node."""
-
-PROJECT_FIELDS: dict[str, Callable[[TrainingProject], Value]] = {
-    "id": lambda project: project.id,
-    "name": lambda project: project.name,
-    "team_name": lambda project: project.team_name,
-    "latest_job_id": lambda project: project.latest_job.id if project.latest_job else None,
-    "latest_job_status": lambda project: project.latest_job.current_status if project.latest_job else None,
-    "created_at": lambda project: project.created_at,
-    "updated_at": lambda project: project.updated_at,
-}
+def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+    """Render rows as the output's table: sanitized, each cell in the tone of its first text."""
+    titles = [
+        TextColumn(column.heading or column.title.upper(), column.align == "right", column.shrinks)
+        for column in columns
+    ]
+    cells = [[_cell_of(column, row) for column in columns] for row in rows]
+    return render_table(titles, cells, width_cells=output.width_cells, paint=output.paint)
 
 
-def jobs_csv(jobs: Sequence[TrainingJob]) -> str:
-    return csv_lines([tuple(JOB_FIELDS), *([read(job) for read in JOB_FIELDS.values()] for job in jobs)])
+def _cell_of(column: Column[Row], row: Row) -> Cell:
+    spans = column.cell(row)
+    return Cell("".join(text for text, _tone in spans), spans[0][1] if spans else None)
 
 
-def projects_csv(projects: Sequence[TrainingProject]) -> str:
-    read = PROJECT_FIELDS.values()
-    return csv_lines([tuple(PROJECT_FIELDS), *([one(project) for one in read] for project in projects)])
+def print_list(
+    output: Output,
+    output_format: str,
+    found: Sequence[Model],
+    columns: Sequence[Column[Model]],
+    fields: Mapping[str, Callable[[Model], Value]],
+    none: str,
+) -> None:
+    """Print answers as JSON, as CSV, or as a table; without any, also the remark ``none``."""
+    if output_format == JSON:
+        output.json(found)
+    elif output_format == CSV:
+        output.data(csv_lines([tuple(fields), *([read(one) for read in fields.values()] for one in found)]))
+    else:
+        if not found:
+            output.remark(none)
+        output.data(table_of(columns, found, output))
+
+
+def job_facts(job: TrainingJob, *, link: str) -> list[tuple[str, Cell]]:
+    """Return the known facts of a job as names and values; values that the server left out are omitted."""
+    project = job.training_project
+    facts = [
+        ("status", Cell(*status_cell(job.current_status)[0])),
+        ("name", Cell(job.name or UNKNOWN, "strong")),
+        ("id", Cell(job.id)),
+        ("project", Cell(f"{project.name} ({job.project_id})" if project else job.project_id)),
+        ("instance", Cell(_instance(job))),
+        ("created", Cell(f"{local_time(job.created_at) or UNKNOWN}, {age_of(job.created_at)} ago")),
+        ("updated", Cell(local_time(job.updated_at) or UNKNOWN)),
+        ("priority", Cell(str(job.priority)) if job.priority is not None else None),
+        ("capacity", Cell(job.availability_model.lower()) if job.availability_model else None),
+        ("started by", Cell(job.user.email) if job.user and job.user.email else None),
+        ("checkpoints", Cell(job.checkpoint_sync_status.lower()) if job.checkpoint_sync_status else None),
+        ("message", Cell(job.error_message, "caution") if job.error_message else None),
+        ("link", Cell(link)),
+    ]
+    return [(name, cell) for name, cell in facts if cell is not None]
+
+
+def _instance(job: TrainingJob) -> str:
+    machine = job.instance_type
+    name = machine.name or machine.id
+    return f"{hardware(job)} ({name})" if name else hardware(job)

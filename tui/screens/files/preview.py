@@ -22,12 +22,13 @@ from tui.analysis.checkpoints.facts import epoch_s
 from tui.analysis.series import Series
 from tui.feeds.checkpoint_files import FilePreview
 from tui.screens.base import key_on
+from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
-from tui.widgets.tones import Span, tone_styles
+from tui.widgets.tones import tone_styles
 
 HIGHLIGHTED_CHARACTERS = 128 * 1024
 """Show longer texts without syntax highlighting, which would take too long."""

@@ -25,13 +25,13 @@ from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
 from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import PreviewPane
 from tui.screens.messages import DownloadRequested
+from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import Span
 
 MAX_FILES_SCANNED = 2000
 MAX_SHARDS_READ = 100

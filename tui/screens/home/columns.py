@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tui.analysis.cost import charges_cost
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow
+from tui.tables.column import Span
 from tui.text.units import count, money
 from tui.widgets.charts.spec import trace
 from tui.widgets.row_table import Column
-from tui.widgets.tones import Span
 
 MIN_GPU_HOURS = 1.0
 

@@ -30,13 +30,13 @@ from tui.screens.messages import (
     DownloadRequested,
     OpenCheckpointRequested,
 )
+from tui.tables.column import Span
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import Span
 
 SYNC_VIEWS: dict[SyncState, tuple[str, str]] = {
     "uploading": ("↑ uploading", "caution"),

@@ -12,6 +12,7 @@ from api_client.models.logs import LogLine
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
 from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.pattern import LogPattern
+from tui.tables.column import Span
 from tui.text.sanitize import clip, sanitize
 from tui.text.times import stamp_text
 from tui.text.units import count, percent
@@ -19,7 +20,6 @@ from tui.widgets.log_view.messages import MatchChanged
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.notice import StatusLine
-from tui.widgets.tones import Span
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 """Minimum levels to cycle through; None shows all lines."""

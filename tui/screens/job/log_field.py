@@ -19,9 +19,9 @@ from textual.widgets import Input, Static
 
 from tui.analysis.logs.pattern import LogPattern
 from tui.screens.job.log_bar import CONTEXT_STOPS
+from tui.tables.column import Span
 from tui.text.times import EXAMPLES
 from tui.widgets.notice import FACT, StatusLine
-from tui.widgets.tones import Span
 
 FieldPurpose = Literal["find", "filter", "time", "save"]
 

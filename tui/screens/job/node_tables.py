@@ -9,13 +9,13 @@ from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
+from tui.tables.column import Span, fitted_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
 from tui.widgets.charts.spec import trace
 from tui.widgets.gpu_matrix import Frame, MatrixRow
-from tui.widgets.row_table import Column, RowTable, fitted_columns
-from tui.widgets.tones import Span
+from tui.widgets.row_table import Column, RowTable
 
 TRACE_CELLS = 10
 

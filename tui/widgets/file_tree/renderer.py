@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tui.analysis.file_tree import SortKey, VisibleRows
+from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import age, bytes_iec, count, percent, share_bar
-from tui.widgets.tones import Span
 
 BAR_CELLS = 8
 NAME_CELLS = 18

@@ -1,0 +1,1 @@
+"""Tables that the dashboard and the commands show: their columns, once."""
