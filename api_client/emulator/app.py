@@ -170,9 +170,6 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
         routes=[
             *projects.PROJECTS_ROUTES,
             *jobs.JOBS_ROUTES,
-            *jobs.LOGS_ROUTES,
-            *jobs.METRICS_ROUTES,
-            *jobs.CHECKPOINTS_ROUTES,
             *sessions.SESSIONS_ROUTES,
             *account.CAPACITY_ROUTES,
             *account.ACCOUNT_ROUTES,

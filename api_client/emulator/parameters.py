@@ -59,6 +59,9 @@ def base_url_of(request: Request) -> str:
 MAXIMUM_BODY_BYTES = 16 * 1024 * 1024
 """Limit for JSON bodies, far above any real request of the API."""
 
+LIST_PARAMETERS = ("includes", "excludes")
+"""Parameters that may be repeated in a query."""
+
 MAXIMUM_EPOCH_MS = 253_402_300_799_999
 """End of the year 9999."""
 
@@ -79,6 +82,13 @@ async def read_object(request: Request) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise invalid("the body must be a JSON object")
     return content
+
+
+async def read_values(request: Request) -> Parameters:
+    """Read the parameters of a route that takes them as a query or, with POST, as JSON."""
+    query = request.query_params
+    lists = {name: query.getlist(name) for name in LIST_PARAMETERS if name in query}
+    return Parameters(await read_object(request) if request.method == "POST" else {**query, **lists})
 
 
 class Parameters:

@@ -124,7 +124,7 @@ async def test_sessions_account_and_the_rest(client: TrainingClient, served: Ser
     credentials = await client.blobs.training_credentials()
     assert credentials.s3_bucket == "bt-emulator"
     data = await client.graphql.execute("{ teams { name } }")
-    assert data["teams"] == [{"name": "Research"}]
+    assert [team["name"] for team in data["teams"]] == ["Research"]
 
 
 async def test_a_wrong_key_names_the_remote(served: Served) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -14,7 +12,7 @@ from starlette.routing import Route
 
 from api_client.emulator.answers import JsonAnswer, invalid, not_found, not_served
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.parameters import NS_PER_MS, Parameters, platform_of, read_log_query, read_object
+from api_client.emulator.parameters import NS_PER_MS, Parameters, platform_of, read_log_query, read_values
 from api_client.emulator.serving.lifecycle import PRODUCTION, deployment_fields, log_lines, model_fields
 from api_client.emulator.store.deployments import StoredDeployment, StoredModel
 from api_client.models import LogRecord
@@ -107,16 +105,19 @@ MODELS_ROUTES = [
 ]
 
 
-LISTED = ("includes", "excludes")
 MAXIMUM_LISTED = 8
 MAXIMUM_PATTERN_LENGTH = 256
 MS_PER_S = 1000
 
 
-def _answer(request: Request, values: Mapping[str, Any]) -> Response:
+async def _logs(request: Request) -> Response:
+    parameters = await read_values(request)
+    return await run_in_threadpool(_logs_answer, request, parameters)
+
+
+def _logs_answer(request: Request, parameters: Parameters) -> Response:
     deployment = deployment_of(request)
     now_ms = int(platform_of(request).now_s() * MS_PER_S)
-    parameters = Parameters(values)
     wanted = read_log_query(parameters, now_ms)
     lines = [
         line
@@ -168,16 +169,6 @@ def _listed(parameters: Parameters, name: str) -> list[str]:
     return texts
 
 
-def _get(request: Request) -> Response:
-    query = request.query_params
-    return _answer(request, {**query, **{name: query.getlist(name) for name in LISTED if name in query}})
-
-
-async def _post(request: Request) -> Response:
-    values = await read_object(request)
-    return await run_in_threadpool(_answer, request, values)
-
-
 def _config(request: Request) -> Response:
     """Return the parsed configuration; ``raw_config`` is null because nobody wrote it as text."""
     config = json.loads(deployment_of(request).plan.truss_config)
@@ -185,7 +176,6 @@ def _config(request: Request) -> Response:
 
 
 DEPLOYMENT_LOGS_ROUTES = [
-    Route(DEPLOYMENT + "/logs", _get, methods=["GET"]),
-    Route(DEPLOYMENT + "/logs", _post, methods=["POST"]),
+    Route(DEPLOYMENT + "/logs", _logs, methods=["GET", "POST"]),
     Route(DEPLOYMENT + "/config", _config, methods=["GET"]),
 ]

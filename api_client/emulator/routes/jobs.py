@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -31,6 +30,7 @@ from api_client.emulator.parameters import (
     platform_of,
     read_log_query,
     read_object,
+    read_values,
 )
 from api_client.emulator.platform import AVAILABILITY_MODELS, Platform
 from api_client.emulator.routes.files import file_path
@@ -92,12 +92,6 @@ def _files(request: Request) -> Response:
             "total_count": len(files),
         }
     )
-
-
-CHECKPOINTS_ROUTES = [
-    Route(JOB + "/checkpoints", _list_checkpoints, methods=["GET"]),
-    Route(JOB + "/checkpoint_files", _files, methods=["GET"]),
-]
 
 
 LOWEST_PRIORITY = -(2**31)
@@ -217,23 +211,15 @@ def _job_answer(job: TrainingJob) -> Response:
     return JsonAnswer({"training_job": job_fields(job)})
 
 
-JOBS_ROUTES = [
-    Route("/v1/training_jobs/search", _search, methods=["POST"]),
-    Route(PROJECT + "/jobs", _list, methods=["GET"]),
-    Route(PROJECT + "/jobs", _create, methods=["POST"]),
-    Route(JOB, _get, methods=["GET"]),
-    Route(JOB, _update, methods=["PATCH"]),
-    Route(JOB, _delete, methods=["DELETE"]),
-    Route(JOB + "/stop", _stop, methods=["POST"]),
-    Route(JOB + "/recreate", _recreate, methods=["POST"]),
-    Route(JOB + "/download", _download, methods=["GET"]),
-]
+async def _logs(request: Request) -> Response:
+    parameters = await read_values(request)
+    return await run_in_threadpool(_logs_answer, request, parameters)
 
 
-def _logs_answer(request: Request, values: Mapping[str, Any]) -> Response:
+def _logs_answer(request: Request, parameters: Parameters) -> Response:
     platform = platform_of(request)
     job = job_of(request)
-    wanted = read_log_query(Parameters(values), int(platform.now_s() * 1000))
+    wanted = read_log_query(parameters, int(platform.now_s() * 1000))
     backend = platform.backend_of(job.id)
     # Checked before reading the lines, so that it is true of them.
     is_complete = backend.log_is_complete(job.id)
@@ -241,29 +227,18 @@ def _logs_answer(request: Request, values: Mapping[str, Any]) -> Response:
     return JsonAnswer({"logs": lines, "complete": True} if is_complete else {"logs": lines})
 
 
-def _get_logs(request: Request) -> Response:
-    return _logs_answer(request, request.query_params)
-
-
-async def _post_logs(request: Request) -> Response:
-    values = await read_object(request)
-    return await run_in_threadpool(_logs_answer, request, values)
-
-
-LOGS_ROUTES = [
-    Route(JOB + "/logs", _get_logs, methods=["GET"]),
-    Route(JOB + "/logs", _post_logs, methods=["POST"]),
-]
-
-
 MAXIMUM_STEP_S = 7 * 24 * 3600
 MS_PER_S = 1000
 
 
-def _metrics_answer(request: Request, values: Mapping[str, Any]) -> Response:
+async def _metrics(request: Request) -> Response:
+    parameters = await read_values(request)
+    return await run_in_threadpool(_metrics_answer, request, parameters)
+
+
+def _metrics_answer(request: Request, parameters: Parameters) -> Response:
     """Return the samples. The backend chooses missing bounds, because it knows when the job ended."""
     job = job_of(request)
-    parameters = Parameters(values)
     start_ms = parameters.integer("start_epoch_millis")
     end_ms = parameters.integer("end_epoch_millis")
     if start_ms is not None and end_ms is not None and start_ms > end_ms:
@@ -281,16 +256,18 @@ def _metrics_answer(request: Request, values: Mapping[str, Any]) -> Response:
     return Response(metrics_body(metrics, job), media_type="application/json")
 
 
-def _get_metrics(request: Request) -> Response:
-    return _metrics_answer(request, request.query_params)
-
-
-async def _post_metrics(request: Request) -> Response:
-    values = await read_object(request)
-    return await run_in_threadpool(_metrics_answer, request, values)
-
-
-METRICS_ROUTES = [
-    Route(JOB + "/metrics", _get_metrics, methods=["GET"]),
-    Route(JOB + "/metrics", _post_metrics, methods=["POST"]),
+JOBS_ROUTES = [
+    Route("/v1/training_jobs/search", _search, methods=["POST"]),
+    Route(PROJECT + "/jobs", _list, methods=["GET"]),
+    Route(PROJECT + "/jobs", _create, methods=["POST"]),
+    Route(JOB, _get, methods=["GET"]),
+    Route(JOB, _update, methods=["PATCH"]),
+    Route(JOB, _delete, methods=["DELETE"]),
+    Route(JOB + "/stop", _stop, methods=["POST"]),
+    Route(JOB + "/recreate", _recreate, methods=["POST"]),
+    Route(JOB + "/download", _download, methods=["GET"]),
+    Route(JOB + "/logs", _logs, methods=["GET", "POST"]),
+    Route(JOB + "/metrics", _metrics, methods=["GET", "POST"]),
+    Route(JOB + "/checkpoints", _list_checkpoints, methods=["GET"]),
+    Route(JOB + "/checkpoint_files", _files, methods=["GET"]),
 ]

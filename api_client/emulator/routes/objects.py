@@ -1,6 +1,6 @@
 """The object store: S3's calls for one object or a multipart upload, for the archives that clients send.
 
-Bodies may be ``aws-chunked``, which S3 clients use when they sign or checksum a stream.
+S3 clients sign streams in ``aws-chunked`` framing over TLS only, so bodies come as they are.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import re
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -21,71 +20,6 @@ from api_client.emulator.platform import Platform
 from api_client.emulator.routes.files import refusal
 from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
 from api_client.emulator.stored_bytes import answer_bytes, bytes_of_file
-
-MAXIMUM_HEADER_BYTES = 4096
-
-
-def is_aws_chunked(headers: Headers) -> bool:
-    """Return True if the body uses ``aws-chunked`` framing."""
-    encoding = headers.get("content-encoding", "").lower()
-    return "aws-chunked" in encoding or headers.get("x-amz-content-sha256", "").startswith("STREAMING-")
-
-
-class MalformedChunks(Exception):
-    """The body does not follow the ``aws-chunked`` format."""
-
-
-class ChunkedDecoder:
-    """An incremental decoder that removes the ``aws-chunked`` framing.
-
-    The body is a sequence of ``<hex size>[;signature]``, line break, that many bytes, line break. A chunk
-    of size zero ends it; trailers may follow.
-    """
-
-    def __init__(self) -> None:
-        self._pending = bytearray()
-        self._left_in_chunk = 0
-        self._in_trailers = False
-
-    def feed(self, data: bytes) -> bytes:
-        """Return the content found in these bytes; raise ``MalformedChunks`` on bad framing."""
-        self._pending += data
-        content = bytearray()
-        while self._pending and not self._in_trailers:
-            if self._left_in_chunk == 0:
-                if not self._read_size():
-                    break
-                continue
-            taken = self._pending[: self._left_in_chunk]
-            content += taken
-            del self._pending[: len(taken)]
-            self._left_in_chunk -= len(taken)
-        return bytes(content)
-
-    def finish(self) -> None:
-        """Check that the body is complete; raise ``MalformedChunks`` if it ended too early."""
-        if not self._in_trailers:
-            raise MalformedChunks("the body ends before its last chunk")
-
-    def _read_size(self) -> bool:
-        # The line break that closes the previous chunk comes before the next size.
-        if self._pending.startswith(b"\r\n"):
-            del self._pending[:2]
-        line, found, _ = self._pending.partition(b"\r\n")
-        if not found:
-            if len(self._pending) > MAXIMUM_HEADER_BYTES:
-                raise MalformedChunks("a chunk has no size")
-            return False
-        try:
-            self._left_in_chunk = int(line.split(b";")[0], 16)
-        except ValueError as error:
-            raise MalformedChunks("a chunk's size is not a number") from error
-        if self._left_in_chunk < 0:
-            raise MalformedChunks("a chunk's size is negative")
-        del self._pending[: len(line) + 2]
-        self._in_trailers = self._left_in_chunk == 0
-        return True
-
 
 OBJECT = "/" + BUCKET + "/{key:path}"
 REGION = "us-east-1"
@@ -149,19 +83,14 @@ async def _put(request: Request) -> Response:
 
 
 async def _receive(request: Request, incoming: IncomingObject) -> Response:
-    decoder = ChunkedDecoder() if is_aws_chunked(request.headers) else None
     with incoming:
+        if "aws-chunked" in request.headers.get("content-encoding", ""):
+            return xml_fault(501, "NotImplemented", "the emulator does not accept aws-chunked bodies")
         try:
             async for chunk in request.stream():
-                content = chunk if decoder is None else decoder.feed(chunk)
-                if content:
-                    await run_in_threadpool(incoming.write, content)
-            if decoder is not None:
-                decoder.finish()
+                await run_in_threadpool(incoming.write, chunk)
         except ObjectTooLarge as error:
             return xml_fault(400, "EntityTooLarge", str(error))
-        except MalformedChunks as error:
-            return xml_fault(400, "IncompleteBody", str(error))
         incoming.keep()
     return Response(headers={"ETag": f'"{incoming.md5}"'})
 
