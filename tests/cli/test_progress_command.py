@@ -97,3 +97,51 @@ def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli, stranger):
     assert (both["last_checkpoint"], both["last_checkpoint_where"]) == ("checkpoint-20", "stored")
     assert both["last_checkpoint_at"] == "2026-01-02T03:04:05Z"
     assert "checkpoint-20, " in cli("progress", "run1").out
+
+
+SAVED = "step 3 | loss 2.0 | lr 1e-4\nhello\nSaving model checkpoint to out/checkpoint-3\n"
+
+
+def test_a_saved_log_is_read_line_by_line_without_a_job(cli, tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text(SAVED)
+
+    result = cli("progress", "--file", str(path), "--each-line", "-o", "ndjson")
+
+    assert result.code == 0
+    assert [json.loads(text) for text in result.out.splitlines()] == [
+        {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4},
+        {"line": 2, "checkpoint": "checkpoint-3"},
+    ]
+
+
+def test_a_log_saved_as_ndjson_keeps_its_messages(cli, tmp_path):
+    path = tmp_path / "train.ndjson"
+    entries = [
+        {"timestamp": str(n), "replica": "node-0", "level": None, "message": message}
+        for n, message in enumerate(SAVED.splitlines())
+    ]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+    told = json.loads(cli("progress", "--file", str(path), "-o", "json").out)
+
+    assert (told["log_lines"], told["lines_read"]) == (3, 2)
+    assert (told["step"], told["loss"], told["checkpoints"]) == (3, 2.0, ["checkpoint-3"])
+
+
+def test_ones_own_pattern_wins_on_a_saved_log(cli, stranger, tmp_path):
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
+    path = tmp_path / "train.log"
+    path.write_text("hello 4.5\n")
+
+    environ = {"BT_TUI_CONFIG": str(settings), **stranger.environ()}
+    result = cli("progress", "--file", str(path), "--each-line", "-o", "ndjson", environ=environ)
+
+    assert json.loads(result.out) == {"line": 0, "loss": 4.5}
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(cli, tmp_path):
+    result = cli("progress", "--file", str(tmp_path / "none.log"))
+    assert (result.code, result.out) == (2, "")
+    assert "can't read" in result.err and "No such file" in result.err

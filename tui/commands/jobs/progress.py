@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,10 +16,12 @@ from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.snapshot import seconds_left, seconds_left_range
 from tui.analysis.series import Series, latest, value_range
 from tui.analysis.status import status_view
+from tui.commands.jobs.progress_file import show_file
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     CSV,
     JSON,
+    NDJSON,
     TABLE,
     CommandSettings,
     examples,
@@ -27,9 +30,9 @@ from tui.commands.support.options import (
     remote_option,
     selected_job,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import configuration_if_any, run_on_remote
 from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
 from tui.readers.run import LoadedRun
 from tui.text.times import iso_time
@@ -57,6 +60,14 @@ CURVE_COLUMNS = (
 
 
 def print_json(output: Output, reading: LoadedRun, with_series: bool) -> None:
+    output.json(_document(reading, with_series))
+
+
+def print_ndjson(output: Output, reading: LoadedRun, with_series: bool) -> None:
+    output.data(ascii_json(_document(reading, with_series)) + "\n")
+
+
+def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
     document = facts(reading)
     if with_series:
         told = reading.run.progress or ProgressSnapshot()
@@ -68,7 +79,7 @@ def print_json(output: Output, reading: LoadedRun, with_series: bool) -> None:
             for name, _unit, pick in CURVES
             if len(pick(told))
         }
-    output.json(document)
+    return document
 
 
 def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
@@ -235,6 +246,7 @@ def _stamp(at_ns: int | None) -> str | None:
         "bt-tui progress abc1234 -o json | jq .eta_s",
         "bt-tui progress abc1234 --since 6h           only the end of a long log",
         "bt-tui progress abc1234 --series -o csv > curves.csv",
+        "bt-tui progress --file train.log --each-line    what is read in each line of a saved log",
     ),
 )
 @click.argument("job", metavar="[JOB_ID]", required=False)
@@ -244,7 +256,14 @@ def _stamp(at_ns: int | None) -> str | None:
     "--series", "with_series", is_flag=True, help="Include the curves: loss, learning rate, speed …"
 )
 @click.option("--stream", metavar="NODE", help="Use this node's log lines if several nodes print progress.")
-@format_option(TABLE, JSON, CSV)
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(path_type=Path),
+    help="Read a saved log instead of a job: plain text or 'logs -o ndjson'.",
+)
+@click.option("--each-line", is_flag=True, help="With --file: show what is read in each line, from line 0.")
+@format_option(TABLE, JSON, CSV, NDJSON)
 @remote_option
 @click.pass_obj
 def progress(
@@ -256,6 +275,8 @@ def progress(
     since: str | None,
     with_series: bool,
     stream: str | None,
+    path: Path | None,
+    each_line: bool,
     output_format: str,
 ) -> ExitCode:
     """Show the training progress found in a job's log.
@@ -265,6 +286,12 @@ def progress(
     "series" whose lists hold time, step and value, and CSV has one line per reading: series, time, step,
     value, unit.
     """
+    if path is not None:
+        own = configuration_if_any()
+        patterns = own.progress_patterns if own is not None else ()
+        return show_file(settings.output, path, output_format, each_line=each_line, patterns=patterns)
+    if each_line:
+        raise click.UsageError("--each-line needs --file PATH")
     if job and job_id and job != job_id:
         raise click.UsageError("two different job ids; give one")
 
@@ -277,7 +304,7 @@ def progress(
             raise CommandFailed(f"job {found.id} has {no_such('stream', stream, known)}", ExitCode.NOT_FOUND)
         if told is None or (told.step is None and told.loss is None):
             output.remark("no training progress found in the log")
-        printers = {TABLE: print_table, JSON: print_json, CSV: print_csv}
+        printers = {TABLE: print_table, JSON: print_json, NDJSON: print_ndjson, CSV: print_csv}
         printers[output_format](output, reading, with_series)
         return ExitCode.OK
 

@@ -1,0 +1,158 @@
+"""Show what the progress reader finds in a saved log: ``bt-tui progress --file``.
+
+For people whose trainer is read wrongly or not at all, and for trying a pattern of one's own. Needs no job
+and no account.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from api_client.models.logs import NS_PER_S, LogLine
+from tui.analysis.export import csv_lines, json_number
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.lines.reader import parse
+from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import CSV, JSON, NDJSON
+from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.text.units import count, number
+
+_FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
+_LINE_COLUMNS = (
+    TextColumn("LINE", right=True),
+    TextColumn("READ", shrinks=True),
+    TextColumn("TEXT", shrinks=True),
+)
+_SUMMARY = (
+    "step",
+    "total_steps",
+    "epoch",
+    "total_epochs",
+    "loss",
+    "eval_loss",
+    "learning_rate",
+    "grad_norm",
+    "tokens_per_s",
+    "samples_per_s",
+)
+
+
+class _Read(NamedTuple):
+    number: int
+    line: LogLine
+    reading: ParsedMetrics | None
+
+
+def show_file(
+    output: Output, path: Path, output_format: str, *, each_line: bool, patterns: Sequence[ProgressPattern]
+) -> ExitCode:
+    """Print what is read in a file of log lines, plain or as ``logs -o ndjson`` prints them.
+
+    Raises CommandFailed if the file cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            lines = list(_lines(file))
+    except OSError as error:
+        raise CommandFailed(f"can't read {path}: {error.strerror}", ExitCode.USAGE) from error
+    reads = (_Read(place, line, parse(line.message, patterns)) for place, line in enumerate(lines))
+    if each_line:
+        _print_each_line(output, list(reads), output_format)
+        return ExitCode.OK
+    fold = ProgressFold(patterns=patterns)
+    fold.add(lines)
+    document = _summary(fold.snapshot(), len(lines), sum(read.reading is not None for read in reads))
+    if output_format in (JSON, NDJSON):
+        output.json(document)
+    elif output_format == CSV:
+        flat = {name: value for name, value in document.items() if not isinstance(value, list)}
+        output.data(csv_lines([tuple(flat), tuple(flat.values())]))
+    else:
+        facts = [
+            (name.replace("_", " "), Cell(_text(value)))
+            for name, value in document.items()
+            if value is not None
+        ]
+        output.data(render_facts(facts, paint=output.paint))
+    return ExitCode.OK
+
+
+def _lines(file: Iterator[str]) -> Iterator[LogLine]:
+    for place, line in enumerate(file):
+        text = line.rstrip("\n")
+        record: Any = None
+        if text.startswith("{") and '"message"' in text:
+            try:
+                record = json.loads(text)
+            except ValueError:
+                record = None
+        if isinstance(record, dict) and isinstance(record.get("message"), str) and "timestamp" in record:
+            stamp, replica = str(record["timestamp"]), record.get("replica")
+            at_ns = int(stamp) if stamp.isascii() and stamp.isdigit() else place * NS_PER_S
+            yield LogLine(at_ns, record["message"], replica if isinstance(replica, str) else None, None)
+        else:
+            yield LogLine(place * NS_PER_S, text, None, None)
+
+
+def _fields(reading: ParsedMetrics) -> dict[str, Any]:
+    found = ((name, getattr(reading, name)) for name in _FIELDS)
+    return {name: _plain(value) for name, value in found if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return json_number(value) if isinstance(value, float) else value
+
+
+def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str) -> None:
+    if output_format in (JSON, NDJSON):
+        documents = [
+            {"line": read.number, **_fields(read.reading)} for read in reads if read.reading is not None
+        ]
+        if output_format == JSON:
+            output.json(documents)
+            return
+        for document in documents:
+            output.data(ascii_json(document) + "\n")
+        return
+    if output_format == CSV:
+        output.data(csv_lines([("line", *_FIELDS)]))
+        for read in reads:
+            if read.reading is not None:
+                found = _fields(read.reading)
+                output.data(csv_lines([(read.number, *(found.get(name) for name in _FIELDS))]))
+        return
+    rows = [
+        [Cell(str(read.number)), _read_cell(read.reading), Cell(read.line.message, "muted")] for read in reads
+    ]
+    output.data(render_table(_LINE_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+
+
+def _read_cell(reading: ParsedMetrics | None) -> Cell:
+    if reading is None:
+        return Cell("–", "muted")
+    return Cell(", ".join(f"{name} {_text(value)}" for name, value in _fields(reading).items()), "strong")
+
+
+def _summary(told: ProgressSnapshot, line_count: int, read_count: int) -> dict[str, Any]:
+    document: dict[str, Any] = {"log_lines": line_count, "lines_read": read_count}
+    for name in _SUMMARY:
+        document[name] = _plain(getattr(told, name))
+    document["losses_read"] = len(told.loss_series)
+    document["checkpoints"] = [name for name, _ in told.saves]
+    return document
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value) or "–"
+    if isinstance(value, float):
+        return number(value)
+    return count(value) if isinstance(value, int) else str(value)
