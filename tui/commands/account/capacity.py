@@ -23,14 +23,12 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
     JSON,
-    CommandSettings,
     examples,
     listing_format_option,
-    remote_option,
     yes_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine
 from tui.tables.column import chosen
@@ -67,32 +65,27 @@ def capacity() -> None:
     ),
 )
 @listing_format_option
-@remote_option
-@click.pass_obj
-def view(settings: CommandSettings, output_format: str) -> ExitCode:
+@client_command
+async def view(client: TrainingClient, output: Output, output_format: str) -> ExitCode:
     """Show GPU limits and use of the organization and its teams, and the jobs that wait for GPUs.
 
     JSON is the API's response plus "jobs": the queued jobs in queue order, and the jobs that hold GPUs.
     CSV has only the limits: scope, team, gpu_type, baseline, limit, on_demand, spot, in_use, free.
     """
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        answer = await client.capacity.get()
-        rows = fold_capacity(answer)
-        if output_format == CSV:
-            output.data(csv_text([capacity_table(rows)]))
-            return ExitCode.OK
-        waiting, holding = await _holders(client, output)
-        seen = CapacityView("known", rows, waiting, holding)
-        if output_format == JSON:
-            output.json(answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))})
-            return ExitCode.OK
-        if not rows:
-            output.remark("no GPU limits for training")
-        _print_tables(output, seen)
+    answer = await client.capacity.get()
+    rows = fold_capacity(answer)
+    if output_format == CSV:
+        output.data(csv_text([capacity_table(rows)]))
         return ExitCode.OK
-
-    return run_on_remote(settings, show)
+    waiting, holding = await _holders(client, output)
+    seen = CapacityView("known", rows, waiting, holding)
+    if output_format == JSON:
+        output.json(answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))})
+        return ExitCode.OK
+    if not rows:
+        output.remark("no GPU limits for training")
+    _print_tables(output, seen)
+    return ExitCode.OK
 
 
 @capacity.command(
@@ -110,22 +103,20 @@ def view(settings: CommandSettings, output_format: str) -> ExitCode:
     help="Maximum number of GPUs.",
 )
 @yes_option
-@remote_option
-@click.pass_obj
-def update(settings: CommandSettings, team: str, gpu_type: str, max_gpus: int, assume_yes: bool) -> ExitCode:
+@client_command
+async def update(
+    client: TrainingClient, output: Output, team: str, gpu_type: str, max_gpus: int, assume_yes: bool
+) -> ExitCode:
     """Set how many GPUs of a type a team may use at once. Running jobs are not affected."""
     # the official command does not ask either; accept --yes so that scripts can pass it everywhere
     del assume_yes
 
-    async def change(client: TrainingClient, output: Output) -> ExitCode:
-        found = _team_named(await client.account.teams(), team)
-        changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
+    found = _team_named(await client.account.teams(), team)
+    changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
 
-        name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
-        output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
-        return ExitCode.OK
-
-    return run_on_remote(settings, change)
+    name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
+    output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
+    return ExitCode.OK
 
 
 def _team_named(teams: Sequence[Team], wanted: str) -> Team:

@@ -16,7 +16,7 @@ from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_priva
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import cannot_write
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.settings.loading import ConfigurationBroken, Loaded, check_file, load
 from tui.settings.paths import config_path
 from tui.settings.problems import Problem
@@ -72,7 +72,7 @@ def show(settings: CommandSettings | None, output_format: str, changed: bool) ->
         )
         for name, value, origin in rows
     ]
-    output.data(render_table(columns, cells, width_cells=output.width_cells, paint=output.paint))
+    print_table(output, columns, cells)
     return ExitCode.OK
 
 

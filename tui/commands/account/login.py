@@ -32,7 +32,7 @@ from tui.commands.support.options import JSON, TABLE, CommandSettings, examples,
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import remote_name, run_with, with_own_emulator
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.commands.support.terminal import can_ask, piped_text
 
 USED_SIGN = "▸"
@@ -73,7 +73,7 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
         )
         rows = [row for each in listing.remotes for row in _rows(each)]
         if rows:
-            output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+            print_table(output, columns, rows)
         for each in listing.remotes:
             if each.problem:
                 output.remark(f"{each.name}: {each.problem}")

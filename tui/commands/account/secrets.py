@@ -21,7 +21,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.commands.support.terminal import can_ask, confirm, piped_text
 from tui.text.times import DATE_AND_MINUTE, local_time
 
@@ -60,7 +60,7 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         rows = [
             [Cell(each.name, "strong"), Cell(each.team_name or ""), Cell(_created(each))] for each in found
         ]
-        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+        print_table(output, columns, rows)
         return ExitCode.OK
 
     return run_on_remote(context.ensure_object(CommandSettings), show)

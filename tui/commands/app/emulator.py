@@ -14,7 +14,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_table
 
 if TYPE_CHECKING:
     from api_client.emulator.server import EmulatorAddress
@@ -136,7 +136,7 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
             [Cell(each["url"], "strong"), Cell(str(each["pid"])), Cell(each["data_dir"])] for each in found
         ]
         if rows:
-            output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
+            print_table(output, columns, rows)
     if not found:
         output.remark("no emulator is running; --remote local starts one when needed")
     return ExitCode.OK if found else ExitCode.NOT_FOUND

@@ -10,22 +10,20 @@ from api_client.client import TrainingClient
 from api_client.models.cache import CacheListing
 from tui.analysis.export import csv_lines
 from tui.analysis.file_tree import ROOT, FileEntry, FileTree, build
-from tui.commands.cache.listing import prepare, print_csv, print_json, print_table
+from tui.commands.cache.listing import prepare, print_csv, print_files, print_json
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
     DESCENDING,
     JSON,
-    CommandSettings,
     examples,
     listing_format_option,
     order_option,
     project_named,
-    remote_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.text.times import local_stamp
 from tui.text.units import bytes_iec, count, percent
 
@@ -80,7 +78,7 @@ def print_directories(
             ]
             for node in nodes
         ]
-        output.data(render_table(_COLUMNS, table, width_cells=output.width_cells, paint=output.paint))
+        print_table(output, _COLUMNS, table)
 
 
 def _document(tree: FileTree, nodes: list[int], listing: CacheListing, project_id: str) -> dict[str, object]:
@@ -129,33 +127,34 @@ def cache() -> None:
     help="Only directories down to this depth, with totals, largest first.",
 )
 @listing_format_option
-@remote_option
-@click.pass_obj
-def summarize(
-    settings: CommandSettings, project: str, sort: str, order: str, depth: int | None, output_format: str
+@client_command
+async def summarize(
+    client: TrainingClient,
+    output: Output,
+    project: str,
+    sort: str,
+    order: str,
+    depth: int | None,
+    output_format: str,
 ) -> ExitCode:
     """List the cache of a project (id or name), as reported by its most recent job.
 
     The size of a directory includes everything in it. If the project has no cache, the exit code is 7 and
     the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        found = await project_named(client, project)
-        listing = await client.cache.listing(found.id)
-        if listing is None:
-            _print(output, None, found.id, output_format, 0)
-            raise CommandFailed(f"project {found.name} has no cache", ExitCode.NOT_FOUND)
-        output.remark(_headline(listing, found.name))
-        if depth is not None:
-            print_directories(output, listing, found.id, depth, output_format)
-            return ExitCode.OK
-
-        total_bytes = prepare(listing, sort, descending=order == DESCENDING)
-        _print(output, listing, found.id, output_format, total_bytes)
+    found = await project_named(client, project)
+    listing = await client.cache.listing(found.id)
+    if listing is None:
+        _print(output, None, found.id, output_format, 0)
+        raise CommandFailed(f"project {found.name} has no cache", ExitCode.NOT_FOUND)
+    output.remark(_headline(listing, found.name))
+    if depth is not None:
+        print_directories(output, listing, found.id, depth, output_format)
         return ExitCode.OK
 
-    return run_on_remote(settings, show)
+    total_bytes = prepare(listing, sort, descending=order == DESCENDING)
+    _print(output, listing, found.id, output_format, total_bytes)
+    return ExitCode.OK
 
 
 def _print(
@@ -166,7 +165,7 @@ def _print(
     elif output_format == CSV:
         print_csv(output, listing)
     elif listing is not None:
-        print_table(output, listing, total_bytes)
+        print_files(output, listing, total_bytes)
 
 
 def _headline(listing: CacheListing, name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from api_client.models.cache import CacheListing, ListedPath
 from tui.analysis.export import without_formula
 from tui.commands.support.output import Output
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.text.sanitize import sanitize
 from tui.text.times import local_stamp
 from tui.text.units import bytes_decimal, bytes_iec, count
@@ -125,7 +125,7 @@ def _csv_cell(text: str) -> str:
     return without_formula(sanitize(text))
 
 
-def print_table(output: Output, listing: CacheListing, total_bytes: int) -> None:
+def print_files(output: Output, listing: CacheListing, total_bytes: int) -> None:
     rows = [
         [
             Cell(bytes_iec(file.size_bytes)),
@@ -137,5 +137,5 @@ def print_table(output: Output, listing: CacheListing, total_bytes: int) -> None
         for file in listing.files
     ]
     if rows:
-        output.data(render_table(COLUMNS, rows, width_cells=None, paint=output.paint))
+        print_table(output, COLUMNS, rows)
     output.remark(f"{count(len(listing.files))} files and directories, {bytes_iec(total_bytes)}")

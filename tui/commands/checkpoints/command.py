@@ -13,25 +13,23 @@ from api_client.models import Checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, fault_lines
 from tui.analysis.export import csv_lines, json_number
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
-from tui.commands.checkpoints.files import files
+from tui.commands.checkpoints.files import files, print_files
 from tui.commands.checkpoints.show import show
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import (
     CSV,
     DESCENDING,
     JSON,
-    CommandSettings,
+    JobChoice,
     examples,
     job_options,
     listing_format_option,
     order_option,
-    remote_option,
-    selected_job,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.feeds.checkpoint_evidence import Evidence
 from tui.text.times import iso_time, local_time
 from tui.text.units import UNKNOWN, age, bytes_decimal, bytes_iec, count
@@ -66,13 +64,11 @@ def checkpoints() -> None:
 @click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort key.")
 @order_option
 @listing_format_option
-@remote_option
-@click.pass_context
-def list_checkpoints(
-    context: click.Context,
-    job_id: str | None,
-    project: str | None,
-    project_id: str | None,
+@client_command
+async def list_checkpoints(
+    client: TrainingClient,
+    output: Output,
+    choice: JobChoice,
     checkpoint_name: str | None,
     sort: str,
     order: str,
@@ -86,33 +82,24 @@ def list_checkpoints(
     or exploded, is never the best. CSV output is not judged.
     """
     if checkpoint_name is not None:
-        given = {"job_id": job_id, "project": project, "project_id": project_id}
-        code: ExitCode = context.invoke(
-            files, checkpoint=checkpoint_name, output_format=output_format, **given
-        )
-        return code
-    settings: CommandSettings = context.find_object(CommandSettings) or CommandSettings()
-
-    async def answer(client: TrainingClient, output: Output) -> ExitCode:
-        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
-        found = await client.checkpoints.list(job.project_id, job.id)
-        found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
-        if output_format == CSV:
-            output.data(_csv(job.id, found))
-        else:
-            evidence = await read_evidence(client, job, found)
-            if evidence.problem:
-                output.remark(f"checkpoints not checked: {evidence.problem}")
-            facts = facts_of_run(evidence.run)
-            if output_format == JSON:
-                output.json(_document(job.id, facts, evidence))
-            elif found:
-                output.data(_table(facts, output))
-        if not found:
-            output.remark(f"job {job.id} has no checkpoints")
-        return ExitCode.OK
-
-    return run_on_remote(settings, answer)
+        return await print_files(client, output, choice, checkpoint_name, output_format)
+    job = await choice.find(client)
+    found = await client.checkpoints.list(job.project_id, job.id)
+    found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
+    if output_format == CSV:
+        output.data(_csv(job.id, found))
+    else:
+        evidence = await read_evidence(client, job, found)
+        if evidence.problem:
+            output.remark(f"checkpoints not checked: {evidence.problem}")
+        facts = facts_of_run(evidence.run)
+        if output_format == JSON:
+            output.json(_document(job.id, facts, evidence))
+        elif found:
+            _print_table(output, facts)
+    if not found:
+        output.remark(f"job {job.id} has no checkpoints")
+    return ExitCode.OK
 
 
 _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
@@ -200,8 +187,8 @@ def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
     return csv_lines([CSV_COLUMNS, *rows])
 
 
-def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
-    """Render the table within 80 cells; a shared base model, the best score and faults become remarks."""
+def _print_table(output: Output, facts: Sequence[CheckpointFacts]) -> None:
+    """Print the table within 80 cells; a shared base model, the best score and faults become remarks."""
     bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
     now = datetime.now(UTC)
     columns = [
@@ -241,7 +228,7 @@ def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
             output.remark(f"best: {one.name}, {one.score.words}")
     for line in fault_lines(facts):
         output.remark(line)
-    return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
+    print_table(output, columns, rows)
 
 
 for _command in (files, show, urls, snippet, download_checkpoints):

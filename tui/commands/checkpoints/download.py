@@ -20,16 +20,14 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    CommandSettings,
+    JobChoice,
     examples,
     format_option,
     job_options,
-    remote_option,
-    selected_job,
 )
 from tui.commands.support.output import Output, cannot_write, failure_code, run_plan
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.commands.support.terminal import can_ask
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
@@ -44,37 +42,30 @@ LONGEST_NAME = 120
     epilog=examples("bt-tui checkpoints urls --job-id abc1234"),
 )
 @job_options
-@remote_option
-@click.pass_obj
-def urls(
-    settings: CommandSettings, job_id: str | None, project: str | None, project_id: str | None
-) -> ExitCode:
+@client_command
+async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> ExitCode:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
     Anyone with the file can read the checkpoints until the URLs expire, so only you can read it. An
     existing file of that name is replaced.
     """
-
-    async def write(client: TrainingClient, output: Output) -> ExitCode:
-        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
-        found = [file async for file in client.checkpoints.files(job.project_id, job.id)]
-        if not found:
-            raise CommandFailed(f"job {job.id} has no checkpoint files", ExitCode.NOT_FOUND)
-        document = {
-            "timestamp": datetime.now(UTC).isoformat(),
-            "job": job.model_dump(mode="json"),
-            "checkpoint_artifacts": [file.model_dump(mode="json") for file in found],
-        }
-        path = Path.cwd() / _file_name(job)
-        try:
-            write_private(path, json.dumps(document, indent=2).encode("ascii"))
-        except OSError as error:
-            raise cannot_write(path, error) from error
-        output.remark(f"wrote {len(found):,} URLs to:")
-        output.data(f"{path}\n")
-        return ExitCode.OK
-
-    return run_on_remote(settings, write)
+    job = await choice.find(client)
+    found = [file async for file in client.checkpoints.files(job.project_id, job.id)]
+    if not found:
+        raise CommandFailed(f"job {job.id} has no checkpoint files", ExitCode.NOT_FOUND)
+    document = {
+        "timestamp": datetime.now(UTC).isoformat(),
+        "job": job.model_dump(mode="json"),
+        "checkpoint_artifacts": [file.model_dump(mode="json") for file in found],
+    }
+    path = Path.cwd() / _file_name(job)
+    try:
+        write_private(path, json.dumps(document, indent=2).encode("ascii"))
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    output.remark(f"wrote {len(found):,} URLs to:")
+    output.data(f"{path}\n")
+    return ExitCode.OK
 
 
 def _file_name(job: TrainingJob) -> str:
@@ -94,31 +85,25 @@ def _file_name(job: TrainingJob) -> str:
 )
 @click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
 @job_options
-@remote_option
-@click.pass_obj
-def snippet(
-    settings: CommandSettings,
+@client_command
+async def snippet(
+    client: TrainingClient,
+    output: Output,
     checkpoint: str | None,
-    job_id: str | None,
-    project: str | None,
-    project_id: str | None,
+    choice: JobChoice,
 ) -> ExitCode:
     """Print a LoadCheckpointConfig for a config.py that loads this checkpoint, or the newest one."""
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
-        found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
-        named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
-        if not named:
-            known = [one.name for one in found]
-            what = "no checkpoints" if checkpoint is None else no_such("checkpoint", checkpoint, known)
-            raise CommandFailed(f"job {job.id} has {what}", ExitCode.NOT_FOUND)
-        if named[0].sync == "uploading":
-            output.remark(f"{named[0].name} is still uploading")
-        output.data(resume_snippet(job.id, named[0].name))
-        return ExitCode.OK
-
-    return run_on_remote(settings, show)
+    job = await choice.find(client)
+    found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
+    named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
+    if not named:
+        known = [one.name for one in found]
+        what = "no checkpoints" if checkpoint is None else no_such("checkpoint", checkpoint, known)
+        raise CommandFailed(f"job {job.id} has {what}", ExitCode.NOT_FOUND)
+    if named[0].sync == "uploading":
+        output.remark(f"{named[0].name} is still uploading")
+    output.data(resume_snippet(job.id, named[0].name))
+    return ExitCode.OK
 
 
 CHOICES = ("ask", "skip", "overwrite", "rename")
@@ -159,10 +144,10 @@ TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
     help="What to do with existing files that differ.",
 )
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def download_checkpoints(
-    settings: CommandSettings,
+@client_command
+async def download_checkpoints(
+    client: TrainingClient,
+    output: Output,
     checkpoints: tuple[str, ...],
     job_id: str,
     folder: Path | None,
@@ -176,36 +161,32 @@ def download_checkpoints(
     DIR/rank-N/CHECKPOINT/… if several nodes wrote files. Files that already exist with the same size and
     time are skipped. To resume an interrupted download, run the same command again.
     """
-
-    async def fetch(client: TrainingClient, output: Output) -> ExitCode:
-        job = await client.jobs.find(job_id)
-        plan = await client.downloads.plan_checkpoints(
-            job.project_id,
-            job.id,
-            folder if folder is not None else Path(safe_component(job.id)),
-            checkpoints=checkpoints or None,
-            files=patterns or None,
+    job = await client.jobs.find(job_id)
+    plan = await client.downloads.plan_checkpoints(
+        job.project_id,
+        job.id,
+        folder if folder is not None else Path(safe_component(job.id)),
+        checkpoints=checkpoints or None,
+        files=patterns or None,
+    )
+    if plan.absent:
+        listed = await client.checkpoints.list(job.project_id, job.id)
+        known = [one.checkpoint_id for one in listed]
+        raise CommandFailed(
+            f"job {job.id} has {no_such('checkpoint', plan.absent[0], known)}", ExitCode.NOT_FOUND
         )
-        if plan.absent:
-            listed = await client.checkpoints.list(job.project_id, job.id)
-            known = [one.checkpoint_id for one in listed]
-            raise CommandFailed(
-                f"job {job.id} has {no_such('checkpoint', plan.absent[0], known)}", ExitCode.NOT_FOUND
-            )
-        if (patterns or checkpoints) and not plan.files and not plan.refused:
-            raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
-        for refused in plan.refused:
-            output.remark(f"not downloaded: {refused.name}: {refused.reason}")
-        if not plan.files and not plan.refused:
-            output.remark("the job has no checkpoint files")
-        try:
-            report = await run_plan(client, output, plan, _settled(existing, plan))
-        except DownloadError as error:
-            raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
-        _print(output, plan, report, output_format)
-        return ExitCode.OK if report.is_complete else failure_code(report)
-
-    return run_on_remote(settings, fetch)
+    if (patterns or checkpoints) and not plan.files and not plan.refused:
+        raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
+    for refused in plan.refused:
+        output.remark(f"not downloaded: {refused.name}: {refused.reason}")
+    if not plan.files and not plan.refused:
+        output.remark("the job has no checkpoint files")
+    try:
+        report = await run_plan(client, output, plan, _settled(existing, plan))
+    except DownloadError as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    _print(output, plan, report, output_format)
+    return ExitCode.OK if report.is_complete else failure_code(report)
 
 
 def _settled(existing: str, plan: DownloadPlan) -> Existing:
@@ -249,8 +230,7 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
             ]
         )
     columns = [TextColumn("STATE"), TextColumn("SIZE", right=True), TextColumn("PATH")]
-    # Never clipped: users copy paths.
-    output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
+    print_table(output, columns, rows)
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
         f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"

@@ -11,16 +11,14 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     CSV,
     JSON,
-    CommandSettings,
+    JobChoice,
     examples,
     job_options,
     listing_format_option,
-    remote_option,
-    selected_job,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.text.times import local_stamp
 from tui.text.units import bytes_iec, count
 
@@ -36,39 +34,37 @@ from tui.text.units import bytes_iec, count
 @click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
 @job_options
 @listing_format_option
-@remote_option
-@click.pass_obj
-def files(
-    settings: CommandSettings,
+@client_command
+async def files(
+    client: TrainingClient,
+    output: Output,
     checkpoint: str | None,
-    job_id: str | None,
-    project: str | None,
-    project_id: str | None,
+    choice: JobChoice,
     output_format: str,
 ) -> ExitCode:
     """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
 
     Download URLs are not included: see "bt-tui checkpoints urls".
     """
+    return await print_files(client, output, choice, checkpoint, output_format)
 
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
-        found = await checkpoint_files(client, job, checkpoint)
-        total_bytes = sum(max(0, file.size_bytes) for file in found)
-        if output_format == JSON:
-            output.json(_document(job.id, checkpoint, found, total_bytes))
-        elif output_format == CSV:
-            cells = (
-                (one.relative_file_name, one.node_rank, one.size_bytes, one.last_modified) for one in found
-            )
-            output.data(csv_lines([("File", "Node rank", "Size (bytes)", "Modified"), *cells]))
-        elif found:
-            output.data(_table(found, output))
-        if output_format not in (JSON, CSV):
-            output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
-        return ExitCode.OK
 
-    return run_on_remote(settings, show)
+async def print_files(
+    client: TrainingClient, output: Output, choice: JobChoice, checkpoint: str | None, output_format: str
+) -> ExitCode:
+    job = await choice.find(client)
+    found = await checkpoint_files(client, job, checkpoint)
+    total_bytes = sum(max(0, file.size_bytes) for file in found)
+    if output_format == JSON:
+        output.json(_document(job.id, checkpoint, found, total_bytes))
+    elif output_format == CSV:
+        cells = ((one.relative_file_name, one.node_rank, one.size_bytes, one.last_modified) for one in found)
+        output.data(csv_lines([("File", "Node rank", "Size (bytes)", "Modified"), *cells]))
+    elif found:
+        _print_table(output, found)
+    if output_format not in (JSON, CSV):
+        output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
+    return ExitCode.OK
 
 
 async def checkpoint_files(
@@ -107,7 +103,7 @@ def _document(
     }
 
 
-def _table(found: list[CheckpointFile], output: Output) -> str:
+def _print_table(output: Output, found: list[CheckpointFile]) -> None:
     columns = (
         TextColumn("SIZE", right=True),
         TextColumn("MODIFIED"),
@@ -123,4 +119,4 @@ def _table(found: list[CheckpointFile], output: Output) -> str:
         ]
         for file in found
     ]
-    return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
+    print_table(output, columns, rows)

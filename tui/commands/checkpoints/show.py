@@ -17,16 +17,14 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    CommandSettings,
+    JobChoice,
     examples,
     format_option,
     job_options,
-    remote_option,
-    selected_job,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import Cell, TextColumn, print_facts, print_table
 from tui.text.units import UNKNOWN, bytes_iec, count, number
 
 LARGEST_TENSORS = 10
@@ -44,39 +42,33 @@ LONGEST_VALUE = 200
 @click.argument("checkpoint", metavar="CHECKPOINT")
 @job_options
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def show(
-    settings: CommandSettings,
+@client_command
+async def show(
+    client: TrainingClient,
+    output: Output,
     checkpoint: str,
-    job_id: str | None,
-    project: str | None,
-    project_id: str | None,
+    choice: JobChoice,
     output_format: str,
 ) -> ExitCode:
     """Show a checkpoint: its adapter's configuration, its tensors, and the state saved by the trainer.
 
     Weights are not downloaded: only the headers of safetensors files and small JSON files are read.
     """
-
-    async def answer(client: TrainingClient, output: Output) -> ExitCode:
-        job = await selected_job(client, job_id=job_id, project=project, project_id=project_id)
-        listed = await client.checkpoints.list(job.project_id, job.id)
-        known = next((one for one in listed if one.checkpoint_id == checkpoint), None)
-        found = await checkpoint_files(client, job, checkpoint)
-        if known is None and not found:
-            raise CommandFailed(f"job {job.id} has no checkpoint {checkpoint!r}", ExitCode.NOT_FOUND)
-        inside = await _read_details(client, job, checkpoint, found)
-        document = _document(job.id, checkpoint, known, found, inside)
-        if output_format == JSON:
-            output.json(_without_infinities(document))
-        else:
-            _print(output, document, inside)
-        for problem in inside.problems:
-            output.remark(problem)
-        return ExitCode.OK
-
-    return run_on_remote(settings, answer)
+    job = await choice.find(client)
+    listed = await client.checkpoints.list(job.project_id, job.id)
+    known = next((one for one in listed if one.checkpoint_id == checkpoint), None)
+    found = await checkpoint_files(client, job, checkpoint)
+    if known is None and not found:
+        raise CommandFailed(f"job {job.id} has no checkpoint {checkpoint!r}", ExitCode.NOT_FOUND)
+    inside = await _read_details(client, job, checkpoint, found)
+    document = _document(job.id, checkpoint, known, found, inside)
+    if output_format == JSON:
+        output.json(_without_infinities(document))
+    else:
+        _print(output, document, inside)
+    for problem in inside.problems:
+        output.remark(problem)
+    return ExitCode.OK
 
 
 class _CheckpointDetails:
@@ -185,7 +177,7 @@ def _print(output: Output, document: dict[str, Any], inside: _CheckpointDetails)
     weights = document["weights"]
     if weights is not None:
         facts += _weight_facts(weights)
-    output.data(render_facts(facts, paint=output.paint))
+    print_facts(output, facts)
     if weights is not None and weights["largest_tensors"]:
         columns = (
             TextColumn("SIZE", right=True),
@@ -202,8 +194,8 @@ def _print(output: Output, document: dict[str, Any], inside: _CheckpointDetails)
             ]
             for tensor in weights["largest_tensors"]
         ]
-        table = render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
-        output.data("\n" + table)
+        output.data("\n")
+        print_table(output, columns, rows)
 
 
 def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:

@@ -28,15 +28,13 @@ from tui.commands.support.options import (
     CSV,
     JSON,
     TABLE,
-    CommandSettings,
     examples,
     format_option,
-    remote_option,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.readers.account import listed_prices
 from tui.text.units import count, duration, number
@@ -69,10 +67,10 @@ FIRST_CELLS = 2
     "--smoothing", type=click.FloatRange(0, 0.999), default=0.0, help="Smoothing of the chart, 0 to 0.999."
 )
 @format_option(TABLE, JSON, CSV, CHART)
-@remote_option
-@click.pass_obj
-def compare(
-    settings: CommandSettings,
+@client_command
+async def compare(
+    client: TrainingClient,
+    output: Output,
     job_ids: tuple[str, ...],
     x_axis: str,
     with_curves: bool,
@@ -94,21 +92,18 @@ def compare(
         raise click.UsageError("--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        if not FIRST_CELLS <= len(ids) <= MAX_COMPARED_RUNS:
-            raise click.UsageError(f"give 2 to {MAX_COMPARED_RUNS} different jobs")
-        runs, worst = await _read(client, output, ids)
-        if not runs:
-            return worst
-        if output_format == CHART:
-            _draw(output, runs, x_axis, smoothing)
-        elif output_format == TABLE:
-            _print_table(output, runs)
-        else:
-            _print_data(output, runs, x_axis, with_curves, output_format)
+    if not FIRST_CELLS <= len(ids) <= MAX_COMPARED_RUNS:
+        raise click.UsageError(f"give 2 to {MAX_COMPARED_RUNS} different jobs")
+    runs, worst = await _read(client, output, ids)
+    if not runs:
         return worst
-
-    return run_on_remote(settings, show)
+    if output_format == CHART:
+        _draw(output, runs, x_axis, smoothing)
+    elif output_format == TABLE:
+        _print_table(output, runs)
+    else:
+        _print_data(output, runs, x_axis, with_curves, output_format)
+    return worst
 
 
 async def _read(
@@ -146,7 +141,7 @@ def _print_table(output: Output, runs: Sequence[ComparedRun]) -> None:
         ]
         for row in comparison_rows(runs)
     ]
-    output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+    print_table(output, columns, rows)
 
 
 def _print_data(

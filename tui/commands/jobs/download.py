@@ -9,9 +9,9 @@ import click
 from api_client.client import TrainingClient
 from api_client.transfers import DestinationExists, DownloadError, Existing, NoArchive
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
+from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output, failure_code, run_plan
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import client_command
 
 
 @click.command(
@@ -20,8 +20,7 @@ from tui.commands.support.session import run_on_remote
         "bt-tui download --job-id abc1234 --target-directory runs --no-unzip",
     ),
 )
-@click.argument("job", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "named_job", metavar="JOB_ID", help="Same as the argument.")
+@job_argument
 @click.option(
     "--target-directory",
     type=click.Path(file_okay=False, path_type=Path),
@@ -31,12 +30,11 @@ from tui.commands.support.session import run_on_remote
 )
 @click.option("--no-unzip", is_flag=True, help="Keep the archive packed (.tgz).")
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def download(
-    settings: CommandSettings,
-    job: str | None,
-    named_job: str | None,
+@client_command
+async def download(
+    client: TrainingClient,
+    output: Output,
+    job_id: str,
     target_directory: Path,
     no_unzip: bool,
     output_format: str,
@@ -45,39 +43,32 @@ def download(
 
     An existing folder or archive is not changed. The path of the result is printed to stdout.
     """
-    job_id = job or named_job
-    if not job_id or (job and named_job and job != named_job):
-        raise CommandFailed("which job? bt-tui download JOB_ID", ExitCode.USAGE)
-
-    async def fetch(client: TrainingClient, output: Output) -> ExitCode:
-        found = await client.jobs.find(job_id)
-        try:
-            plan = await client.downloads.plan_archive(
-                found.project_id,
-                found.id,
-                target_directory,
-                project_name=found.training_project.name if found.training_project else "",
-                unpack=not no_unzip,
-            )
-            report = await run_plan(client, output, plan, Existing.SKIP)
-        except DestinationExists as error:
-            raise CommandFailed(str(error), ExitCode.USAGE) from error
-        except NoArchive as error:
-            raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
-        except DownloadError as error:
-            raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
-        if report.failed:
-            raise CommandFailed(report.failed[0].error, failure_code(report))
-        written = report.unpacked_to or report.files[0].path
-        if output_format == JSON:
-            document = {
-                "path": str(written),
-                "job_id": found.id,
-                "is_unpacked": report.unpacked_to is not None,
-            }
-            output.json({**document, "archive_bytes": report.files[0].done_bytes})
-        else:
-            output.data(f"{written}\n")
-        return ExitCode.OK
-
-    return run_on_remote(settings, fetch)
+    found = await client.jobs.find(job_id)
+    try:
+        plan = await client.downloads.plan_archive(
+            found.project_id,
+            found.id,
+            target_directory,
+            project_name=found.training_project.name if found.training_project else "",
+            unpack=not no_unzip,
+        )
+        report = await run_plan(client, output, plan, Existing.SKIP)
+    except DestinationExists as error:
+        raise CommandFailed(str(error), ExitCode.USAGE) from error
+    except NoArchive as error:
+        raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
+    except DownloadError as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    if report.failed:
+        raise CommandFailed(report.failed[0].error, failure_code(report))
+    written = report.unpacked_to or report.files[0].path
+    if output_format == JSON:
+        document = {
+            "path": str(written),
+            "job_id": found.id,
+            "is_unpacked": report.unpacked_to is not None,
+        }
+        output.json({**document, "archive_bytes": report.files[0].done_bytes})
+    else:
+        output.data(f"{written}\n")
+    return ExitCode.OK

@@ -16,10 +16,10 @@ from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.snapshot import verdict
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
-from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
+from tui.commands.support.options import JSON, TABLE, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
-from tui.commands.support.session import configuration_if_any, run_on_remote
+from tui.commands.support.session import client_command, configuration_if_any
 from tui.readers.run import LoadedRun
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
@@ -51,9 +51,10 @@ SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("�
 )
 @click.argument("job_ids", metavar="[JOB_ID]…", nargs=-1)
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: str) -> ExitCode:
+@client_command
+async def health(
+    client: TrainingClient, output: Output, job_ids: tuple[str, ...], output_format: str
+) -> ExitCode:
     """Check the health of jobs by their log, metrics, checkpoints and queue.
 
     Reports stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints and
@@ -68,28 +69,24 @@ def health(settings: CommandSettings, job_ids: tuple[str, ...], output_format: s
     Without JOB_ID, all running and queued jobs are checked and printed worst first. A count of each
     verdict goes to stderr.
     """
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        own = configuration_if_any()
-        rules = own.health if own is not None else DEFAULT_RULES
-        looked_at: list[LoadedRun] = []
-        jobs = await _jobs(client, job_ids)
-        for number, job in enumerate(jobs, start=1):
-            place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
-            reading = await read_with_line(client, job, output, with_health_metrics=True, place=place)
-            looked_at.append(replace(reading, run=judged(reading.run, rules)))
-        if not job_ids:
-            looked_at.sort(key=lambda each: (WORST_FIRST.index(_code(each)), TOTALLED.index(_totalled(each))))
-        if output_format == JSON:
-            output.json([_record(reading) for reading in looked_at])
-        else:
-            for reading in looked_at:
-                _print(output, reading)
-        output.remark(_total(list(map(_totalled, looked_at))))
-        codes = [_code(reading) for reading in looked_at]
-        return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
-
-    return run_on_remote(settings, show)
+    own = configuration_if_any()
+    rules = own.health if own is not None else DEFAULT_RULES
+    looked_at: list[LoadedRun] = []
+    jobs = await _jobs(client, job_ids)
+    for number, job in enumerate(jobs, start=1):
+        place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
+        reading = await read_with_line(client, job, output, with_health_metrics=True, place=place)
+        looked_at.append(replace(reading, run=judged(reading.run, rules)))
+    if not job_ids:
+        looked_at.sort(key=lambda each: (WORST_FIRST.index(_code(each)), TOTALLED.index(_totalled(each))))
+    if output_format == JSON:
+        output.json([_record(reading) for reading in looked_at])
+    else:
+        for reading in looked_at:
+            _print(output, reading)
+    output.remark(_total(list(map(_totalled, looked_at))))
+    codes = [_code(reading) for reading in looked_at]
+    return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
 
 
 def _totalled(reading: LoadedRun) -> str:

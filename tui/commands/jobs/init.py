@@ -19,7 +19,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import remote_name
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_table
 
 SCRIPT_SUFFIX = ".sh"
 SCRIPT_MODE = 0o777
@@ -200,4 +200,4 @@ def _list(output: Output, output_format: str) -> None:
         return
     columns = (TextColumn("NAME"), TextColumn("MACHINE"), TextColumn("WHAT", shrinks=True))
     rows = [[Cell(each.name, "strong"), Cell(each.machine), Cell(each.summary)] for each in STARTER_PROJECTS]
-    output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+    print_table(output, columns, rows)

@@ -24,8 +24,8 @@ from tui.commands.support.options import (
     selected_project,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import job_facts, print_list, render_facts
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import job_facts, print_facts, print_list
 from tui.tables.jobs import JOB_FIELDS, JOBS, PROJECT_FIELDS, PROJECTS
 
 
@@ -47,26 +47,21 @@ def _created(job: TrainingJob) -> datetime:
 )
 @click.argument("job_id", metavar="JOB_ID")
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def job(settings: CommandSettings, job_id: str, output_format: str) -> ExitCode:
+@client_command
+async def job(client: TrainingClient, output: Output, job_id: str, output_format: str) -> ExitCode:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        found = await client.jobs.find(job_id)
-        if output_format == JSON:
-            output.json(found)
-            return ExitCode.OK
-
-        facts = job_facts(found, link=client.job_link(found.project_id, found.id))
-        output.data(render_facts(facts, paint=output.paint))
+    found = await client.jobs.find(job_id)
+    if output_format == JSON:
+        output.json(found)
         return ExitCode.OK
 
-    return run_on_remote(settings, show)
+    facts = job_facts(found, link=client.job_link(found.project_id, found.id))
+    print_facts(output, facts)
+    return ExitCode.OK
 
 
 @click.command(
@@ -86,23 +81,21 @@ def job(settings: CommandSettings, job_id: str, output_format: str) -> ExitCode:
     help="Only jobs with this status, e.g. running or TRAINING_JOB_RUNNING; repeatable.",
 )
 @format_option(TABLE, JSON, CSV)
-@remote_option
-@click.pass_obj
-def jobs(
-    settings: CommandSettings, project_name: str | None, statuses: tuple[str, ...], output_format: str
+@client_command
+async def jobs(
+    client: TrainingClient,
+    output: Output,
+    project_name: str | None,
+    statuses: tuple[str, ...],
+    output_format: str,
 ) -> ExitCode:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-
-        project_id = (await project_named(client, project_name)).id if project_name is not None else None
-        wanted = await _wanted_statuses(client, statuses, project_id)
-        found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
-        kept = running_first(job for job in found if not wanted or job.current_status in wanted)
-        print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
-        return ExitCode.OK
-
-    return run_on_remote(settings, show)
+    project_id = (await project_named(client, project_name)).id if project_name is not None else None
+    wanted = await _wanted_statuses(client, statuses, project_id)
+    found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
+    kept = running_first(job for job in found if not wanted or job.current_status in wanted)
+    print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
+    return ExitCode.OK
 
 
 async def _wanted_statuses(
@@ -130,17 +123,12 @@ async def _wanted_statuses(
     ),
 )
 @format_option(TABLE, JSON, CSV)
-@remote_option
-@click.pass_obj
-def projects(settings: CommandSettings, output_format: str) -> ExitCode:
+@client_command
+async def projects(client: TrainingClient, output: Output, output_format: str) -> ExitCode:
     """List the projects that your key can access."""
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        found = await client.projects.list()
-        print_list(output, output_format, found, PROJECTS, PROJECT_FIELDS, "no projects")
-        return ExitCode.OK
-
-    return run_on_remote(settings, show)
+    found = await client.projects.list()
+    print_list(output, output_format, found, PROJECTS, PROJECT_FIELDS, "no projects")
+    return ExitCode.OK
 
 
 @click.command(

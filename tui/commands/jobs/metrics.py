@@ -18,16 +18,14 @@ from tui.commands.support.options import (
     CSV,
     JSON,
     TABLE,
-    CommandSettings,
+    JobChoice,
     examples,
     format_option,
     job_options,
-    remote_option,
-    selected_job,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import client_command
 
 CHART = "chart"
 METRICS = (
@@ -81,14 +79,11 @@ REFRESH_S = 30.0
     help="Seconds between polls with --follow.",
 )
 @format_option(TABLE, JSON, CSV, CHART)
-@remote_option
-@click.pass_obj
-def metrics(
-    settings: CommandSettings,
-    job: str | None,
-    job_id: str | None,
-    project: str | None,
-    project_id: str | None,
+@client_command
+async def metrics(
+    client: TrainingClient,
+    output: Output,
+    choice: JobChoice,
     since: str | None,
     step_s: int | None,
     nodes: tuple[str, ...],
@@ -106,34 +101,27 @@ def metrics(
 
     With --follow the exit code shows how the job ended.
     """
-    if job and job_id and job != job_id:
-        raise click.UsageError("two different job ids; give one")
     if metrics and output_format == TABLE:
         raise click.UsageError("the table shows all metrics; --metric needs -o csv, json or chart")
     if follow and output_format == CHART:
         raise click.UsageError("-o chart can't follow; use the dashboard (bt-tui watch)")
 
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-        found = await selected_job(client, job_id=job or job_id, project=project, project_id=project_id)
-        chosen = NodeChooser(nodes)
-        new_report = partial(
-            report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
-        )
-        window = _window(found, since, output_format)
-        if follow:
-            return await _follow(client, found, chosen, new_report(), window[0], step_s, interval_s)
-        answer = await _once(client, found, window, step_s)
-        _check_nodes(chosen, found, answer)
-        report = new_report()
-        report.take(answer)
-        report.end()
-        if report.is_empty:
-            output.remark(
-                "no samples" if found.is_finished else "no samples yet; they start when the job runs"
-            )
-        return ExitCode.OK
-
-    return run_on_remote(settings, show)
+    found = await choice.find(client)
+    chosen = NodeChooser(nodes)
+    new_report = partial(
+        report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
+    )
+    window = _window(found, since, output_format)
+    if follow:
+        return await _follow(client, found, chosen, new_report(), window[0], step_s, interval_s)
+    answer = await _once(client, found, window, step_s)
+    _check_nodes(chosen, found, answer)
+    report = new_report()
+    report.take(answer)
+    report.end()
+    if report.is_empty:
+        output.remark("no samples" if found.is_finished else "no samples yet; they start when the job runs")
+    return ExitCode.OK
 
 
 Window = tuple[datetime | None, datetime | None]

@@ -20,7 +20,7 @@ from tui.analysis.status import status_view
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.options import CSV, JSON, TABLE
 from tui.commands.support.output import Output, ascii_json
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.text.names import natural_key
 from tui.text.times import TIME_OF_DAY, iso_time, local_time
@@ -195,7 +195,7 @@ class TableReport:
         if self._chosen(None) and snapshot.cache_usage_now is not None:
             rows.append(_cache_row(snapshot))
         self._has_rows = self._has_rows or bool(rows)
-        output.data(render_table(COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+        print_table(output, COLUMNS, rows)
 
     def end(self) -> None:
         """Do nothing: each answer has already been printed."""

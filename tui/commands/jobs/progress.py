@@ -24,16 +24,16 @@ from tui.commands.support.options import (
     NDJSON,
     TABLE,
     CommandSettings,
+    JobChoice,
     examples,
     format_option,
     job_options,
     remote_option,
-    selected_job,
 )
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import configuration_if_any, run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_facts, print_table
 from tui.readers.run import LoadedRun
 from tui.text.times import iso_time
 from tui.text.units import age, count, duration, number, percent, rate
@@ -97,14 +97,14 @@ def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
         )
 
 
-def print_table(output: Output, reading: LoadedRun, with_series: bool) -> None:
-    output.data(render_facts(_words(reading), paint=output.paint))
+def print_words(output: Output, reading: LoadedRun, with_series: bool) -> None:
+    print_facts(output, _words(reading))
     if not with_series:
         return
     told = reading.run.progress or ProgressSnapshot()
     rows = [_curve_row(name, pick(told)) for name, _unit, pick in CURVES if len(pick(told))]
     output.data("\n")
-    output.data(render_table(CURVE_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+    print_table(output, CURVE_COLUMNS, rows)
 
 
 def facts(reading: LoadedRun) -> dict[str, Any]:
@@ -268,10 +268,7 @@ def _stamp(at_ns: int | None) -> str | None:
 @click.pass_obj
 def progress(
     settings: CommandSettings,
-    job: str | None,
-    job_id: str | None,
-    project: str | None,
-    project_id: str | None,
+    choice: JobChoice,
     since: str | None,
     with_series: bool,
     stream: str | None,
@@ -292,11 +289,9 @@ def progress(
         return show_file(settings.output, path, output_format, each_line=each_line, patterns=patterns)
     if each_line:
         raise click.UsageError("--each-line needs --file PATH")
-    if job and job_id and job != job_id:
-        raise click.UsageError("two different job ids; give one")
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        found = await selected_job(client, job_id=job or job_id, project=project, project_id=project_id)
+        found = await choice.find(client)
         reading = await read_with_line(client, found, output, since=resolve_since(since), stream=stream)
         told = reading.run.progress
         known = [one.key for one in told.streams] if told is not None else []
@@ -304,7 +299,7 @@ def progress(
             raise CommandFailed(f"job {found.id} has {no_such('stream', stream, known)}", ExitCode.NOT_FOUND)
         if told is None or (told.step is None and told.loss is None):
             output.remark("no training progress found in the log")
-        printers = {TABLE: print_table, JSON: print_json, NDJSON: print_ndjson, CSV: print_csv}
+        printers = {TABLE: print_words, JSON: print_json, NDJSON: print_ndjson, CSV: print_csv}
         printers[output_format](output, reading, with_series)
         return ExitCode.OK
 

@@ -22,7 +22,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
 from tui.commands.support.output import Output, ascii_json
-from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.commands.support.tables import Cell, TextColumn, print_facts, print_table
 from tui.text.units import count, number
 
 _FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
@@ -81,7 +81,7 @@ def show_file(
             for name, value in document.items()
             if value is not None
         ]
-        output.data(render_facts(facts, paint=output.paint))
+        print_facts(output, facts)
     return ExitCode.OK
 
 
@@ -132,7 +132,7 @@ def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str)
     rows = [
         [Cell(str(read.number)), _read_cell(read.reading), Cell(read.line.message, "muted")] for read in reads
     ]
-    output.data(render_table(_LINE_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+    print_table(output, _LINE_COLUMNS, rows)
 
 
 def _read_cell(reading: ParsedMetrics | None) -> Cell:

@@ -42,7 +42,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, ProgressLine, ascii_json
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, job_facts, render_facts, render_table
+from tui.commands.support.tables import Cell, TextColumn, job_facts, print_facts, print_table
 from tui.commands.support.terminal import can_ask, confirm
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
@@ -69,7 +69,7 @@ async def print_or_tail(
         output.json(document)
     else:
         facts = job_facts(job, link=client.job_link(job.project_id, job.id))
-        output.data(render_facts(facts, paint=output.paint))
+        print_facts(output, facts)
     output.remark(f"follow the log: bt-tui logs {job.id} --follow, or open the dashboard: bt-tui")
     return ExitCode.OK
 
@@ -121,7 +121,7 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
     if "team_name" in project:
         facts.append(("team", Cell(project["team_name"])))
     facts.extend((name, Cell(text)) for name, text in _leaves(job, ""))
-    output.data(render_facts(facts, paint=output.paint))
+    print_facts(output, facts)
     count = len(archive["files"])
     size = bytes_iec(archive["size_bytes"])
     output.data(f"\narchive: {count} {'file' if count == 1 else 'files'}, {size}\n")
@@ -134,7 +134,7 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
     ]
     columns = (TextColumn("SIZE", right=True), TextColumn("NAME"), TextColumn("WHY", shrinks=True))
     if rows:
-        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+        print_table(output, columns, rows)
     output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
     for finding in findings:
         text = sanitize(finding_text(finding))

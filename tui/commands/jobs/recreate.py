@@ -11,14 +11,12 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    CommandSettings,
     examples,
     format_option,
-    remote_option,
     yes_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
 
 
@@ -33,10 +31,10 @@ from tui.commands.support.terminal import confirm
 @click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
 @yes_option
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def recreate(
-    settings: CommandSettings,
+@client_command
+async def recreate(
+    client: TrainingClient,
+    output: Output,
     job_id: str | None,
     named_id: str | None,
     tail: bool,
@@ -51,19 +49,16 @@ def recreate(
         raise CommandFailed("give one job id", ExitCode.USAGE)
     wanted = job_id or named_id
 
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
-        client.check_may_change("recreating a job")
-        if wanted is not None:
-            original = await client.jobs.find(wanted)
-        else:
-            original = await _newest(client)
-            confirm(f"recreate {original.id} ({original.name or 'no name'})?", assume_yes=assume_yes)
-        created = await client.jobs.recreate(original.project_id, original.id)
-        output.remark(f"recreated job {original.id} as {created.id}")
-        document = {"training_job": created.model_dump(mode="json")}
-        return await print_or_tail(client, output, created, document, output_format, tail=tail)
-
-    return run_on_remote(settings, act)
+    client.check_may_change("recreating a job")
+    if wanted is not None:
+        original = await client.jobs.find(wanted)
+    else:
+        original = await _newest(client)
+        confirm(f"recreate {original.id} ({original.name or 'no name'})?", assume_yes=assume_yes)
+    created = await client.jobs.recreate(original.project_id, original.id)
+    output.remark(f"recreated job {original.id} as {created.id}")
+    document = {"training_job": created.model_dump(mode="json")}
+    return await print_or_tail(client, output, created, document, output_format, tail=tail)
 
 
 async def _newest(client: TrainingClient) -> TrainingJob:

@@ -14,17 +14,16 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import (
     JSON,
     TABLE,
-    CommandSettings,
     examples,
     format_option,
+    job_argument,
     project_named,
-    remote_option,
     selected_project,
     yes_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import job_facts, render_facts
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import job_facts, print_facts
 from tui.commands.support.terminal import confirm
 
 NAMES_SHOWN = 10
@@ -44,10 +43,10 @@ NAMES_SHOWN = 10
 @click.option("--all", "stop_all", is_flag=True, help="Stop every active job that you can see.")
 @yes_option
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def stop(
-    settings: CommandSettings,
+@client_command
+async def stop(
+    client: TrainingClient,
+    output: Output,
     job_ids: tuple[str, ...],
     named_ids: tuple[str, ...],
     project: str | None,
@@ -67,16 +66,13 @@ def stop(
     if wanted and (project or project_id):
         raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
 
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
-        client.check_may_change("stopping jobs")
-        if wanted:
-            chosen = [await client.jobs.find(job_id) for job_id in wanted]
-        else:
-            chosen = await _active_jobs(client, selected_project(project, project_id), stop_all=stop_all)
-            confirm(_question(chosen), assume_yes=assume_yes)
-        return await _stop(client, output, chosen, output_format)
-
-    return run_on_remote(settings, act)
+    client.check_may_change("stopping jobs")
+    if wanted:
+        chosen = [await client.jobs.find(job_id) for job_id in wanted]
+    else:
+        chosen = await _active_jobs(client, selected_project(project, project_id), stop_all=stop_all)
+        confirm(_question(chosen), assume_yes=assume_yes)
+    return await _stop(client, output, chosen, output_format)
 
 
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
@@ -143,39 +139,31 @@ AVAILABILITY_MODELS = ("dedicated", "spot")
         "bt-tui update --job-id abc1234 --availability-model spot",
     ),
 )
-@click.argument("job_argument", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument.")
+@job_argument
 @click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
 @click.option("--availability-model", type=click.Choice(AVAILABILITY_MODELS), help="Capacity to wait for.")
 @format_option(TABLE, JSON)
-@remote_option
-@click.pass_obj
-def update(
-    settings: CommandSettings,
-    job_argument: str | None,
-    job_option: str | None,
+@client_command
+async def update(
+    client: TrainingClient,
+    output: Output,
+    job_id: str,
     priority: int | None,
     availability_model: str | None,
     output_format: str,
 ) -> ExitCode:
     """Change a queued job; the server refuses changes once the job has GPUs."""
-    job_id = job_option or job_argument
-    if not job_id or (job_argument and job_option and job_argument != job_option):
-        raise click.UsageError("which job? Give JOB_ID or --job-id JOB_ID")
     if priority is None and availability_model is None:
         raise click.UsageError("nothing to change: give --priority or --availability-model")
 
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
-        found = await client.jobs.find(job_id)
-        changed = await client.jobs.update(
-            found.project_id, found.id, priority=priority, availability_model=availability_model
-        )
-        if output_format == JSON:
-            output.json(changed)
-            return ExitCode.OK
-
-        facts = job_facts(changed, link=client.job_link(changed.project_id, changed.id))
-        output.data(render_facts(facts, paint=output.paint))
+    found = await client.jobs.find(job_id)
+    changed = await client.jobs.update(
+        found.project_id, found.id, priority=priority, availability_model=availability_model
+    )
+    if output_format == JSON:
+        output.json(changed)
         return ExitCode.OK
 
-    return run_on_remote(settings, act)
+    facts = job_facts(changed, link=client.job_link(changed.project_id, changed.id))
+    print_facts(output, facts)
+    return ExitCode.OK

@@ -16,13 +16,11 @@ from tui.commands.support.options import (
     JSON,
     NDJSON,
     TABLE,
-    CommandSettings,
     examples,
     format_option,
-    remote_option,
 )
 from tui.commands.support.output import Output, ascii_json
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.tables.jobs import JOBS
 from tui.text.times import span_of
@@ -79,10 +77,10 @@ class _Span(click.ParamType[float]):
     help="Seconds between polls.",
 )
 @format_option(TABLE, JSON, NDJSON)
-@remote_option
-@click.pass_obj
-def wait(
-    settings: CommandSettings,
+@client_command
+async def wait(
+    client: TrainingClient,
+    output: Output,
     job_ids: tuple[str, ...],
     until: str,
     timeout_s: float | None,
@@ -97,34 +95,31 @@ def wait(
     """
     wanted = list(dict.fromkeys(job_ids))
 
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
-        jobs = [await client.jobs.find(job_id) for job_id in wanted]
-        report = _Report(output, output_format, jobs)
-        pace_s = interval_s * max(1.0, len(jobs) / JOBS_AT_FULL_PACE)
+    jobs = [await client.jobs.find(job_id) for job_id in wanted]
+    report = _Report(output, output_format, jobs)
+    pace_s = interval_s * max(1.0, len(jobs) / JOBS_AT_FULL_PACE)
 
-        async def follow(job: TrainingJob) -> None:
-            async for seen in client.jobs.watch(job.project_id, job.id, interval_s=pace_s):
-                report.seen(seen)
-                if _is_over(seen, until):
-                    report.done(seen)
-                    return
+    async def follow(job: TrainingJob) -> None:
+        async for seen in client.jobs.watch(job.project_id, job.id, interval_s=pace_s):
+            report.seen(seen)
+            if _is_over(seen, until):
+                report.done(seen)
+                return
 
-        try:
-            async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
-                for job in jobs:
-                    group.create_task(follow(job))
-        except TimeoutError:
-            report.finish()
-            output.remark(f"timed out; still waiting for: {report.left()}")
-            return ExitCode.TIMED_OUT
-        except ExceptionGroup as several:
-            # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
-            # own.
-            raise several.exceptions[0] from None
+    try:
+        async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
+            for job in jobs:
+                group.create_task(follow(job))
+    except TimeoutError:
         report.finish()
-        return worst(_outcome(job) for job in report.ended)
-
-    return run_on_remote(settings, act)
+        output.remark(f"timed out; still waiting for: {report.left()}")
+        return ExitCode.TIMED_OUT
+    except ExceptionGroup as several:
+        # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
+        # own.
+        raise several.exceptions[0] from None
+    report.finish()
+    return worst(_outcome(job) for job in report.ended)
 
 
 def worst(outcomes: Any) -> ExitCode:

@@ -21,15 +21,13 @@ from tui.commands.logs.reading import LogRange, LogRead, progress_note
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, is_known_outcome, outcome_exit_code
 from tui.commands.support.options import (
     JSON,
-    CommandSettings,
     check_project,
     examples,
     project_named,
-    remote_option,
     selected_project,
 )
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import client_command
 
 T = TypeVar("T")
 
@@ -84,9 +82,8 @@ READER_INTERVAL_S = 1.0
     ),
 )
 @log_options
-@remote_option
-@click.pass_obj
-def logs(settings: CommandSettings, request: LogRequest) -> ExitCode:
+@client_command
+async def logs(client: TrainingClient, output: Output, request: LogRequest) -> ExitCode:
     """Print a job's whole log as it arrives, oldest line first, all nodes merged by time.
 
     Without JOB_ID, the newest job is used: of --project if given, else of all.
@@ -101,17 +98,12 @@ def logs(settings: CommandSettings, request: LogRequest) -> ExitCode:
     match. A time range that could not be read is {"gap": {"start", "end", "reason"}}. With raw only the
     messages are printed.
     """
-
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
-
-        job = await job_of(client, request, output)
-        with open_target(request.target, output, follows=request.follow) as target:
-            code, line_count = await _print(client, job, request, output, target)
-        if request.target.file is not None:
-            output.remark(f"saved {line_count:,} lines to {request.target.file}")
-        return code
-
-    return run_on_remote(settings, show)
+    job = await job_of(client, request, output)
+    with open_target(request.target, output, follows=request.follow) as target:
+        code, line_count = await _print(client, job, request, output, target)
+    if request.target.file is not None:
+        output.remark(f"saved {line_count:,} lines to {request.target.file}")
+    return code
 
 
 async def _print(

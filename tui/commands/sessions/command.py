@@ -10,10 +10,10 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import AuthCode, TrainingJob
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, remote_option
+from tui.commands.support.options import JSON, TABLE, examples, job_argument
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, render_table
+from tui.commands.support.session import client_command
+from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.text.units import UNKNOWN, age
 
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
@@ -28,8 +28,7 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
         "bt-tui sessions abc1234 -o json | jq -r '.[0].auth_url'",
     ),
 )
-@click.argument("job_argument", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument.")
+@job_argument
 @click.option(
     "--update-timeout",
     "minutes",
@@ -48,12 +47,11 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
     show_default=True,
     help="Output format.",
 )
-@remote_option
-@click.pass_obj
-def sessions(
-    settings: CommandSettings,
-    job_argument: str | None,
-    job_option: str | None,
+@client_command
+async def sessions(
+    client: TrainingClient,
+    output: Output,
+    job_id: str,
     minutes: int | None,
     trigger: str | None,
     output_format: str,
@@ -63,10 +61,7 @@ def sessions(
     The codes open a shell in the job: treat them like passwords. --update-timeout and --update-trigger
     change every session of the job first.
     """
-    job_id = job_option or job_argument
-    if not job_id or (job_argument and job_option and job_argument != job_option):
-        raise click.UsageError("which job? Give JOB_ID or --job-id JOB_ID")
-    return run_sessions(settings, job_id, minutes=minutes, trigger=trigger, output_format=output_format)
+    return await _show(client, output, job_id, minutes, trigger, output_format)
 
 
 @click.command(
@@ -81,50 +76,50 @@ def sessions(
     help="Extend the sessions; -1 for ten years.",
 )
 @click.option("--trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
-@remote_option
-@click.pass_obj
-def update_session(
-    settings: CommandSettings, job_id: str, minutes: int | None, trigger: str | None
+@client_command
+async def update_session(
+    client: TrainingClient, output: Output, job_id: str, minutes: int | None, trigger: str | None
 ) -> ExitCode:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
     if minutes is None and trigger is None:
         raise click.UsageError("nothing to change: give --timeout-minutes or --trigger")
-    return run_sessions(settings, job_id, minutes=minutes, trigger=trigger, output_format=TABLE)
+    return await _show(client, output, job_id, minutes, trigger, TABLE)
 
 
-def run_sessions(
-    settings: CommandSettings, job_id: str, *, minutes: int | None, trigger: str | None, output_format: str
+async def _show(
+    client: TrainingClient,
+    output: Output,
+    job_id: str,
+    minutes: int | None,
+    trigger: str | None,
+    output_format: str,
 ) -> ExitCode:
     if minutes == 0:
         raise click.UsageError("0 minutes would change nothing; -1 means ten years")
-
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
-        job = await client.jobs.find(job_id)
+    job = await client.jobs.find(job_id)
+    found = await client.sessions.auth_codes(job.project_id, job.id)
+    if minutes is not None or trigger is not None:
+        await _change(client, output, job, found, minutes=minutes, trigger=trigger)
         found = await client.sessions.auth_codes(job.project_id, job.id)
-        if minutes is not None or trigger is not None:
-            await _change(client, output, job, found, minutes=minutes, trigger=trigger)
-            found = await client.sessions.auth_codes(job.project_id, job.id)
-        found.sort(key=lambda code: code.replica_id)
-        if output_format == JSON:
-            output.json(found)
-            return ExitCode.OK
-
-        if not found:
-            output.remark(
-                f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-            )
-        columns = (
-            TextColumn("REPLICA"),
-            TextColumn("CODE"),
-            TextColumn("ENDS"),
-            TextColumn("TUNNEL"),
-            TextColumn("SIGN IN AT"),
-        )
-        rows = [_row(code) for code in found]
-        output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
+    found.sort(key=lambda code: code.replica_id)
+    if output_format == JSON:
+        output.json(found)
         return ExitCode.OK
 
-    return run_on_remote(settings, act)
+    if not found:
+        output.remark(
+            f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
+        )
+    columns = (
+        TextColumn("REPLICA"),
+        TextColumn("CODE"),
+        TextColumn("ENDS"),
+        TextColumn("TUNNEL"),
+        TextColumn("SIGN IN AT"),
+    )
+    rows = [_row(code) for code in found]
+    print_table(output, columns, rows)
+    return ExitCode.OK
 
 
 async def _change(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -54,7 +55,46 @@ def order_option(command: Command) -> Command:
     )(command)
 
 
+@dataclass(frozen=True, slots=True)
+class JobChoice:
+    """A job by its id, or the newest one of a project."""
+
+    job_id: str | None
+    project: str | None
+
+    async def find(self, client: TrainingClient) -> TrainingJob:
+        """Raise CommandFailed if there is no such job, and UsageError if nothing was given."""
+        if self.job_id:
+            job = await client.jobs.find(self.job_id)
+            check_project(job, self.project)
+            return job
+        if not self.project:
+            raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
+        found = await project_named(client, self.project)
+        jobs = await client.jobs.search(project_id=found.id)
+        if not jobs:
+            raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
+        return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0)
+
+
 def job_options(command: Command) -> Command:
+    """Add ``--job-id``, ``--project`` and ``--project-id``, passed on as ``choice``.
+
+    If the command has an argument ``job`` too, it is the same as ``--job-id``.
+    """
+
+    @wraps(command)
+    def choosing(
+        *,
+        job_id: str | None,
+        project: str | None,
+        project_id: str | None,
+        job: str | None = None,
+        **others: Any,
+    ) -> Any:
+        choice = JobChoice(one_job_id(job, job_id), selected_project(project, project_id))
+        return command(choice=choice, **others)
+
     for option in (
         click.option("--project-id", "project_id", metavar="ID", hidden=True, help="Same as --project."),
         click.option("--project", "project", metavar="PROJECT", help="Project (id or name)."),
@@ -62,8 +102,30 @@ def job_options(command: Command) -> Command:
             "--job-id", "job_id", metavar="JOB_ID", help="Job (default: the newest of the project)."
         ),
     ):
-        command = option(command)
-    return command
+        option(choosing)
+    return cast("Command", choosing)
+
+
+def job_argument(command: Command) -> Command:
+    """Require a job id, as the argument JOB_ID or as ``--job-id``; it is passed on as ``job_id``."""
+
+    @wraps(command)
+    def naming(*, job_argument: str | None, job_option: str | None, **others: Any) -> Any:
+        job_id = one_job_id(job_argument, job_option)
+        if not job_id:
+            raise click.UsageError("which job? Give JOB_ID or --job-id JOB_ID")
+        return command(job_id=job_id, **others)
+
+    click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument.")(naming)
+    click.argument("job_argument", metavar="[JOB_ID]", required=False)(naming)
+    return cast("Command", naming)
+
+
+def one_job_id(argument: str | None, option: str | None) -> str | None:
+    """Return the job id given in either way. Raises UsageError if both are given and differ."""
+    if argument and option and argument != option:
+        raise click.UsageError("two different job ids; give one")
+    return argument or option
 
 
 def selected_project(project: str | None, project_id: str | None) -> str | None:
@@ -89,27 +151,6 @@ async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProj
     if len(by_name) > 1:
         raise CommandFailed(_ambiguous(name_or_id, by_name), ExitCode.USAGE)
     return by_name[0]
-
-
-async def selected_job(
-    client: TrainingClient, *, job_id: str | None, project: str | None, project_id: str | None
-) -> TrainingJob:
-    """Return the job with that id, else the newest of the project.
-
-    Raises CommandFailed if there is none, and UsageError if neither is given.
-    """
-    named = selected_project(project, project_id)
-    if job_id:
-        job = await client.jobs.find(job_id)
-        check_project(job, named)
-        return job
-    if not named:
-        raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
-    found = await project_named(client, named)
-    jobs = await client.jobs.search(project_id=found.id)
-    if not jobs:
-        raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
-    return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0)
 
 
 def check_project(job: TrainingJob, named: str | None) -> None:

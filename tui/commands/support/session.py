@@ -7,7 +7,10 @@ import io
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from api_client.client import TrainingClient
 from api_client.events import RequestEvent
@@ -16,7 +19,7 @@ from api_client.remotes.listing import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, running_local_remote
-from tui.commands.support.options import CommandSettings
+from tui.commands.support.options import CommandSettings, remote_option
 from tui.commands.support.output import Output
 from tui.settings.paths import config_path
 
@@ -139,6 +142,19 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode:
     waits before retries are remarked on stderr as they happen.
     """
     return run_with(chosen_remote(settings), settings, action)
+
+
+def client_command(action: Callable[..., Awaitable[ExitCode]]) -> Callable[..., ExitCode]:
+    """Make ``action(client, output, **parameters)`` the callback of a command; adds ``--remote``."""
+
+    @remote_option
+    @click.pass_context
+    @wraps(action)
+    def run(context: click.Context, /, **parameters: Any) -> ExitCode:
+        settings = context.find_object(CommandSettings) or CommandSettings()
+        return run_on_remote(settings, lambda client, output: action(client, output, **parameters))
+
+    return run
 
 
 def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) -> ExitCode:

@@ -44,6 +44,15 @@ class Cell:
     tone: str | None = None
 
 
+def print_table(output: Output, columns: Sequence[TextColumn], rows: Sequence[Sequence[Cell]]) -> None:
+    """Print the table, as wide as the terminal at most."""
+    output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+
+
+def print_facts(output: Output, facts: Sequence[tuple[str, Cell]]) -> None:
+    output.data(render_facts(facts, paint=output.paint))
+
+
 def render_table(
     columns: Sequence[TextColumn], rows: Sequence[Sequence[Cell]], *, width_cells: int | None, paint: Paint
 ) -> str:
