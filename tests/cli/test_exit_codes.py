@@ -96,7 +96,7 @@ def test_our_own_faults_are_a_sentence_and_the_details_are_one_variable_away(cli
     def broken(*_arguments: object, **_named: object) -> str:
         raise ZeroDivisionError("nobody saw this coming")
 
-    monkeypatch.setattr("tui.commands.jobs.listing.print_table", broken)
+    monkeypatch.setattr("tui.commands.jobs.listing.print_list", broken)
 
     brief = cli("jobs")
     detailed = cli("jobs", environ=stranger.environ() | {"BT_TUI_DEBUG": "1"})
