@@ -16,7 +16,7 @@ from api_client.definitions.runtime import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLD
 _BINARY_MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024**2}
 _DECIMAL_BYTES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES_PER_MIB = 1024**2
-_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)\s*")
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T|)B?\s*")
 _DEFAULT_MEMORY = "2Gi"
 _SECRET_REFERENCE_SUFFIX = "secret_ref"
 _LATEST, _NAMED, _LOOPS = "baseten_latest_checkpoint", "baseten_named_checkpoint", "loops_checkpoint"

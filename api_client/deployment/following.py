@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, Protocol
+from typing import Literal
 
+from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
 from api_client.errors import BadRequest, NotFound
 from api_client.http.retry import ENDLESS, retrying
@@ -57,17 +58,8 @@ class DeploymentUpdate:
         return self.status in SERVING
 
 
-class ModelsClient(Protocol):
-    """The part of a client that gives access to deployments."""
-
-    @property
-    def models(self) -> Models:
-        """Statuses and logs of deployments."""
-        ...
-
-
 async def follow(
-    client: ModelsClient,
+    client: TrainingClient,
     model_id: str,
     deployment_id: str,
     *,

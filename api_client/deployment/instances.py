@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from api_client.client import TrainingClient
 from api_client.definitions import Compute
+from api_client.definitions.job_request import quantity_mib
 from api_client.errors import BadRequest, InvalidAnswer, NotFound
 from api_client.models import InstanceType
 
-if TYPE_CHECKING:
-    from api_client.resources.account import Account
-    from api_client.resources.graphql import Graphql
-
-_MEMORY = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[KMGT]i?|)B?")
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
-    f"{letter}i": 1024**power for power, letter in enumerate("KMGT", start=1)
-}
-_BYTES_PER_MIB = 1024**2
 _MILLICPU_PER_CPU = 1000
 
 
@@ -75,18 +67,12 @@ def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> 
     if spec is not None and spec.accelerator is not None:
         return next(iter(fitting_instances(instances, spec.accelerator.value, spec.count)), None)
     cpu_count = compute.cpu_count if compute else 0
-    memory_bytes = read_memory_bytes(compute.memory) if compute else 0
+    memory_mib = (quantity_mib(compute.memory) or 0) if compute else 0
     for machine in fitting_instances(instances, None, 0):
         has_cpus = machine.millicpu_limit >= cpu_count * _MILLICPU_PER_CPU
-        if has_cpus and machine.memory_limit_mib * _BYTES_PER_MIB >= memory_bytes:
+        if has_cpus and machine.memory_limit_mib >= memory_mib:
             return machine
     return None
-
-
-def read_memory_bytes(text: str) -> float:
-    """Convert a Kubernetes quantity such as ``2Gi`` to bytes; 0 if it is not one."""
-    match = _MEMORY.fullmatch(text.strip())
-    return float(match["number"]) * _UNITS[match["unit"]] if match else 0.0
 
 
 LISTED_INSTANCES_QUERY = """
@@ -119,21 +105,7 @@ _FIELDS = {
 }
 
 
-class InstanceDirectory(Protocol):
-    """The parts of a client that list the account's machines."""
-
-    @property
-    def graphql(self) -> Graphql:
-        """Lists the machines that can be deployed on."""
-        ...
-
-    @property
-    def account(self) -> Account:
-        """Lists all machines."""
-        ...
-
-
-async def listed_instances(client: InstanceDirectory) -> tuple[ListedInstance, ...]:
+async def listed_instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
     """Return the machines that can be deployed on, in the server's order.
 
     Falls back to REST if the server does not know the GraphQL query. Raises RequestError.

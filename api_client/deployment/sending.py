@@ -10,10 +10,11 @@ import json
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
+from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import (
     DEFAULT_LORA_RANK,
@@ -32,11 +33,10 @@ from api_client.definitions import (
     offered_accelerators,
 )
 from api_client.definitions import Checkpoint as CheckpointToDeploy
-from api_client.deployment.instances import InstanceDirectory, gpu_name, listed_instances, smallest_instance
+from api_client.deployment.instances import gpu_name, listed_instances, smallest_instance
 from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
 from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
-from api_client.resources.models import Models
 from api_client.servable.selection import kind_of
 
 HF_TOKEN = "HF_TOKEN"
@@ -250,20 +250,6 @@ POLLS_AFTER_LOST_RESPONSE = 3
 POLL_INTERVAL_S = 2.0
 
 
-class DeploymentClient(InstanceDirectory, Protocol):
-    """The parts of a client that a deployment needs."""
-
-    @property
-    def remote(self) -> Remote:
-        """Remote that links point to."""
-        ...
-
-    @property
-    def models(self) -> Models:
-        """Existing models and deployments."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class DeploymentResult:
     """Result of a deployment.
@@ -289,7 +275,7 @@ class DeploymentUnclear(RequestError):
 
 
 async def deploy(
-    client: DeploymentClient,
+    client: TrainingClient,
     config: DeployCheckpointsConfig,
     *,
     dry_run: bool = False,
@@ -348,7 +334,7 @@ def _read(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentR
     )
 
 
-async def _known_deployments(client: DeploymentClient, name: str) -> frozenset[str] | None:
+async def _known_deployments(client: TrainingClient, name: str) -> frozenset[str] | None:
     """Return ids of the deployments with this name; None if the server does not say. Raises Unreachable."""
     try:
         return frozenset(each.id for _, each in await _deployments_named(client, name))
@@ -358,7 +344,7 @@ async def _known_deployments(client: DeploymentClient, name: str) -> frozenset[s
         return None
 
 
-async def _deployments_named(client: DeploymentClient, name: str) -> list[tuple[str, Deployment]]:
+async def _deployments_named(client: TrainingClient, name: str) -> list[tuple[str, Deployment]]:
     found: list[tuple[str, Deployment]] = []
     for model in await client.models.list():
         if model.name == name:
@@ -367,7 +353,7 @@ async def _deployments_named(client: DeploymentClient, name: str) -> list[tuple[
 
 
 async def _find_created_deployment(
-    client: DeploymentClient,
+    client: TrainingClient,
     name: str,
     known: frozenset[str] | None,
     failure: RequestError,

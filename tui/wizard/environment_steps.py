@@ -39,7 +39,6 @@ def hf_secret_step(state: WizardState) -> Step:
         remark=f"Set as {HF_VARIABLE}."
         + ("" if names is not None else " Can't list the workspace's secrets; may be empty."),
         check=lambda given: _secret_problem(names, given),
-        put=lambda before, given: replace(before, answers=replace(before.answers, hf_secret=str(given))),
         is_given=HF_SECRET in state.given,
     )
 
@@ -55,7 +54,6 @@ def environment_step(state: WizardState) -> Step:
         default=state.answers.environment or (),
         remark="NAME=value",
         check=lambda given: _variables_problem(given, taken=_taken(state, state.answers.secrets)),
-        put=lambda before, given: replace(before, answers=replace(before.answers, environment=_pairs(given))),
         is_given=ENVIRONMENT in state.given,
     )
 
@@ -73,7 +71,6 @@ def secrets_step(state: WizardState) -> Step:
         default=state.answers.secrets or (),
         remark="NAME=secret",
         check=lambda given: _secrets_problem(state, given),
-        put=lambda before, given: replace(before, answers=replace(before.answers, secrets=_pairs(given))),
         is_given=SECRETS in state.given,
     )
 

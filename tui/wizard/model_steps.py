@@ -226,7 +226,6 @@ def rank_step(state: WizardState) -> Step:
         remark=f"{advice.explanation}. {NOT_SENT}".replace(".. ", ". ").strip(" ."),
         refusal=advice.refusal,
         check=lambda given: check_rank(given, ranks),
-        put=lambda before, given: replace(before, answers=replace(before.answers, lora_rank=given)),
         is_given=LORA_RANK in state.given,
     )
 
@@ -244,7 +243,6 @@ def model_name_step(state: WizardState) -> Step:
         default=answer if answer is not None else proposed_model_name(state),
         remark="defaults to the base model's name" if kinds == {"lora"} else "",
         check=_model_name_problem,
-        put=lambda before, given: replace(before, answers=replace(before.answers, model_name=str(given))),
         is_given=MODEL_NAME in state.given,
     )
 

@@ -12,7 +12,7 @@ from api_client.errors import ConfigurationError
 from api_client.submission.findings import Finding, most_severe_first
 from tui.wizard.environment_steps import chosen_instance, parse_gpu, price_an_hour
 from tui.wizard.state import REVIEW, WizardState, is_lora
-from tui.wizard.step import Answer, Choice, Step, choice_problem
+from tui.wizard.step import Choice, Step, choice_problem
 
 
 def deploy_answers(state: WizardState) -> DeployAnswers:
@@ -153,7 +153,7 @@ def review_step(state: WizardState, asked: tuple[Step, ...]) -> Step:
         flag="--yes",
         choices=choices,
         check=lambda answer: choice_problem(choices, answer, "an action"),
-        put=_put_nothing,
+        put=lambda before, _answer: before,
     )
 
 
@@ -207,7 +207,3 @@ def _actions(state: WizardState, asked: tuple[Step, ...]) -> tuple[Choice, ...]:
 def _inside_a_sentence(title: str) -> str:
     """Lowercase a title unless it begins with a name such as ``GPU`` or ``LoRA``."""
     return title.lower() if title.split(maxsplit=1)[0][1:].islower() else title
-
-
-def _put_nothing(state: WizardState, _answer: Answer) -> WizardState:
-    return state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tui.wizard.state import Pairs, WizardState
@@ -40,7 +40,8 @@ class Step:
 
     ``default`` is the present answer, else the proposal. ``remark`` is a sentence to show with the
     question; ``refusal`` explains why no answer is possible. ``flag`` is the command-line option that
-    answers it; ``is_given`` marks a question answered beforehand, which is not asked.
+    answers it; ``is_given`` marks a question answered beforehand, which is not asked. ``put`` stores the
+    answer, by default in the field of ``Answers`` that has the step's id.
     """
 
     id: str
@@ -49,13 +50,13 @@ class Step:
     kind: StepKind
     flag: str
     check: Callable[[Answer], str]
-    put: Callable[[WizardState, Answer], WizardState]
     answer: Answer = None
     default: Answer = None
     choices: tuple[Choice, ...] = ()
     remark: str = ""
     refusal: str = ""
     is_given: bool = False
+    put: Callable[[WizardState, Answer], WizardState] | None = None
 
     def problem(self, answer: Answer) -> str:
         """Return why the answer is invalid, as a sentence; empty if it is valid. Numbers may be text."""
@@ -66,7 +67,10 @@ class Step:
         problem = self.problem(answer)
         if problem:
             raise ValueError(problem)
-        return self.put(state, self._read(answer))
+        value = self._read(answer)
+        if self.put is not None:
+            return self.put(state, value)
+        return replace(state, answers=replace(state.answers, **{self.id: value}))  # type: ignore[arg-type]
 
     @property
     def is_answered(self) -> bool:
