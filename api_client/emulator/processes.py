@@ -6,18 +6,16 @@ and ``stop_running`` stops it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import select
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import psutil
 
@@ -25,7 +23,9 @@ from api_client.emulator.data_folder import remove_tree, running_address
 
 READY_TIMEOUT_S = 30.0
 TERM_TIMEOUT_S = 6.0
-KILL_TIMEOUT_S = 2.0
+STOP_TIMEOUT_S = 15.0
+POLL_EVERY_S = 0.1
+CHUNK_BYTES = 4096
 OWN_VARIABLES_PREFIX = "BASETEN_"
 LARGEST_REASON = 2000
 
@@ -61,9 +61,7 @@ class EmulatorChild:
         self._data_dir = data_dir
         self._port = port
         self._temporary: Path | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._error_output: IO[bytes] | None = None
-        self._reading = threading.Lock()
+        self._process: _Process | None = None
         self._ready: dict[str, Any] = {}
 
     @property
@@ -103,75 +101,36 @@ class EmulatorChild:
         """Start the process without waiting for it to become ready."""
         if self._data_dir is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
-        folder = self._data_dir or self._temporary
-        command = [sys.executable, "-P", *self._program, "--data", str(folder)]
-        command += ["--port", str(self._port), "--world", self._world, "--speed", str(self._speed)]
-        command += ["--lifeline-fd", "0", "--ready-fd", "1"]
+        arguments = [*self._program, "--data", str(self._data_dir or self._temporary)]
+        arguments += ["--port", str(self._port), "--world", self._world, "--speed", str(self._speed)]
+        arguments += ["--lifeline-fd", "0"]
         if self._url_lifetime_s is not None:
-            command += ["--url-lifetime", str(self._url_lifetime_s)]
+            arguments += ["--url-lifetime", str(self._url_lifetime_s)]
         if self._temporary is not None:
-            command.append("--ephemeral")
-        self._error_output = tempfile.TemporaryFile()  # noqa: SIM115 – closed when the child has ended
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._error_output,
-            env=child_environment(),
-            start_new_session=True,
-        )
+            arguments.append("--ephemeral")
+        self._process = _Process(arguments, stdin=subprocess.PIPE)
 
-    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+    def wait_ready(self) -> None:
         """Block until the emulator answers; raise ``EmulatorFailed`` if it exits or times out."""
-        with self._reading:
-            line = self._first_line(time.monotonic() + timeout_s)
-        try:
-            self._ready = json.loads(line)
-        except ValueError:
-            raise EmulatorFailed(self._reason()) from None
+        assert self._process is not None
+        self._ready = self._process.address()
 
     def shut_down(self) -> None:
         """Stop the emulator and wait for it to exit; do nothing if it is not running."""
-        process = self._process
-        if process is None:
+        if self._process is None:
             return
+        process = self._process.popen
         assert process.stdin is not None
         process.stdin.close()
         try:
             process.wait(TERM_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            process.terminate()
-            try:
-                process.wait(KILL_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        with self._reading:
-            assert process.stdout is not None
-            process.stdout.close()
+            process.kill()
+            process.wait()
+        self._process.close()
         self._process = None
-        if self._error_output is not None:
-            self._error_output.close()
         if self._temporary is not None:
             remove_tree(self._temporary)
-
-    async def start(self) -> Self:
-        self.launch()
-        await asyncio.to_thread(self.wait_ready)
-        return self
-
-    async def stop(self) -> None:
-        await asyncio.to_thread(self.shut_down)
-
-    async def __aenter__(self) -> Self:
-        try:
-            return await self.start()
-        except BaseException:
-            await self.stop()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
 
     def __enter__(self) -> Self:
         try:
@@ -185,30 +144,54 @@ class EmulatorChild:
     def __exit__(self, *_: object) -> None:
         self.shut_down()
 
+
+class _Process:
+    """An emulator's process, which writes its address to standard output once it answers."""
+
+    def __init__(self, arguments: Sequence[str], *, stdin: int) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 – closed in ``close``
+        self.popen = subprocess.Popen(
+            [sys.executable, "-P", *arguments, "--ready-fd", "1"],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=child_environment(),
+            start_new_session=True,
+        )
+
+    def address(self) -> dict[str, Any]:
+        """Wait for the address; raise ``EmulatorFailed`` with the emulator's own error output."""
+        try:
+            address: dict[str, Any] = json.loads(self._first_line(time.monotonic() + READY_TIMEOUT_S))
+        except ValueError:
+            raise EmulatorFailed(self._reason()) from None
+        return address
+
+    def close(self) -> None:
+        assert self.popen.stdout is not None
+        self.popen.stdout.close()
+        self._errors.close()
+
     def _first_line(self, deadline: float) -> bytes:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
+        assert self.popen.stdout is not None
+        descriptor = self.popen.stdout.fileno()
         line = b""
         while not line.endswith(b"\n"):
-            left_s = deadline - time.monotonic()
-            readable, _, _ = select.select([descriptor], [], [], max(0.0, left_s))
-            chunk = os.read(descriptor, 4096) if readable else b""
+            readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            chunk = os.read(descriptor, CHUNK_BYTES) if readable else b""
             if not chunk:
                 return b""
             line += chunk
         return line
 
     def _reason(self) -> str:
-        assert self._process is not None
-        assert self._error_output is not None
-        self._error_output.seek(0)
-        words = self._error_output.read().decode(errors="replace").strip()
+        self._errors.seek(0)
+        words = self._errors.read().decode(errors="replace").strip()
         if words:
             return f"the emulator did not start: {words[-LARGEST_REASON:]}"
-        if self._process.poll() is None:
+        if self.popen.poll() is None:
             return "the emulator did not respond in time"
-        return f"the emulator exited with code {self._process.returncode} during startup"
+        return f"the emulator exited with code {self.popen.returncode} during startup"
 
 
 def child_environment() -> dict[str, str]:
@@ -226,11 +209,6 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
-STOP_TIMEOUT_S = 15.0
-POLL_EVERY_S = 0.1
-CHUNK_BYTES = 4096
-
-
 def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> dict[str, Any]:
     """Return the address of the emulator on that folder, starting it if necessary.
 
@@ -239,34 +217,20 @@ def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> di
     address = running_address(data_dir)
     if address is not None:
         return address
-    command = [sys.executable, "-P", "-m", "api_client.emulator", "--data", str(data_dir)]
-    command += ["--port", str(port), "--world", world, "--ready-fd", "1"]
-    with tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            env=child_environment(),
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        with process.stdout:
-            line = _first_line(process.stdout.fileno(), time.monotonic() + READY_TIMEOUT_S)
-        try:
-            ready: dict[str, Any] = json.loads(line)
-        except ValueError:
-            process.kill()
-            process.wait()
-        else:
-            process.returncode = 0  # detached on purpose: Popen must not wait for it or warn
-            return ready
-        complaints.seek(0)
-        words = complaints.read().decode(errors="replace").strip()[-LARGEST_REASON:]
-    # Another process may have started an emulator at the same time; use that one.
-    address = running_address(data_dir)
-    if address is None:
-        raise EmulatorFailed(f"the emulator did not start: {words or 'no response in time'}")
+    arguments = ["-m", "api_client.emulator", "--data", str(data_dir), "--port", str(port), "--world", world]
+    process = _Process(arguments, stdin=subprocess.DEVNULL)
+    try:
+        address = process.address()
+        process.popen.returncode = 0  # detached on purpose: Popen must not wait for it or warn
+    except EmulatorFailed:
+        process.popen.kill()
+        process.popen.wait()
+        # Another process may have started an emulator at the same time; use that one.
+        address = running_address(data_dir)
+        if address is None:
+            raise
+    finally:
+        process.close()
     return address
 
 
@@ -281,39 +245,14 @@ def stop_running(data_dir: Path) -> bool:
     try:
         process = psutil.Process(int(address["pid"]))
         process.terminate()
-        gone = _wait(process)
-    except psutil.NoSuchProcess:
-        gone = True
-    except psutil.AccessDenied:
-        gone = False
-    if not gone:
-        raise EmulatorFailed(f"the emulator (process {address['pid']}) does not stop")
-    return True
-
-
-def _wait(process: psutil.Process) -> bool:
-    """Return True if the process exited in time.
-
-    A zombie counts as exited: it stays in the process list as long as the dashboard that started it runs.
-    """
-    deadline = time.monotonic() + STOP_TIMEOUT_S
-    while process.status() != psutil.STATUS_ZOMBIE:
-        try:
-            process.wait(POLL_EVERY_S)
-        except psutil.TimeoutExpired:
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        # A zombie has exited: it stays in the list as long as the dashboard that started it runs.
+        while process.status() != psutil.STATUS_ZOMBIE:
             if time.monotonic() > deadline:
-                return False
-        else:
-            return True
+                raise EmulatorFailed(f"the emulator (process {process.pid}) does not stop")
+            time.sleep(POLL_EVERY_S)
+    except psutil.NoSuchProcess:
+        pass
+    except psutil.AccessDenied:
+        raise EmulatorFailed(f"the emulator (process {address['pid']}) belongs to another user") from None
     return True
-
-
-def _first_line(descriptor: int, deadline: float) -> bytes:
-    line = b""
-    while not line.endswith(b"\n"):
-        readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        chunk = os.read(descriptor, CHUNK_BYTES) if readable else b""
-        if not chunk:
-            return b""
-        line += chunk
-    return line
