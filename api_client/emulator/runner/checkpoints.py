@@ -2,28 +2,27 @@
 
 Each directory directly below a node's checkpoint directory is a checkpoint; files at its root form the
 checkpoint ``"."``. The content determines the type: an adapter config → lora, a Whisper architecture →
-whisper, otherwise full (API facts, 5). A loading job gets node N's files below ``rank-N/<checkpoint>/``;
-weights sharded over several nodes cannot be loaded.
+whisper, otherwise full (API facts, 5). A loading job gets node N's files below ``rank-N/<checkpoint>/``.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
-import re
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.runner.folders import CacheFolders, CannotStart, JobFolders
-from api_client.emulator.store.jobs import StoredJob
+from api_client.emulator.runner.folders import CannotStart, DataFolders, JobFolders
+from api_client.emulator.store.jobs import JobStore, StoredJob
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 
@@ -129,33 +128,6 @@ def stored_files(checkpoints: list[FoundCheckpoint]) -> list[StoredFile]:
     ]
 
 
-class CheckpointIndex:
-    """A cache of found checkpoints, so that many readers share one disk scan. Safe from any thread."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._found: dict[str, tuple[float, list[FoundCheckpoint]]] = {}
-
-    def of(
-        self, job_id: str, folders: JobFolders, node_count: int, *, finished: bool
-    ) -> list[FoundCheckpoint]:
-        """Return a job's checkpoints; a finished job's folders are scanned only once."""
-        with self._lock:
-            now_s = self._monotonic()
-            known = self._found.get(job_id)
-            if known is not None and now_s < known[0]:
-                return known[1]
-            found = find_checkpoints(folders, node_count)
-            self._found[job_id] = (float("inf") if finished else now_s + FRESH_S, found)
-            return found
-
-    def forget(self, job_id: str) -> None:
-        """Drop the cached result, so that the next read scans the disk."""
-        with self._lock:
-            self._found.pop(job_id, None)
-
-
 def _node_files(root: Path, rank: int) -> Iterator[FoundFile]:
     for parent, folders, names in os.walk(root):
         inside = Path(parent).relative_to(root)
@@ -186,134 +158,85 @@ def _is_whisper(config: dict[str, Any]) -> bool:
     return config.get("model_type") == "whisper" or any("whisper" in str(name).lower() for name in names)
 
 
-UNKNOWN_TEAM = "unknown"
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+class CheckpointStore:
+    """The checkpoints of all local jobs. Safe from any thread.
 
-
-def is_safe_id(name: str) -> bool:
-    """Return True if an id is safe to use as a directory name."""
-    return _SAFE_ID.fullmatch(name) is not None
-
-
-class RunnerPaths:
-    """The data folder of the runner. Safe from any thread."""
+    ``team_of`` returns a project's team, both by id; jobs load checkpoints of their own team only.
+    """
 
     def __init__(
         self,
-        data_dir: Path,
+        jobs: JobStore,
+        folders: DataFolders,
         *,
         max_nodes: int,
         monotonic: Callable[[], float],
         team_of: Callable[[str], str],
     ) -> None:
-        self._data_dir = data_dir.absolute()
-        self.team_of = team_of
+        self._jobs = jobs
+        self._folders = folders
         self._max_nodes = max_nodes
-        self._index = CheckpointIndex(monotonic)
+        self._monotonic = monotonic
+        self._team_of = team_of
+        self._lock = threading.Lock()
+        self._found: dict[str, tuple[float, list[FoundCheckpoint]]] = {}
 
-    def job(self, row: StoredJob) -> JobFolders:
-        return JobFolders(self._data_dir / "jobs" / row.job.id)
-
-    def caches(self, project_id: str) -> CacheFolders | None:
-        """Return the cache of a project, or None if its id is not safe as a directory name."""
-        if not is_safe_id(project_id):
-            return None
-        team_id = self.team_of(project_id)
-        shared = team_id if is_safe_id(team_id) else UNKNOWN_TEAM
-        return CacheFolders(self._data_dir / "caches" / project_id, self._data_dir / "team_caches" / shared)
-
-    @property
-    def mirror(self) -> Path:
-        """Folder that keeps delivered weights for later jobs."""
-        return self._data_dir / "weights"
-
-    def checkpoints(self, row: StoredJob) -> list[FoundCheckpoint]:
+    def of(self, row: StoredJob) -> list[FoundCheckpoint]:
         """Return a job's checkpoints, oldest first; for a running job up to ``FRESH_S`` old."""
-        spec = read_job_request(row.spec)
-        if not spec.checkpointing or spec.node_count > self._max_nodes:
+        request = read_job_request(row.spec)
+        if not request.checkpointing or request.node_count > self._max_nodes:
             return []
-        return self._index.of(row.job.id, self.job(row), spec.node_count, finished=row.job.is_finished)
+        with self._lock:  # many readers share one disk scan
+            now_s = self._monotonic()
+            expires_s, found = self._found.get(row.job.id, (0.0, []))
+            if now_s >= expires_s:
+                found = find_checkpoints(self._folders.job(row.job.id), request.node_count)
+                expires_s = math.inf if row.job.is_finished else now_s + FRESH_S
+                self._found[row.job.id] = expires_s, found
+            return found
 
     def forget(self, job_id: str) -> None:
-        self._index.forget(job_id)
+        """Drop the cached result, so that the next read scans the disk."""
+        with self._lock:
+            self._found.pop(job_id, None)
 
+    def load(self, job: TrainingJob, sources: Iterable[CheckpointSource]) -> None:
+        """Copy checkpoints to where a job loads them; raise ``CannotStart`` if that is impossible."""
+        destination = self._folders.job(job.id).loaded_checkpoints
+        try:
+            destination.mkdir(parents=True, exist_ok=True)
+            for source in sources:
+                _copy(self._choose(source, job), destination)
+        except OSError as error:
+            raise CannotStart(f"can't load a checkpoint: {error}") from error
 
-BOOKKEEPING_PREFIXES = ("rng_state", "random_states", "trainer_state", "training_args")
-"""Files that transformers and accelerate write on every node."""
+    def _choose(self, source: CheckpointSource, job: TrainingJob) -> FoundCheckpoint:
+        """Find what a source refers to: the newest matching checkpoint of the newest job that has any."""
+        for row in reversed(self._jobs.all()):
+            if row.job.id != job.id and self._is_candidate(row.job, source, job):
+                found = [each for each in self.of(row) if source.name in (None, each.name)]
+                if found:
+                    return found[-1]
+        selectors = (
+            f"job {source.job_id}" if source.job_id else "",
+            f"project {source.project_name!r}" if source.project_name else "",
+        )
+        where = " and ".join(filter(None, selectors)) or "the job's own project"
+        what = f"checkpoint {source.name!r}" if source.name else "checkpoint"
+        raise CannotStart(f"no {what} of {where} on this machine to load")
 
-CheckpointsOf = Callable[[TrainingJob], list[FoundCheckpoint]]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadingProject:
-    """The project of the loading job.
-
-    A source without a selector searches this project; one with a project name searches projects of the
-    same team.
-    """
-
-    id: str
-    team_of: Callable[[str], str]
-
-    def may_load_from(self, job: TrainingJob, source: CheckpointSource) -> bool:
+    def _is_candidate(self, job: TrainingJob, source: CheckpointSource, loading: TrainingJob) -> bool:
         if source.job_id is not None and job.id != source.job_id:
             return False
-        if source.project_name is not None:
-            name = job.training_project.name if job.training_project else ""
-            return name == source.project_name and self.team_of(job.project_id) == self.team_of(self.id)
-        return source.job_id is not None or job.project_id == self.id
+        if source.project_name is None:
+            return source.job_id is not None or job.project_id == loading.project_id
+        name = job.training_project.name if job.training_project else ""
+        is_same_team = self._team_of(job.project_id) == self._team_of(loading.project_id)
+        return name == source.project_name and is_same_team
 
 
-def choose_checkpoint(
-    source: CheckpointSource,
-    jobs: Sequence[TrainingJob],
-    *,
-    project: LoadingProject,
-    checkpoints_of: CheckpointsOf,
-) -> FoundCheckpoint:
-    """Find the checkpoint that a source refers to; raise ``CannotStart`` if none can be loaded.
-
-    ``jobs`` are the candidates, newest first. The latest checkpoint is the newest one of the newest job
-    that has any.
-    """
-    for job in jobs:
-        if not project.may_load_from(job, source):
-            continue
-        found = checkpoints_of(job)
-        if source.name is not None:
-            found = [checkpoint for checkpoint in found if checkpoint.name == source.name]
-        if found:
-            _refuse_shards(found[-1], job)
-            return found[-1]
-    named = [
-        f"job {source.job_id}" if source.job_id else "",
-        f"project {source.project_name!r}" if source.project_name else "",
-    ]
-    where = " and ".join(filter(None, named)) or "the job's own project"
-    what = f"checkpoint {source.name!r}" if source.name else "checkpoint"
-    raise CannotStart(f"no {what} of {where} on this machine to load")
-
-
-def _refuse_shards(checkpoint: FoundCheckpoint, job: TrainingJob) -> None:
-    ranks = {file.rank for file in checkpoint.files if not _is_bookkeeping(file.name)}
-    if len(ranks) > 1:
-        raise CannotStart(
-            f"checkpoint {checkpoint.name!r} of job {job.id} is sharded over {len(ranks)} nodes; only "
-            f"checkpoints of one node can be loaded"
-        )
-
-
-def _is_bookkeeping(name: str) -> bool:
-    """Return True for files that trainers write on every node; only one node writes the weights."""
-    return PurePosixPath(name).name.startswith(BOOKKEEPING_PREFIXES)
-
-
-def copy_checkpoint(checkpoint: FoundCheckpoint, destination: Path) -> None:
-    """Copy all files; raise ``CannotStart`` on a disk error."""
-    try:
-        for file in checkpoint.files:
-            target = destination / f"rank-{file.rank}" / checkpoint.name / file.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file.path, target)
-    except OSError as error:
-        raise CannotStart(f"checkpoint {checkpoint.name!r} cannot be loaded: {error}") from error
+def _copy(checkpoint: FoundCheckpoint, destination: Path) -> None:
+    for file in checkpoint.files:
+        target = destination / f"rank-{file.rank}" / checkpoint.name / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file.path, target)

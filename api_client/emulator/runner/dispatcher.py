@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from api_client.clock import Clock
 from api_client.definitions.job_request import JobRequest, read_job_request
-from api_client.emulator.runner.checkpoints import (
-    LoadingProject,
-    RunnerPaths,
-    choose_checkpoint,
-    copy_checkpoint,
-)
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.job_run import JobOutcome, JobRun, RunServices
 from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob
 from api_client.emulator.runner.weights import parse_weights
 from api_client.emulator.store.jobs import EventStore, JobStore, StoredJob
-from api_client.models import JobStatus, ProjectSummary
+from api_client.models import JobStatus
 
 CLOSE_TIMEOUT_S = 5.0
 SPOT = "spot"
@@ -51,7 +46,6 @@ class Dispatcher:
         self,
         jobs: JobStore,
         events: EventStore,
-        layout: RunnerPaths,
         services: RunServices,
         *,
         clock: Clock,
@@ -59,7 +53,6 @@ class Dispatcher:
     ) -> None:
         self._jobs = jobs
         self._events = events
-        self._layout = layout
         self._services = services
         self._clock = clock
         self._changes = changes
@@ -86,10 +79,10 @@ class Dispatcher:
             spec.node_count,
             project_id=row.job.project_id,
             gpu_type=None if row.job.availability_model == SPOT else spec.gpu_type,
-            gpus=spec.gpu_count * spec.node_count,
+            gpus=spec.total_gpus,
         )
         try:
-            self._check(row, spec)
+            self._check(row)
         except CannotStart:
             # It starts only to report why it cannot run, and needs no room for that.
             wanted = replace(wanted, nodes=0, gpu_type=None)
@@ -105,7 +98,13 @@ class Dispatcher:
             row = self._jobs.get(job_id)
             if row.job.current_status == JobStatus.PENDING:
                 self.set_status(job_id, JobStatus.CREATED)
-            self._runs[job_id] = self._make_run(row, read_job_request(row.spec))
+            self._runs[job_id] = JobRun(
+                row.job,
+                read_job_request(row.spec),
+                self._services,
+                on_status=partial(self.set_status, job_id),
+                check=partial(self._check, row),
+            )
             self._tasks[job_id] = asyncio.create_task(self._run(job_id), name=f"job {job_id}")
 
     async def end(
@@ -141,27 +140,13 @@ class Dispatcher:
         self._events.append(job_id, status, now, message=message, exit_code=exit_code)
         self._changes.notify()
 
-    def _make_run(self, row: StoredJob, spec: JobRequest) -> JobRun:
-        job = row.job
-        project = job.training_project or ProjectSummary(id=job.training_project_id)
-        return JobRun(
-            job.id,
-            project,
-            spec,
-            self._layout.job(row),
-            self._layout.caches(project.id) if spec.caching else None,
-            self._services,
-            on_status=lambda status: self.set_status(job.id, status),
-            check=lambda: self._check(row, spec),
-            load_checkpoints=lambda: self._load_checkpoints(row, spec),
-        )
-
-    def _check(self, row: StoredJob, spec: JobRequest) -> None:
+    def _check(self, row: StoredJob) -> None:
         """Raise ``CannotStart`` if the job can never run here or exceeds a fixed GPU limit."""
+        spec = read_job_request(row.spec)
         check_can_start(spec, max_nodes=self._services.max_nodes)
         if spec.gpu_type is None or row.job.availability_model == SPOT:
             return
-        wanted = spec.gpu_count * spec.node_count
+        wanted = spec.total_gpus
         for pool in self._services.gpu_pools(row.job.project_id, spec.gpu_type):
             if pool.is_fixed and wanted > pool.limit:
                 raise CannotStart(
@@ -173,26 +158,10 @@ class Dispatcher:
             outcome = await self._runs[job_id].run()
             await self._services.logs.flush()
             self._services.logs.forget(job_id)
-            self._layout.forget(job_id)
+            self._services.checkpoints.forget(job_id)
             self.finish(job_id, outcome)
         finally:
             self._runs.pop(job_id, None)
             self._tasks.pop(job_id, None)
             self._queue.remove(job_id)
             self.admit()
-
-    def _load_checkpoints(self, row: StoredJob, spec: JobRequest) -> None:
-        """Fill BT_LOAD_CHECKPOINT_DIR before the start; runs in a thread."""
-        if spec.load_from is None:
-            return
-        rows = {other.job.id: other for other in reversed(self._jobs.all()) if other.job.id != row.job.id}
-        destination = self._layout.job(row).loaded_checkpoints
-        destination.mkdir(parents=True, exist_ok=True)
-        for source in spec.load_from:
-            chosen = choose_checkpoint(
-                source,
-                [other.job for other in rows.values()],
-                project=LoadingProject(row.job.project_id, self._layout.team_of),
-                checkpoints_of=lambda job: self._layout.checkpoints(rows[job.id]),
-            )
-            copy_checkpoint(chosen, destination)

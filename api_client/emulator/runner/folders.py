@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -97,3 +99,36 @@ def contained(path: str) -> PurePosixPath:
     """Make a container path relative and drop ``..``, so that it is safe to join to another path."""
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..", ".") and "\0" not in part]
     return PurePosixPath(*parts) if parts else PurePosixPath("root")
+
+
+UNKNOWN_TEAM = "unknown"
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_safe_id(name: str) -> bool:
+    """Return True if an id is safe to use as a directory name."""
+    return _SAFE_ID.fullmatch(name) is not None
+
+
+class DataFolders:
+    """The runner's part of the data folder."""
+
+    def __init__(self, data_dir: Path, team_of: Callable[[str], str]) -> None:
+        self._data_dir = data_dir.absolute()
+        self._team_of = team_of
+
+    def job(self, job_id: str) -> JobFolders:
+        return JobFolders(self._data_dir / "jobs" / job_id)
+
+    def caches(self, project_id: str) -> CacheFolders | None:
+        """Return the cache of a project, or None if its id is not safe as a directory name."""
+        if not is_safe_id(project_id):
+            return None
+        team_id = self._team_of(project_id)
+        shared = team_id if is_safe_id(team_id) else UNKNOWN_TEAM
+        return CacheFolders(self._data_dir / "caches" / project_id, self._data_dir / "team_caches" / shared)
+
+    @property
+    def weights(self) -> Path:
+        """Folder that keeps fetched weights for later jobs."""
+        return self._data_dir / "weights"

@@ -17,12 +17,13 @@ from pathlib import Path
 from api_client.archives import BadArchive, Unpacker
 from api_client.definitions.job_request import Artifact, JobRequest
 from api_client.emulator.data_folder import remove_tree, write_private
+from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import inherited, kill_orphans, node_environment, resolved
 from api_client.emulator.runner.folders import (
     NODE_PREFIX,
     WEIGHTS_FOLDER,
-    CacheFolders,
     CannotStart,
+    DataFolders,
     JobFolders,
     NodeFolders,
 )
@@ -33,7 +34,7 @@ from api_client.emulator.runner.node_queue import GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling, share_of
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
 from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
-from api_client.models import JobStatus, ProjectSummary
+from api_client.models import JobStatus, ProjectSummary, TrainingJob
 
 OpenArtifact = Callable[[str, str], Path | None]
 """Returns the uploaded file by bucket and key, or None if it does not exist."""
@@ -132,37 +133,35 @@ class RunServices:
     max_nodes: int
     gpu_pools: GpuPools
     weights: WeightsMirror
+    checkpoints: CheckpointStore
+    folders: DataFolders
 
 
 class JobRun:
     """Runs a job once.
 
     ``check`` raises ``CannotStart`` if the job can never run here. ``on_status`` is called for DEPLOYING
-    and RUNNING. ``load_checkpoints`` is called before the start, in a thread.
+    and RUNNING.
     """
 
     def __init__(
         self,
-        job_id: str,
-        project: ProjectSummary,
+        job: TrainingJob,
         spec: JobRequest,
-        folders: JobFolders,
-        caches: CacheFolders | None,
         services: RunServices,
         *,
         on_status: Callable[[JobStatus], None],
         check: Callable[[], None],
-        load_checkpoints: Callable[[], None],
     ) -> None:
-        self._job_id = job_id
-        self._project = project
+        self._job = job
+        self._job_id = job.id
+        self._project = job.training_project or ProjectSummary(id=job.training_project_id)
         self._spec = spec
-        self._folders = folders
-        self._caches = caches
         self._services = services
+        self._folders = services.folders.job(job.id)
+        self._caches = services.folders.caches(self._project.id) if spec.caching else None
         self._on_status = on_status
         self._check = check
-        self._load_checkpoints = load_checkpoints
         self._fetch: asyncio.Task[None] | None = None
         self._nodes: list[NodeProcess] = []
         self._requested_end: JobOutcome | None = None
@@ -259,7 +258,8 @@ class JobRun:
             raise CannotStart(f"can't write the start commands: {error}") from error
         for rank in range(spec.node_count):
             unpack_artifacts(spec.artifacts, self._folders.node(rank), services.open_artifact)
-        self._load_checkpoints()
+        if spec.load_from is not None:
+            services.checkpoints.load(self._job, spec.load_from)
         base = inherited(services.environ)
         environments = [
             node_environment(

@@ -14,9 +14,10 @@ from api_client.clock import Clock, SystemClock
 from api_client.definitions.job_request import read_job_request
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.data_folder import remove_tree
-from api_client.emulator.runner.checkpoints import UNKNOWN_TEAM, RunnerPaths, is_safe_id, stored_files
+from api_client.emulator.runner.checkpoints import CheckpointStore, stored_files
 from api_client.emulator.runner.dispatcher import Dispatcher
 from api_client.emulator.runner.environment import kill_orphans
+from api_client.emulator.runner.folders import UNKNOWN_TEAM, DataFolders, is_safe_id
 from api_client.emulator.runner.job_run import JobOutcome, OpenArtifact, ResolveSecret, RunServices, wipe
 from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.node_queue import ChangeNotifier, GpuPools
@@ -166,8 +167,13 @@ class LocalBackend:
         self._events = EventStore(database)
         self._metrics = MetricStore(database)
         self._changes = ChangeNotifier()
-        self._layout = RunnerPaths(
-            data_dir, max_nodes=max_running_nodes, monotonic=self._clock.monotonic, team_of=team_of
+        self._folders = DataFolders(data_dir, team_of)
+        self._checkpoints = CheckpointStore(
+            self._jobs,
+            self._folders,
+            max_nodes=max_running_nodes,
+            monotonic=self._clock.monotonic,
+            team_of=team_of,
         )
         gpus = Gpus(environ)
         self._services = RunServices(
@@ -180,10 +186,12 @@ class LocalBackend:
             stop_grace_s=stop_grace_s,
             max_nodes=max_running_nodes,
             gpu_pools=gpu_pools,
-            weights=WeightsMirror(self._layout.mirror, environ, self._clock.monotonic),
+            weights=WeightsMirror(self._folders.weights, environ, self._clock.monotonic),
+            checkpoints=self._checkpoints,
+            folders=self._folders,
         )
         self._dispatcher = Dispatcher(
-            self._jobs, self._events, self._layout, self._services, clock=self._clock, changes=self._changes
+            self._jobs, self._events, self._services, clock=self._clock, changes=self._changes
         )
 
     # Life cycle
@@ -245,17 +253,17 @@ class LocalBackend:
         now_s = self._clock.now().timestamp()
         return [
             found.describe(job_id, settled=row.job.is_finished or found.is_settled(now_s))
-            for found in self._layout.checkpoints(row)
+            for found in self._checkpoints.of(row)
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        return stored_files(self._layout.checkpoints(self._jobs.get(job_id)))
+        return stored_files(self._checkpoints.of(self._jobs.get(job_id)))
 
     def events(self, job_id: str) -> list[QueueEvent]:
         return self._events.read(job_id, self._jobs.get(job_id).job.name)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        caches = self._layout.caches(project_id)
+        caches = self._folders.caches(project_id)
         return list_cache(caches.project) if caches is not None else None
 
     # Actions
@@ -316,7 +324,7 @@ class LocalBackend:
 
     async def forget_project(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project (API facts, 5)."""
-        caches = self._layout.caches(project_id)
+        caches = self._folders.caches(project_id)
         if caches is not None:
             await asyncio.to_thread(remove_tree, caches.base)
 
@@ -325,9 +333,9 @@ class LocalBackend:
 
     async def delete(self, job_id: str) -> None:
         await self._dispatcher.end(job_id, kill=True, timeout_s=None)
-        folder = self._layout.job(self._jobs.get(job_id)).root
+        folder = self._folders.job(job_id).root
         self._jobs.delete([job_id])
-        self._layout.forget(job_id)
+        self._checkpoints.forget(job_id)
         await asyncio.to_thread(self._forget, job_id, folder)
         self._changes.notify()
 
@@ -338,7 +346,7 @@ class LocalBackend:
 
     def _clean_up_after(self, row: StoredJob) -> None:
         """Clean up a job that was running when its emulator died; runs in a thread."""
-        folders = self._layout.job(row)
+        folders = self._folders.job(row.job.id)
         kill_orphans(row.job.id, folders.root)
         wipe(folders)
 
@@ -346,7 +354,7 @@ class LocalBackend:
         """Add the checkpoint sync status, which only the disk can tell."""
         if row.started_at is None:
             return row.job
-        found = self._layout.checkpoints(row)
+        found = self._checkpoints.of(row)
         if not found:
             return row.job
         now_s = self._clock.now().timestamp()

@@ -183,18 +183,11 @@ async def test_the_folder_that_the_configuration_names_leads_there(tmp_path: Pat
         assert world.messages("job2") == ["one"]
 
 
-async def test_weights_sharded_over_nodes_are_refused(tmp_path: Path) -> None:
-    shard = 'mkdir -p "$BT_CHECKPOINT_DIR/c"; cd "$BT_CHECKPOINT_DIR/c"; echo $BT_NODE_RANK > {}'
-    whole = 'mkdir -p "$BT_CHECKPOINT_DIR/c"; cd "$BT_CHECKPOINT_DIR/c"; echo 1 > rng_state_$BT_NODE_RANK.pth'
-    first = '[ "$BT_NODE_RANK" = 1 ] || echo whole > model.safetensors'
+async def test_a_checkpoint_of_several_nodes_is_loaded_by_rank(tmp_path: Path) -> None:
+    shard = 'mkdir -p "$BT_CHECKPOINT_DIR/c"; cd "$BT_CHECKPOINT_DIR/c"; echo $BT_NODE_RANK > shard'
     async with local_world(tmp_path) as world:
-        for job_id, name in (("shards", "__${BT_NODE_RANK}_0.distcp"), ("copies", "model.safetensors")):
-            await world.run(job_id, job_spec(shard.format(name), nodes=2, **ENABLED))
-            (reason,) = await load(world, f"of-{job_id}", latest(job_id=job_id))
-            assert "sharded over 2 nodes" in reason
-        await world.run("one-node", job_spec(whole, first, nodes=2, **ENABLED))
-        loaded = await load(world, "of-one-node", latest(job_id="one-node"))
-        assert "./rank-0/c/model.safetensors whole" in loaded
+        await world.run("shards", job_spec(shard, nodes=2, **ENABLED))
+        assert await load(world, "loading", latest()) == ["./rank-0/c/shard 0", "./rank-1/c/shard 1"]
 
 
 async def test_every_node_has_its_own_custom_checkpoint_path(tmp_path: Path) -> None:
