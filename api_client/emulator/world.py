@@ -141,9 +141,7 @@ def _fleet(
     sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
     fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script)
     team = stores.teams.ensure(TEAM_NAME, clock.now())
-    stores.projects.add_many(
-        StoredProject(project.id, project.name, team.id, created_at=born, updated_at=born)
-        for project in fleet.demo_projects()
-        for born in (project.created_at or clock.now(),)
-    )
+    for project in fleet.demo_projects():
+        born = project.created_at or clock.now()
+        stores.projects.add(StoredProject(project.id, project.name, team.id, born, born))
     return fleet

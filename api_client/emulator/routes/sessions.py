@@ -51,7 +51,8 @@ def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
 async def _change(request: Request) -> Response:
     platform = platform_of(request)
     session_id = request.path_params["session_id"]
-    found = [s for s in platform.stores.sessions.of(job_of(request).id) if s.id == session_id]
+    job = job_of(request)
+    found = [session for session in platform.stores.sessions.of(job.id) if session.id == session_id]
     if not found:
         raise not_found("Interactive session", session_id)
     session = found[0]
@@ -65,12 +66,14 @@ async def _change(request: Request) -> Response:
     timeout_minutes, expires_at = session.timeout_minutes, session.expires_at or platform.now()
     if session.trigger != "on_startup":
         timeout_minutes += minutes
-    changed = platform.stores.sessions.change(
-        session_id,
-        trigger=trigger,
-        timeout_minutes=timeout_minutes,
-        expires_at=expires_at + timedelta(minutes=minutes),
+    changed = session.model_copy(
+        update={
+            "trigger": trigger,
+            "timeout_minutes": timeout_minutes,
+            "expires_at": expires_at + timedelta(minutes=minutes),
+        }
     )
+    platform.stores.sessions.change(job.id, changed)
     return JsonAnswer(
         {"interactive_session": changed.model_dump(mode="json"), "message": "Interactive session updated"}
     )

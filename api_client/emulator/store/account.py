@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import sqlite3
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -47,10 +46,8 @@ class SecretStore:
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
         """Set a secret's value, creating the secret if necessary."""
         write_private(self._path(team.id, name), value.encode(errors="surrogatepass"))
-        self._database.write(
-            "INSERT INTO secret_names (id, team_id, name, created_at) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (team_id, name) DO NOTHING",
-            (new_id(), team.id, name, iso(now)),
+        self._database.insert(
+            "secret_names", "IGNORE", id=new_id(), team_id=team.id, name=name, created_at=iso(now)
         )
         return next(secret for secret in self.names(team) if secret.name == name)
 
@@ -97,11 +94,7 @@ class TeamStore:
         found = self.named(name)
         if found is not None:
             return found
-        is_default = not self.all()
-        self._database.write(
-            "INSERT INTO teams (id, name, is_default, created_at) VALUES (?, ?, ?, ?)",
-            (new_id(), name, int(is_default), iso(now)),
-        )
+        self._database.insert("teams", id=new_id(), name=name, is_default=not self.all(), created_at=iso(now))
         made = self.named(name)
         assert made is not None
         return made
@@ -130,10 +123,13 @@ class TeamStore:
         return self.all()[0]
 
     def set_gpu_limit(self, team_id: str, gpu_type: str, max_gpus: int, now: datetime) -> None:
-        self._database.write(
-            "INSERT OR REPLACE INTO team_gpu_limits (team_id, gpu_type, max_gpus, modified_at)"
-            " VALUES (?, ?, ?, ?)",
-            (team_id, gpu_type, max_gpus, iso(now)),
+        self._database.insert(
+            "team_gpu_limits",
+            "REPLACE",
+            team_id=team_id,
+            gpu_type=gpu_type,
+            max_gpus=max_gpus,
+            modified_at=iso(now),
         )
 
     def gpu_limits(self) -> dict[tuple[str, str], tuple[int, datetime]]:
@@ -146,9 +142,7 @@ class TeamStore:
 
 SESSIONS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS interactive_sessions (
-    id TEXT PRIMARY KEY, job_id TEXT NOT NULL, node_rank INTEGER NOT NULL, trigger TEXT NOT NULL,
-    timeout_minutes INTEGER NOT NULL, session_provider TEXT NOT NULL, auth_provider TEXT NOT NULL,
-    auth_code TEXT NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL
+    id TEXT PRIMARY KEY, job_id TEXT NOT NULL, node_rank INTEGER NOT NULL, session TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS interactive_sessions_by_job ON interactive_sessions (job_id, node_rank);
 """
@@ -177,70 +171,57 @@ class SessionStore:
         auth_provider: str,
         now: datetime,
     ) -> None:
-        expires_at = iso(now + timedelta(minutes=timeout_minutes))
-        shared = (trigger, timeout_minutes, session_provider, auth_provider)
-        self._database.write_many(
-            "INSERT INTO interactive_sessions (id, job_id, node_rank, trigger, timeout_minutes,"
-            " session_provider, auth_provider, auth_code, created_at, expires_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (new_id(), job_id, rank, *shared, _device_code(), iso(now), expires_at)
-                for rank in range(node_count)
-            ],
-        )
+        for rank in range(node_count):
+            session = InteractiveSession(
+                id=new_id(),
+                trigger=trigger,
+                timeout_minutes=timeout_minutes,
+                session_provider=session_provider,
+                auth_provider=auth_provider,
+                pod_name=f"node-{rank}",
+                expires_at=now + timedelta(minutes=timeout_minutes),
+                tunnel_name=f"bt-session-{job_id}-{rank}",
+                auth_code=f"EMU{secrets.token_hex(1).upper()}-{secrets.token_hex(2).upper()}",
+                auth_url=AUTH_URLS.get(auth_provider, AUTH_URLS["github"]),
+                auth_code_generated_at=now,
+                working_directory="/b10/workspace",
+            )
+            self._write(job_id, rank, session)
 
     def copy(self, job_id: str, new_job_id: str, now: datetime) -> None:
         """Create sessions for a recreated job with the settings of the original ones."""
-        rows = self._database.rows("SELECT * FROM interactive_sessions WHERE job_id = ?", (job_id,))
-        if rows:
+        sessions = self.of(job_id)
+        for first in sessions[:1]:
             self.open(
                 new_job_id,
-                node_count=len(rows),
-                trigger=rows[0]["trigger"],
-                timeout_minutes=rows[0]["timeout_minutes"],
-                session_provider=rows[0]["session_provider"],
-                auth_provider=rows[0]["auth_provider"],
+                node_count=len(sessions),
+                trigger=first.trigger,
+                timeout_minutes=first.timeout_minutes,
+                session_provider=first.session_provider,
+                auth_provider=first.auth_provider,
                 now=now,
             )
 
     def of(self, job_id: str) -> list[InteractiveSession]:
         rows = self._database.rows(
-            "SELECT * FROM interactive_sessions WHERE job_id = ? ORDER BY node_rank", (job_id,)
+            "SELECT session FROM interactive_sessions WHERE job_id = ? ORDER BY node_rank", (job_id,)
         )
-        return [_session(row) for row in rows]
+        return [InteractiveSession.model_validate_json(row["session"]) for row in rows]
 
-    def change(
-        self, session_id: str, *, trigger: str, timeout_minutes: int, expires_at: datetime
-    ) -> InteractiveSession:
-        self._database.write(
-            "UPDATE interactive_sessions SET trigger = ?, timeout_minutes = ?, expires_at = ? WHERE id = ?",
-            (trigger, timeout_minutes, iso(expires_at), session_id),
-        )
-        row = self._database.row("SELECT * FROM interactive_sessions WHERE id = ?", (session_id,))
-        assert row is not None
-        return _session(row)
+    def change(self, job_id: str, session: InteractiveSession) -> None:
+        """Store a session of the job in place of the one with the same id."""
+        rank = [each.id for each in self.of(job_id)].index(session.id)
+        self._write(job_id, rank, session)
 
     def forget(self, job_id: str) -> None:
         self._database.write("DELETE FROM interactive_sessions WHERE job_id = ?", (job_id,))
 
-
-def _device_code() -> str:
-    return f"EMU{secrets.token_hex(1).upper()}-{secrets.token_hex(2).upper()}"
-
-
-def _session(row: sqlite3.Row) -> InteractiveSession:
-    created_at = moment(row["created_at"])
-    return InteractiveSession(
-        id=row["id"],
-        trigger=row["trigger"],
-        timeout_minutes=row["timeout_minutes"],
-        session_provider=row["session_provider"],
-        auth_provider=row["auth_provider"],
-        pod_name=f"node-{row['node_rank']}",
-        expires_at=moment(row["expires_at"]),
-        tunnel_name=f"bt-session-{row['job_id']}-{row['node_rank']}",
-        auth_code=row["auth_code"],
-        auth_url=AUTH_URLS.get(row["auth_provider"], AUTH_URLS["github"]),
-        auth_code_generated_at=created_at,
-        working_directory="/b10/workspace",
-    )
+    def _write(self, job_id: str, rank: int, session: InteractiveSession) -> None:
+        self._database.insert(
+            "interactive_sessions",
+            "REPLACE",
+            id=session.id,
+            job_id=job_id,
+            node_rank=rank,
+            session=session.model_dump_json(),
+        )

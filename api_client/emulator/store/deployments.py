@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from api_client.emulator.formats import iso, moment, new_id
@@ -21,9 +21,7 @@ CREATE TABLE IF NOT EXISTS served_models (
 );
 CREATE TABLE IF NOT EXISTS served_deployments (
     id TEXT PRIMARY KEY, model_id TEXT NOT NULL REFERENCES served_models (id) ON DELETE CASCADE,
-    number INTEGER NOT NULL, created_at TEXT NOT NULL, is_production INTEGER NOT NULL,
-    instance_type_id TEXT NOT NULL, truss_config TEXT NOT NULL, served_names TEXT NOT NULL,
-    warnings TEXT NOT NULL, failure TEXT
+    number INTEGER NOT NULL, created_at TEXT NOT NULL, is_production INTEGER NOT NULL, plan TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS served_deployments_by_model ON served_deployments (model_id, number);
 """
@@ -125,10 +123,8 @@ class DeploymentStore:
         self._database.write("DELETE FROM served_deployments WHERE id = ?", (deployment_id,))
 
     def _upsert_model(self, name: str, team_id: str, now: datetime) -> sqlite3.Row:
-        self._database.write(
-            "INSERT INTO served_models (id, team_id, name, created_at) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (team_id, name) DO NOTHING",
-            (new_id(), team_id, name, iso(now)),
+        self._database.insert(
+            "served_models", "IGNORE", id=new_id(), team_id=team_id, name=name, created_at=iso(now)
         )
         row = self._database.row(
             "SELECT * FROM served_models WHERE team_id = ? AND name = ?", (team_id, name)
@@ -142,23 +138,14 @@ class DeploymentStore:
         )
 
     def _insert(self, deployment: StoredDeployment) -> None:
-        plan = deployment.plan
-        self._database.write(
-            "INSERT INTO served_deployments (id, model_id, number, created_at, is_production,"
-            " instance_type_id, truss_config, served_names, warnings, failure)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                deployment.id,
-                deployment.model_id,
-                deployment.number,
-                iso(deployment.created_at),
-                deployment.is_production,
-                plan.instance_type_id,
-                plan.truss_config,
-                json.dumps(plan.served_names),
-                json.dumps(plan.warnings),
-                plan.failure,
-            ),
+        self._database.insert(
+            "served_deployments",
+            id=deployment.id,
+            model_id=deployment.model_id,
+            number=deployment.number,
+            created_at=iso(deployment.created_at),
+            is_production=deployment.is_production,
+            plan=json.dumps(asdict(deployment.plan)),
         )
 
 
@@ -167,17 +154,13 @@ def _model(row: sqlite3.Row) -> StoredModel:
 
 
 def _deployment(row: sqlite3.Row) -> StoredDeployment:
+    plan = json.loads(row["plan"])
+    lists = {name: tuple(plan[name]) for name in ("served_names", "warnings")}
     return StoredDeployment(
         id=row["id"],
         model_id=row["model_id"],
         number=row["number"],
         created_at=moment(row["created_at"]),
         is_production=bool(row["is_production"]),
-        plan=DeploymentPlan(
-            instance_type_id=row["instance_type_id"],
-            truss_config=row["truss_config"],
-            served_names=tuple(json.loads(row["served_names"])),
-            warnings=tuple(json.loads(row["warnings"])),
-            failure=row["failure"],
-        ),
+        plan=DeploymentPlan(**{**plan, **lists}),
     )

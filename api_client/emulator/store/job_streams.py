@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -93,28 +92,24 @@ def _bounded(number: int) -> int:
 
 _METRICS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS local_samples (
-    job_id TEXT NOT NULL,
-    at_ms INTEGER NOT NULL,
-    node_rank INTEGER NOT NULL,
-    cpu_cores REAL,
-    memory_bytes REAL,
-    disk_bytes REAL,
-    disk_fraction REAL,
-    cache_bytes REAL,
-    cache_fraction REAL,
-    PRIMARY KEY (job_id, at_ms, node_rank)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS local_gpu_samples (
-    job_id TEXT NOT NULL,
-    at_ms INTEGER NOT NULL,
-    node_rank INTEGER NOT NULL,
-    gpu_rank INTEGER NOT NULL,
-    utilization REAL,
-    memory_bytes REAL,
-    PRIMARY KEY (job_id, at_ms, node_rank, gpu_rank)
+    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, gpu_rank INTEGER NOT NULL,
+    metric TEXT NOT NULL, value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, gpu_rank, metric)
 ) WITHOUT ROWID;
 """
+_WHOLE_NODE = -1
+"""GPU rank of a sample of the node."""
+_NODE_METRICS = (
+    "cpu_cores",
+    "memory_bytes",
+    "disk_bytes",
+    "disk_fraction",
+    "cache_bytes",
+    "cache_fraction",
+)
+_GPU_METRICS = ("utilization", "memory_bytes")
 
+_Series = dict[tuple[int, str], list[MetricSample]]
+"""Samples of a node by GPU rank and metric."""
 _MS_PER_S = 1000
 
 
@@ -152,7 +147,7 @@ class ReadSeries:
 
 
 class MetricStore:
-    """The tables of samples."""
+    """The table of samples."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -160,35 +155,10 @@ class MetricStore:
 
     def append(self, readings: Iterable[NodeReading]) -> None:
         """Add readings; a later one for the same node and moment replaces the earlier one."""
-        taken = list(readings)
-        with self._database.transaction():
-            for reading in taken:
-                self._database.write(
-                    "INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        reading.job_id,
-                        reading.at_ms,
-                        reading.node_rank,
-                        reading.cpu_cores,
-                        reading.memory_bytes,
-                        reading.disk_bytes,
-                        reading.disk_fraction,
-                        reading.cache_bytes,
-                        reading.cache_fraction,
-                    ),
-                )
-                for gpu in reading.gpus:
-                    self._database.write(
-                        "INSERT OR REPLACE INTO local_gpu_samples VALUES (?, ?, ?, ?, ?, ?)",
-                        (
-                            reading.job_id,
-                            reading.at_ms,
-                            reading.node_rank,
-                            gpu.gpu_rank,
-                            gpu.utilization,
-                            gpu.memory_bytes,
-                        ),
-                    )
+        self._database.write_many(
+            "INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?, ?)",
+            [row for reading in readings for row in _rows(reading)],
+        )
 
     def read(self, job_id: str, *, start_s: float, end_s: float, step_s: int) -> ReadSeries:
         """Return means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
@@ -197,34 +167,23 @@ class MetricStore:
         time range.
         """
         step_ms = max(1, step_s) * _MS_PER_S
-        bounds = (job_id, _step_at_or_after(start_s, step_ms), _bounded_metrics(math.ceil(end_s * _MS_PER_S)))
+        start_ms = math.ceil(start_s * _MS_PER_S / step_ms) * step_ms
         rows = self._database.rows(
-            f"SELECT node_rank, at_ms / {step_ms} * {step_ms} AS step, avg(cpu_cores) AS cpu_cores,"
-            " avg(memory_bytes) AS memory_bytes, avg(disk_bytes) AS disk_bytes,"
-            " avg(disk_fraction) AS disk_fraction, avg(cache_bytes) AS cache_bytes,"
-            " avg(cache_fraction) AS cache_fraction FROM local_samples"
-            " WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
-            " GROUP BY node_rank, step ORDER BY node_rank, step",
-            bounds,
+            f"SELECT node_rank, gpu_rank, metric, at_ms / {step_ms} * {step_ms} AS step, avg(value) AS value"
+            " FROM local_samples WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
+            " GROUP BY node_rank, gpu_rank, metric, step ORDER BY node_rank, gpu_rank, metric, step",
+            (job_id, _bounded(start_ms), _bounded(math.ceil(end_s * _MS_PER_S))),
         )
-        gpu_rows = self._database.rows(
-            f"SELECT node_rank, gpu_rank, at_ms / {step_ms} * {step_ms} AS step,"
-            " avg(utilization) AS utilization, avg(memory_bytes) AS memory_bytes FROM local_gpu_samples"
-            " WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
-            " GROUP BY node_rank, gpu_rank, step ORDER BY node_rank, gpu_rank, step",
-            bounds,
-        )
-        ranks = sorted({int(row["node_rank"]) for row in rows})
-        nodes = {
-            rank: _node_series(
-                [row for row in rows if row["node_rank"] == rank],
-                [row for row in gpu_rows if row["node_rank"] == rank],
-            )
-            for rank in ranks
-        }
-        cache_rows = [row for row in rows if row["cache_bytes"] is not None]
-        cache = _storage(cache_rows, "cache_bytes", "cache_fraction") if cache_rows else None
-        return ReadSeries(nodes, cache)
+        nodes: dict[int, _Series] = {}
+        for row in rows:
+            at = datetime.fromtimestamp(row["step"] / _MS_PER_S, UTC)
+            series = nodes.setdefault(row["node_rank"], {})
+            series.setdefault((row["gpu_rank"], row["metric"]), []).append(MetricSample(at, row["value"]))
+        caches = [
+            _storage(series, "cache") for series in nodes.values() if (_WHOLE_NODE, "cache_bytes") in series
+        ]
+        found = {rank: _node_series(series) for rank, series in nodes.items()}
+        return ReadSeries(found, caches[0] if caches else None)
 
     def span_s(self, job_id: str) -> tuple[float, float] | None:
         """Return the epoch seconds of the first and the last sample, None if there is none."""
@@ -236,48 +195,41 @@ class MetricStore:
         return row[0] / _MS_PER_S, row[1] / _MS_PER_S
 
     def forget_before(self, moment_s: float) -> None:
-        for table in ("local_samples", "local_gpu_samples"):
-            self._database.write(f"DELETE FROM {table} WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))
+        self._database.write("DELETE FROM local_samples WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))
 
     def delete(self, job_id: str) -> None:
-        for table in ("local_samples", "local_gpu_samples"):
-            self._database.write(f"DELETE FROM {table} WHERE job_id = ?", (job_id,))
+        self._database.write("DELETE FROM local_samples WHERE job_id = ?", (job_id,))
 
 
-def _node_series(rows: list[sqlite3.Row], gpu_rows: list[sqlite3.Row]) -> NodeSeries:
-    utilization: dict[str, list[MetricSample]] = {}
-    memory: dict[str, list[MetricSample]] = {}
-    for row in gpu_rows:
-        name = str(row["gpu_rank"])
-        for series, column in ((utilization, "utilization"), (memory, "memory_bytes")):
-            if row[column] is not None:
-                series.setdefault(name, []).append(_sample(row, column))
+def _rows(reading: NodeReading) -> Iterator[tuple[object, ...]]:
+    parts = [
+        (_WHOLE_NODE, reading, _NODE_METRICS),
+        *((gpu.gpu_rank, gpu, _GPU_METRICS) for gpu in reading.gpus),
+    ]
+    for gpu_rank, part, metrics in parts:
+        for metric in metrics:
+            value = getattr(part, metric)
+            if value is not None:
+                yield reading.job_id, reading.at_ms, reading.node_rank, gpu_rank, metric, value
+
+
+def _node_series(series: _Series) -> NodeSeries:
+    def gpus(metric: str) -> dict[str, list[MetricSample]]:
+        return {
+            str(gpu): found for (gpu, name), found in series.items() if gpu != _WHOLE_NODE and name == metric
+        }
+
     return NodeSeries.model_construct(
-        gpu_memory_usage_bytes=memory,
-        gpu_utilization=utilization,
-        cpu_usage=_series(rows, "cpu_cores"),
-        cpu_memory_usage_bytes=_series(rows, "memory_bytes"),
-        ephemeral_storage=_storage(rows, "disk_bytes", "disk_fraction"),
+        gpu_memory_usage_bytes=gpus("memory_bytes"),
+        gpu_utilization=gpus("utilization"),
+        cpu_usage=series.get((_WHOLE_NODE, "cpu_cores"), []),
+        cpu_memory_usage_bytes=series.get((_WHOLE_NODE, "memory_bytes"), []),
+        ephemeral_storage=_storage(series, "disk"),
     )
 
 
-def _storage(rows: list[sqlite3.Row], bytes_column: str, fraction_column: str) -> StorageMetrics:
+def _storage(series: _Series, name: str) -> StorageMetrics:
     return StorageMetrics.model_construct(
-        usage_bytes=_series(rows, bytes_column), utilization=_series(rows, fraction_column)
+        usage_bytes=series.get((_WHOLE_NODE, f"{name}_bytes"), []),
+        utilization=series.get((_WHOLE_NODE, f"{name}_fraction"), []),
     )
-
-
-def _series(rows: list[sqlite3.Row], column: str) -> list[MetricSample]:
-    return [_sample(row, column) for row in rows if row[column] is not None]
-
-
-def _sample(row: sqlite3.Row, column: str) -> MetricSample:
-    return MetricSample(datetime.fromtimestamp(row["step"] / _MS_PER_S, UTC), row[column])
-
-
-def _step_at_or_after(moment_s: float, step_ms: int) -> int:
-    return _bounded_metrics(math.ceil(moment_s * _MS_PER_S / step_ms) * step_ms)
-
-
-def _bounded_metrics(number: int) -> int:
-    return max(-_SQLITE_INTEGER_LIMIT, min(_SQLITE_INTEGER_LIMIT, number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from local_world import PROJECT, LocalWorld, job_spec, local_world
 
 from api_client.emulator.runner.node_queue import GpuPool
+from api_client.emulator.store.jobs import JobStore
 from api_client.models import JobStatus, ProjectSummary
 
 ENABLED = {"checkpointing_config": {"enabled": True}}
@@ -209,7 +211,7 @@ async def test_what_a_killed_emulator_left_is_wiped(tmp_path: Path) -> None:
         scratch = tmp_path / "jobs" / "job1" / "node-0" / "scratch"
     (scratch / "big").mkdir(parents=True)
     world_again = LocalWorld(tmp_path)
-    world_again.database.write("UPDATE local_jobs SET status = 'TRAINING_JOB_RUNNING'")
+    JobStore(world_again.database).set_status("job1", JobStatus.RUNNING, datetime.now(UTC))
     await world_again.backend.start()
     assert world_again.backend.job("job1").current_status == JobStatus.FAILED
     assert not is_there(scratch)
