@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from api_client.submission.archive import ArchivePlan
     from api_client.submission.payload import Overrides
     from api_client.submission.submitting import OnProgress, Submission
-    from api_client.transfers.blobs import Blobs
     from api_client.transfers.downloads import Downloads
     from api_client.transfers.objects import Objects
+    from api_client.transfers.uploads import Blobs
 
 
 class TrainingClient:
@@ -77,7 +77,7 @@ class TrainingClient:
             http_transport=http_transport,
             read_only_by=read_only_by,
         )
-        self._transport, self._http_transport = transport, http_transport
+        self._transport = transport
         self._clock, self._retry = clock, retry
         self.remote = remote
         self.projects = Projects(transport)
@@ -144,9 +144,9 @@ class TrainingClient:
     @cached_property
     def blobs(self) -> Blobs:
         """Uploads to the object store behind the API."""
-        from api_client.transfers.blobs import Blobs
+        from api_client.transfers.uploads import Blobs
 
-        return Blobs(self._transport, self.destinations, self._clock, self._http_transport)
+        return Blobs(self._transport, self.destinations)
 
     @cached_property
     def graphql(self) -> Graphql:

@@ -146,9 +146,9 @@ MUTANTS = (
     ),
     Mutant(
         "destinations: an upload looks the name up again to connect",
-        "api_client/transfers/object_store.py",
-        "        address = self._addresses[0]\n",
-        "        address = endpoint.host\n",
+        "api_client/transfers/tunnel.py",
+        "asyncio.open_connection(address, ",
+        "asyncio.open_connection(self._endpoint.host, ",
         NAMED,
     ),
     Mutant(

@@ -34,7 +34,7 @@ from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Projects
 from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
-from api_client.transfers.blobs import Blobs
+from api_client.transfers.uploads import Blobs
 
 GIT_TIMEOUT_S = 10.0
 """If a repository takes longer, the job is submitted without its commit."""

@@ -1,30 +1,43 @@
-"""Upload a file as one object of an S3-compatible store: in parts, a few at a time, each retried separately.
+"""Upload archives: request temporary credentials, then send the file to the object store with obstore.
 
-Only the data being sent is held in memory. Uploaded parts stay in the store, so a broken connection costs
-at most the parts in progress. If the upload fails, the store is asked to discard it.
+obstore signs, sends in parts, a few at a time, and retries each. It would also read every ``AWS_*`` variable
+and the environment's proxies, but the user's settings for AWS must not affect uploads to the platform's
+bucket: everything is configured here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from html import escape
+import re
+import ssl
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from functools import cache
 from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+from urllib.parse import quote
 
 import httpx
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+from pydantic import TypeAdapter
 
-from api_client.addresses import Destinations
-from api_client.clock import Clock, SystemClock
-from api_client.errors import UploadFailed
-from api_client.http.connection import connect
+from api_client.addresses import BaseUrl, Destinations, parse_base_url, proxy_of, route
+from api_client.errors import AddressRefused, UploadFailed
+from api_client.http.connection import user_agent
+from api_client.http.failures import RequestLine, clean, from_exception
+from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
-from api_client.transfers.object_store import Body, ObjectStore, OnNote, element, store_remote
+from api_client.remotes import Remote
+from api_client.transfers.connections import Connections, parse_object_url
+from api_client.transfers.object_answers import element
+from api_client.transfers.tunnel import Tunnel
 
 PART_BYTES = 8 * 1024 * 1024
 """Size of all parts but the last, as in the official client (API facts, 3.5)."""
@@ -32,19 +45,75 @@ PART_BYTES = 8 * 1024 * 1024
 PARTS_AT_ONCE = 4
 """Concurrent parts: enough to saturate a connection, few enough to share one."""
 
-CHUNK_BYTES = 256 * 1024
-"""Bytes read and passed to the connection at a time."""
+CHUNK_BYTES = 1024 * 1024
+"""Bytes read from the file at a time."""
 
-COMPLETION_TIMEOUT_S = 300.0
-"""The store needs some time to join the parts of a large object."""
+PART_TIMEOUT_S = 300.0
+"""Time limit for one request: 4 parts at once need 110 KiB/s."""
 
-ABORT_TIMEOUT_S = 5.0
-"""Time limit for asking the store to discard a failed upload."""
-ABORT_DRAIN_S = 5.0
-"""Before an abort, wait this long for the answers to completely sent parts, which may outlive the abort."""
+RETRY_FOR_S = 600.0
+"""Failing requests are retried for this long; a signature is valid for 15 minutes."""
+
+FIRST_BACKOFF_S = 0.5
+MAX_RETRIES = 60
+ABORT_TIMEOUT_S = 10.0
+"""A cancelled upload waits this long for the store to discard it."""
+
+STALLED_AFTER_S = 5.0
+"""Report a stall after this many seconds without a byte."""
+
+UNUSABLE_NAME = "the server's name for the archive can't be used"
+
+DEFAULT_REGION = "us-east-1"
+"""AWS reveals here in which region a bucket is."""
+
+_REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
+_ANSWER = re.compile(r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", re.DOTALL)
+LONGEST_PATH_BYTES = 16_384
+"""Maximum length of bucket and key in UTF-8 that a request line can carry; S3's own limit is 1,024."""
+
+_HINTS = {
+    "ExpiredToken": "the upload credentials have expired; submit again",
+    "ExpiredTokenException": "the upload credentials have expired; submit again",
+    "TokenRefreshRequired": "the upload credentials have expired; submit again",
+    "RequestTimeTooSkewed": "this machine's clock is wrong; correct it and submit again",
+}
+_CREDENTIALS = TypeAdapter(BlobCredentials)
+_CONSTRUCTING = threading.Lock()
 
 OnBytes = Callable[[int, int], object]
 """Called with bytes sent and bytes in total; the first never decreases."""
+OnNote = Callable[[str], object]
+
+
+class Blobs:
+    """Upload credentials, and uploads with them."""
+
+    def __init__(self, transport: Transport, destinations: Destinations) -> None:
+        self._transport = transport
+        self._destinations = destinations
+
+    async def training_credentials(self) -> BlobCredentials:
+        """Return temporary credentials for one code archive, with a new key. Raises RequestError."""
+        return await self._transport.request("GET", route("blobs", "credentials", "train"), _CREDENTIALS)
+
+    async def upload(
+        self,
+        path: Path,
+        credentials: BlobCredentials,
+        *,
+        on_progress: OnBytes | None = None,
+        on_note: OnNote | None = None,
+    ) -> None:
+        """Upload a file to the object that the credentials are for; the platform's key is not sent there.
+
+        ``on_progress`` is called with bytes sent and in total, ``on_note`` with a text for every stall.
+        Raises UploadFailed, ReadOnlyError, and ConfigurationError for an unusable endpoint.
+        """
+        self._transport.check_may_change("uploading an archive", method="PUT")
+        await upload_file(
+            path, credentials, destinations=self._destinations, on_progress=on_progress, on_note=on_note
+        )
 
 
 async def upload_file(
@@ -52,211 +121,273 @@ async def upload_file(
     credentials: BlobCredentials,
     *,
     destinations: Destinations | None = None,
-    clock: Clock | None = None,
     on_progress: OnBytes | None = None,
     on_note: OnNote | None = None,
-    http_transport: httpx.AsyncBaseTransport | None = None,
 ) -> None:
     """Upload the file to the object that the credentials are for.
 
     ``destinations`` decides which addresses may be connected to, by default only those of the public
-    internet. ``on_note`` is called with a text for every wait before a retry. ``http_transport`` replaces
-    the network in tests. Raises UploadFailed, after which nothing of the file is left in the store if it
-    can be reached, and ConfigurationError for an unusable endpoint.
+    internet. If the upload fails or is cancelled, the store is asked to discard what it has of it. Raises
+    UploadFailed, and ConfigurationError for an unusable endpoint.
     """
-    remote, endpoint = store_remote(credentials)
-    http = await connect(remote, (endpoint,), http_transport)
-    try:
-        allowed = (destinations or Destinations()) if http_transport is None else None
-        store = ObjectStore(http, credentials, allowed, clock=clock or SystemClock(), on_note=on_note)
-        with path.open("rb") as file:
-            source = _Source(file, os.fstat(file.fileno()).st_size)
-            meter = _UploadMeter(source.size_bytes, on_progress)
-            if source.size_bytes <= PART_BYTES:
-                body = await source.body(0, source.size_bytes, partial(meter.sent, 1))
-                await store.send("PUT", {}, what="uploading the archive", body=body)
-            else:
-                await _upload_parts(store, source, meter)
-            meter.finish()
-    finally:
-        # The caller closes a transport that it passed in.
-        if http_transport is None:
-            await http.aclose()
-
-
-async def _upload_parts(store: ObjectStore, source: _Source, meter: _UploadMeter) -> None:
-    answer = await store.send("POST", {"uploads": ""}, what="starting the upload")
-    upload_id = element(answer, "UploadId")
-    if upload_id is None:
-        raise UploadFailed("starting the upload: the object store returned no upload id", method="POST")
-    try:
-        tags = await _send_parts(store, source, meter, upload_id)
-        await _complete(store, source, upload_id, tags)
-    except BaseException:
-        await _abort(store, upload_id)
-        raise
-
-
-async def _send_parts(store: ObjectStore, source: _Source, meter: _UploadMeter, upload_id: str) -> list[str]:
-    """Send all parts; return their entity tags in order. Raises the first UploadFailed of any.
-
-    No part is in progress when this returns or raises.
-    """
-    parts = _Parts(store, source, meter, upload_id)
-    workers = [asyncio.create_task(parts.send_next()) for _ in range(min(PARTS_AT_ONCE, parts.count))]
-    ended: set[asyncio.Task[None]] = set()
-    try:
-        ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-    finally:
-        await parts.end(workers)
-    for worker in ended:
-        worker.result()
-    return parts.tags
-
-
-class _Parts:
-    def __init__(self, store: ObjectStore, source: _Source, meter: _UploadMeter, upload_id: str) -> None:
-        self._store = store
-        self._source = source
-        self._meter = meter
-        self._upload_id = upload_id
-        self.count = -(-source.size_bytes // PART_BYTES)
-        self.tags = [""] * self.count
-        self._numbers = iter(range(1, self.count + 1))
-        self._ending = False
-
-    async def send_next(self) -> None:
-        """Send parts until none is left. Raises UploadFailed, OSError."""
-        for number in self._numbers:
-            what = f"uploading part {number} of {self.count}"
-            start = (number - 1) * PART_BYTES
-            size_bytes = min(PART_BYTES, self._source.size_bytes - start)
-            body = await self._source.body(start, size_bytes, partial(self._meter.sent, number))
-            query = {"partNumber": str(number), "uploadId": self._upload_id}
-            answer = await self._store.send("PUT", query, what=what, body=body)
-            self.tags[number - 1] = answer.headers.get("etag", "")
-            if not self.tags[number - 1]:
-                raise UploadFailed(f"{what}: the object store returned no tag")
-            if self._ending:
-                return  # do not start another part
-
-    async def end(self, workers: Sequence[asyncio.Task[None]]) -> None:
-        """Stop all workers; a part that was not sent completely is interrupted, so no store counts it.
-
-        Waits briefly for the answers to completely sent parts, because the store may still be storing
-        them.
-        """
-        self._ending = True
+    _check(credentials)
+    destinations = destinations or Destinations()
+    endpoint, region = await _endpoint_of(credentials, destinations)
+    proxy = proxy_of(endpoint.scheme, endpoint.host)
+    with path.open("rb") as file:
+        upload = _Upload(file, credentials, endpoint, on_progress, on_note, counts_reads=bool(proxy))
+        if proxy:
+            check = asyncio.to_thread(destinations.check_proxied, endpoint.host, endpoint.port)
+            await _reached(check, endpoint, credentials.s3_key)
+            await upload.run(_store(credentials, str(endpoint), region, {"proxy_url": proxy}))
+            return
+        tunnel = Tunnel(endpoint, destinations, upload.sent)
+        await _reached(tunnel.open(), endpoint, credentials.s3_key)
         try:
-            for worker in workers:
-                if not self._store.is_awaiting_response(worker):
-                    worker.cancel()
-            await asyncio.wait(workers, timeout=ABORT_DRAIN_S)
+            if endpoint.scheme == "https":
+                store = _store(credentials, str(endpoint), region, {"proxy_url": tunnel.url})
+            else:
+                # obstore uses the environment's proxies unless it has one of its own; this one is unused.
+                client = {"proxy_url": tunnel.url, "proxy_excludes": tunnel.host}
+                store = _store(credentials, f"{tunnel.url}{endpoint.prefix}", region, client)
+            await upload.run(store)
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            await tunnel.aclose()
 
 
-async def _complete(store: ObjectStore, source: _Source, upload_id: str, tags: Sequence[str]) -> None:
-    content = _list_of_parts(tags)
-    body = Body(len(content), hashlib.sha256(content).hexdigest(), lambda: _once(content))
-    query = {"uploadId": upload_id}
-    try:
-        await store.send(
-            "POST",
-            query,
-            what="completing the upload",
-            body=body,
-            answer_timeout_s=COMPLETION_TIMEOUT_S,
-        )
-    except UploadFailed as error:
-        # The first answer may have been lost; then the upload no longer exists.
-        if error.status != HTTPStatus.NOT_FOUND or error.attempts == 1:
-            raise
-        answer = await store.send("HEAD", {}, what="checking the uploaded archive")
-        if answer.headers.get("content-length") != str(source.size_bytes):
-            raise
+class _Upload:
+    """``counts_reads``: progress is what was read of the file, because what is sent cannot be seen."""
 
-
-async def _abort(store: ObjectStore, upload_id: str) -> None:
-    """Ask the store to discard the parts; if it cannot be reached, it discards them by itself eventually."""
-    with suppress(UploadFailed, TimeoutError):
-        async with asyncio.timeout(ABORT_TIMEOUT_S):
-            await store.send("DELETE", {"uploadId": upload_id}, what="aborting the upload", attempts=1)
-
-
-def _list_of_parts(tags: Sequence[str]) -> bytes:
-    parts = "".join(
-        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag, quote=False)}</ETag></Part>"
-        for number, tag in enumerate(tags, start=1)
-    )
-    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
-    return f'<CompleteMultipartUpload xmlns="{namespace}">{parts}</CompleteMultipartUpload>'.encode()
-
-
-async def _once(content: bytes) -> AsyncIterator[bytes]:
-    yield content
-
-
-class _Source:
-    """The file, read in chunks in threads. One reader at a time: the file has one position."""
-
-    def __init__(self, file: IO[bytes], size_bytes: int) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        credentials: BlobCredentials,
+        endpoint: BaseUrl,
+        on_progress: OnBytes | None,
+        on_note: OnNote | None,
+        *,
+        counts_reads: bool,
+    ) -> None:
         self._file = file
-        self._reading = asyncio.Lock()
-        self.size_bytes = size_bytes
+        self._credentials = credentials
+        self._endpoint = endpoint
+        self._counts_reads = counts_reads
+        self._on_progress = on_progress
+        self._on_note = on_note
+        self._total_bytes = os.fstat(file.fileno()).st_size
+        self._read_bytes = self._sent_bytes = self._reported_bytes = 0
+        self._is_cancelled = False
 
-    async def body(self, start: int, size_bytes: int, sent: Callable[[int], None]) -> Body:
-        """Return a byte range as the body of a request; ``sent`` is called with the number of bytes sent."""
-        digest = hashlib.sha256()
-        async for chunk in self._chunks(start, size_bytes):
-            digest.update(chunk)
+    def sent(self, size_bytes: int) -> None:
+        """Report progress. The upload is complete only when the store has confirmed it."""
+        self._sent_bytes += size_bytes  # headers and repeated parts included
+        self._report(min(self._sent_bytes, self._read_bytes, max(0, self._total_bytes - 1)))
 
-        async def chunks() -> AsyncIterator[bytes]:
-            gone = 0
-            sent(gone)
-            async for chunk in self._chunks(start, size_bytes):
-                yield chunk
-                gone += len(chunk)
-                sent(gone)
+    async def run(self, store: S3Store) -> None:
+        self._report(0)
+        is_small = self._total_bytes <= PART_BYTES
+        content = b"".join([chunk async for chunk in self._chunks()]) if is_small else self._chunks()
+        failure: UploadFailed | None = None
+        try:
+            sending = asyncio.ensure_future(
+                obstore.put_async(
+                    store,
+                    self._credentials.s3_key,
+                    content,
+                    use_multipart=not is_small,
+                    chunk_size=PART_BYTES,
+                    max_concurrency=PARTS_AT_ONCE,
+                )
+            )
+            await self._watched(sending)
+        except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
+            failure = _failure(error, self._credentials, self._endpoint)
+        # If a completion's answer is lost, the next attempt finds no upload, but the object.
+        if failure and (failure.status != HTTPStatus.NOT_FOUND or not await self._is_stored(store)):
+            raise failure
+        self._report(self._total_bytes)
 
-        return Body(size_bytes, digest.hexdigest(), chunks)
+    async def _is_stored(self, store: S3Store) -> bool:
+        try:
+            found = await obstore.head_async(store, self._credentials.s3_key)
+        except (BaseError, FileNotFoundError):
+            return False
+        return found["size"] == self._total_bytes
 
-    async def _chunks(self, start: int, size_bytes: int) -> AsyncIterator[bytes]:
-        for offset in range(start, start + size_bytes, CHUNK_BYTES):
-            wanted = min(CHUNK_BYTES, start + size_bytes - offset)
-            async with self._reading:
-                chunk = await asyncio.to_thread(self._read, offset, wanted)
-            if len(chunk) != wanted:
+    async def _watched(self, sending: asyncio.Future[Any]) -> None:
+        before = -1
+        try:
+            while not (await asyncio.wait({sending}, timeout=STALLED_AFTER_S))[0]:
+                if self._sent_bytes == before and self._on_note is not None:
+                    self._on_note(f"the object store took no data for {STALLED_AFTER_S:.0f} s; still trying")
+                before = self._sent_bytes
+            await sending
+        except asyncio.CancelledError:
+            # At the next chunk, obstore gets an error instead and tells the store to discard the parts.
+            self._is_cancelled = True
+            if self._total_bytes > PART_BYTES:
+                await asyncio.wait({sending}, timeout=ABORT_TIMEOUT_S)
+            raise
+        finally:
+            sending.cancel()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while self._read_bytes < self._total_bytes:
+            chunk = await asyncio.to_thread(self._file.read, CHUNK_BYTES)
+            if self._is_cancelled:
+                raise UploadFailed("cancelled")
+            if not chunk:
                 raise UploadFailed("the archive became shorter during the upload")
+            self._read_bytes += len(chunk)
+            if self._counts_reads:
+                self.sent(len(chunk))
             yield chunk
 
-    def _read(self, offset: int, size_bytes: int) -> bytes:
-        self._file.seek(offset)
-        return self._file.read(size_bytes)
-
-
-class _UploadMeter:
-    """Adds up the bytes sent of each part; reports only new maxima, as an interrupted part starts over."""
-
-    def __init__(self, total_bytes: int, on_progress: OnBytes | None) -> None:
-        self._total_bytes = total_bytes
-        self._on_progress = on_progress
-        self._by_part: dict[int, int] = {}
-        self._sum_bytes = 0
-        self._reported_bytes = -1
-
-    def sent(self, number: int, size_bytes: int) -> None:
-        self._sum_bytes += size_bytes - self._by_part.get(number, 0)
-        self._by_part[number] = size_bytes
-        # The upload is complete only when the store has confirmed it.
-        self._report_progress(min(self._sum_bytes, max(0, self._total_bytes - 1)))
-
-    def finish(self) -> None:
-        self._report_progress(self._total_bytes)
-
-    def _report_progress(self, done_bytes: int) -> None:
-        if done_bytes > self._reported_bytes and self._on_progress is not None:
+    def _report(self, done_bytes: int) -> None:
+        if self._on_progress is not None and (done_bytes > self._reported_bytes or not done_bytes):
             self._reported_bytes = done_bytes
             self._on_progress(done_bytes, self._total_bytes)
+
+
+def _store(credentials: BlobCredentials, endpoint: str, region: str, client: dict[str, Any]) -> S3Store:
+    creds = credentials.creds
+    client |= {
+        "user_agent": user_agent(),
+        "timeout": timedelta(seconds=PART_TIMEOUT_S),
+        "root_certificate": _trusted_certificates(),
+        "allow_http": endpoint.startswith("http:"),
+        "allow_invalid_certificates": False,
+    }
+    with _without_aws_variables():
+        return S3Store(
+            credentials.s3_bucket,
+            access_key_id=creds.aws_access_key_id,
+            secret_access_key=creds.aws_secret_access_key.get_secret_value(),
+            session_token=creds.aws_session_token.get_secret_value(),
+            endpoint=endpoint,
+            region=region,
+            virtual_hosted_style_request=False,
+            skip_signature=False,
+            unsigned_payload=False,
+            client_options=client,  # type: ignore[arg-type]
+            retry_config={
+                "max_retries": MAX_RETRIES,
+                "retry_timeout": timedelta(seconds=RETRY_FOR_S),
+                "backoff": {
+                    "init_backoff": timedelta(seconds=FIRST_BACKOFF_S),
+                    "max_backoff": timedelta(seconds=15),
+                    "base": 2,
+                },
+            },
+        )
+
+
+@contextmanager
+def _without_aws_variables() -> Iterator[None]:
+    """Hide the user's settings for AWS: obstore reads them when a store is made, and only then.
+
+    Some of them (checksums, encryption) have no value that turns them off.
+    """
+    with _CONSTRUCTING:
+        hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.upper().startswith("AWS_")}
+        try:
+            yield
+        finally:
+            os.environ.update(hidden)
+
+
+@cache
+def _trusted_certificates() -> bytes:
+    """Return the certificates that the other requests trust."""
+    context = httpx.create_ssl_context()
+    return "".join(map(ssl.DER_cert_to_PEM_cert, context.get_ca_certs(binary_form=True))).encode()
+
+
+def _check(credentials: BlobCredentials) -> None:
+    """Raise UploadFailed if the credentials are not valid in a request; the error does not quote them."""
+    creds = credentials.creds
+    for header in (creds.aws_access_key_id, creds.aws_session_token.get_secret_value()):
+        if not (header.isascii() and header.isprintable() and " " not in header):
+            raise UploadFailed(
+                "the server's upload credentials contain a character that is invalid in an HTTP header"
+            )
+    try:
+        size_bytes = len(f"{credentials.s3_bucket}{credentials.s3_key}".encode())
+    except UnicodeEncodeError:
+        size_bytes = 0
+    if not credentials.s3_key or not 0 < size_bytes <= LONGEST_PATH_BYTES:
+        raise UploadFailed(UNUSABLE_NAME)
+
+
+async def _endpoint_of(credentials: BlobCredentials, destinations: Destinations) -> tuple[BaseUrl, str]:
+    """Return address and region of the store. Raises ConfigurationError if the address is unusable."""
+    extra = credentials.creds.model_extra or {}
+    named, url = extra.get("region_name"), extra.get("endpoint_url")
+    region = named if isinstance(named, str) and _REGION.fullmatch(named) else ""
+    if isinstance(url, str) and url.strip():
+        endpoint = parse_base_url(url, source="the endpoint of the upload credentials")
+        return endpoint, region or DEFAULT_REGION
+    region = region or await asyncio.to_thread(_bucket_region, credentials.s3_bucket, destinations)
+    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return BaseUrl("https", f"s3.{region}.{suffix}", 443), region
+
+
+def _bucket_region(bucket: str, destinations: Destinations) -> str:
+    """Return the region of an AWS bucket, which AWS reveals to anyone; the default if it does not answer."""
+    url = parse_object_url(f"https://s3.{DEFAULT_REGION}.amazonaws.com/{quote(bucket, safe='')}")
+    region = ""
+    try:
+        with closing(Connections(destinations).take(url)) as connection:
+            connection.request("HEAD", url.target, headers={"User-Agent": user_agent()})
+            with connection.getresponse() as answer:
+                region = answer.headers.get("x-amz-bucket-region", "")
+    except (HTTPException, httpx.TransportError, OSError):
+        pass  # the upload itself says what is wrong
+    return region if _REGION.fullmatch(region) else DEFAULT_REGION
+
+
+async def _reached(connecting: Awaitable[object], endpoint: BaseUrl, key: str) -> None:
+    """Await the first connection. Raises UploadFailed."""
+    try:
+        await connecting
+        return
+    except AddressRefused as error:
+        problem = str(error)
+    except OSError as error:
+        failed = httpx.ConnectError("no connection")
+        failed.__cause__ = error
+        line = RequestLine("PUT", key)
+        problem = str(from_exception(failed, _as_remote(endpoint), endpoint.netloc, line).error)
+    raise UploadFailed(problem, method="PUT", path=key)
+
+
+def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:
+    """Build the error from obstore's, which quotes the request and the store's answer."""
+    text = str(error).partition("\n\nDebug source:")[0]
+    answer = _ANSWER.search(text)
+    status = int(answer["status"] or HTTPStatus.OK) if answer else None
+    code = words = ""
+    if answer is not None:
+        code, words = element(answer["body"], "Code") or "", element(answer["body"], "Message") or ""
+        reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {words}".rstrip(": ")
+    elif text.startswith("Could not parse path"):
+        reason = UNUSABLE_NAME
+    elif "redirect" in text:
+        reason = f"{endpoint.netloc} redirected the upload; not followed"
+    else:
+        reason = f"{endpoint.netloc} broke off the upload ({text.rpartition(' - ')[2]})"
+    reason = f"{_HINTS[code]} ({reason})" if code in _HINTS else reason
+    for secret in (credentials.creds.aws_secret_access_key, credentials.creds.aws_session_token):
+        if value := secret.get_secret_value():
+            reason, code = reason.replace(value, "[secret]"), code.replace(value, "[secret]")
+    failure = UploadFailed(
+        f"uploading the archive: {clean(reason, _as_remote(endpoint))}", method="PUT", path=credentials.s3_key
+    )
+    failure.status, failure.code = status, code or None
+    failure.retryable = status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return failure
+
+
+def _as_remote(endpoint: BaseUrl) -> Remote:
+    """Return the store as a remote without a key."""
+    return Remote("object store", str(endpoint), str(endpoint), key=None, key_origin="")

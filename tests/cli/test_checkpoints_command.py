@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from api_client.client import TrainingClient
-from support.object_host import ObjectHost
+from support.fake_object_store import FakeObjectStore, Stored
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import finished_run, iso
@@ -42,44 +42,32 @@ def checkpoint(name: str, hour: int, **more: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def store() -> Iterator[ObjectHost]:
+def store() -> Iterator[FakeObjectStore]:
     history = [
         {"step": 100, "eval_loss": 1.5},
         {"step": 200, "eval_loss": 1.9},
         {"step": 200, "loss": float("nan")},
     ]
-    with ObjectHost() as host:
-        host.objects = {
-            "checkpoint-200/model.safetensors": safetensors(TENSORS, 10_016),
-            "checkpoint-200/adapter_config.json": b'{"r": 16, "lora_alpha": 32}',
-            "checkpoint-200/trainer_state.json": json.dumps(
-                {"global_step": 200, "log_history": history}
-            ).encode(),
-            "checkpoint-100/empty.bin": b"",
-            "config.json": b"{}",
-        }
-        yield host
+    files = {
+        "checkpoint-200/model.safetensors": safetensors(TENSORS, 10_016),
+        "checkpoint-200/adapter_config.json": b'{"r": 16, "lora_alpha": 32}',
+        "checkpoint-200/trainer_state.json": json.dumps(
+            {"global_step": 200, "log_history": history}
+        ).encode(),
+        "checkpoint-100/empty.bin": b"",
+        "config.json": b"{}",
+    }
+    with FakeObjectStore(*(Stored(name, content) for name, content in files.items())) as store:
+        store.page_size = 3
+        yield store
 
 
 @pytest.fixture
-def saved(stranger: FakeBaseten, store: ObjectHost) -> FakeBaseten:
+def saved(stranger: FakeBaseten, store: FakeObjectStore) -> FakeBaseten:
     """A job with checkpoints, whose files are listed three to a page."""
 
     def page(asked: ReceivedRequest) -> Answer:
-        start = int(asked.query["page_token"])
-        names = list(store.objects)
-        files = [
-            {
-                "url": store.url(name),
-                "relative_file_name": name,
-                "node_rank": 0,
-                "size_bytes": len(store.objects[name]),
-                "last_modified": "2026-03-01T12:00:00Z",
-            }
-            for name in names[start : start + 3]
-        ]
-        following = start + 3 if start + 3 < len(names) else None
-        return Answer(body={"presigned_urls": files, "next_page_token": following, "total_count": len(names)})
+        return Answer(body=store.page(int(asked.query["page_token"])))
 
     stranger.on("GET", JOB + "/checkpoint_files", page)
     checkpoints = [
@@ -220,7 +208,7 @@ def test_files_of_all_of_one_and_of_the_root(cli, saved):
 
 @pytest.mark.parametrize("ignores_ranges", [False, True])
 def test_show_reads_headers_alone_and_sends_no_key(cli, saved, store, ignores_ranges):
-    store.ignores_ranges = ignores_ranges
+    store.behaviour.ignores_ranges = ignores_ranges
     result = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1", "-o", "json")
     assert result.code == 0, result.err
     document = json.loads(result.out)
@@ -233,7 +221,8 @@ def test_show_reads_headers_alone_and_sends_no_key(cli, saved, store, ignores_ra
     }
     assert document["adapter_config"]["r"] == 16
     assert document["trainer_state"]["last"] == {"eval_loss": 1.9, "loss": None}
-    assert all("authorization" not in map(str.lower, each.headers) for each in store.fetched)
+    assert store.requests
+    assert all("authorization" not in headers for _path, headers in store.requests)
     table = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1").out
     assert "5,004 (5,000 BF16, 4 F32)" in table
     assert "100 × 50" in table
@@ -241,9 +230,9 @@ def test_show_reads_headers_alone_and_sends_no_key(cli, saved, store, ignores_ra
 
 def test_a_large_file_costs_its_header(cli, saved, store):
     far = {"big": {"dtype": "U8", "shape": [5_000_000], "data_offsets": [0, 5_000_000]}}
-    store.objects["checkpoint-200/model.safetensors"] = safetensors(far, 5_000_000)
+    store.files[0] = Stored("checkpoint-200/model.safetensors", safetensors(far, 5_000_000))
     assert cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1").code == 0
-    assert sum(each.sent_bytes for each in store.fetched if each.name.endswith("safetensors")) < 100_000
+    assert store.sent_bytes < 100_000
 
 
 def test_an_expired_url_is_renewed_by_listing_again(cli, saved, store):
@@ -256,7 +245,7 @@ def test_an_expired_url_is_renewed_by_listing_again(cli, saved, store):
         if len(first) < 2:  # the two pages that the command lists first
             first.append(asked)
             for file in answer.body["presigned_urls"]:
-                file["url"] = file["url"].replace("generation=", "generation=9")
+                file["url"] = file["url"].replace("token=", "token=9")
         return answer
 
     saved.on("GET", JOB + "/checkpoint_files", stale_once)
@@ -268,10 +257,9 @@ def test_an_expired_url_is_renewed_by_listing_again(cli, saved, store):
 
 
 def test_a_hostile_header_is_a_sentence_and_the_rest_is_shown(cli, saved, store):
-    store.objects["checkpoint-200/model.safetensors"] = b"\xff" * 100
-    store.objects["checkpoint-200/model.safetensors.index.json"] = (
-        b'{"weight_map": {"a": "gone.safetensors"}}'
-    )
+    store.files[0] = Stored("checkpoint-200/model.safetensors", b"\xff" * 100)
+    index = b'{"weight_map": {"a": "gone.safetensors"}}'
+    store.files.append(Stored("checkpoint-200/model.safetensors.index.json", index))
     result = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1")
     assert result.code == 0
     assert "the format allows" in result.err

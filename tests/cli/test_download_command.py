@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from api_client.transfers.part_file import part_paths
-from support.object_server import JOB, Store, Stored, serving
+from support.fake_object_store import JOB, FakeObjectStore, Stored, serving
 from support.stranger import Answer, FakeBaseten, job
 
 MIB = 1024 * 1024
@@ -26,7 +26,7 @@ DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
 
 
 @pytest.fixture
-def store() -> Iterator[Store]:
+def store() -> Iterator[FakeObjectStore]:
     with serving(Stored("ckpt-1/a.json", b"{}"), Stored("ckpt-2/b.bin", b"b" * 100)) as store:
         yield store
 
@@ -40,7 +40,9 @@ def archive() -> bytes:
     return packed.getvalue()
 
 
-def test_download_unpacks_into_the_official_folder(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_download_unpacks_into_the_official_folder(
+    cli: Callable, store: FakeObjectStore, tmp_path: Path
+) -> None:
     store.archive = archive()
     result = cli("download", JOB, "--target-directory", str(tmp_path / "to"), environ=store.environ())
     folder = tmp_path / "to" / f"my project_{JOB}"
@@ -53,7 +55,7 @@ def test_download_unpacks_into_the_official_folder(cli: Callable, store: Store, 
     assert "already exists" in again.err
 
 
-def test_download_keeps_the_archive(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_download_keeps_the_archive(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
     store.archive = archive()
     options = ("--target-directory", str(tmp_path), "--no-unzip", "-o", "json")
     result = cli("download", JOB, *options, environ=store.environ())
@@ -63,7 +65,7 @@ def test_download_keeps_the_archive(cli: Callable, store: Store, tmp_path: Path)
     assert document["path"].endswith(f"_{JOB}.tgz")
 
 
-def test_a_job_without_code_says_so(cli: Callable, store: Store) -> None:
+def test_a_job_without_code_says_so(cli: Callable, store: FakeObjectStore) -> None:
     result = cli("download", JOB, environ=store.environ())
     assert (result.code, result.out) == (7, "")
     assert "no code archive" in result.err
@@ -79,7 +81,7 @@ def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stran
     assert "no artifact" in result.err
 
 
-def test_all_checkpoints(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_all_checkpoints(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
     result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), "-o", "json", environ=store.environ())
     assert result.code == 0
     document = json.loads(result.out)
@@ -88,7 +90,7 @@ def test_all_checkpoints(cli: Callable, store: Store, tmp_path: Path) -> None:
     assert document["fetched_bytes"] == 102
 
 
-def test_some_checkpoints_and_files(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_some_checkpoints_and_files(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
     to = ("--to", str(tmp_path / "to"))
     result = cli(*DOWNLOAD, "ckpt-2", *to, environ=store.environ())
     assert result.code == 0
@@ -115,13 +117,17 @@ def test_names_that_the_file_system_cannot_hold_are_spelled_in_what_it_can(
 
 
 @pytest.mark.parametrize("arguments", [("nonesuch",), ("--file", "*.nope")])
-def test_what_is_not_there(cli: Callable, store: Store, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_what_is_not_there(
+    cli: Callable, store: FakeObjectStore, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     result = cli(*DOWNLOAD, *arguments, "--to", str(tmp_path / "to"), environ=store.environ())
     assert (result.code, result.out) == (7, "")
     assert not store.requests
 
 
-def test_files_in_the_way_are_never_overwritten_unasked(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_files_in_the_way_are_never_overwritten_unasked(
+    cli: Callable, store: FakeObjectStore, tmp_path: Path
+) -> None:
     taken = tmp_path / "to/ckpt-1/a.json"
     taken.parent.mkdir(parents=True)
     taken.write_text("mine")
@@ -133,7 +139,9 @@ def test_files_in_the_way_are_never_overwritten_unasked(cli: Callable, store: St
     assert taken.read_text() == "{}"
 
 
-def test_refused_names_are_told_and_make_it_incomplete(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_refused_names_are_told_and_make_it_incomplete(
+    cli: Callable, store: FakeObjectStore, tmp_path: Path
+) -> None:
     store.files.append(Stored("../out", b"x"))
     result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), "-o", "json", environ=store.environ())
     assert result.code == 1
@@ -141,7 +149,7 @@ def test_refused_names_are_told_and_make_it_incomplete(cli: Callable, store: Sto
     assert [each["relative_file_name"] for each in json.loads(result.out)["refused"]] == ["../out"]
 
 
-def test_a_store_that_is_gone(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_a_store_that_is_gone(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
     store.objects.shutdown()
     store.objects.server_close()
     result = cli(*DOWNLOAD, "--file", "a.json", "--to", str(tmp_path / "to"), environ=store.environ())
@@ -150,7 +158,7 @@ def test_a_store_that_is_gone(cli: Callable, store: Store, tmp_path: Path) -> No
 
 
 def test_too_little_room_is_told_before_anything_is_fetched(
-    cli: Callable, store: Store, tmp_path: Path
+    cli: Callable, store: FakeObjectStore, tmp_path: Path
 ) -> None:
     store.files[1].listed_size = 2**60
     result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=store.environ())
@@ -160,7 +168,9 @@ def test_too_little_room_is_told_before_anything_is_fetched(
     assert not store.requests
 
 
-def test_hostile_names_do_not_reach_the_terminal(cli: Callable, store: Store, tmp_path: Path) -> None:
+def test_hostile_names_do_not_reach_the_terminal(
+    cli: Callable, store: FakeObjectStore, tmp_path: Path
+) -> None:
     store.files.append(Stored("ckpt-1/\x1b[31mred\nline", b"x"))
     result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=store.environ())
     assert result.code == 0
@@ -169,7 +179,7 @@ def test_hostile_names_do_not_reach_the_terminal(cli: Callable, store: Store, tm
 
 
 @pytest.fixture
-def slow_store() -> Iterator[Store]:
+def slow_store() -> Iterator[FakeObjectStore]:
     """Serves three quarters at once, and drips the rest until told to go on."""
     content = random.Random(3).randbytes(64 * MIB)
     with serving(Stored("ckpt/model.bin", content)) as store:
@@ -190,7 +200,7 @@ def journaled_bytes(path: Path) -> int:
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_a_process_that_ends_in_the_middle_is_gone_on_with(
-    cli_process: Callable[..., subprocess.Popen[str]], slow_store: Store, tmp_path: Path, end: int
+    cli_process: Callable[..., subprocess.Popen[str]], slow_store: FakeObjectStore, tmp_path: Path, end: int
 ) -> None:
     store, target = slow_store, tmp_path / "to/ckpt/model.bin"
     arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deployer import Deployer, machine
 
-from support.object_server import JOB, Stored, serving
+from support.fake_object_store import JOB, Stored, serving
 from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
 from support.stranger_runs import metrics_of, node, serve_metrics
 from support.terminal import AtTerminal

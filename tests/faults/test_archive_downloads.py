@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api_client.transfers import DestinationExists, DownloadError, DownloadReport, downloads
-from support.object_server import JOB, PROJECT, Store, serving
+from support.fake_object_store import JOB, PROJECT, FakeObjectStore, serving
 
 NAME = f"my project_{JOB}"
 
@@ -33,7 +33,7 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-async def fetch(store: Store, folder: Path, *, unpack: bool = True) -> DownloadReport:
+async def fetch(store: FakeObjectStore, folder: Path, *, unpack: bool = True) -> DownloadReport:
     async with store.client() as client:
         plan = await client.downloads.plan_archive(
             PROJECT, JOB, folder, project_name="my project", unpack=unpack

@@ -27,7 +27,7 @@ from api_client.transfers import (
     NoRoom,
 )
 from api_client.transfers.part_file import part_paths
-from support.object_server import JOB, LISTED_TIME, PROJECT, Behaviour, Store, Stored, serving
+from support.fake_object_store import JOB, LISTED_TIME, PROJECT, Behaviour, FakeObjectStore, Stored, serving
 
 MIB = 1024 * 1024
 
@@ -37,7 +37,7 @@ def some_bytes(size_bytes: int, seed: int = 1) -> bytes:
 
 
 async def download(
-    store: Store, folder: Path, existing: Existing = Existing.SKIP, attempts: int = 4
+    store: FakeObjectStore, folder: Path, existing: Existing = Existing.SKIP, attempts: int = 4
 ) -> DownloadReport:
     async with store.client(attempts) as client:
         plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
@@ -266,7 +266,7 @@ async def test_what_is_no_digest_of_the_file_fails_nothing(tmp_path: Path, heade
         assert report.files[0].verified_by == "size"
 
 
-async def cancelled_half_way(client: TrainingClient, store: Store, folder: Path) -> None:
+async def cancelled_half_way(client: TrainingClient, store: FakeObjectStore, folder: Path) -> None:
     """Run until half is here, then cancel; from half on the store drips."""
     half = sum(len(file.content) for file in store.files) // 2
     is_half, go_on = asyncio.Event(), threading.Event()

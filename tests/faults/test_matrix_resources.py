@@ -105,7 +105,7 @@ def test_every_public_method_is_in_the_matrix_or_elsewhere() -> None:
     client = TrainingClient(Remote("x", "http://127.0.0.1", "http://127.0.0.1", key=None, key_origin=""))
     found = set()
     for part, resource in parts_of(client).items():
-        if type(resource).__module__.startswith(("api_client.resources", "api_client.transfers.blobs")):
+        if type(resource).__module__.startswith(("api_client.resources", "api_client.transfers.uploads")):
             members = inspect.getmembers(type(resource), inspect.isfunction)
             found |= {f"{part}.{name}" for name, _ in members if not name.startswith("_")}
     own = inspect.getmembers(TrainingClient, inspect.isfunction)

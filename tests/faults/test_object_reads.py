@@ -12,14 +12,14 @@ from api_client.addresses import Destinations
 from api_client.errors import InvalidAnswer, RedirectRefused, ServerFault, Unreachable, UrlExpired
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.objects import Objects
-from support.object_server import Behaviour, Store, Stored, serving
+from support.fake_object_store import Behaviour, FakeObjectStore, Stored, serving
 
 CONTENT = bytes(range(256)) * 4096
 QUICK = RetryPolicy(max_attempts=3, base_s=0.001, cap_s=0.001)
 
 
 @pytest.fixture
-def store() -> Iterator[Store]:
+def store() -> Iterator[FakeObjectStore]:
     with serving(Stored("ckpt/model.safetensors", CONTENT)) as store:
         yield store
 
@@ -31,7 +31,7 @@ async def objects() -> AsyncIterator[Objects]:
     await objects.aclose()
 
 
-async def test_the_bytes_that_were_asked_for(store: Store, objects: Objects) -> None:
+async def test_the_bytes_that_were_asked_for(store: FakeObjectStore, objects: Objects) -> None:
     url = store.url(store.files[0])
     assert await objects.read(url, length=8) == CONTENT[:8]
     assert await objects.read(url, start=8, length=1000) == CONTENT[8:1008]
@@ -45,7 +45,7 @@ async def test_the_bytes_that_were_asked_for(store: Store, objects: Objects) -> 
 
 
 async def test_no_signature_is_logged_at_any_level(
-    store: Store, objects: Objects, caplog: pytest.LogCaptureFixture
+    store: FakeObjectStore, objects: Objects, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     url = f"{store.url(store.files[0])}&X-Amz-Date=20260101&X-Amz-Signature=5164ed"
@@ -65,12 +65,12 @@ async def test_a_store_that_ignores_ranges_is_hung_up_on(objects: Objects) -> No
         go_on.set()
 
 
-async def test_a_cut_is_tried_again(store: Store, objects: Objects) -> None:
+async def test_a_cut_is_tried_again(store: FakeObjectStore, objects: Objects) -> None:
     store.behaviour.cut_after = lambda number: 10 if number < 2 else None
     assert await objects.read(store.url(store.files[0]), length=5000) == CONTENT[:5000]
 
 
-async def test_a_body_that_stays_short_is_an_error(store: Store, objects: Objects) -> None:
+async def test_a_body_that_stays_short_is_an_error(store: FakeObjectStore, objects: Objects) -> None:
     store.behaviour.cut_after = lambda _number: 10
     with pytest.raises(Unreachable):
         await objects.read(store.url(store.files[0]), length=5000)
@@ -78,7 +78,7 @@ async def test_a_body_that_stays_short_is_an_error(store: Store, objects: Object
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-async def test_a_door_that_is_closed(store: Store, objects: Objects, status: int) -> None:
+async def test_a_door_that_is_closed(store: FakeObjectStore, objects: Objects, status: int) -> None:
     store.behaviour.answer = lambda _number: (
         status,
         {},
@@ -91,7 +91,7 @@ async def test_a_door_that_is_closed(store: Store, objects: Objects, status: int
     assert len(store.requests) == 1
 
 
-async def test_no_error_quotes_what_opens_the_object(store: Store, objects: Objects) -> None:
+async def test_no_error_quotes_what_opens_the_object(store: FakeObjectStore, objects: Objects) -> None:
     url = store.url(store.files[0]) + "&X-Amz-Signature=0123456789secret"
     store.behaviour.answer = lambda _number: (403, {}, b"bad signature 0123456789secret")
     with pytest.raises(UrlExpired) as caught:
@@ -99,7 +99,7 @@ async def test_no_error_quotes_what_opens_the_object(store: Store, objects: Obje
     assert "0123456789secret" not in f"{caught.value} {caught.value.server_message} {caught.value.path}"
 
 
-async def test_a_store_that_fails_is_asked_again(store: Store, objects: Objects) -> None:
+async def test_a_store_that_fails_is_asked_again(store: FakeObjectStore, objects: Objects) -> None:
     store.behaviour.answer = lambda _number: (503, {}, b"<Error><Code>SlowDown</Code></Error>")
     with pytest.raises(ServerFault, match="SlowDown"):
         await objects.read(store.url(store.files[0]), length=8)
@@ -117,7 +117,7 @@ async def test_a_store_that_fails_is_asked_again(store: Store, objects: Objects)
     ],
 )
 async def test_another_range_than_asked_is_no_data(
-    store: Store, objects: Objects, headers: dict[str, str]
+    store: FakeObjectStore, objects: Objects, headers: dict[str, str]
 ) -> None:
     store.behaviour.answer = lambda _number: (206, headers, b"01234567")
     with pytest.raises(InvalidAnswer):
@@ -127,13 +127,15 @@ async def test_another_range_than_asked_is_no_data(
 @pytest.mark.parametrize(
     "location", ["http://example.test/x", "ftp://127.0.0.1/x", "https://a:b@127.0.0.1/", "", "//["]
 )
-async def test_redirects_that_are_not_followed(store: Store, objects: Objects, location: str) -> None:
+async def test_redirects_that_are_not_followed(
+    store: FakeObjectStore, objects: Objects, location: str
+) -> None:
     store.behaviour.answer = lambda _number: (302, {"Location": location}, b"")
     with pytest.raises(RedirectRefused):
         await objects.read(store.url(store.files[0]), length=8)
 
 
-async def test_a_circle_of_redirects_ends(store: Store, objects: Objects) -> None:
+async def test_a_circle_of_redirects_ends(store: FakeObjectStore, objects: Objects) -> None:
     store.behaviour.answer = lambda _number: (302, {"Location": store.url(store.files[0])}, b"")
     with pytest.raises(RedirectRefused, match="more than"):
         await objects.read(store.url(store.files[0]), length=8)
@@ -162,7 +164,7 @@ async def test_nobody_there(objects: Objects) -> None:
         await objects.read(f"http://127.0.0.1:{port}/x", length=1)
 
 
-async def test_a_dot_in_the_path_stays(store: Store, objects: Objects) -> None:
+async def test_a_dot_in_the_path_stays(store: FakeObjectStore, objects: Objects) -> None:
     """A checkpoint may be called "."; a tidied path would be another object's."""
     store.behaviour.answer = lambda _number: (404, {}, b"")
     base = f"http://127.0.0.1:{store.objects.server_port}"

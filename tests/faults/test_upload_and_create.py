@@ -1,11 +1,11 @@
 """Submissions to a stranger's server that keeps the published API: what is sent, when, how often."""
 
+import threading
 from pathlib import Path
 
 import pytest
 from fast_clock import FastClock
 from pydantic import SecretStr
-from s3_stub import BUCKET, KEY, SESSION_TOKEN, S3Stub, Trouble
 
 from api_client import (
     ArchiveError,
@@ -18,6 +18,8 @@ from api_client import (
 )
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
 from api_client.submission.submitting import SubmissionProgress
+from api_client.transfers import uploads
+from support.fake_object_store import BUCKET, SESSION_TOKEN, UPLOADED_KEY, FakeObjectStore, Trouble, error
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, project
 
 CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"
@@ -33,7 +35,7 @@ DEFAULT_TEAM = {"id": "t1", "name": "Research", "default": True, "created_at": "
 class Platform(FakeBaseten):
     """A stranger that also takes submissions; what it was asked in ``asked``."""
 
-    def __init__(self, store: S3Stub, teams: list[dict[str, object]] | None = None) -> None:
+    def __init__(self, store: FakeObjectStore, teams: list[dict[str, object]] | None = None) -> None:
         super().__init__()
         self.created: list[dict[str, object]] = []
         self.upserted: list[ReceivedRequest] = []
@@ -77,7 +79,7 @@ def config(**fields: object) -> TrainingProject:
 
 async def test_the_code_is_there_before_anything_is_created(source: Path) -> None:
     told: list[SubmissionProgress] = []
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         async with platform.client() as client:
             submission = await client.push(config(), source_dir=source, on_progress=told.append)
     assert [each for each in platform.routes() if "teams" not in each and "graphql" not in each] == [
@@ -98,18 +100,18 @@ async def test_the_code_is_there_before_anything_is_created(source: Path) -> Non
 
 
 async def test_only_published_fields_are_sent_and_those_of_the_official_client(source: Path) -> None:
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         async with platform.client() as client:
             await client.push(config(), source_dir=source)
     (sent,) = platform.created
     assert set(sent) == PUBLISHED_JOB_FIELDS | SENT_BY_THE_OFFICIAL_CLIENT_TOO
-    assert sent["runtime"]["artifacts"] == [{"s3_bucket": BUCKET, "s3_key": KEY}]
+    assert sent["runtime"]["artifacts"] == [{"s3_bucket": BUCKET, "s3_key": UPLOADED_KEY}]
     assert sent["truss_user_env"]["truss_client_version"].startswith("bt-tui/")
     assert platform.upserted[0].body == {"training_project": {"name": "llama-sft"}}
 
 
 async def test_neither_side_sees_the_other_s_credentials(source: Path) -> None:
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         async with platform.client() as client:
             await client.push(config(), source_dir=source)
     assert all(platform.key not in str(taken) for taken in store.taken)
@@ -118,7 +120,7 @@ async def test_neither_side_sees_the_other_s_credentials(source: Path) -> None:
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 async def test_an_error_answered_to_job_creation_is_not_repeated(source: Path, status: int) -> None:
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         answers = [Answer(status, {"message": "try again"})]
 
         def once(asked: ReceivedRequest) -> Answer:
@@ -132,7 +134,7 @@ async def test_an_error_answered_to_job_creation_is_not_repeated(source: Path, s
 
 
 async def test_reads_are_repeated(source: Path) -> None:
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         answers = [Answer(503, {"message": "busy"}), Answer(500, {"message": "oops"})]
         platform.on(
             "GET", CREDENTIALS_ROUTE, lambda _: answers.pop() if answers else Answer(body=store.credentials())
@@ -142,8 +144,8 @@ async def test_reads_are_repeated(source: Path) -> None:
 
 
 async def test_a_failed_upload_leaves_nothing_on_the_server(source: Path) -> None:
-    with S3Stub() as store, Platform(store) as platform:
-        store.trouble = {"whole": [Trouble(status=403, body=b"<Error><Code>AccessDenied</Code></Error>")]}
+    with FakeObjectStore() as store, Platform(store) as platform:
+        store.trouble = {"whole": [Trouble(answer=error(403, "AccessDenied"))]}
         async with platform.client() as client:
             with pytest.raises(UploadFailed, match="AccessDenied"):
                 await client.push(config(), source_dir=source)
@@ -151,7 +153,7 @@ async def test_a_failed_upload_leaves_nothing_on_the_server(source: Path) -> Non
 
 
 async def test_a_workspace_that_cannot_be_archived_asks_for_no_credentials(source: Path) -> None:
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         async with platform.client() as client:
             with pytest.raises(ArchiveError, match="external_dirs"):
                 await client.push(config(workspace=Workspace(external_dirs=["../none"])), source_dir=source)
@@ -161,19 +163,25 @@ async def test_a_workspace_that_cannot_be_archived_asks_for_no_credentials(sourc
     assert not any(each.startswith("POST /v1/") for each in platform.routes())
 
 
-async def test_a_cut_connection_is_survived_and_told(source: Path) -> None:
+async def test_a_store_that_takes_no_data_is_told(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "STALLED_AFTER_S", 0.01)
     told: list[SubmissionProgress] = []
-    with S3Stub() as store, Platform(store) as platform:
-        store.trouble = {"whole": [Trouble(cut_after=100)]}
+    with FakeObjectStore() as store, Platform(store) as platform:
+        noted = threading.Event()
+        store.trouble = {"whole": [Trouble(until=noted), Trouble(cut_after=100)]}
+
+        def hear(progress: SubmissionProgress) -> None:
+            told.append(progress)
+            if progress.note:
+                noted.set()
+
         async with platform.client() as client:
-            await client.push(config(), source_dir=source, on_progress=told.append)
-    notes = [each.note for each in told if each.note]
-    assert len(notes) == 1
-    assert "retrying in" in notes[0]
+            await client.push(config(), source_dir=source, on_progress=hear)
+    assert any("took no data" in each.note for each in told)
 
 
 async def test_what_was_left_out_or_replaced_is_said(source: Path) -> None:
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         async with platform.client() as client:
             submission = await client.push(
                 config(name="mine"), source_dir=source, overrides=Overrides(job_name="run-7")
@@ -195,7 +203,7 @@ async def test_what_was_left_out_or_replaced_is_said(source: Path) -> None:
 async def test_the_team_that_was_named_nearest_counts(
     source: Path, argument: str | None, override: str | None, in_config: str | None, of_remote: str | None
 ) -> None:
-    with S3Stub() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
+    with FakeObjectStore() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
         made = config()
         made.team_name = in_config
         async with platform.client(of_remote) as client:
@@ -206,7 +214,7 @@ async def test_the_team_that_was_named_nearest_counts(
 
 
 async def test_a_project_is_found_in_its_team(source: Path) -> None:
-    with S3Stub() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
+    with FakeObjectStore() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
         platform.projects = [project(team_name="Product")]
         async with platform.client() as client:
             await client.push(config(), source_dir=source)
@@ -214,7 +222,7 @@ async def test_a_project_is_found_in_its_team(source: Path) -> None:
 
 
 async def test_teams_are_asked_for_by_graphql_where_there_is_no_other_way(source: Path) -> None:
-    with S3Stub() as store, Platform(store) as platform:
+    with FakeObjectStore() as store, Platform(store) as platform:
         platform.on("POST", "/graphql/", Answer(body={"data": {"teams": [TEAM]}}))
         async with platform.client() as client:
             await client.push(config(), source_dir=source, team="Product")
@@ -222,7 +230,7 @@ async def test_teams_are_asked_for_by_graphql_where_there_is_no_other_way(source
 
 
 async def test_an_unknown_team_is_refused_before_anything_is_uploaded(source: Path) -> None:
-    with S3Stub() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
+    with FakeObjectStore() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
         async with platform.client() as client:
             with pytest.raises(ConfigurationError, match=r"no team 'Sales' \(known: Product, Research\)"):
                 await client.push(config(), source_dir=source, team="Sales")

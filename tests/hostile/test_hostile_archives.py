@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from api_client.transfers import DownloadError
-from support.object_server import JOB, PROJECT, serving
+from support.fake_object_store import JOB, PROJECT, serving
 
 NAME = f"my project_{JOB}"
 VICTIM = b"nobody writes here"

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from api_client.remotes import Remote
 from support.dashboard import text_of
-from support.object_server import JOB, KEY, Store, Stored, serving
+from support.fake_object_store import JOB, KEY, FakeObjectStore, Stored, serving
 from support.waiting import until, until_quiet
 from tui.app import BtTuiApp
 from tui.cli import main
@@ -86,7 +86,7 @@ def stored() -> list[Stored]:
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
+def store() -> Iterator[FakeObjectStore]:
     with serving(*stored()) as running:
         running.no_checkpoints = {"."}
         yield running
@@ -102,7 +102,7 @@ COMMANDS = (
 def test_no_command_lets_any_of_it_out(
     command: str,
     output_format: str,
-    store: Store,
+    store: FakeObjectStore,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -125,7 +125,7 @@ async def seen_to(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_no_sight_of_a_file_lets_any_of_it_out(store: Store) -> None:
+async def test_no_sight_of_a_file_lets_any_of_it_out(store: FakeObjectStore) -> None:
     remote = Remote("here", store.api_url, store.api_url, key=SecretStr(KEY), key_origin="the test")
     app = BtTuiApp(remote, readonly=True, job_id=JOB, tab="checkpoints")
     async with app.run_test(size=(140, 60)) as pilot:

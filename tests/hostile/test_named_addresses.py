@@ -134,7 +134,7 @@ class Trap:
         self.connections = 0
         self.heard: list[str] = []
         self.names: list[str | None] = []
-        self.reply: tuple[int, dict[str, str], bytes] = (200, {}, b"x")
+        self.reply: tuple[int, dict[str, str], bytes] = (200, {"ETag": '"tag"'}, b"x")
         trap = self
 
         class Handler(BaseHTTPRequestHandler):

@@ -10,7 +10,7 @@ import pytest
 
 from api_client.transfers import DownloadReport, FileState
 from api_client.transfers.part_file import part_paths
-from support.object_server import JOB, PROJECT, Store, Stored, serving
+from support.fake_object_store import JOB, PROJECT, FakeObjectStore, Stored, serving
 
 MIB = 1024 * 1024
 CONTENT = bytes(range(256)) * 4 * 4096
@@ -42,7 +42,7 @@ def names(path: Path) -> dict[str, Path]:
     }
 
 
-async def download(store: Store, folder: Path) -> DownloadReport:
+async def download(store: FakeObjectStore, folder: Path) -> DownloadReport:
     async with store.client(attempts=1) as client:
         plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
         return await client.downloads.run(plan)

@@ -1,0 +1,529 @@
+"""An object store on a real socket that misbehaves on request, and the API that lists its files.
+
+It hands out files behind presigned URLs that expire, takes uploads, and serves a bucket, as S3 does. Nothing
+of ours decides what it takes: signatures are computed from the bytes that came in, as AWS describes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import escape, unescape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from pydantic import SecretStr
+
+from api_client.client import TrainingClient
+from api_client.http.retry import RetryPolicy
+from api_client.remotes import Remote
+
+KEY = "a-key-of-the-platform"
+PROJECT, JOB = "project1", "job1"
+LISTED_TIME = "2026-03-01T10:00:00Z"
+PIECE_BYTES = 64 * 1024
+HANGS_S = 30.0
+"""What has not happened by then does not."""
+
+ACCESS_KEY_ID = "STUBKEYID"
+SECRET_ACCESS_KEY = "stub+secret/access-key"
+SESSION_TOKEN = "stub/session+token=="
+BUCKET = "training-uploads"
+UPLOADED_KEY = "jobs/ä b+c/archive.tgz"
+UPLOAD_ID = "upload/1+x=y"
+REGION = "eu-north-1"
+
+EXPIRED = b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"
+MODIFIED_ISO, MODIFIED_HTTP = "2026-01-02T03:04:05.000Z", "Fri, 02 Jan 2026 03:04:05 GMT"
+
+Answer = tuple[int, dict[str, str], bytes]
+"""Status, headers, body."""
+
+
+def error(status: int, code: str, words: str = "no") -> Answer:
+    """S3's answer when it refuses."""
+    return status, {}, f"<Error><Code>{code}</Code><Message>{words}</Message></Error>".encode()
+
+
+@dataclass
+class Stored:
+    """One file behind a presigned URL: what is listed of it, and what the store really has."""
+
+    name: str
+    content: bytes
+    rank: int = 0
+    listed_size: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.listed_size is None:
+            self.listed_size = len(self.content)
+
+
+@dataclass
+class Behaviour:
+    """How files are read. The functions get the request's number from 0, or the bytes sent so far."""
+
+    ignores_ranges: bool = False
+    has_length: bool = True
+    answer: Callable[[int], Answer | None] = lambda _number: None
+    cut_after: Callable[[int], int | None] = lambda _number: None
+    before_piece: Callable[[int], object] = lambda _sent_bytes: None
+
+
+@dataclass
+class Taken:
+    """A request to the bucket as it came in."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+    signature_is_valid: bool
+
+    @property
+    def name(self) -> str:
+        """What it asks for."""
+        if "uploads" in self.query:
+            return "start"
+        if "partNumber" in self.query:
+            return f"part {self.query['partNumber']}"
+        if self.method == "GET" and ("list-type" in self.query or self.path.count("/") == 1):
+            return "list"
+        names = {"HEAD": "look", "DELETE": "abort", "POST": "complete", "PUT": "whole", "GET": "get"}
+        return names[self.method]
+
+
+@dataclass
+class Trouble:
+    """What happens to an upload's request instead: ``cut_after`` bytes of its body, or an ``answer``.
+
+    ``takes_it_first``: it has its effect, and then the connection is cut. ``silent``: no answer at all, for
+    as long as the other end waits for one. ``until``: it is answered as usual, but not before that.
+    """
+
+    cut_after: int | None = None
+    answer: Answer = (500, {}, b"")
+    takes_it_first: bool = False
+    silent: bool = False
+    until: threading.Event | None = None
+
+
+class FakeObjectStore:
+    """Both servers, what they serve, and what they were asked.
+
+    ``files`` are read behind presigned URLs of the current ``token``, as ``behaviour`` says, and listed by
+    the API. ``trouble`` maps what is asked of the ``bucket`` (see ``Taken.name``) to what goes wrong, first
+    entry first; ``object`` is what was uploaded.
+    """
+
+    def __init__(self, *files: Stored, behaviour: Behaviour | None = None) -> None:
+        self.files = list(files)
+        self.behaviour = behaviour or Behaviour()
+        self.token = 1
+        self.archive: bytes | None = None
+        self.no_checkpoints: set[str] = set()
+        self.page_size = 1000
+        self.listings = 0
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.sent_bytes = 0
+        self.go_on = threading.Event()
+        self.bucket: dict[str, bytes] = {}
+        self.needs_key = ""
+        self.hangs = False
+        self.asked_for_object = threading.Event()
+        self.closing = threading.Event()
+        self.taken: list[Taken] = []
+        self.trouble: dict[str, list[Trouble]] = {}
+        self.parts: dict[int, bytes] = {}
+        self.object: bytes | None = None
+        self.tags: dict[int, str] = {}
+        self.forgets_bodies = False
+        self.is_open = False
+        self.most_at_once = self._at_once = 0
+        self.lock = threading.Lock()
+        self.api, self.objects = _server(self._api), _server(self._object)
+
+    def __enter__(self) -> Self:
+        for server in (self.api, self.objects):
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_about: object) -> None:
+        self.closing.set()
+        for server in (self.api, self.objects):
+            server.shutdown()
+            server.server_close()
+
+    @property
+    def api_url(self) -> str:
+        return f"http://127.0.0.1:{self.api.server_port}"
+
+    @property
+    def objects_url(self) -> str:
+        return f"http://127.0.0.1:{self.objects.server_port}"
+
+    def url(self, file: Stored) -> str:
+        """A presigned URL that works now."""
+        place = f"{self.files.index(file)}/{quote(file.name, safe='', errors='surrogatepass')}"
+        return f"{self.objects_url}/o/{place}?token={self.token}"
+
+    def environ(self) -> dict[str, str]:
+        return {
+            "BASETEN_API_KEY": KEY,
+            "BASETEN_REMOTE_URL": self.api_url,
+            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": self.api_url,
+        }
+
+    def client(self, attempts: int = 4) -> TrainingClient:
+        remote = Remote("test", self.api_url, self.api_url, key=SecretStr(KEY), key_origin="the test")
+        return TrainingClient(remote, retry=RetryPolicy(max_attempts=attempts, base_s=0.001, cap_s=0.001))
+
+    def credentials(self, **more: object) -> dict[str, object]:
+        """What the platform answers to whoever wants to upload."""
+        creds = {
+            "aws_access_key_id": ACCESS_KEY_ID,
+            "aws_secret_access_key": SECRET_ACCESS_KEY,
+            "aws_session_token": SESSION_TOKEN,
+            "endpoint_url": self.objects_url,
+            "region_name": REGION,
+        }
+        return {"s3_bucket": BUCKET, "s3_key": UPLOADED_KEY, "creds": creds | more}
+
+    @property
+    def ranges(self) -> list[str]:
+        return [headers.get("range", "") for _path, headers in self.requests]
+
+    def asked(self) -> list[str]:
+        """Names of all that was asked of the bucket, in order."""
+        return [each.name for each in self.taken]
+
+    def downloads(self) -> list[str]:
+        """The keys of the bucket that were fetched, in order."""
+        return [unquote(each.path).split("/", 2)[2] for each in self.taken if each.name == "get"]
+
+    def _api(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.rfile.read(int(handler.headers.get("content-length", 0)))
+        if handler.headers.get("authorization", "").split(" ")[-1] != KEY:
+            _send(handler, 401, {}, b"{}")
+            return
+        address = urlsplit(handler.path)
+        if address.path.endswith("/search"):
+            project = {"id": PROJECT, "name": "my project"}
+            job = {
+                "id": JOB,
+                "created_at": LISTED_TIME,
+                "updated_at": LISTED_TIME,
+                "current_status": "TRAINING_JOB_COMPLETED",
+                "training_project_id": PROJECT,
+                "training_project": project,
+            }
+            _send_json(handler, {"training_jobs": [job]})
+        elif address.path.endswith("/download"):
+            where = f"{self.objects_url}/archive?token={self.token}"
+            _send_json(handler, {"artifact_presigned_urls": [where] if self.archive is not None else []})
+        elif address.path.endswith("/checkpoint_files"):
+            self.listings += 1
+            _send_json(handler, self.page(int(parse_qs(address.query)["page_token"][0])))
+        elif address.path.endswith("/checkpoints"):
+            names = {file.name.partition("/")[0] for file in self.files if "/" in file.name}
+            listed = [{"checkpoint_id": name} for name in sorted({*names, "."} - self.no_checkpoints)]
+            _send_json(handler, {"checkpoints": listed})
+        else:
+            _send(handler, 404, {}, b"{}")
+
+    def page(self, offset: int) -> dict[str, object]:
+        """One page of the listing."""
+        end = offset + self.page_size
+        return {
+            "presigned_urls": [
+                {
+                    "url": self.url(file),
+                    "relative_file_name": file.name,
+                    "node_rank": file.rank,
+                    "size_bytes": None if file.listed_size == -1 else file.listed_size,
+                    "last_modified": LISTED_TIME,
+                }
+                for file in self.files[offset:end]
+            ],
+            "next_page_token": end if end < len(self.files) else None,
+            "total_count": len(self.files),
+        }
+
+    def _object(self, handler: BaseHTTPRequestHandler) -> None:
+        with self.lock:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            if handler.command == "GET" and not self.bucket:
+                self._presigned(handler)
+            else:
+                self._s3(handler)
+        finally:
+            with self.lock:
+                self._at_once -= 1
+
+    def _presigned(self, handler: BaseHTTPRequestHandler) -> None:
+        address = urlsplit(handler.path)
+        with self.lock:
+            number = len(self.requests)
+            self.requests.append((unquote(address.path), {k.lower(): v for k, v in handler.headers.items()}))
+        canned = self.behaviour.answer(number)
+        if canned is not None:
+            _send(handler, *canned)
+        elif parse_qs(address.query).get("token") != [str(self.token)]:
+            _send(handler, 403, {"Content-Type": "application/xml"}, EXPIRED)
+        elif address.path == "/archive":
+            self._serve(handler, number, Stored("archive", self.archive or b""))
+        else:
+            self._serve(handler, number, self.files[int(address.path.split("/")[2])])
+
+    def _serve(self, handler: BaseHTTPRequestHandler, number: int, file: Stored) -> None:
+        content = memoryview(file.content)
+        start, end = 0, len(content)
+        asked = None if self.behaviour.ignores_ranges else _range(handler, len(content))
+        if asked is None:
+            handler.send_response(200)
+        elif asked[0] >= len(content):
+            _send(handler, 416, {"Content-Range": f"bytes */{len(content)}"}, b"")
+            return
+        else:
+            start, end = asked
+            handler.send_response(206)
+            handler.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
+        for name, value in file.headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Set-Cookie", "session=of-the-store; Path=/")
+        if self.behaviour.has_length:
+            handler.send_header("Content-Length", str(end - start))
+        else:
+            handler.send_header("Connection", "close")
+        handler.end_headers()
+        limit = self.behaviour.cut_after(number)
+        last = end if limit is None else min(end, start + limit)
+        for offset in range(start, last, PIECE_BYTES):
+            self.behaviour.before_piece(self.sent_bytes)
+            piece = content[offset : min(last, offset + PIECE_BYTES)]
+            handler.wfile.write(piece)
+            with self.lock:
+                self.sent_bytes += len(piece)
+        if last < end or not self.behaviour.has_length:
+            handler.close_connection = True
+
+    def _s3(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a request to the bucket, unless there is trouble."""
+        address = urlsplit(handler.path)
+        query = {name: values[-1] for name, values in parse_qs(address.query, keep_blank_values=True).items()}
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        taken = Taken(handler.command, address.path, query, headers, b"", False)
+        with self.lock:
+            waiting = self.trouble.get(taken.name)
+            trouble = waiting.pop(0) if waiting else None
+        length = int(headers.get("content-length") or 0)
+        if trouble is not None and trouble.cut_after is not None and not trouble.takes_it_first:
+            handler.rfile.read(min(length, trouble.cut_after))
+            _cut(handler)
+            return
+        taken.body = handler.rfile.read(length)
+        if trouble is not None and trouble.until is not None:
+            trouble.until.wait(HANGS_S)
+            trouble = None
+        if len(taken.body) < length:
+            handler.close_connection = True  # cut short by who sent it: nothing was asked
+            return
+        taken.signature_is_valid = _signature_is_valid(taken, address.query)
+        if trouble is not None and trouble.silent:
+            self.taken.append(taken)
+            handler.rfile.read(1)  # returns when the other end has given up
+            handler.close_connection = True
+            return
+        with self.lock:
+            self.taken.append(taken)
+            wanted = trouble is None or trouble.takes_it_first
+            answer = self._take(taken, handler) if wanted or trouble is None else trouble.answer
+        if trouble is not None and trouble.takes_it_first:
+            _cut(handler)
+        elif taken.name == "get" and self.hangs and answer[0] < 300:
+            self.asked_for_object.set()
+            self.closing.wait()
+            handler.close_connection = True
+        else:
+            _send(handler, *answer)
+
+    def _take(self, taken: Taken, handler: BaseHTTPRequestHandler) -> Answer:
+        """S3's own behaviour."""
+        if taken.method == "GET" or self.bucket:
+            return self._read(taken, handler)
+        name = taken.name
+        if not taken.signature_is_valid:
+            return error(403, "SignatureDoesNotMatch")
+        tag = {"ETag": f'"{hashlib.md5(taken.body).hexdigest()}"'}
+        if name == "start":
+            self.is_open = True
+            xml = f"<InitiateMultipartUploadResult><UploadId>{UPLOAD_ID}</UploadId>"
+            return 200, {}, f"{xml}</InitiateMultipartUploadResult>".encode()
+        if name == "whole":
+            self.object = taken.body
+            return 200, tag, b""
+        if name == "look":
+            if self.object is None:
+                return 404, {}, b""
+            return 200, {"Content-Length": str(len(self.object)), "Last-Modified": MODIFIED_HTTP, **tag}, b""
+        if taken.query.get("uploadId") != UPLOAD_ID or not self.is_open:
+            return error(404, "NoSuchUpload")
+        if name == "abort":
+            self.is_open, self.parts, self.tags = False, {}, {}
+            return 204, {}, b""
+        if name == "complete":
+            return self._complete(taken.body.decode())
+        number = int(taken.query["partNumber"])
+        self.tags[number] = hashlib.md5(taken.body).hexdigest()
+        if self.forgets_bodies:
+            taken.body = b""
+        self.parts[number] = taken.body
+        return 200, tag, b""
+
+    def _complete(self, body: str) -> Answer:
+        listed = [
+            (int(number), tag.strip('"'))
+            for part in re.findall(r"<Part>(.*?)</Part>", unescape(body))
+            for number in re.findall(r"<PartNumber>(\d+)</PartNumber>", part)
+            for tag in re.findall(r"<ETag>(.*?)</ETag>", part)
+        ]
+        if listed != sorted(self.tags.items()):
+            return error(400, "InvalidPart", "no such part")
+        self.object = b"".join(content for _, content in sorted(self.parts.items()))
+        self.is_open, self.parts, self.tags = False, {}, {}
+        xml = b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>"
+        return 200, {}, xml
+
+    def _read(self, taken: Taken, handler: BaseHTTPRequestHandler) -> Answer:
+        """List the bucket, or read one of its objects."""
+        bucket, _, key = unquote(taken.path).lstrip("/").partition("/")
+        if self.needs_key not in taken.headers.get("authorization", ""):
+            return error(403, "AccessDenied", "who are you")
+        if bucket != "my-bucket":
+            return error(404, "NoSuchBucket")
+        if not key or "list-type" in taken.query:
+            prefix = taken.query.get("prefix", "")
+            contents = "".join(
+                f"<Contents><Key>{escape(name)}</Key><LastModified>{MODIFIED_ISO}</LastModified>"
+                f'<ETag>"{hashlib.md5(body).hexdigest()}"</ETag><Size>{len(body)}</Size></Contents>'
+                for name, body in sorted(self.bucket.items())
+                if name.startswith(prefix)
+            )
+            return 200, {}, f"<ListBucketResult><Name>{bucket}</Name>{contents}</ListBucketResult>".encode()
+        if key not in self.bucket:
+            return error(404, "NoSuchKey")
+        body = self.bucket[key]
+        headers = {"ETag": f'"{hashlib.md5(body).hexdigest()}"', "Last-Modified": MODIFIED_HTTP}
+        asked = _range(handler, len(body))
+        if asked is None:
+            return 200, headers, body
+        start, end = asked
+        return 206, headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(body)}"}, body[start:end]
+
+
+@contextmanager
+def serving(*files: Stored, behaviour: Behaviour | None = None) -> Iterator[FakeObjectStore]:
+    """The servers, gone afterwards."""
+    with FakeObjectStore(*files, behaviour=behaviour) as store:
+        yield store
+
+
+def _range(handler: BaseHTTPRequestHandler, size_bytes: int) -> tuple[int, int] | None:
+    asked = re.fullmatch(r"bytes=(\d+)-(\d*)", handler.headers.get("range", ""))
+    if asked is None:
+        return None
+    return int(asked[1]), min(size_bytes, int(asked[2]) + 1 if asked[2] else size_bytes)
+
+
+def _send(handler: BaseHTTPRequestHandler, status: int, headers: dict[str, str], body: bytes) -> None:
+    handler.send_response(status)
+    for name, value in ({"Content-Length": str(len(body))} | headers).items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    if handler.command != "HEAD":
+        handler.wfile.write(body)
+
+
+def _send_json(handler: BaseHTTPRequestHandler, value: object) -> None:
+    _send(handler, 200, {"Content-Type": "application/json"}, json.dumps(value).encode())
+
+
+def _cut(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_arguments: object) -> None:
+        """Connections are cut on purpose here."""
+
+
+def _server(serve: Callable[[BaseHTTPRequestHandler], None]) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _serve(self) -> None:
+            try:
+                serve(self)
+            except OSError:
+                self.close_connection = True
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
+
+        def log_message(self, *_arguments: object) -> None:
+            return
+
+    return _QuietServer(("127.0.0.1", 0), Handler)
+
+
+def _signature_is_valid(taken: Taken, query: str) -> bool:
+    """AWS Signature Version 4, as the one who checks it computes it."""
+    headers = taken.headers
+    found = re.fullmatch(
+        r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, "
+        r"SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})",
+        headers.get("authorization", ""),
+    )
+    if found is None or headers.get("x-amz-content-sha256") != hashlib.sha256(taken.body).hexdigest():
+        return False
+    key_id, day, region, names, signature = found.groups()
+    must_be_signed = {"host", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"}
+    if not must_be_signed <= set(names.split(";")):
+        return False
+    canonical = "\n".join(
+        [
+            taken.method,
+            taken.path,
+            "&".join(sorted(each if "=" in each else f"{each}=" for each in query.split("&") if each)),
+        ]
+        + [f"{name}:{headers.get(name, '')}" for name in names.split(";")]
+        + ["", names, headers["x-amz-content-sha256"]]
+    )
+    scope = f"{day}/{region}/s3/aws4_request"
+    to_sign = "\n".join(
+        ["AWS4-HMAC-SHA256", headers["x-amz-date"], scope, hashlib.sha256(canonical.encode()).hexdigest()]
+    )
+    secret = b"AWS4" + SECRET_ACCESS_KEY.encode()
+    for step in (day, region, "s3", "aws4_request", to_sign):
+        secret = hmac.new(secret, step.encode(), hashlib.sha256).digest()
+    return (
+        key_id == ACCESS_KEY_ID
+        and region == REGION
+        and headers["x-amz-security-token"] == SESSION_TOKEN
+        and hmac.compare_digest(secret.hex(), signature)
+    )
