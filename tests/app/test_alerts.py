@@ -34,7 +34,7 @@ FAILED = replace(
 async def show(pilot: Pilot[object], snapshot: RunSnapshot) -> None:
     screen = pilot.app.screen
     assert isinstance(screen, JobScreen)
-    screen.post_message(JobScreen.RunChanged(snapshot))
+    screen.post_message(JobScreen.Published(snapshot))
     await settle(pilot)
 
 

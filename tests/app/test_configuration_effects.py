@@ -6,6 +6,7 @@ import re
 import time
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -39,13 +40,13 @@ class Opened(Dashboard):
 
     def __init__(self, given: Loaded, memory: Memory | None = None) -> None:
         super().__init__(self._home, settings=given, memory=memory)
-        self._session = object()  # type: ignore[assignment]  # only passed on to the feeds
+        self.use_session(SimpleNamespace(place="acme"))  # type: ignore[arg-type]  # passed on to feeds
 
     def _home(self) -> HomeScreen:
         return HomeScreen(lambda publish: StubFleetFeed(fleet(), publish), "acme", self._memory)  # type: ignore[arg-type,return-value]
 
     async def on_unmount(self) -> None:
-        self._session = None
+        self.session = None
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: lis
         await settle(pilot)
         assert screen.tab == "metrics"
         assert "f4 Metrics" in text_of(pilot.app)  # type: ignore[arg-type]
-        assert screen.nodes_large  # textual's own keymap would have taken this n away too
+        assert screen.metrics.nodes_large  # textual's own keymap would have taken this n away too
 
 
 async def test_rates_thresholds_patterns_and_prices_reach_the_feed_of_a_job(
@@ -322,15 +323,15 @@ async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[
         await pilot.press("2", "w", "t", "l", "3", "plus", "u", "2")
         await settle(pilot)
         assert screen.snapshot is not None
-        screen.post_message(JobScreen.RunChanged(screen.snapshot))
+        screen.post_message(JobScreen.Published(screen.snapshot))
         await settle(pilot)
-    again = Opened(settings(logs={"wrap": False}), Memory(tmp_path / "layout.json"))
-    again._settings = Loaded(again._settings.configuration, {"logs.wrap": "config.toml:2"})
+    given = Loaded(settings(logs={"wrap": False}).configuration, {"logs.wrap": "config.toml:2"})
+    again = Opened(given, Memory(tmp_path / "layout.json"))
     async with again.run_test(size=SIZE) as pilot:
         screen = await open_first_job(pilot)
         assert screen.tab == "logs"
-        assert screen.memory_in_matrix
-        assert screen.view.window.span == 6 * 3600
+        assert screen.metrics.matrix.memory
+        assert screen.metrics.view.window.span == 6 * 3600
         assert feeds[-1]["span"] == timedelta(hours=6)
         display_options = screen.query_one(LogPane).options
         assert display_options.time == "utc"

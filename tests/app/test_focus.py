@@ -45,7 +45,7 @@ def focused(app: Dashboard) -> str:
 
 
 def said(app: Dashboard, snapshot: RunSnapshot) -> None:
-    app.screen.post_message(JobScreen.RunChanged(snapshot))
+    app.screen.post_message(JobScreen.Published(snapshot))
 
 
 def cursor(app: Dashboard) -> str | None:
@@ -147,7 +147,7 @@ async def test_a_filter_that_leaves_nothing_gives_the_cursor_back() -> None:
         await pilot.press("escape")
         await settle(pilot)
         assert jobs.cursor_key == chosen and focused(app) == "RowTable"
-        app.screen.post_message(HomeScreen.FleetChanged(replace(fleet(), jobs=tuple(reversed(fleet().jobs)))))
+        app.screen.post_message(HomeScreen.Published(replace(fleet(), jobs=tuple(reversed(fleet().jobs)))))
         await settle(pilot)
         assert jobs.cursor_key == chosen
 

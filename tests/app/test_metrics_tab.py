@@ -15,6 +15,7 @@ from support.dashboard import Dashboard, job_view, settle, text_of
 from support.sick_runs import sick_log, sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.screens.job.chart_grid import ChartGrid
+from tui.screens.job.charts import ChartBuilder
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import GpuMatrix
@@ -65,18 +66,18 @@ async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there
         await press(pilot, "m", "v", "left", "left")
         tables = deck(app).shown
         assert [table.id for table in tables] == ["util"]
-        at = screen(app).view.cursor
+        at = screen(app).metrics.view.cursor
         assert at is not None and NOW - 200 < at < NOW
         assert "at │" in text_of(app)
         newest = text_of(app)
         await press(pilot, "shift+left")
-        assert screen(app).view.cursor < at  # type: ignore[operator]
+        assert screen(app).metrics.view.cursor < at  # type: ignore[operator]
         assert text_of(app) != newest
         await press(pilot, "v", "v")
-        assert all(chart.spec.cursor == screen(app).view.cursor for chart in deck(app).shown)
+        assert all(chart.spec.cursor == screen(app).metrics.view.cursor for chart in deck(app).shown)
         assert len(deck(app).shown) > 3
         await press(pilot, "escape")
-        assert screen(app).view.cursor is None
+        assert screen(app).metrics.view.cursor is None
         assert isinstance(app.screen, JobScreen)
         await press(pilot, "m", "v")
         axis = next(line for line in text_of(app).splitlines() if "└" in line)
@@ -96,7 +97,7 @@ async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
         await press(pilot, "minus")
         assert window(app) == pytest.approx((NOW - 2700, NOW - 1800), abs=10)
         await press(pilot, "g")
-        begin = screen(app).maker.reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
+        begin = ChartBuilder().reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
         assert window(app) == pytest.approx((begin, begin + 900), abs=10)
         await press(pilot, "G")
         assert window(app) == pytest.approx((NOW - 900, NOW), abs=10)
@@ -125,7 +126,7 @@ async def test_the_wheel_zooms_around_the_pointer_and_dragging_pans() -> None:
         dragged = window(app)
         assert dragged[1] - dragged[0] == pytest.approx(end - start)
         assert start - dragged[0] == pytest.approx(10 * (end - start) / chart.raster_cells, rel=0.05)
-        assert screen(app).view.cursor is None
+        assert screen(app).metrics.view.cursor is None
 
 
 async def test_lines_are_chosen_switched_off_and_shown_alone() -> None:
@@ -133,7 +134,7 @@ async def test_lines_are_chosen_switched_off_and_shown_alone() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await press(pilot, "m", "v", "down", "down", "space")
-        assert screen(app).view.hidden == {"node-1"}
+        assert screen(app).metrics.view.hidden == {"node-1"}
         assert "· node-1" in text_of(app)
         assert [one.name for one in deck(app).current_data()[0].series] == ["node-0", "node-2", "node-3"]
         await press(pilot, "a", "i")
@@ -144,7 +145,7 @@ async def test_lines_are_chosen_switched_off_and_shown_alone() -> None:
         column = text_of(app).splitlines()[line].index("━ node-3")
         await pilot.click(offset=(column + 3, line))
         await settle(pilot)
-        assert screen(app).view.hidden == {"node-3"}
+        assert screen(app).metrics.view.hidden == {"node-3"}
 
 
 async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() -> None:
@@ -201,7 +202,7 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
         assert "GPU memory" in text_of(app)
         assert matrix.selected in {"node-0", "node-2"}
         await press(pilot, "escape")
-        assert not screen(app).nodes_large
+        assert not screen(app).metrics.nodes_large
 
 
 WORDS = {
@@ -271,7 +272,7 @@ async def test_what_is_found_later_is_marked_beside_its_node_at_once() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         assert "▲" not in text_of(app)
-        screen(app).post_message(JobScreen.RunChanged(sick))
+        screen(app).post_message(JobScreen.Published(sick))
         await settle(pilot)
         row = next(line for line in text_of(app).splitlines() if line.startswith(" node-2"))
         assert "▲" in row[:31]
@@ -323,7 +324,7 @@ async def test_a_crowded_chart_takes_new_samples_seldom_and_what_a_person_change
         async def come(after_s: float) -> None:
             later = first.at + timedelta(seconds=after_s)
             await pilot.pause()
-            shown.post_message(JobScreen.RunChanged(replace(first, at=later, seen_at=later)))
+            shown.post_message(JobScreen.Published(replace(first, at=later, seen_at=later)))
             await settle(pilot)
 
         await come(0.0)

@@ -27,8 +27,8 @@ async def test_headings_and_the_row_under_the_cursor_stand_out(name: str) -> Non
         app.theme = name
         await settle(pilot)
         table = app.screen.query_one("#node-table", RowTable)
-        heading = table.get_component_rich_style("row-table--heading").color
-        cursor = table.get_component_rich_style("row-table--cursor").bgcolor
+        heading = table.get_component_rich_style("rows--heading").color
+        cursor = table.get_component_rich_style("rows--cursor").bgcolor
         paper, ink = (Color.parse(app.theme_variables[part]) for part in ("background", "foreground"))
         footer = Color.parse(app.theme_variables["footer-description-foreground"])
     assert abs(footer.brightness - paper.brightness) > LEAST_DIFFERENCE

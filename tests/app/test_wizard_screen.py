@@ -233,7 +233,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
             facts.jobs[0], facts.now, facts.now, log_read=True, kept_losses=KeptLosses(), faults=faults
         )
         judged = replace(walk, state=replace(walk.state, facts=facts.with_evidence(run)))
-        app.screen.post_message(DeployScreen.DeployChanged(DeploySnapshot(stage="asking", walk=judged)))
+        app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", walk=judged)))
         await settle(pilot)
         screen = " ".join(words_of(app).split())
         assert "checkpoint-200 lora r=16 · 1000 B · 1h ago ▲ after NaN" in screen

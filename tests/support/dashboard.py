@@ -30,10 +30,12 @@ LIVE = Connection(ConnectionState.LIVE, answered_at=None)
 class Dashboard(BtTuiApp):
     """The real app, its first screen on a stub's feed; what it is asked to do is noted, not done."""
 
-    def __init__(self, first: Callable[[], Screen[None]], **options: Any) -> None:
+    def __init__(
+        self, first: Callable[[], Screen[None]], *, connection: Connection = LIVE, **options: Any
+    ) -> None:
         super().__init__(None, **options)
         self._first = first
-        self.connection = LIVE
+        self.connection = connection
 
     def first_screen(self) -> Screen[None]:
         return self._first()
@@ -56,7 +58,7 @@ def loading_home(connection: Connection) -> Dashboard:
         screen.connection = connection
         return screen
 
-    return Dashboard(first)
+    return Dashboard(first, connection=connection)
 
 
 def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: Any) -> Dashboard:

@@ -73,7 +73,9 @@ class JobCommands:
     def _ask(self, question: ConfirmScreen, act: Change, done: Callable[[TrainingJob], str]) -> None:
         def answered(confirmed: bool | None) -> None:
             if confirmed and self._session is not None:
-                self._app.run_worker(self._act(self._session, act, done), name="change", group="act")
+                self._app.run_worker(
+                    self._act(self._session, act, done), name="change", group="act", exit_on_error=False
+                )
 
         self._app.push_screen(question, answered)
 
@@ -98,7 +100,7 @@ class JobCommands:
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
         else:
-            self._app.run_worker(self._run_batch(batch), name="batch", group="batch")
+            self._app.run_worker(self._run_batch(batch), name="batch", group="batch", exit_on_error=False)
 
     async def _run_batch(self, batch: Batch) -> None:
         question = ConfirmScreen(batch.question, batch.consequence, batch.yes)

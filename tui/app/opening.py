@@ -110,7 +110,13 @@ class ScreenOpener:
 
     def find_job(self, job_id: str, tab: str | None) -> None:
         """Open a job by its id, retrying while the server is unreachable."""
-        self._app.run_worker(self._find_job(job_id, tab), name="find job", group="find job", exclusive=True)
+        self._app.run_worker(
+            self._find_job(job_id, tab),
+            name="find job",
+            group="find job",
+            exclusive=True,
+            exit_on_error=False,
+        )
 
     async def _find_job(self, job_id: str, tab: str | None) -> None:
         while True:
@@ -130,7 +136,9 @@ class ScreenOpener:
             self._show_comparison(tuple(message.jobs))
         elif message.jobs:
             work = self._compare_with_previous(message.jobs[0])
-            self._app.run_worker(work, name="comparison", group="compare", exclusive=True)
+            self._app.run_worker(
+                work, name="comparison", group="compare", exclusive=True, exit_on_error=False
+            )
 
     async def _compare_with_previous(self, job: TrainingJob) -> None:
         from tui.feeds.comparison import job_before

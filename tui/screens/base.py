@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from textual import on
 from textual.await_complete import AwaitComplete
 from textual.message import Message
 from textual.reactive import var
@@ -68,6 +69,18 @@ class AppScreen(Screen[None]):
     job: TrainingJob | None = None
     """The job that the screen is about, if it is about one that it follows."""
 
+    @dataclass
+    class Published(Message):
+        """The screen's feed has a newer snapshot."""
+
+        snapshot: Any
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, AppScreen.Published)
+
+    _feed: Any
+    """The task that reads what the screen shows and publishes snapshots; each screen has its own type."""
+
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
@@ -79,6 +92,21 @@ class AppScreen(Screen[None]):
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
                 setattr(cls, f"action_{action.id}", _forward(pane, action.id))
+
+    def publish(self, snapshot: object) -> None:
+        """Pass a newer snapshot to the screen; feeds call this."""
+        self.post_message(self.Published(snapshot))
+
+    @on(Published)
+    def _take(self, message: Published) -> None:
+        self.take(message.snapshot)
+
+    def take(self, snapshot: Any) -> None:
+        """Show a newer snapshot."""
+        self.snapshot = snapshot
+
+    def run_feed(self, name: str) -> None:
+        self.run_worker(self._feed.run(), name=name, group="feed", exit_on_error=False)
 
     def validate_connection(self, connection: Connection) -> Connection:
         """Hide staleness of data that only other screens show."""
@@ -120,6 +148,7 @@ class AppScreen(Screen[None]):
 
     def action_refresh(self) -> None:
         """Ask the server again."""
+        self._feed.refresh()
 
     def action_back(self) -> None:
         """Leave the innermost state, and in the end the screen."""

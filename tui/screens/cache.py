@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input
 
@@ -50,21 +48,16 @@ class CacheScreen(TreeScreen):
     CSS_PATH = "cache.tcss"
     SCOPES = (Scope.CACHE,)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    _feed: CacheFeed
 
     snapshot: var[CacheSnapshot] = var(CacheSnapshot())
-
-    @dataclass
-    class CacheChanged(Message):
-        """The feed has newer data."""
-
-        snapshot: CacheSnapshot
 
     def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
         """Create the screen; ``project`` is a name from the server, ``now_s`` is in epoch seconds."""
         super().__init__()
         self._now_s = now_s
         self._project = sanitize(project)
-        self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CacheChanged(snapshot)))
+        self._feed = feed_with(publish=self.publish)
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
@@ -82,11 +75,7 @@ class CacheScreen(TreeScreen):
         self.tree_view.focus()
         self._show(None, self.snapshot)
         self.set_interval(10.0, self._show_header)  # the header shows an age
-        self.run_worker(self._feed.run(), name="cache feed", group="feed", exit_on_error=False)
-
-    @on(CacheChanged)
-    def _take(self, message: CacheChanged) -> None:
-        self.snapshot = message.snapshot
+        self.run_feed("cache feed")
 
     def watch_snapshot(self, before: CacheSnapshot, snapshot: CacheSnapshot) -> None:
         if self.is_mounted:
@@ -147,9 +136,6 @@ class CacheScreen(TreeScreen):
         self.query_one("#biggest", StatusLine).set_facts(facts)
 
     # Actions
-
-    def action_refresh(self) -> None:
-        self._feed.refresh()
 
     def action_back(self) -> None:
         """Close the filter, then the screen."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.reactive import var
 
 from tui.actions import Scope
@@ -54,23 +52,15 @@ class CapacityScreen(AppScreen):
     CSS_PATH = "capacity.tcss"
     SCOPES = (Scope.CAPACITY,)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    _feed: CapacityFeed
 
     snapshot: var[CapacityView] = var(CapacityView(), init=False)
     all_types: var[bool] = var(True, init=False)
 
-    @dataclass
-    class CapacityChanged(Message):
-        """The feed has newer data."""
-
-        snapshot: CapacityView
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, CapacityScreen.CapacityChanged)
-
     def __init__(self, place: str, feed_with: MakeFeed) -> None:
         super().__init__()
         self._place = place
-        self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CapacityChanged(snapshot)))
+        self._feed = feed_with(publish=self.publish)
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header", priority_count=2)
@@ -86,7 +76,7 @@ class CapacityScreen(AppScreen):
         self._show()
         self._jobs.focus()
         self.set_interval(5.0, self._show_header)  # the header shows an age
-        self.run_worker(self._feed.run(), name="capacity feed", group="feed", exit_on_error=False)
+        self.run_feed("capacity feed")
 
     @property
     def _gpus(self) -> RowTable[CapacityLine]:
@@ -95,10 +85,6 @@ class CapacityScreen(AppScreen):
     @property
     def _jobs(self) -> RowTable[GpuAllocation]:
         return self.query_one("#jobs", RowTable)
-
-    @on(CapacityChanged)
-    def _take(self, message: CapacityChanged) -> None:
-        self.snapshot = message.snapshot
 
     def watch_snapshot(self) -> None:
         self._show()
@@ -186,9 +172,3 @@ class CapacityScreen(AppScreen):
         tables = [capacity_table(self.snapshot.rows), queue_table(self.snapshot)]
         kept = [table for table in tables if table.rows]
         self.post_message(ExportRequested("capacity and queue", kept, ("capacity",)))
-
-    def action_refresh(self) -> None:
-        self._feed.refresh()
-
-    def action_back(self) -> None:
-        self.app.pop_screen()

@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.message import Message
 from textual.reactive import var
 
 from api_client.models import QueueContext, TrainingJob
@@ -194,6 +193,7 @@ class CompareRunsScreen(AppScreen):
     CSS_PATH = "compare.tcss"
     SCOPES = (Scope.COMPARE,)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    _feed: ComparisonFeed
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-tall")]
 
     runs: var[tuple[ComparedRun, ...]] = var((), init=False)
@@ -202,20 +202,11 @@ class CompareRunsScreen(AppScreen):
     base: var[int] = var(0, init=False)
     differing_only: var[bool] = var(False, init=False)
 
-    @dataclass
-    class RunsChanged(Message):
-        """The feed has newer data."""
-
-        runs: tuple[ComparedRun, ...]
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, CompareRunsScreen.RunsChanged)
-
     def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
         super().__init__()
         self.set_reactive(CompareRunsScreen.runs, tuple(ComparedRun(job) for job in jobs))
         self._maker = CurveBuilder()
-        self._feed = feed_with(publish=lambda runs: self.post_message(self.RunsChanged(runs)))
+        self._feed = feed_with(publish=self.publish)
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
@@ -228,11 +219,10 @@ class CompareRunsScreen(AppScreen):
     def on_mount(self) -> None:
         self._show()
         self.query_one(RowTable).focus()
-        self.run_worker(self._feed.run(), name="comparison", group="feed", exit_on_error=False)
+        self.run_feed("comparison")
 
-    @on(RunsChanged)
-    def _take(self, message: RunsChanged) -> None:
-        self.runs = message.runs
+    def take(self, runs: tuple[ComparedRun, ...]) -> None:
+        self.runs = runs
 
     @property
     def ordered(self) -> tuple[ComparedRun, ...]:

@@ -352,7 +352,3 @@ class DownloadsScreen(AppScreen):
     def action_refresh(self) -> None:
         """Redraw only: the list is local, so there is no server to ask."""
         self._show()
-
-    def action_back(self) -> None:
-        """Close the screen; downloads continue."""
-        self.app.pop_screen()

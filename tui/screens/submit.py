@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +13,6 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.message import Message
 from textual.reactive import var
 from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, ProgressBar, Static
@@ -188,23 +186,15 @@ class SubmitScreen(AppScreen):
     CSS_PATH = "submit.tcss"
     SCOPES = (Scope.SUBMIT,)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    _feed: SubmissionFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal")]
 
     snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
 
-    @dataclass
-    class SubmissionChanged(Message):
-        """The feed has a newer snapshot."""
-
-        snapshot: SubmissionSnapshot
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, SubmitScreen.SubmissionChanged)
-
     def __init__(self, feed_with: MakeFeed, place: str) -> None:
         super().__init__()
         self._place = place
-        self._feed = feed_with(lambda snapshot: self.post_message(self.SubmissionChanged(snapshot)))
+        self._feed = feed_with(self.publish)
 
     def compose(self) -> ComposeResult:
         """Yield the widgets of all stages; CSS shows those of the current stage."""
@@ -234,10 +224,6 @@ class SubmitScreen(AppScreen):
         self.watch_snapshot(self.snapshot)
         self.query_one("#path").focus()
         self.run_worker(self._feed.find_configs_nearby(), name="search for configs", exit_on_error=False)
-
-    @on(SubmissionChanged)
-    def _take(self, message: SubmissionChanged) -> None:
-        self.snapshot = message.snapshot
 
     def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:
         before = next((name for name in STAGES if self.has_class(f"-{name}")), "")

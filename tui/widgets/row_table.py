@@ -2,68 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.tables.column import GAP, MARGIN, Column, Row, Span, fitted_columns, sized_columns
-from tui.widgets.tones import tone_styles
+from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
 __all__ = ["Column", "RowTable"]
 
 _MAX_CACHED_LINES = 500
 
 
-class RowTable(ScrollView, Generic[Row], can_focus=True):
+class RowTable(CursorRows, Generic[Row]):
     """A scrolling table with a cursor; the first line is the heading."""
 
-    DEFAULT_CSS = """
-    RowTable {
-        background: $background;
-        color: $foreground;
-        scrollbar-size: 0 1;
-        overflow-x: hidden;
-        &.-empty { max-height: 1; }
-        & > .row-table--heading { color: $text-muted; text-style: bold; }
-        & > .row-table--cursor { background: $block-cursor-background; text-style: bold; }
-        & > .row-table--cursor-blurred { background: $block-cursor-blurred-background; }
-        & > .row-table--hover { background: $boost; }
-        &:ansi > .row-table--cursor { text-style: reverse; }
-        &:ansi > .row-table--cursor-blurred { text-style: underline; }
-    }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "row-table--heading",
-        "row-table--cursor",
-        "row-table--cursor-blurred",
-        "row-table--hover",
-    }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "cursor_by(1)", "down", show=False),
-        Binding("up,k", "cursor_by(-1)", "up", show=False),
-        Binding("pagedown,ctrl+d,ctrl+f", "cursor_by_page(1)", "page down", show=False),
-        Binding("pageup,ctrl+u,ctrl+b", "cursor_by_page(-1)", "page up", show=False),
-        Binding("home,g", "cursor_to_end(False)", "top", show=False),
-        Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
-        Binding("enter", "select", "open"),
-    ]
+    DEFAULT_CSS = "RowTable.-empty { max-height: 1; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "open")]
 
     sort_mark: reactive[tuple[str, bool] | None] = reactive(None)
     """The sort column and True if descending. Display only: the caller sorts the rows."""
-
-    blurred_cursor: reactive[bool] = reactive(True)
-    """Show the cursor without focus as well, because its row is the subject of the screen."""
 
     @dataclass
     class TableMessage(Message):
@@ -99,7 +66,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         key: Callable[[Row], str],
         *,
         id: str | None = None,
-        heading: bool = True,
         opens: bool = True,
         sized: bool = False,
     ) -> None:
@@ -110,19 +76,19 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         super().__init__(id=id)
         self._all_columns = tuple(columns)
         self._key = key
-        self._heading = heading
         self._opens = opens
         self._sized = sized
         self._rows: Sequence[Row] = ()
         self._index_of: dict[str, int] = {}
-        self._cursor = 0
         self._chosen: str | None = None
         """The row the cursor was last moved to. The cursor returns to it if the row reappears."""
-        self._hover: int | None = None
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
         self._lines: dict[tuple[str, str], tuple[Row, Strip]] = {}
-        self._tones: Mapping[str, Style] = {}
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -158,7 +124,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         kept = next((key for key in (self._chosen, before) if key in self._index_of), None)
         found = self._index_of[kept] if kept is not None else None
         self._cursor = found if found is not None else max(0, min(self._cursor, len(rows) - 1))
-        self.virtual_size = Size(0, len(rows) + self._heading_height)
+        self.virtual_size = Size(0, len(rows) + HEADING_LINES)
         if found is not None and self.scroll_offset.y:
             self.scroll_to(y=max(0, self._cursor - top), animate=False, force=True)
         now_seen, *now_where = self._seen()
@@ -171,9 +137,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
 
-    def _refresh_row(self, index: int) -> None:
-        self.refresh_line(index + self._heading_height)
-
     def _seen(self) -> tuple[Sequence[Row], int, int]:
         """Return everything that affects the lines on screen: their records, scroll offset and row count."""
         top = self.scroll_offset.y
@@ -184,14 +147,9 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         if index is not None:
             self._move(index)
 
-    @property
-    def _heading_height(self) -> int:
-        return 1 if self._heading else 0
-
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._lines.clear()
-        self._tones = {}
 
     def watch_sort_mark(self) -> None:
         self.refresh()
@@ -206,29 +164,20 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
                 columns = tuple(sized_columns(columns, self._rows[:_MAX_CACHED_LINES], width))
             self._layout, self._layout_width = fitted_columns(columns, width), width
             self._lines.clear()
-        if not self._tones:
-            self._tones = tone_styles(self.app)
-        if self._heading and y == 0:
+        if y == 0:
             return self._heading_strip(width)
-        index = y - self._heading_height + self.scroll_offset.y
+        index = y - HEADING_LINES + self.scroll_offset.y
         if not 0 <= index < len(self._rows):
             return Strip.blank(width, self.rich_style)
         return self._row_strip(index, width)
 
     def _row_strip(self, index: int, width: int) -> Strip:
         row = self._rows[index]
-        look = ""
-        if index == self._cursor:
-            blurred = "row-table--cursor-blurred" if self.blurred_cursor else ""
-            look = "row-table--cursor" if self.has_focus else blurred
-        elif index == self._hover:
-            look = "row-table--hover"
+        look = self._look(index)
         cached = self._lines.get((self._key(row), look))
         if cached is not None and cached[0] == row:
             return cached[1]
-        base = (
-            self.rich_style + self.get_component_rich_style(look, partial=True) if look else self.rich_style
-        )
+        base = self._component(look) if look else self.rich_style
         segments = [Segment(" " * MARGIN, base)]
         for position, (column, cells) in enumerate(self._layout):
             if position:
@@ -262,7 +211,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         return [*segments, Segment(" " * (left + 1), base)]
 
     def _heading_strip(self, width: int) -> Strip:
-        style = self.rich_style + self.get_component_rich_style("row-table--heading", partial=True)
+        style = self._component("heading")
         parts = []
         for column, cells in self._layout:
             title = column.title
@@ -277,30 +226,13 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     # Navigation
 
     def _move(self, index: int) -> None:
-        index = max(0, min(index, len(self._rows) - 1))
-        if not self._rows:
-            return
-        self._chosen = self._key(self._rows[index])
-        if index == self._cursor:
-            return
-        before, self._cursor = self._cursor, index
-        self.scroll_to_region(
-            Region(0, index, 1, 1 + self._heading_height), animate=False, force=True, x_axis=False
-        )
-        self._refresh_row(before)
-        self._refresh_row(index)
-        key = self.cursor_key
-        if key is not None:
+        super()._move(index)
+        if self._rows:
+            self._chosen = self.cursor_key
+
+    def _cursor_moved(self) -> None:
+        if (key := self.cursor_key) is not None:
             self.post_message(self.Highlighted(self, key))
-
-    def action_cursor_by(self, lines: int) -> None:
-        self._move(self._cursor + lines)
-
-    def action_cursor_by_page(self, pages: int) -> None:
-        self._move(self._cursor + pages * max(1, self.size.height - self._heading_height - 1))
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        self._move(len(self._rows) - 1 if last else 0)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable opening if rows lead nowhere."""
@@ -310,36 +242,11 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         if self.cursor_key is not None:
             self.post_message(self.Selected(self, self.cursor_key))
 
-    def _line_at(self, y: int) -> int | None:
-        index = y - self._heading_height + self.scroll_offset.y
-        return index if y >= self._heading_height and index < len(self._rows) else None
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._hover_over(self._line_at(event.y))
-
-    def on_leave(self) -> None:
-        self._hover_over(None)
-
-    def _hover_over(self, index: int | None) -> None:
-        before, self._hover = self._hover, index
-        if index != before:
-            for changed in (before, index):
-                if changed is not None:
-                    self._refresh_row(changed)
-
-    def on_click(self, event: events.Click) -> None:
-        if self._heading and event.y == 0:
-            self._press_heading(event.x)
-            return
-        index = self._line_at(event.y)
-        if index is None:
-            return
-        if index == self._cursor:
+    def _row_clicked(self, *, again: bool) -> None:
+        if again:
             self.action_select()
-        else:
-            self._move(index)
 
-    def _press_heading(self, x: int) -> None:
+    def _heading_clicked(self, x: int) -> None:
         left = MARGIN
         for column, cells in self._layout:
             if left <= x < left + cells + GAP:

@@ -142,16 +142,11 @@ class DeployScreen(AppScreen):
     CSS_PATH = "deploy.tcss"
     SCOPES = (Scope.DEPLOY,)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    _feed: DeployFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal"), (110, "-wide")]
 
     snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
     form: var[str] = var("", init=False)
-
-    @dataclass
-    class DeployChanged(Message):
-        """The feed has a newer snapshot."""
-
-        snapshot: DeploySnapshot
 
     @dataclass
     class LogArrived(Message):
@@ -164,7 +159,7 @@ class DeployScreen(AppScreen):
         self._place = place
         self._shown: tuple[object, ...] = ()
         self._feed = feed_with(
-            publish=lambda snapshot: self.post_message(self.DeployChanged(snapshot)),
+            publish=self.publish,
             on_log=lambda lines: self.post_message(self.LogArrived(lines)),
         )
 
@@ -188,10 +183,6 @@ class DeployScreen(AppScreen):
         """Start the wizard, which asks the server for jobs, checkpoints and machines."""
         self.watch_snapshot(self.snapshot)
         self.run_worker(self._feed.begin(), name="wizard", group="wizard", exit_on_error=False)
-
-    @on(DeployChanged)
-    def _take(self, message: DeployChanged) -> None:
-        self.snapshot = message.snapshot
 
     @on(LogArrived)
     def _take_lines(self, message: LogArrived) -> None:

@@ -116,9 +116,6 @@ class CompareScreen(AppScreen):
         lines.append([(self._remark, "muted")])
         self.query_one(TextPanel).set_lines(lines, keep_place=True)
 
-    def action_back(self) -> None:
-        self.app.pop_screen()
-
 
 def _fitted(text: str, cells: int) -> str:
     shown = clip(sanitize(text), cells)

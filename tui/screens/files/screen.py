@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input
 
@@ -48,18 +46,10 @@ class FilesScreen(TreeScreen):
     CSS_PATH = "files.tcss"
     SCOPES = (Scope.FILES,)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    _feed: CheckpointFilesFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
     snapshot: var[FilesSnapshot] = var(FilesSnapshot())
-
-    @dataclass
-    class FilesChanged(Message):
-        """The feed has newer data."""
-
-        snapshot: FilesSnapshot
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, FilesScreen.FilesChanged)
 
     def __init__(
         self,
@@ -75,7 +65,7 @@ class FilesScreen(TreeScreen):
         self._job = job
         self._checkpoint = checkpoint
         self._files: tuple[CheckpointFile, ...] = ()
-        self._feed = feed_with(publish=lambda snapshot: self.post_message(self.FilesChanged(snapshot)))
+        self._feed = feed_with(publish=self.publish)
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
@@ -91,17 +81,13 @@ class FilesScreen(TreeScreen):
     def on_mount(self) -> None:
         self.tree_view.focus()
         self._show(None, self.snapshot)
-        self.run_worker(self._feed.run(), name="file feed", group="feed", exit_on_error=False)
+        self.run_feed("file feed")
 
     @property
     def _preview(self) -> PreviewPane:
         return self.query_one(PreviewPane)
 
     # Updates from the feed
-
-    @on(FilesChanged)
-    def _take(self, message: FilesChanged) -> None:
-        self.snapshot = message.snapshot
 
     def watch_snapshot(self, before: FilesSnapshot, snapshot: FilesSnapshot) -> None:
         if self.is_mounted:

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input
 
+from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
+from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
+from tui.analysis.fleet.batches import Verb
 from tui.analysis.fleet.query import Query, parse
-from tui.analysis.fleet.snapshot import FleetSnapshot, ProjectRow, filter_and_sort, without_snoozed
+from tui.analysis.fleet.snapshot import (
+    FleetSnapshot,
+    JobRow,
+    ProjectRow,
+    filter_and_sort,
+    jobs_table,
+    without_snoozed,
+)
 from tui.feeds.fleet import FleetFeed
-from tui.screens.base import PaletteItem
+from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS, header_facts
-from tui.screens.home.job_actions import JobActions
 from tui.screens.messages import (
+    BatchRequested,
+    BookmarkRequested,
+    BrowserRequested,
+    CapacityRequested,
+    CompareJobsRequested,
+    CopyRequested,
+    DeployRequested,
+    ExportRequested,
     FleetChecked,
+    NewJobRequested,
+    OpenCacheRequested,
     OpenJobRequested,
     OpenProjectRequested,
+    RecreateJobRequested,
+    SnoozeRequested,
+    StopJobRequested,
 )
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
@@ -47,39 +68,34 @@ MAX_FILTER_CHARACTERS = 200
 MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
 
-class HomeScreen(JobActions):
+class HomeScreen(AppScreen):
     """All jobs of the remote; ``feed_with`` creates the feed that keeps them fresh."""
 
     CSS_PATH = "home.tcss"
     SCOPES = (Scope.HOME,)
     SHOWN_RESOURCES = frozenset({LISTS})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    _feed: FleetFeed
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),
         (72, "-normal"),
         (120, "-wide"),
     ]
 
+    snapshot: var[FleetSnapshot | None] = var(None)
+    marked: var[tuple[str, ...]] = var((), init=False)
+    """Ids of the marked jobs, in the order in which they were marked."""
     query_text: var[str] = var("", init=False)
     sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the bookmarked jobs, the newest last; kept across starts."""
-
-    @dataclass
-    class FleetChanged(Message):
-        """The feed has a newer snapshot."""
-
-        snapshot: FleetSnapshot
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, HomeScreen.FleetChanged)
 
     def __init__(self, feed_with: MakeFeed, place: str, memory: Memory | None = None) -> None:
         super().__init__()
         self._memory = memory if memory is not None else Memory()
         self._place = place
         self._query = Query()
-        self._feed = feed_with(lambda snapshot: self.post_message(self.FleetChanged(snapshot)))
+        self._feed = feed_with(self.publish)
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="header")
@@ -94,11 +110,24 @@ class HomeScreen(JobActions):
                 yield WrappedText("Loading projects and jobs…", id="loading")
         yield StatusFooter().data_bind(HomeScreen.connection)
 
+    @property
+    def _jobs(self) -> RowTable[JobRow]:
+        return self.query_one("#jobs", RowTable)
+
+    @property
+    def _projects(self) -> RowTable[ProjectRow]:
+        return self.query_one("#projects", RowTable)
+
+    @property
+    def _chosen(self) -> TrainingJob | None:
+        row = self._jobs.cursor_row
+        return row.job if row is not None else None
+
     def on_mount(self) -> None:
         self._jobs.focus()
         self._recall()
         self._show_header()
-        self.run_worker(self._feed.run(), name="fleet feed", group="feed", exit_on_error=False)
+        self.run_feed("fleet feed")
 
     def _recall(self) -> None:
         """Restore sort order, filter, layout and bookmarks of the last session."""
@@ -132,10 +161,6 @@ class HomeScreen(JobActions):
         self._feed.watched = True
 
     # Updates from the feed
-
-    @on(FleetChanged)
-    def _take(self, message: FleetChanged) -> None:
-        self.snapshot = message.snapshot
 
     def watch_snapshot(self, snapshot: FleetSnapshot | None) -> None:
         if snapshot is None:
@@ -310,11 +335,108 @@ class HomeScreen(JobActions):
         self._show_jobs()
         self._jobs.focus()
 
-    # Actions
+    # Actions on jobs: the marked ones, or the one under the cursor
 
     def action_open_job(self) -> None:
         if (job := self._chosen) is not None:
             self.post_message(OpenJobRequested(job))
+
+    def action_new_job(self) -> None:
+        self.post_message(NewJobRequested())
+
+    def action_snooze(self) -> None:
+        row = self._jobs.cursor_row
+        if row is not None and row.findings:
+            self.post_message(SnoozeRequested(row.job, row.findings))
+        elif row is not None:
+            self.notify(f"No problems found with {row.name}.")
+
+    def action_open_cache(self) -> None:
+        """Open the cache of the chosen project, or of the job's project."""
+        project = self._projects.cursor_row
+        if project is not None and project.id != ALL_PROJECTS:
+            self.post_message(OpenCacheRequested(project.id, project.name))
+        elif (job := self._chosen) is not None:
+            name = job.training_project.name if job.training_project else job.project_id
+            self.post_message(OpenCacheRequested(job.project_id, name))
+        else:
+            self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
+
+    def action_mark(self) -> None:
+        row = self._jobs.cursor_row
+        if row is None:
+            return
+        if row.id in self.marked:
+            self.marked = tuple(one for one in self.marked if one != row.id)
+        else:
+            self.marked = (*self.marked, row.id)
+
+    def action_bookmark(self) -> None:
+        if (job := self._chosen) is not None:
+            self.post_message(BookmarkRequested(job))
+
+    def action_compare(self) -> None:
+        """Compare the marked jobs, or the only marked one with the job under the cursor."""
+        jobs, chosen = self._marked_jobs(), self._chosen
+        if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
+            jobs.append(chosen)
+        if len(jobs) < 2:
+            mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
+            self.notify(f"Mark two or more jobs with {mark}, then press {compare} to compare.")
+        elif len(jobs) > MAX_COMPARED_RUNS:
+            mark = self.key_for("home.mark")
+            self.notify(f"Compare at most {MAX_COMPARED_RUNS} jobs; press {mark} to unmark one.")
+        else:
+            self.post_message(CompareJobsRequested(jobs))
+
+    def action_open_capacity(self) -> None:
+        self.post_message(CapacityRequested())
+
+    def action_export(self) -> None:
+        table = jobs_table(self._jobs.rows)
+        self.post_message(ExportRequested(f"{len(table.rows)} jobs", [table], (self._place, "jobs")))
+
+    def action_deploy(self) -> None:
+        self.post_message(DeployRequested(self._chosen))
+
+    def _marked_jobs(self) -> list[TrainingJob]:
+        """Return the marked jobs that still exist, in the order in which they were marked."""
+        known = {row.id: row.job for row in self.snapshot.jobs} if self.snapshot is not None else {}
+        return [known[job_id] for job_id in self.marked if job_id in known]
+
+    def unmark(self, job_ids: Iterable[str]) -> None:
+        gone = set(job_ids)
+        self.marked = tuple(one for one in self.marked if one not in gone)
+
+    def action_delete_job(self) -> None:
+        """Ask to delete the marked jobs, or the one under the cursor."""
+        jobs = self._marked_jobs() or ([self._chosen] if self._chosen is not None else [])
+        if jobs:
+            self.post_message(BatchRequested(Verb.DELETE, jobs))
+
+    def action_stop_job(self) -> None:
+        """Ask to stop the marked jobs, or the one under the cursor."""
+        if marked := self._marked_jobs():
+            self.post_message(BatchRequested(Verb.STOP, marked))
+        elif (job := self._chosen) is not None:
+            self.post_message(StopJobRequested(job))
+
+    def action_recreate_job(self) -> None:
+        """Ask to recreate the marked jobs, or the one under the cursor."""
+        if marked := self._marked_jobs():
+            self.post_message(BatchRequested(Verb.RECREATE, marked))
+        elif (job := self._chosen) is not None:
+            self.post_message(RecreateJobRequested(job))
+
+    def action_copy_id(self) -> None:
+        if (job := self._chosen) is not None:
+            self.post_message(CopyRequested(job.id, "job id"))
+
+    def action_open_browser(self) -> None:
+        if (job := self._chosen) is not None:
+            self.post_message(BrowserRequested(job))
+
+    # View
 
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
@@ -335,9 +457,6 @@ class HomeScreen(JobActions):
     def action_toggle_projects(self) -> None:
         self.toggle_class("-projects-flipped")
         self._remember()
-
-    def action_refresh(self) -> None:
-        self._feed.refresh()
 
     def action_back(self) -> None:
         """Close and clear the filter; else remove all marks; else show all projects."""

@@ -10,7 +10,6 @@ from itertools import groupby
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widget import Widget
 
 from api_client.models import TrainingJob
 from tui.analysis.checkpoints.facts import (
@@ -191,8 +190,9 @@ CHECKPOINTS_A_SECOND = 500
 class CheckpointPane(Vertical):
     """A summary line and the table; marks and sort order survive updates."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, job: TrainingJob, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._job = job
         self._facts: dict[str, CheckpointFacts] = {}
         self._marked: list[str] = []
         self._reads = False
@@ -219,13 +219,9 @@ class CheckpointPane(Vertical):
         row = self._table.cursor_row
         return row.facts if row is not None else None
 
-    @property
-    def marked(self) -> tuple[CheckpointFacts, ...]:
-        """The marked checkpoints, in the order in which they were marked."""
-        return tuple(self._facts[key] for key in self._marked)
-
     def show_run(self, run: RunSnapshot) -> None:
         """Show the run's checkpoints; rebuild the table only if something changed."""
+        self._job = run.job
         empty = self.query_one("#no-checkpoints", WrappedText)
         self.query_one(StatusLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
@@ -306,11 +302,11 @@ class CheckpointPane(Vertical):
         message.stop()
         firsts = dict(ORDERS)
         if message.column_id == self._order[0]:
-            self.reverse()
+            self.action_reverse_checkpoints()
         elif message.column_id in firsts:
             self._set_order((message.column_id, firsts[message.column_id]))
 
-    def next_order(self) -> None:
+    def action_sort_checkpoints(self) -> None:
         """Sort by the next visible column."""
         shown = self._table.columns_shown
         orders = [order for order in ORDERS if order[0] in shown]
@@ -318,14 +314,14 @@ class CheckpointPane(Vertical):
         place = columns.index(self._order[0]) if self._order[0] in columns else -1
         self._set_order(orders[(place + 1) % len(orders)])
 
-    def reverse(self) -> None:
+    def action_reverse_checkpoints(self) -> None:
         self._set_order((self._order[0], not self._order[1]))
 
     def _set_order(self, order: tuple[str, bool]) -> None:
         self._order = order
         self._fill()
 
-    def toggle_mark(self) -> None:
+    def action_mark_checkpoint(self) -> None:
         """Toggle the mark of the checkpoint under the cursor, then move to the next one."""
         key = self._table.cursor_key
         if key is None:
@@ -345,6 +341,55 @@ class CheckpointPane(Vertical):
             self._fill()
         return had
 
+    @property
+    def _chosen_checkpoint(self) -> CheckpointFacts | None:
+        """The checkpoint under the cursor; if there is none, notify the user."""
+        chosen = self.chosen
+        if chosen is None:
+            self.notify("No checkpoints yet.")
+        return chosen
+
+    @property
+    def marked(self) -> tuple[CheckpointFacts, ...]:
+        """The marked checkpoints, in the order in which they were marked."""
+        return tuple(self._facts[key] for key in self._marked)
+
+    @on(RowTable.Selected)
+    def action_open_checkpoint(self) -> None:
+        """Open the files of the checkpoint under the cursor."""
+        if (chosen := self._chosen_checkpoint) is not None:
+            self.post_message(OpenCheckpointRequested(self._job, chosen.checkpoint))
+
+    def action_download_checkpoint(self) -> None:
+        """Download the marked checkpoints, or the one under the cursor."""
+        chosen = self._chosen_checkpoint
+        if chosen is None:
+            return
+        wanted = self.marked or (chosen,)
+        sizes = [one.checkpoint.size_bytes for one in wanted]
+        size = sum(size for size in sizes if size is not None) if any(sizes) else None
+        names = tuple(dict.fromkeys(one.name for one in wanted))
+        self.post_message(DownloadRequested(DownloadRequest(self._job, names, size_bytes=size)))
+
+    def action_compare_checkpoints(self) -> None:
+        """Compare the two marked checkpoints, or the only marked one with the one under the cursor."""
+        marked, chosen = self.marked, self.chosen
+        if len(marked) == 1 and chosen is not None and chosen != marked[0]:
+            marked = (*marked, chosen)
+        if len(marked) != 2:
+            mark = key_on(self, "checkpoints.mark_checkpoint")
+            compare = key_on(self, "checkpoints.compare_checkpoints")
+            self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
+            return
+        left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
+        self.post_message(CompareCheckpointsRequested(self._job, left, right))
+
+    def action_copy_load_config(self) -> None:
+        """Copy the config snippet that resumes training from the checkpoint."""
+        if (chosen := self._chosen_checkpoint) is not None:
+            snippet = resume_snippet(self._job.id, chosen.name)
+            self.post_message(CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True))
+
 
 def _none(run: RunSnapshot) -> str:
     """Return the text for a run without checkpoints, mentioning one that only the log reports."""
@@ -356,64 +401,3 @@ def _none(run: RunSnapshot) -> str:
         f"No checkpoints.\n\nThe log mentioned {sanitize(told.name)} {ago} ago, but it isn't here:"
         " not uploaded yet, or not written to $BT_CHECKPOINT_DIR."
     )
-
-
-class CheckpointActions(Widget):
-    """The job screen's actions on its checkpoints."""
-
-    job: TrainingJob
-
-    @property
-    def checkpoint_pane(self) -> CheckpointPane:
-        return self.query_one(CheckpointPane)
-
-    @property
-    def _chosen_checkpoint(self) -> CheckpointFacts | None:
-        chosen = self.checkpoint_pane.chosen
-        if chosen is None:
-            self.notify("No checkpoints yet.")
-        return chosen
-
-    def action_open_checkpoint(self) -> None:
-        """Open the files of the checkpoint under the cursor."""
-        if (chosen := self._chosen_checkpoint) is not None:
-            self.post_message(OpenCheckpointRequested(self.job, chosen.checkpoint))
-
-    def action_mark_checkpoint(self) -> None:
-        self.checkpoint_pane.toggle_mark()
-
-    def action_download_checkpoint(self) -> None:
-        """Download the marked checkpoints, or the one under the cursor."""
-        chosen = self._chosen_checkpoint
-        if chosen is None:
-            return
-        wanted = self.checkpoint_pane.marked or (chosen,)
-        sizes = [one.checkpoint.size_bytes for one in wanted]
-        size = sum(size for size in sizes if size is not None) if any(sizes) else None
-        names = tuple(dict.fromkeys(one.name for one in wanted))
-        self.post_message(DownloadRequested(DownloadRequest(self.job, names, size_bytes=size)))
-
-    def action_compare_checkpoints(self) -> None:
-        """Compare the two marked checkpoints, or the only marked one with the one under the cursor."""
-        marked, chosen = self.checkpoint_pane.marked, self.checkpoint_pane.chosen
-        if len(marked) == 1 and chosen is not None and chosen != marked[0]:
-            marked = (*marked, chosen)
-        if len(marked) != 2:
-            mark = key_on(self, "checkpoints.mark_checkpoint")
-            compare = key_on(self, "checkpoints.compare_checkpoints")
-            self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
-            return
-        left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
-        self.post_message(CompareCheckpointsRequested(self.job, left, right))
-
-    def action_copy_load_config(self) -> None:
-        """Copy the config snippet that resumes training from the checkpoint."""
-        if (chosen := self._chosen_checkpoint) is not None:
-            snippet = resume_snippet(self.job.id, chosen.name)
-            self.post_message(CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True))
-
-    def action_sort_checkpoints(self) -> None:
-        self.checkpoint_pane.next_order()
-
-    def action_reverse_checkpoints(self) -> None:
-        self.checkpoint_pane.reverse()

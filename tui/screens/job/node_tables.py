@@ -1,9 +1,13 @@
-"""The node table of the job screen, and the rows of its GPU matrix."""
+"""The nodes of a run: a GPU matrix, and a table of CPU, memory and disk."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widget import Widget
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
@@ -14,10 +18,12 @@ from tui.text.names import abbreviated_names
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
 from tui.widgets.charts.spec import trace
-from tui.widgets.gpu_matrix import Frame, MatrixRow
+from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 from tui.widgets.row_table import Column, RowTable
 
 TRACE_CELLS = 10
+DENSE_NODES = 24
+"""With more nodes than this, the matrix gets the full width to keep its cells readable."""
 
 
 def _cpu_trace(node: NodeSnapshot) -> list[Span]:
@@ -98,47 +104,94 @@ _NOTES: dict[FindingKind, str] = {
 _OTHER = "! issue"
 
 
-def matrix_rows(
-    run: RunSnapshot,
-    *,
-    memory: bool,
-    worst_first: bool = False,
-    node: str | None = None,
-) -> list[MatrixRow]:
-    """Return one row per node, or one row per GPU if ``node`` is given.
+@dataclass(frozen=True, slots=True)
+class MatrixOptions:
+    """View options of the GPU matrix: use or memory, the order of nodes, history, or one node by GPU."""
+
+    memory: bool = False
+    worst_first: bool = False
+    over_time: bool = False
+    node: str | None = None
+
+
+class NodesPane(Vertical):
+    """The GPU matrix above the node table; only the matrix if both do not fit."""
+
+    def compose(self) -> ComposeResult:
+        yield GpuMatrix(id="matrix")
+        yield NodeTable(id="node-table")
+
+    @property
+    def main(self) -> Widget:
+        """The widget that lists the nodes; the matrix is hidden if there are no GPUs."""
+        return self.query_one(GpuMatrix if self.has_class("-gpus") else NodeTable)
+
+    def show(self, run: RunSnapshot, options: MatrixOptions, stretch: tuple[float, float]) -> None:
+        """Show the nodes of a run; ``stretch`` is the visible time range."""
+        nodes = run.metrics.nodes if run.metrics else ()
+        with_gpus = any(node.gpus for node in nodes)
+        self.set_class(with_gpus, "-gpus")
+        self._make_room(len(nodes))
+        if with_gpus:
+            matrix = self.query_one(GpuMatrix)
+            matrix.set_data(matrix_rows(run, options), matrix_frame(run, stretch, options))
+            what = "GPU memory" if options.memory else "GPU use"
+            last = ", last" if run.job.is_finished else ""
+            matrix.matrix_title = f"{what}{f', {sanitize(options.node)}' if options.node else last}"
+        self.query_one(NodeTable).set_rows(nodes)
+
+    def point_at(self, name: str | None) -> None:
+        """Highlight the selected node; None for all nodes."""
+        self.query_one(NodeTable).point_at(name)
+        if name is not None:
+            self.query_one(GpuMatrix).point_at(name)
+
+    def _make_room(self, nodes: int) -> None:
+        """Show both if they fit, else only the GPU matrix."""
+        self.set_class(nodes > DENSE_NODES, "-dense-nodes")
+        self.set_class(2 * (nodes + 1) > self.size.height, "-many-nodes")
+        self.query_one(GpuMatrix).fit()
+
+    def on_resize(self) -> None:
+        """Fit the nodes after the layout, which determines the space."""
+        self.call_after_refresh(lambda: self._make_room(len(self.query_one(NodeTable).rows)))
+
+
+def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
+    """Return one row per node, or one row per GPU of the chosen node.
 
     Memory is a share of the GPU's size.
     """
+    memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
     size = _gpu_memory_bytes(run) if memory else 1.0
-    chosen = next((one for one in nodes if one.name == node), None)
+    chosen = next((one for one in nodes if one.name == options.node), None)
     if chosen is not None:
         rows = _gpu_rows(chosen, memory, size)
     else:
         notes = notes_by_node(run)
         rows = [_node_row(one, notes.get(one.name, ""), memory, size) for one in nodes]
-    if worst_first:
+    if options.worst_first:
         rows.sort(key=lambda row: (not row.sign, _sort_key(row, memory)))
     return rows
 
 
-def matrix_frame(
-    run: RunSnapshot, stretch: tuple[float, float], *, memory: bool, over_time: bool, node: str | None = None
-) -> Frame:
+def matrix_frame(run: RunSnapshot, stretch: tuple[float, float], options: MatrixOptions) -> Frame:
     """Return the matrix's settings apart from its rows; ``stretch`` is the visible time range."""
+    memory = options.memory
     cache = run.metrics.cache_usage_now if run.metrics else None
     share = run.metrics.cache_utilization_now if run.metrics else None
     remark = ""
     if cache is not None:
         remark = f"cache {bytes_iec(cache)}" + (f" {percent(share)}" if share is not None else "")
     return Frame(
-        over_time=over_time,
+        over_time=options.over_time,
         start=stretch[0],
         end=stretch[1],
         full=_gpu_memory_bytes(run) if memory else 1.0,
         end_label="end" if run.job.is_finished else "now",
         low_is_bad=not memory,
-        facts=FACTS if node is None else ("use" if memory else "memory",),
+        facts=FACTS if options.node is None else ("use" if memory else "memory",),
         remark=remark,
     )
 

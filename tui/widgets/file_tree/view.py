@@ -7,59 +7,71 @@ screen out of `tui.analysis.file_tree`, and builds, filters and sorts in slices 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 
-from tui.analysis.file_tree import BY_NAME, ROOT, Order, SortKey, Steps, VisibleRows
+from tui.analysis.file_tree import BY_NAME, ROOT, FileEntry, FileTree, Order, SortKey, Steps, VisibleRows
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.widgets.file_tree.arranged import (
-    HEADING_LINES,
-    Arranged,
-    BaseFileTreeView,
-    FileChosen,
-    Highlighted,
-    MarksChanged,
-    open_below_steps,
-)
+from tui.text.units import percent
+from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
+from tui.widgets.file_tree.model import SlicedTask, TreeModel, ViewRequest, always, open_below_steps
 from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
-from tui.widgets.tones import tone_styles
 
 
-class FileTreeView(BaseFileTreeView, can_focus=True):
+@dataclass
+class TreeMessage(Message):
+    """Base class of file tree messages."""
+
+    view: Widget
+
+    @property
+    def control(self) -> Widget:
+        return self.view
+
+
+class Highlighted(TreeMessage):
+    """The cursor moved to another node."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Replace older messages: only the newest position counts."""
+        return isinstance(message, Highlighted) and message.view is self.view
+
+
+class FileChosen(TreeMessage):
+    """A file was chosen by Enter or a click on the row under the cursor."""
+
+
+class Arranged(TreeMessage):
+    """The rows changed: after a filter, a sort, or newer files."""
+
+
+class MarksChanged(TreeMessage):
+    """The set of marked nodes changed."""
+
+
+REPORT_EVERY_S = 0.15
+"""Minimum interval between progress updates, because repainting takes time from the work itself."""
+Work = Callable[[], Steps[object] | None]
+"""Work on the rows, run in slices; returns None if there is nothing left to do."""
+
+
+class FileTreeView(CursorRows):
     """A tree of ``FileEntry`` records that keeps cursor and open directories across updates."""
 
     ALLOW_SELECT = False
-    DEFAULT_CSS = """
-    FileTreeView {
-        background: $background;
-        color: $foreground;
-        scrollbar-size: 0 1;
-        overflow-x: hidden;
-        & > .file-tree--heading { color: $text-muted; text-style: bold; }
-        & > .file-tree--cursor { background: $block-cursor-background; text-style: bold; }
-        & > .file-tree--cursor-blurred { background: $block-cursor-blurred-background; }
-        & > .file-tree--hover { background: $boost; }
-        & > .file-tree--empty { color: $text-muted; }
-        &:ansi > .file-tree--cursor { text-style: reverse; }
-        &:ansi > .file-tree--cursor-blurred { text-style: underline; }
-    }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"file-tree--{name}" for name in ("heading", "cursor", "cursor-blurred", "hover", "empty")
-    }
+    DEFAULT_CSS = "FileTreeView > .file-tree--empty { color: $text-muted; }"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"file-tree--empty"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "cursor_by(1)", "down", show=False),
-        Binding("up,k", "cursor_by(-1)", "up", show=False),
-        Binding("pagedown,ctrl+d,ctrl+f", "cursor_by_page(1)", "page down", show=False),
-        Binding("pageup,ctrl+u,ctrl+b", "cursor_by_page(-1)", "page up", show=False),
-        Binding("home,g", "cursor_to_end(False)", "top", show=False),
-        Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
         Binding("right,l", "go_in", "open", show=False),
         Binding("left,h", "go_out", "close", show=False),
     ]
@@ -82,25 +94,199 @@ class FileTreeView(BaseFileTreeView, can_focus=True):
         ``now_s`` is the wall clock in epoch seconds, for ages; ``empty_text`` is shown if there are no
         rows.
         """
-        super().__init__(order=order, id=id)
+        super().__init__(id=id)
         self.empty_text = empty_text
         self._now_s = now_s
-        self._hover: int | None = None
         self._columns: TreeLayout = lay_out(80)
-        self._tones: Mapping[str, Style] = {}
+        self._view_request = ViewRequest(order=order)
+        self._applied_request: ViewRequest | None = None
+        self._tree_model = TreeModel(self._note_progress)
+        self._tasks_waiting: deque[Work] = deque()
+        self._is_busy = False
+        self._busy_with = ""
+        self._progress_posted_s = 0.0
+        self._cursor_node: int | None = None  # rows move; the cursor stays on its node
+        self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
+        self._marks: set[int] = set()
+
+    # Current state
+
+    @property
+    def file_tree(self) -> FileTree | None:
+        return self._tree_model.tree
+
+    @property
+    def rows(self) -> VisibleRows | None:
+        return self._tree_model.rows
+
+    @property
+    def order(self) -> Order:
+        """The sort order on display, or the requested one while sorting."""
+        return self._view_request.order
+
+    @property
+    def pattern(self) -> str:
+        """The filter pattern on display, or the requested one while filtering."""
+        return self._view_request.pattern
+
+    @property
+    def row_count(self) -> int:
+        return len(self._shown_nodes)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._is_busy
+
+    @property
+    def cursor_node(self) -> int | None:
+        return self._cursor_node
+
+    @property
+    def cursor_path(self) -> str | None:
+        """The path under the cursor, as the server sent it."""
+        node, tree = self.cursor_node, self.file_tree
+        return tree.path(node) if node is not None and tree is not None else None
+
+    @property
+    def marked(self) -> frozenset[int]:
+        return frozenset(self._marks)
+
+    @property
+    def _shown_nodes(self) -> Sequence[int]:
+        return self.rows.nodes if self.rows is not None else ()
+
+    def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
+        """Show the files; None clears the tree. The sequence must not change afterwards."""
+        self._view_request = replace(self._view_request, entries=entries)
+        self._start()
+
+    def set_pattern(self, pattern: str) -> None:
+        """Show only matches and the directories that contain them; an empty pattern shows everything."""
+        if pattern != self._view_request.pattern:
+            self._view_request = replace(self._view_request, pattern=pattern)
+            self._start()
+
+    def set_order(self, order: Order) -> None:
+        if order != self._view_request.order:
+            self._view_request = replace(self._view_request, order=order)
+            self._start()
+
+    # Sliced work
+
+    def on_mount(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        if self.is_attached and not self._is_busy:
+            self._is_busy = True
+            self.run_worker(self._run(), name="tree of files", group="tree", exit_on_error=False)
+
+    async def _run(self) -> None:
+        try:
+            while self._tasks_waiting or self._applied_request is not self._view_request:
+                if self._tasks_waiting:
+                    steps = self._tasks_waiting.popleft()()
+                    if steps is not None:
+                        await SlicedTask(steps).run(lambda done: self._note_progress("opening", done), always)
+                        self._adopt_rows()
+                        self._find_cursor()
+                else:
+                    await self._apply_request(self._view_request)
+        finally:
+            self._is_busy = False
+            self._busy_with = ""
+            self.refresh()
+
+    async def _apply_request(self, wish: ViewRequest) -> None:
+        path = self._last_path = self.cursor_path or self._last_path
+        marks = [self.file_tree.path(node) for node in self._marks] if self.file_tree is not None else []
+        tree, cursor = self.file_tree, self.cursor_node
+        line = self._cursor - self.scroll_offset.y
+        if not await self._tree_model.arrange(wish, lambda: self._view_request is wish):
+            return
+        self._applied_request = wish
+        if self.file_tree is not None and self.file_tree is not tree:
+            wanted = set(marks)
+            # Restore all marks in one pass over the paths.
+            self._marks = (
+                {node for node in range(1, len(self.file_tree)) if self.file_tree.path(node) in wanted}
+                if wanted
+                else set()
+            )
+            cursor = self.file_tree.node_of(path) if path is not None else None
+        self._adopt_rows()
+        self._put_cursor(cursor, line)
+        self.post_message(Arranged(self))
+        self._post_highlighted()
+
+    def _put_cursor(self, node: int | None, line: int) -> None:
+        """Put the cursor on `node` at screen line `line`.
+
+        With a filter, a node that is hidden or no match gives way to the first match.
+        """
+        rows = self.rows
+        if rows is None or not rows.nodes:
+            self._cursor, self._cursor_node = 0, None
+            return
+        row = rows.row_of(node) if node is not None else None
+        if rows.matches is not None and (row is None or not rows.matches.hits[rows.nodes[row]]):
+            hits = rows.matches.hits
+            row = next((place for place, each in enumerate(rows.nodes) if hits[each]), row)
+        self._cursor = row if row is not None else 0
+        self._cursor_node = rows.nodes[self._cursor]
+        self.scroll_to(y=max(0, self._cursor - line), animate=False, force=True)
+        self._scroll_to_cursor()
+
+    def _adopt_rows(self) -> None:
+        self.virtual_size = Size(0, len(self._shown_nodes) + HEADING_LINES)
+        self.refresh()
+
+    def _find_cursor(self) -> None:
+        """Keep the cursor on its node after rows moved, or move it to the directory that hides the node."""
+        rows, node = self.rows, self._cursor_node
+        if rows is None or node is None or not rows.nodes:
+            return
+        if self._cursor < len(rows.nodes) and rows.nodes[self._cursor] == node:
+            return
+        row = next(
+            (row for each in (node, *rows.tree.ancestors(node)) if (row := rows.row_of(each)) is not None), 0
+        )
+        self._cursor, self._cursor_node = row, rows.nodes[row]
+        self._scroll_to_cursor()
+        if self._cursor_node != node:
+            self._post_highlighted()
+
+    def _do(self, work: Work) -> None:
+        """Do the work now if it fits in one slice; otherwise continue in a worker."""
+        if self._is_busy:
+            self._tasks_waiting.append(work)
+            return
+        steps = work()
+        if steps is None:
+            return
+        sliced = SlicedTask(steps)
+        if sliced.run_slice():
+            self._adopt_rows()
+            self._find_cursor()
+        else:
+            self._tasks_waiting.append(lambda: steps)
+            self._start()
+
+    def _note_progress(self, what: str, done: float) -> None:
+        now_s = time.monotonic()
+        if now_s - self._progress_posted_s >= REPORT_EVERY_S:
+            self._progress_posted_s = now_s
+            self._busy_with = f"{what} {percent(done)}"
+            self.refresh(
+                Region(0, 0, self.size.width, self.size.height if not self._shown_nodes else HEADING_LINES)
+            )
 
     # Drawing
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._tones = {}
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         if width != self._columns.width:
             self._columns = lay_out(width)
-        if not self._tones:
-            self._tones = tone_styles(self.app)
         if y == 0:
             return self._heading(width)
         index = y - HEADING_LINES + self.scroll_offset.y
@@ -110,20 +296,11 @@ class FileTreeView(BaseFileTreeView, can_focus=True):
         if index >= len(rows.nodes):
             return Strip.blank(width, self.rich_style)
         node = rows.nodes[index]
-        base = self._base(index)
+        look = self._look(index)
+        base = self._component(look) if look else self.rich_style
         spans = row_spans(rows, node, self._columns, now_s=self._now_s(), marked=node in self._marks)
         segments = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
         return Strip(segments).adjust_cell_length(width, base)
-
-    def _base(self, index: int) -> Style:
-        look = ""
-        if index == self._cursor:
-            look = "file-tree--cursor" if self.has_focus else "file-tree--cursor-blurred"
-        elif index == self._hover:
-            look = "file-tree--hover"
-        return (
-            self.rich_style + self.get_component_rich_style(look, partial=True) if look else self.rich_style
-        )
 
     def _heading(self, width: int) -> Strip:
         layout, order = self._columns, self.order
@@ -142,7 +319,7 @@ class FileTreeView(BaseFileTreeView, can_focus=True):
                 title.ljust(column.width) if column.id in ("share", "type") else title.rjust(column.width)
             )
             text += " " * GAP + fitted
-        style = self.rich_style + self.get_component_rich_style("file-tree--heading", partial=True)
+        style = self._component("heading")
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     def _emptiness(self, y: int, width: int) -> Strip:
@@ -157,14 +334,12 @@ class FileTreeView(BaseFileTreeView, can_focus=True):
 
     # Navigation
 
-    def action_cursor_by(self, lines: int) -> None:
-        self._move(self._cursor + lines)
+    def _cursor_moved(self) -> None:
+        self._cursor_node = self._shown_nodes[self._cursor]
+        self._post_highlighted()
 
-    def action_cursor_by_page(self, pages: int) -> None:
-        self._move(self._cursor + pages * max(1, self.size.height - HEADING_LINES - 1))
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        self._move(len(self._shown_nodes) - 1 if last else 0)
+    def _post_highlighted(self) -> None:
+        self.post_message(Highlighted(self))
 
     def action_go_in(self) -> None:
         """Open the directory, or move to its first entry if it is open."""
@@ -242,33 +417,13 @@ class FileTreeView(BaseFileTreeView, can_focus=True):
 
     # Mouse
 
-    def _row_at(self, y: int) -> int | None:
-        index = y - HEADING_LINES + self.scroll_offset.y
-        return index if y >= HEADING_LINES and index < len(self._shown_nodes) else None
+    def _heading_clicked(self, x: int) -> None:
+        key = self._columns.key_at(x)
+        if key is not None:
+            self.sort_by(key)
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        index = self._row_at(event.y)
-        if index != self._hover:
-            self._hover = index
-            self.refresh()
-
-    def on_leave(self) -> None:
-        if self._hover is not None:
-            self._hover = None
-            self.refresh()
-
-    def on_click(self, event: events.Click) -> None:
-        """Sort by a heading, toggle a directory, or select a file; a click on the selected file opens it."""
-        if event.y == 0:
-            key = self._columns.key_at(event.x)
-            if key is not None:
-                self.sort_by(key)
-            return
-        index = self._row_at(event.y)
-        if index is None:
-            return
-        again = index == self._cursor
-        self._move(index)
+    def _row_clicked(self, *, again: bool) -> None:
+        """Toggle a directory, or select a file; a click on the selected file opens it."""
         node, tree = self.cursor_node, self.file_tree
         if node is not None and tree is not None and (again or tree.is_directory(node)):
             self.choose()

@@ -1,0 +1,357 @@
+"""The charts and the nodes of a run, with everything that can be done with them by keyboard and mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.reactive import var
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import next_smoothing
+from tui.screens.job.chart_grid import LAYOUTS, ChartGrid
+from tui.screens.job.chart_view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
+from tui.screens.job.charts import ChartBuilder, ChartTable
+from tui.screens.job.node_tables import MatrixOptions, NodesPane
+from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
+from tui.widgets.charts.ticks import Window
+from tui.widgets.gpu_matrix import GpuMatrix
+from tui.widgets.row_table import RowTable
+
+DEBOUNCE_S = 0.3
+"""Delay after dragging or zooming before the samples of the new time range are requested."""
+FAST_CURSOR_CELLS = 10
+PAN_SHARE = 0.5
+
+
+class MetricsPane(Horizontal):
+    """The nodes beside the charts, on the tabs Live and Metrics; ``read_span`` requests samples."""
+
+    view: var[ChartView] = var(ChartView(), init=False)
+    matrix: var[MatrixOptions] = var(MatrixOptions(), init=False)
+    nodes_large: var[bool] = var(False, init=False)
+
+    @dataclass
+    class NodeChosen(Message):
+        """The user chose this node, or all nodes."""
+
+        node: str | None
+
+    class NodesLeft(Message):
+        """The user is done with picking a node."""
+
+    def __init__(
+        self,
+        span_s: float,
+        read_span: Callable[[timedelta, timedelta | None], object],
+        *,
+        memory_in_matrix: bool = False,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self.set_reactive(MetricsPane.view, ChartView(Window(span_s)))
+        self.set_reactive(MetricsPane.matrix, MatrixOptions(memory=memory_in_matrix))
+        self._read_span = read_span
+        self._builder = ChartBuilder()
+        self._run: RunSnapshot | None = None
+        self._tab = ""
+        self._settle_timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield NodesPane(id="nodes")
+        yield ChartGrid(id="charts")
+
+    @property
+    def _grid(self) -> ChartGrid:
+        return self.query_one(ChartGrid)
+
+    @property
+    def _nodes_pane(self) -> NodesPane:
+        return self.query_one(NodesPane)
+
+    # Data
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Show a newer snapshot of the run; redraw what has changed."""
+        before, self._run = self._run, run
+        if before is None or before.metrics is not run.metrics or before.findings != run.findings:
+            self._show_nodes()
+        self._show_charts(at_s=run.at.timestamp())
+
+    def show_tab(self, tab: str) -> None:
+        """Adapt to the job screen's tab: on Metrics, charts of the log show the visible time range only."""
+        self._tab = tab
+        self.view = replace(self.view, full_range=tab != "metrics")
+        self._show_charts()
+
+    def show_node(self, node: str | None) -> None:
+        """Show only this node; None shows all nodes."""
+        self.view = replace(self.view, node=node, selected=None)
+
+    def shown_samples(self) -> tuple[ChartTable, ...]:
+        """Return the samples that are on the screen, for export."""
+        return self._grid.current_data()
+
+    def _show_nodes(self) -> None:
+        run = self._run
+        if run is not None:
+            options = self.matrix
+            if self.nodes_large:
+                options = replace(options, node=self.view.node)
+            else:
+                options = replace(options, over_time=False)
+            self._nodes_pane.show(run, options, self.view.window.bounds(*self._builder.reach(run)))
+
+    def _show_charts(self, at_s: float | None = None) -> None:
+        if self._run is not None and self._tab in ("live", "metrics"):
+            self._grid.set_charts(self._builder.charts(self._run, self.view), at_s=at_s)
+
+    def watch_view(self, view: ChartView) -> None:
+        self._nodes_pane.point_at(view.node or view.selected)
+        self._show_charts()
+        if self.nodes_large:
+            self._show_nodes()
+
+    def watch_matrix(self) -> None:
+        self._show_nodes()
+
+    def watch_nodes_large(self, large: bool) -> None:
+        self.set_class(large, "-nodes-large")
+        if self._tab == "metrics":
+            self.take_focus()
+        self._show_nodes()
+
+    # Focus
+
+    @property
+    def picks_node(self) -> bool:
+        """True while the nodes have the focus beside the charts."""
+        return self._nodes_pane.main.has_focus and not (self._tab == "metrics" and self.nodes_large)
+
+    def take_focus(self) -> None:
+        """Focus what is large: the charts or the nodes."""
+        (self._nodes_pane.main if self.nodes_large else self._grid).focus()
+
+    def action_pick_node(self) -> None:
+        """Move the focus to the nodes, or back."""
+        if self.picks_node:
+            self.post_message(self.NodesLeft())
+        else:
+            self._nodes_pane.main.focus()
+
+    @on(GpuMatrix.NodeSelected)
+    def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:
+        inside = self.nodes_large and self.view.node is not None
+        self.post_message(self.NodeChosen(None if inside or self.view.node == message.name else message.name))
+
+    @on(RowTable.Selected)
+    def _node_row_chosen(self, message: RowTable.Selected) -> None:
+        message.stop()
+        self.post_message(self.NodeChosen(None if self.view.node == message.key else message.key))
+
+    def leave(self) -> bool:
+        """Remove the cursor, else the selection, else close the node table; False if there was none."""
+        if self.view.cursor is not None:
+            self.view = replace(self.view, cursor=None)
+        elif self.view.selected is not None:
+            self.view = replace(self.view, selected=None)
+        elif self.nodes_large:
+            self.nodes_large = False
+        else:
+            return False
+        return True
+
+    # Time range
+
+    def _reach(self) -> tuple[float, float] | None:
+        return None if self._run is None else self._builder.reach(self._run)
+
+    def _read_window(self) -> None:
+        """Request the samples of the visible time range: how far back, and for how long if not up to now."""
+        window, reach = self.view.window, self._reach()
+        if (window.follows and window.span is not None) or reach is None:
+            self._read_span(timedelta(seconds=window.span or FIRST_SPAN.total_seconds()), None)
+        else:
+            start, end = window.bounds(*reach)
+            self._read_span(timedelta(seconds=reach[1] - start), timedelta(seconds=end - start))
+
+    def _show_window(self, window: Window, *, at_once: bool = True, full_range: bool = False) -> None:
+        if window == self.view.window:
+            return
+        self.view = replace(self.view, window=window, full_range=full_range)
+        if self._settle_timer is not None:
+            self._settle_timer.stop()
+        if at_once:
+            self._read_window()
+        else:
+            self._settle_timer = self.set_timer(DEBOUNCE_S, self._read_window)
+
+    @on(Zoomed)
+    def _zoom(self, message: Zoomed) -> None:
+        message.stop()
+        reach = self._reach()
+        if reach is not None:
+            around = None if message.around is None else self._time_on(message.chart, message.around)
+            self._show_window(self.view.window.zoomed(message.factor, around, *reach), at_once=False)
+
+    @on(Panned)
+    def _pan(self, message: Panned) -> None:
+        message.stop()
+        if isinstance(message.chart, LineChart):
+            spec = message.chart.spec
+            self._pan_by(message.by / (spec.end - spec.start))
+
+    def _pan_by(self, share: float) -> None:
+        reach = self._reach()
+        if reach is not None:
+            start, end = self.view.window.bounds(*reach)
+            self._show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
+
+    def action_next_span(self) -> None:
+        self._show_window(longer(self.view.window), full_range=self.view.full_range)
+
+    def action_previous_span(self) -> None:
+        self._show_window(shorter(self.view.window), full_range=self.view.full_range)
+
+    def action_pan_back(self) -> None:
+        self._pan_by(-PAN_SHARE)
+
+    def action_pan_on(self) -> None:
+        self._pan_by(PAN_SHARE)
+
+    def action_first_time(self) -> None:
+        reach = self._reach()
+        if reach is not None:
+            self._show_window(self.view.window.at_begin(*reach), at_once=False)
+
+    def action_newest_time(self) -> None:
+        """Go to the newest sample and follow."""
+        self._show_window(self.view.window.at_end())
+
+    # Cursor
+
+    @on(Pointed)
+    def _point(self, message: Pointed) -> None:
+        message.stop()
+        self.view = replace(self.view, cursor=self._time_on(message.chart, message.x))
+
+    def _time_on(self, chart: Widget, x: float) -> float:
+        """Return the time at `x` of a chart's axis, converting from steps if needed."""
+        if self._run is not None and isinstance(chart, LineChart) and chart.spec.x_axis == "step":
+            return self._builder.clock(self._run).time(x)
+        return x
+
+    def action_cursor_left(self) -> None:
+        self._move_cursor(-1)
+
+    def action_cursor_right(self) -> None:
+        self._move_cursor(1)
+
+    def action_cursor_far_left(self) -> None:
+        self._move_cursor(-FAST_CURSOR_CELLS)
+
+    def action_cursor_far_right(self) -> None:
+        self._move_cursor(FAST_CURSOR_CELLS)
+
+    def _move_cursor(self, cells: int) -> None:
+        reach, grid = self._reach(), self._grid
+        if reach is None or grid.front_chart is None:
+            return
+        widget = grid.widget_of(grid.shown[0].id) if grid.shown else None
+        start, end = self.view.window.bounds(*reach)
+        cell = (end - start) / max(1, widget.raster_cells if widget is not None else 0)
+        held = self.view.cursor
+        if held is None or not start <= held <= end:
+            x = end - cell / 2 if cells < 0 else start + cell / 2
+        else:
+            x = min(max(held + cells * cell, reach[0]), reach[1])
+        self._show_window(self.view.window.showing(x, *reach), at_once=False)
+        self.view = replace(self.view, cursor=x)
+
+    # Charts and series
+
+    def action_next_chart(self) -> None:
+        self._grid.next()
+
+    def action_x_axis(self) -> None:
+        place = X_AXES.index(self.view.x_axis)
+        self.view = replace(self.view, x_axis=X_AXES[(place + 1) % len(X_AXES)])
+
+    def action_smoothing(self) -> None:
+        """Switch to the next smoothing level; after the strongest, turn smoothing off."""
+        self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
+
+    def action_log_scale(self) -> None:
+        self.view = replace(self.view, log=not self.view.log)
+
+    def action_chart_layout(self) -> None:
+        """Cycle through the layouts: all charts, one large chart, one chart per series."""
+        grid = self._grid
+        grid.arrangement = LAYOUTS[(LAYOUTS.index(grid.arrangement) + 1) % len(LAYOUTS)]
+        self.nodes_large = False
+
+    @on(SeriesClicked)
+    def _toggle_clicked(self, message: SeriesClicked) -> None:
+        message.stop()
+        self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
+
+    def action_next_series(self) -> None:
+        self._select(1)
+
+    def action_previous_series(self) -> None:
+        self._select(-1)
+
+    def _names(self) -> tuple[str, ...]:
+        chart = self._grid.front_chart
+        return chart.names if chart is not None else ()
+
+    def _select(self, by: int) -> None:
+        names = self._names()
+        if names:
+            held = self.view.selected
+            place = (names.index(held) + by) % len(names) if held in names else (0 if by > 0 else -1)
+            self.view = replace(self.view, selected=names[place])
+
+    def action_toggle_series(self) -> None:
+        """Toggle the visibility of the selected series; without a selection, of the first one."""
+        names = self._names()
+        chosen = self.view.selected if self.view.selected in names else (names[0] if names else None)
+        if chosen is not None:
+            self.view = replace(self.view, selected=chosen, hidden=self.view.hidden ^ {chosen})
+
+    def action_only_series(self) -> None:
+        """Hide all other series of the chart; press again to show them."""
+        names = self._names()
+        if self.view.selected in names:
+            others = frozenset(names) - {self.view.selected}
+            hidden = self.view.hidden - set(names)
+            alone = others <= self.view.hidden
+            self.view = replace(self.view, hidden=hidden if alone else hidden | others)
+
+    def action_all_series(self) -> None:
+        self.view = replace(self.view, hidden=frozenset())
+
+    # Nodes
+
+    def action_nodes(self) -> None:
+        """Toggle between the charts and a large table of all nodes."""
+        self.nodes_large = not self.nodes_large
+
+    def action_matrix_metric(self) -> None:
+        """Toggle between utilization and memory in the GPU matrix."""
+        self.matrix = replace(self.matrix, memory=not self.matrix.memory)
+
+    def action_sort_nodes(self) -> None:
+        """Toggle between listing conspicuous nodes first and the usual order."""
+        self.matrix = replace(self.matrix, worst_first=not self.matrix.worst_first)
+
+    def action_node_history(self) -> None:
+        """Toggle between the nodes' history and their current values."""
+        self.matrix = replace(self.matrix, over_time=not self.matrix.over_time)

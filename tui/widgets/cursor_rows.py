@@ -1,0 +1,150 @@
+"""What tables and trees have in common: a heading, rows drawn one by one, and a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+
+from tui.widgets.tones import tone_styles
+
+HEADING_LINES = 1
+
+
+class CursorRows(ScrollView, can_focus=True):
+    """Base of ``RowTable`` and ``FileTreeView``, which draw the rows.
+
+    They implement ``row_count`` and what happens when the cursor moves, a row is chosen, or the heading is
+    clicked.
+    """
+
+    DEFAULT_CSS = """
+    CursorRows {
+        background: $background;
+        color: $foreground;
+        scrollbar-size: 0 1;
+        overflow-x: hidden;
+        & > .rows--heading { color: $text-muted; text-style: bold; }
+        & > .rows--cursor { background: $block-cursor-background; text-style: bold; }
+        & > .rows--cursor-blurred { background: $block-cursor-blurred-background; }
+        & > .rows--hover { background: $boost; }
+        &:ansi > .rows--cursor { text-style: reverse; }
+        &:ansi > .rows--cursor-blurred { text-style: underline; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"rows--{name}" for name in ("heading", "cursor", "cursor-blurred", "hover")
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "cursor_by(1)", "down", show=False),
+        Binding("up,k", "cursor_by(-1)", "up", show=False),
+        Binding("pagedown,ctrl+d,ctrl+f", "cursor_by_page(1)", "page down", show=False),
+        Binding("pageup,ctrl+u,ctrl+b", "cursor_by_page(-1)", "page up", show=False),
+        Binding("home,g", "cursor_to_end(False)", "top", show=False),
+        Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
+    ]
+
+    blurred_cursor: reactive[bool] = reactive(True)
+    """Show the cursor without focus as well, because its row is the subject of the screen."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._cursor = 0
+        self._hover: int | None = None
+        self._cached_tones: Mapping[str, Style] = {}
+
+    @property
+    def row_count(self) -> int:
+        raise NotImplementedError
+
+    def _cursor_moved(self) -> None:
+        raise NotImplementedError
+
+    def _row_clicked(self, *, again: bool) -> None:
+        """Handle a click on the row of the cursor; ``again`` if the cursor was there before."""
+        raise NotImplementedError
+
+    def _heading_clicked(self, x: int) -> None:
+        raise NotImplementedError
+
+    # Styles
+
+    @property
+    def _tones(self) -> Mapping[str, Style]:
+        if not self._cached_tones:
+            self._cached_tones = tone_styles(self.app)
+        return self._cached_tones
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._cached_tones = {}
+
+    def _component(self, name: str) -> Style:
+        return self.rich_style + self.get_component_rich_style(f"rows--{name}", partial=True)
+
+    def _look(self, index: int) -> str:
+        """Return the name of the component class that a row is drawn with; empty for the plain style."""
+        if index == self._cursor:
+            return "cursor" if self.has_focus else "cursor-blurred" if self.blurred_cursor else ""
+        return "hover" if index == self._hover else ""
+
+    def _refresh_row(self, index: int) -> None:
+        self.refresh_line(index + HEADING_LINES)
+
+    # The cursor
+
+    def _move(self, index: int) -> None:
+        index = max(0, min(index, self.row_count - 1))
+        if not self.row_count or index == self._cursor:
+            return
+        before, self._cursor = self._cursor, index
+        self._scroll_to_cursor()
+        self._refresh_row(before)
+        self._refresh_row(index)
+        self._cursor_moved()
+
+    def _scroll_to_cursor(self) -> None:
+        region = Region(0, self._cursor, 1, 1 + HEADING_LINES)
+        self.scroll_to_region(region, animate=False, force=True, x_axis=False)
+
+    def action_cursor_by(self, lines: int) -> None:
+        self._move(self._cursor + lines)
+
+    def action_cursor_by_page(self, pages: int) -> None:
+        self._move(self._cursor + pages * max(1, self.size.height - HEADING_LINES - 1))
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        self._move(self.row_count - 1 if last else 0)
+
+    # The mouse
+
+    def _row_at(self, y: int) -> int | None:
+        index = y - HEADING_LINES + self.scroll_offset.y
+        return index if y >= HEADING_LINES and index < self.row_count else None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._hover_over(self._row_at(event.y))
+
+    def on_leave(self) -> None:
+        self._hover_over(None)
+
+    def _hover_over(self, index: int | None) -> None:
+        before, self._hover = self._hover, index
+        if index != before:
+            for changed in (before, index):
+                if changed is not None:
+                    self._refresh_row(changed)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y == 0:
+            self._heading_clicked(event.x)
+        elif (index := self._row_at(event.y)) is not None:
+            again = index == self._cursor
+            self._move(index)
+            self._row_clicked(again=again)
