@@ -182,6 +182,22 @@ TOLD = [
     ("Progress on:train 9.21kit/10.0kit rate:2.0it/s remaining:06:12 elapsed:1:12:02 postfix:loss=2.31",
      {"step": 9210, "total_steps": 10000, "loss": 2.31, "step_time_s": 0.5}),
     ("INFO:__main__:Model saved to /mnt/ckpts/model.pt", {"checkpoint": "model.pt"}),
+    # gradient boosting, translation, speech, robotics, reinforcement learning
+    ("[3]\ttrain-rmse:1.23456\teval-rmse:1.34567", {"step": 3, "loss": 1.23456, "eval_loss": 1.34567}),
+    ("[100]\tvalidation_0-logloss:0.41230\tvalidation_1-logloss:0.43112", {"step": 100, "eval_loss": 0.4123}),
+    ("[50]\ttraining's binary_logloss: 0.312\tvalid_1's binary_logloss: 0.345", {"step": 50, "loss": 0.312, "eval_loss": 0.345}),
+    ("100:\tlearn: 0.3210000\ttest: 0.331\tbest: 0.331 (100)\ttotal: 1.2s\tremaining: 10.8s", {"step": 100, "loss": 0.321, "eval_loss": 0.331}),
+    ("[2024-05-01 12:00:00] Ep. 3 : Up. 12000 : Sen. 1,234,567 : Cost 2.31234567 * 12,345,678 @ 12,345 after 123,456,789 : Time 123.45s : 98765.43 words/s : L.r. 3.0000e-04",
+     {"step": 12000, "epoch": 3.0, "loss": 2.31234567, "learning_rate": 3e-4, "tokens_per_s": 98765.43}),
+    ("2024-05-01 12:00:00,123 epoch 3 - iter 120/1204 - loss 0.123 - time (sec): 12.31 - samples/sec: 412.31 - lr: 0.000012",
+     {"step": 120, "loss": 0.123, "samples_per_s": 412.31, "step_time_s": None}),
+    (" --> STEP: 120/1204 -- GLOBAL_STEP: 12000", {"step": 12000}),
+    ("     | > loss: 0.31234  (0.33123)", {"loss": 0.31234}),
+    ("INFO 2024-05-01 12:00:00 train.py:385 step:1K smpl:8K ep:13 epoch:0.31 loss:0.412 grdn:3.412 lr:1.0e-04 updt_s:0.412", {"step": 1000, "epoch": 0.31, "loss": 0.412}),
+    ("                       Learning iteration 120/1500                       ", {"step": 120, "total_steps": 1500}),
+    ("global_step=12288, episodic_return=21.0", {"step": 12288}),
+    ("Eval @ step 1200: loss=1.21 ppl=3.35", {"step": 1200, "eval_loss": 1.21, "loss": None}),
+    ("Step 1.2k/10k | loss 2.31", {"step": 1200, "total_steps": 10000, "loss": 2.31}),
 ]  # fmt: skip
 
 
@@ -288,6 +304,11 @@ rollout 12: {'rollout/response_lengths': 812.1, 'rollout/raw_reward': 0.31}
 reward model step 3/4: loading weights
 the reward is 5 at step 3/4
 --reward-steps 3/4 reward=5
+response: "At epoch 3 the loss: 0.5 was reached"
+Answer: step 1: 3 + 4 = 7. step 2: loss = 7 - 2 = 5
+[rollout 3] completion: step 5/10 loss: 0.5
+<think> step 3: the loss = 2.0 </think>
+│ │ Given that loss is 3.2  │  the step 40 of epoch 2 │                   17.00 │ │
 """.strip().splitlines()
 
 

@@ -20,10 +20,11 @@ _STEP = re.compile(
 )
 _TOTAL = re.compile(r"(?<![\w./-])(?:total|max)_steps?\s?[=:]\s?(?P<total>\d[\d,]{0,14})(?![\w.]*\w)")
 _EPOCH = re.compile(
-    r"(?=[te])(?<![\w./-])(?:train(?:ing)? )?(?:epoch|ep)\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
+    r"(?=[te])(?<![\w./-])(?:train(?:ing)? )?epoch\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
     r"(?P<epoch>\d{1,9}(?:\.\d{1,12})?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)"
 )
+_SHORT_EPOCH = re.compile(r"(?:^|[|\s])ep[ :=]{1,4}(?P<epoch>\d{1,9})(?:/(?P<epochs>\d{1,9}))?(?![\w.]*\w)")
 _IN_EPOCH = re.compile(
     # Epoch: [1][ 10/5005] (torchvision), Epoch(train) [2][ 50/1000] (OpenMMLab), Train: 12 [ 550/1251 ( 44%)]
     # (timm), epoch 001: 100 / 167138 (fairseq), [train: 120, 25 / 125]
@@ -79,7 +80,7 @@ class Counts:
 def find_counts(text: str, lowered: str) -> Counts | None:
     """Return what a line counts; ``None`` if it counts nothing."""
     step = _best_step(lowered)
-    epoch = _EPOCH.search(lowered) if "ep" in lowered else None
+    epoch = _EPOCH.search(lowered) if "epoch" in lowered else _SHORT_EPOCH.search(lowered)
     if "[" in text or " / " in text:
         special = _counted_in_brackets(text, lowered, step)
         if special is not None:

@@ -55,6 +55,12 @@ _HINTS = (
     "device/tps",
     "tokens/sec",
     "persec",
+    "learn: ",
+    "rmse",
+    "-mae:",
+    "-error:",
+    "up. ",
+    "current_lr",
 )
 """Every line of every family contains one of these (lower case)."""
 
@@ -77,6 +83,9 @@ _READERS = (
     trainers.read_nemo,
     trainers.read_torchtitan_start,
     trainers.read_deepspeed,
+    trainers.read_boosting,
+    trainers.read_marian,
+    trainers.read_coqui,
     text.read,
     read_announced_total,
 )

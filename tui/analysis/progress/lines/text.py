@@ -40,11 +40,16 @@ _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
 _SETTINGS = re.compile(
     r"\b\w*(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\("
 )
+# Text that a model generated or was given.
+_SAMPLED = re.compile(
+    r"(?:^|[\]\s\"'|])(?:prompt|completion|response|answer|question|assistant|user|human|solution"
+    r"|generated text)s?[\"']?\s?:|</?think>|<\|"
+)
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test)"
     r"(?: ?[\]):|]| - | ?\.{3}| set\b| on '[\w.-]{1,40}' subset"
-    r"| (?=(?:at )?(?:global[ _])?(?:step|epoch|iter)))"
+    r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter)))"
 )
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
@@ -56,17 +61,23 @@ _EVALUATION_ALONE = re.compile(
     rf" ?[=:] ?(?P<value>{NUMBER.lower()})(?:$|, accuracy|\s)"
 )
 _EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
+_ITERATION_HEADING = re.compile(
+    r"^\s*(?:#+ )?learning iteration (?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\s+#*)?\s*$"
+)  # RSL-RL
 _REWARD = re.compile(
-    rf"\b(?:mean|average|avg)?[ _]?(?:reward|return)s?(?:/mean)?\s?[:=]\s{{0,4}}{NUMBER.lower()}"
+    rf"\b(?:mean|average|avg)?[ _]?(?:reward|(?:episodic_)?return)s?(?:/mean)?\s?[:=]"
+    rf"\s{{0,4}}{NUMBER.lower()}"
 )
 _UNDER_WAY = re.compile(r"\b(?:eta|elapsed|remaining|left)\b")
 _METRIC_LINE = re.compile(
-    rf"^\s*(?:(?P<kind>Train|Eval)\s+)?(?P<name>[A-Za-z_][\w.-]*(?:/[\w. ()-]+)+)\s?[=:]"
+    rf"^\s*(?:(?:Train|Eval)\s+)?(?P<name>[A-Za-z_][\w.-]*(?:/[\w. ()-]+)+)\s?[=:]"
     rf"\s?(?P<value>{NUMBER})\s*$"
 )
+_BULLETS = ("•", "*", "-", "|")
 _BULLET = re.compile(
-    rf"^\s*[•*-] (?P<name>(?:Avg |Mean )?Loss|Grad(?:ient)? Norm|E2E \(Tokens/sec/gpu\)): "
-    rf"(?P<value>{NUMBER})\s*$"
+    r"^\s*(?:[•*-]|\| >) (?P<name>(?:Avg |Mean )?Loss|(?:avg_)?loss|current_lr|grad_norm|Grad(?:ient)? Norm"
+    r"|E2E \(Tokens/sec/gpu\)): "
+    rf"(?P<value>{NUMBER})(?: {{1,4}}\(\S{{1,24}}\))?\s*$"
 )
 _ROW = re.compile(
     rf"^\s*(?:│ |\|\s{{4}})(?P<name>[A-Za-z_/]{{4,40}})\s{{2,}}(?:\| )?\s*(?P<value>{NUMBER})\s*[│|]\s*$"
@@ -102,11 +113,16 @@ def read(text: str) -> ParsedMetrics | None:
     if "time (ms)" in lowered:
         return None
     evaluates = "val" in lowered or "test" in lowered
+    if _SAMPLED.search(lowered):
+        return None
     if evaluates and _WITHIN_VALIDATION.search(lowered):
         return None
     samples = _SAMPLES.match(text) if text.startswith("loss: ") else None
     if samples is not None:
         return ParsedMetrics(loss=to_float(samples["loss"]))
+    heading = _ITERATION_HEADING.match(lowered) if "learning iteration" in lowered else None
+    if heading is not None:
+        return ParsedMetrics(step=to_step(heading["step"]), total_steps=to_step(heading["total"]))
     counts = find_counts(text, lowered)
     if "(" in text and _SETTINGS.search(text):
         return None
@@ -114,8 +130,9 @@ def read(text: str) -> ParsedMetrics | None:
         return _without_count(text, lowered) if evaluates else None
     values = find_values(text)
     if not values.found.keys() - {"epoch"}:
-        under_way = counts.total and (_UNDER_WAY.search(lowered) or _REWARD.search(lowered))
-        bounded = counts.step is not None and counts.total and counts.step <= counts.total
+        rewarded = _REWARD.search(lowered) if counts.total or "global_step=" in lowered else None
+        under_way = rewarded or (counts.total and _UNDER_WAY.search(lowered))
+        bounded = counts.step is not None and (not counts.total or counts.step <= counts.total)
         if under_way and bounded and is_log_report(text, marked=True):
             return ParsedMetrics(step=counts.step, total_steps=counts.total)
         return None
@@ -199,17 +216,10 @@ def _read_alone(text: str) -> ParsedMetrics | None:
         if name in _ROW_COUNTS:
             return _measure({"step": to_step(row["value"])})
         return _named(name, row["value"]) if name in _ROW_LOSSES else None
-    match = (
-        _METRIC_LINE.match(text) or _BULLET.match(text)
-        if "/" in text or "Norm" in text or "Loss" in text
-        else None
-    )
-    if match is None:
-        return None
-    name = match["name"]
-    if match.re is _METRIC_LINE and match["kind"] == "Eval" and meaning(name) is None:
-        return None
-    return _named(name, match["value"])
+    match = _METRIC_LINE.match(text) if "/" in text else None
+    if match is None and text.lstrip()[:1] in _BULLETS:
+        match = _BULLET.match(text)
+    return None if match is None else _named(match["name"], match["value"])
 
 
 def _named(name: str, value: str) -> ParsedMetrics | None:

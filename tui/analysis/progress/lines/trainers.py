@@ -70,6 +70,67 @@ def read_keras(text: str) -> ParsedMetrics | None:
     )
 
 
+_BOOSTING = re.compile(r"^\s*\[(?P<round>\d{1,9})\][\s:](?:#011)?\s*(?=[\w'-]*(?:train|valid|eval|test))")
+_SCORE = re.compile(
+    rf"(?P<data>train|training|valid|validation|eval|test)(?:_?\d{{1,2}})?(?:'s)?[ _:-]{{1,2}}"
+    rf"(?:[a-z]{{1,12}}_)?(?:m?log_?loss|rmse|mae|l1|l2|error|merror|mphe|quantile|huber)\s?:\s?(?P<value>{NUMBER})"
+)
+_CATBOOST = re.compile(
+    rf"^(?P<round>\d{{1,9}}):\s+learn: (?P<loss>{NUMBER})(?:\s+test: (?P<test>{NUMBER}))?.{{0,60}}\btotal: "
+)
+
+
+def read_boosting(text: str) -> ParsedMetrics | None:
+    """XGBoost, LightGBM and CatBoost: a round with the score on each set of data."""
+    if "learn: " in text:
+        match = _CATBOOST.match(text)
+        if match is None:
+            return None
+        return ParsedMetrics(
+            step=to_step(match["round"]), loss=to_float(match["loss"]), eval_loss=to_float(match["test"])
+        )
+    match = _BOOSTING.match(text) if text.lstrip().startswith("[") else None
+    if match is None:
+        return None
+    scores: dict[str, float | None] = {}
+    for score in _SCORE.finditer(text, match.end()):
+        scores.setdefault(
+            "loss" if score["data"].startswith("train") else "eval_loss", to_float(score["value"])
+        )
+    if not scores:
+        return None
+    return ParsedMetrics(
+        step=to_step(match["round"]), loss=scores.get("loss"), eval_loss=scores.get("eval_loss")
+    )
+
+
+_MARIAN = re.compile(
+    rf"\bEp\. (?P<epoch>\d{{1,6}}) : Up\. (?P<step>\d{{1,12}}) :.{{0,60}}\bCost (?P<loss>{NUMBER})"
+    rf"(?:.{{0,120}}?(?P<rate>[\d.]{{1,16}}) words/s)?(?:.{{0,60}}?\bL\.r\. (?P<lr>{NUMBER}))?"
+)
+
+
+def read_marian(text: str) -> ParsedMetrics | None:
+    match = _MARIAN.search(text) if "Up. " in text else None
+    if match is None:
+        return None
+    return ParsedMetrics(
+        step=to_step(match["step"]),
+        epoch=to_float(match["epoch"]),
+        loss=to_float(match["loss"]),
+        tokens_per_s=to_float(match["rate"]),
+        learning_rate=to_float(match["lr"]),
+    )
+
+
+_COQUI = re.compile(r"--> STEP: \d{1,9}/\d{1,9} -- GLOBAL_STEP: (?P<step>\d{1,12})\s*$")
+
+
+def read_coqui(text: str) -> ParsedMetrics | None:
+    match = _COQUI.search(text) if "GLOBAL_STEP" in text else None
+    return None if match is None else ParsedMetrics(step=to_step(match["step"]))
+
+
 _NEMO = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\b")
 
 

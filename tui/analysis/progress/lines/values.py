@@ -129,6 +129,6 @@ def _number(text: str, unit: str, known: Meaning, name: str) -> float | None:
     if known.field == "step_time_s":
         if unit:
             return number * (1e-3 if unit == "ms" else 1.0)
-        if name.lower() == "time":
+        if name.lower().partition(" ")[0] == "time":
             return None  # without a unit it may be anything
     return number * known.scale
