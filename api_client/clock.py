@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -38,3 +38,13 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait that many seconds without blocking the event loop."""
         await asyncio.sleep(seconds)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def epoch_ms(moment: datetime) -> int:
+    """Convert to milliseconds since the epoch, rounded down. Raises ValueError without a timezone."""
+    if moment.tzinfo is None:
+        raise ValueError("a datetime without time zone")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

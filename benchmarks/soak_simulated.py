@@ -28,7 +28,7 @@ from model_api import ModelApi, ModelClock, at, multiset, world
 from soak_rows import FAULT_RATE, MEMORY_RATIO, SKEW_S, Row, told
 
 from api_client import LogBatch
-from api_client.streams.follow import Follower, FollowOptions
+from api_client.streams.follow import Follower
 
 FEWEST_HOURS = 2
 """There are to be two halves."""
@@ -72,7 +72,6 @@ async def simulated(hours: int) -> list[Row]:
         api.fetch_job,
         clock=api.clock,
         start_ms=(model_api.BEGIN_S - 600) * 1000,
-        options=FollowOptions(),
     )
     found, wanted = Sum(), Sum()
     wanted.add(world(lines).elements())

@@ -85,14 +85,8 @@ NS_PER_MS = 1_000_000
 MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
 
-FetchPage = Callable[..., Awaitable[list[LogRecord]]]
-"""``fetch(start_ms=…, end_ms=…, direction="asc"|"desc", limit=…)``: one page of a job's log.
-
-If ``end_ms`` is None, the server uses its current time as the end.
-"""
-
-IsComplete = Callable[[], bool]
-"""Returns True if the last answer said that no line will be added to the log."""
+FetchPage = Callable[..., Awaitable[LogsPage]]
+"""``fetch(start_ms=…, end_ms=…, direction="asc"|"desc", limit=…)``: one page of a job's log."""
 
 FetchJob = Callable[[], Awaitable[TrainingJob]]
 """Fetches the job whose log is read."""

@@ -7,6 +7,7 @@ not read.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from api_client.models.base import TOLERANT
 from api_client.models.capacity import QueueContext
 from api_client.models.jobs import TrainingJob
 from api_client.resources.projects import Projects
+from api_client.streams.job_poller import watch_job
 
 QUEUE_CONTEXT = TypeAdapter(QueueContext)
 
@@ -194,16 +196,10 @@ class Jobs:
             "GET", route("training", "jobs", job_id, "queue_context"), QUEUE_CONTEXT
         )
 
-    async def watch(
+    def watch(
         self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S
     ) -> AsyncIterator[TrainingJob]:
         """Yield the job now and every ``interval_s`` seconds, until it has ended."""
-        from api_client.streams.job_poller import watch_job  # short commands do not watch jobs
-
         policy = self._transport.retry.for_polling()
-
-        async def fetch_job() -> TrainingJob:
-            return await self.get(project_id, job_id, retry=policy)
-
-        async for job in watch_job(fetch_job, clock=self._clock, interval_s=interval_s):
-            yield job
+        fetch_job = partial(self.get, project_id, job_id, retry=policy)
+        return watch_job(fetch_job, clock=self._clock, interval_s=interval_s)

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncGenerator, Iterable
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Literal
 
 from pydantic import TypeAdapter
 
-from api_client.clock import Clock
-from api_client.http.retry import ENDLESS, RetryPolicy, retrying
+from api_client.clock import Clock, epoch_ms
+from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.models import LogRecord, LogsPage, TrainingJob
-from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap
+from api_client.models import LogRecord, LogsPage
+from api_client.models.logs import FetchPage, LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from api_client.resources.jobs import Jobs, job_route
-from api_client.streams.follow import FollowOptions
-from api_client.streams.logs import fill_gap, follow_logs, read_logs
+from api_client.streams.follow import Follower
+from api_client.streams.logs import LogIncrements, fill_gap, read_logs
+from api_client.streams.pages import MAX_PAGE_LINES
 
 LOG_PAGE = TypeAdapter(LogsPage)
-MAX_PAGE = 1000
-"""Maximum number of lines that the API returns at once (API facts, 2.2)."""
 
 FUTURE = timedelta(days=1)
 """Maximum time by which the newest lines may be ahead of our clock, in case clocks are wrong."""
-
-PARTS_IN_FLIGHT = 3
-"""Parts of a long history read concurrently: more are slower, not faster (measured)."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def epoch_ms(moment: datetime) -> int:
-    """Convert to milliseconds since the epoch, rounded down. Raises ValueError without a timezone."""
-    if moment.tzinfo is None:
-        raise ValueError("a datetime without time zone")
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 class Logs:
@@ -55,7 +41,7 @@ class Logs:
         start_ms: int,
         end_ms: int | None,
         direction: Literal["asc", "desc"] = "asc",
-        limit: int = MAX_PAGE,
+        limit: int = MAX_PAGE_LINES,
         min_level: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> list[LogRecord]:
@@ -68,9 +54,9 @@ class Logs:
         answer = await self._answer(
             project_id,
             job_id,
-            retry=retry,
-            start_epoch_millis=start_ms,
-            end_epoch_millis=end_ms,
+            retry,
+            start_ms=start_ms,
+            end_ms=end_ms,
             direction=direction,
             limit=limit,
             min_level=min_level,
@@ -78,12 +64,28 @@ class Logs:
         return answer["logs"] or []
 
     async def _answer(
-        self, project_id: str, job_id: str, *, retry: RetryPolicy | None, **query: str | int | None
+        self,
+        project_id: str,
+        job_id: str,
+        retry: RetryPolicy | None,
+        *,
+        start_ms: int,
+        end_ms: int | None,
+        direction: Literal["asc", "desc"],
+        limit: int,
+        min_level: str | None = None,
     ) -> LogsPage:
+        query = {
+            "start_epoch_millis": start_ms,
+            "end_epoch_millis": end_ms,
+            "direction": direction,
+            "limit": limit,
+            "min_level": min_level,
+        }
         path = job_route(project_id, job_id, "logs")
         return await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
 
-    async def follow(
+    def follow(
         self,
         project_id: str,
         job_id: str,
@@ -101,29 +103,16 @@ class Logs:
         does). ``retry`` replaces the client's policy for the stream's own requests.
         """
         policy = (retry or self._transport.retry).for_polling()
-
-        async def fetch_job() -> TrainingJob:
-            return await self._jobs.get(project_id, job_id, retry=policy)
-
-        if start is None:
-            patient = replace(ENDLESS, max_attempts=1)  # reports an outage, but waits for a maintenance page
-            job = await retrying(fetch_job, patient, sleep=self._clock.sleep)
-            start = job.earliest_time(self._clock.now())
-        fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
-        options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
-        stream = follow_logs(
-            fetch,
-            fetch_job,
+        follower = Follower(
+            self._fetch(project_id, job_id, retry),
+            partial(self._jobs.get, project_id, job_id, retry=policy),
             clock=self._clock,
-            start_ms=epoch_ms(start),
-            options=options,
-            is_complete=lambda: fetch.is_complete,
+            start_ms=None if start is None else epoch_ms(start),
+            drain_s=drain_s,
         )
-        async with aclosing(stream) as items:
-            async for item in items:
-                yield item
+        return follower.stream()
 
-    async def history(
+    def history(
         self,
         project_id: str,
         job_id: str,
@@ -139,17 +128,29 @@ class Logs:
         each batch is in time order. Parts of a long time range are read concurrently and yielded in
         order.
         """
-        stream = read_logs(
-            _Window(self, project_id, job_id, retry or self._transport.retry),
+        return read_logs(
+            self._fetch(project_id, job_id, retry),
             clock=self._clock,
             start_ms=epoch_ms(start),
             end_ms=epoch_ms(end if end is not None else self._clock.now() + FUTURE),
             newest_first=newest_first,
-            in_flight=PARTS_IN_FLIGHT,
         )
-        async with aclosing(stream) as batches:
-            async for batch in batches:
-                yield batch
+
+    def increments(
+        self,
+        project_id: str,
+        job_id: str,
+        *,
+        start: datetime,
+        known: Iterable[LogLine] = (),
+        retry: RetryPolicy | None = None,
+    ) -> LogIncrements:
+        """Return a reader that is polled for new lines, for a log that need not be followed closely.
+
+        ``known`` are lines from ``start`` on that have been read already.
+        """
+        fetch = self._fetch(project_id, job_id, retry)
+        return LogIncrements(fetch, clock=self._clock, start_ms=epoch_ms(start), known=known)
 
     async def fill(
         self, project_id: str, job_id: str, gap: LogGap, *, retry: RetryPolicy | None = None
@@ -158,34 +159,8 @@ class Logs:
 
         Lines that are still not available are represented by a LogGap, which may be the whole range.
         """
-        fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
-        return await fill_gap(fetch, gap, clock=self._clock)
+        return await fill_gap(self._fetch(project_id, job_id, retry), gap, clock=self._clock)
 
-
-class _Window:
-    """The page route of one job, as the streams call it.
-
-    ``is_complete``: the last answer said that no line will be added to this log.
-    """
-
-    def __init__(self, logs: Logs, project_id: str, job_id: str, retry: RetryPolicy) -> None:
-        self.is_complete = False
-        self._logs = logs
-        self._project_id = project_id
-        self._job_id = job_id
-        self._retry = retry.for_polling()
-
-    async def __call__(
-        self, *, start_ms: int, end_ms: int | None, direction: Literal["asc", "desc"], limit: int
-    ) -> list[LogRecord]:
-        answer = await self._logs._answer(
-            self._project_id,
-            self._job_id,
-            retry=self._retry,
-            start_epoch_millis=start_ms,
-            end_epoch_millis=end_ms,
-            direction=direction,
-            limit=limit,
-        )
-        self.is_complete = answer.get("complete", False)
-        return answer["logs"] or []
+    def _fetch(self, project_id: str, job_id: str, retry: RetryPolicy | None) -> FetchPage:
+        policy = (retry or self._transport.retry).for_polling()
+        return partial(self._answer, project_id, job_id, policy)

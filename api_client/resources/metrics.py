@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
+from functools import partial
 
 from pydantic import TypeAdapter
 
-from api_client.clock import Clock
+from api_client.clock import Clock, epoch_ms
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.models import JobMetrics, TrainingJob
+from api_client.models import JobMetrics
 from api_client.resources.jobs import Jobs, job_route
-from api_client.resources.logs import epoch_ms
 from api_client.streams.metrics import follow_metrics
 
 METRICS_INTERVAL_S = 5.0
@@ -48,7 +48,7 @@ class Metrics:
         path = job_route(project_id, job_id, "metrics")
         return await self._transport.request("GET", path, _METRICS, query=query, retry=retry)
 
-    async def follow(
+    def follow(
         self,
         project_id: str,
         job_id: str,
@@ -64,24 +64,11 @@ class Metrics:
         """
         policy = (retry or self._transport.retry).for_polling()
 
-        async def fetch_job() -> TrainingJob:
-            return await self._jobs.get(project_id, job_id, retry=policy)
-
-        async def fetch(
-            *, start_ms: int | None = None, end_ms: int | None = None, step_s: int | None = None
-        ) -> JobMetrics:
-            return await self.get(
-                project_id, job_id, start_ms=start_ms, end_ms=end_ms, step_s=step_s, retry=policy
-            )
-
-        if start is None:
-            start = (await fetch_job()).earliest_time(self._clock.now())
-        async for metrics in follow_metrics(
-            fetch,
-            fetch_job,
+        return follow_metrics(
+            partial(self.get, project_id, job_id, retry=policy),
+            partial(self._jobs.get, project_id, job_id, retry=policy),
             clock=self._clock,
-            start_ms=epoch_ms(start),
+            start_ms=None if start is None else epoch_ms(start),
             step_s=step_s,
             interval_s=interval_s,
-        ):
-            yield metrics
+        )

@@ -13,7 +13,8 @@ from api_client.http.transport import QueryValue, Transport
 from api_client.models import LogRecord
 from api_client.models.base import TOLERANT
 from api_client.models.deployments import Deployment, Model
-from api_client.resources.logs import LOG_PAGE, MAX_PAGE
+from api_client.resources.logs import LOG_PAGE
+from api_client.streams.pages import MAX_PAGE_LINES
 
 
 @with_config(TOLERANT)
@@ -72,7 +73,7 @@ class Models:
         start_ms: int,
         end_ms: int,
         direction: Literal["asc", "desc"] = "asc",
-        limit: int = MAX_PAGE,
+        limit: int = MAX_PAGE_LINES,
         min_level: str | None = None,
         replica: str | None = None,
     ) -> Sequence[LogRecord]:

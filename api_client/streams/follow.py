@@ -1,24 +1,24 @@
 """Follow a log: read its history, poll for new lines, and read recent time ranges again for late lines.
 
-Polling adapts to how many lines arrive; ``FollowOptions`` has the intervals. After the job has ended, the
-follower keeps reading until no more lines are expected.
+Polling adapts to how many lines arrive. After the job has ended, the follower keeps reading until no more
+lines are expected.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import replace
 from math import inf
 
-from api_client.clock import Clock
+from api_client.clock import Clock, epoch_ms
+from api_client.http.retry import ENDLESS, retrying
 from api_client.models.logs import (
     MS_PER_S,
     NS_PER_MS,
     NS_PER_S,
     FetchJob,
     FetchPage,
-    IsComplete,
     LogBatch,
     LogEnd,
     LogEntry,
@@ -28,65 +28,51 @@ from api_client.models.logs import (
 )
 from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import JobPoller, ServerTime
-from api_client.streams.pages import MAX_PAGE_LINES, PageSource
-from api_client.streams.parallel import ParallelReader
+from api_client.streams.logs import LATENESS_MS
+from api_client.streams.pages import PageSource
+from api_client.streams.parallel import PARTS_IN_FLIGHT, ParallelReader
 from api_client.streams.reader import RangeReader, Window, windows
 
+BUSY_INTERVAL_S = 1.0
+QUIET_INTERVAL_S = 2.2
+INTERVAL_GROWTH = 1.4
+"""The interval of polls grows by this factor unless lines keep arriving; occasional lines do not count.
 
-@dataclass(frozen=True, slots=True)
-class FollowOptions:
-    """Times in seconds; the defaults suit the API as published.
+Each line is first seen within 3 s of its arrival.
+"""
 
-    A time range of the log is *settled* once no more late lines are expected in it. A *deep read* reads
-    everything that is not settled yet.
+GENEROUS_LATENESS_MS = 300 * MS_PER_S
+"""Used instead of ``LATENESS_MS`` while few lines are tracked: nodes' clocks may be minutes apart.
 
-    - ``busy_interval_s`` to ``quiet_interval_s``: interval of polls, growing by ``interval_growth`` per
-      poll unless lines keep arriving; occasional lines do not count. Each line is first seen within 3 s
-      of its arrival.
-    - ``job_interval_s``: interval for polling the job.
-    - ``lateness_s``: a line may arrive this long after its timestamp (API facts: about a minute).
-    - ``generous_lateness_s``: used instead of ``lateness_s`` while at most ``generous_lines`` lines are
-      tracked, for nodes whose clocks are minutes behind the others'. During this time, timestamps ahead
-      of our own clock are not used as the server's time: their node's clock may be wrong.
-    - ``cheap_lines``, ``cheap_characters``: every poll is a deep read while no more lines than this are
-      unsettled, and the long ones among them have no more text than this: they fit a small page.
-    - ``deduplicated_lines``: maximum number of tracked lines. More lines are settled without having been
-      read again, so late lines among them are not found.
-    - ``edge_overlap_s``: how much a poll of a busy log reads again.
-    - ``deep_pages_per_s``: maximum average cost of deep reads of a busy log, which are
-      ``deep_interval_s`` to ``deep_interval_limit_s`` apart. Reading only the last ``lateness_s`` again
-      may cost as much. Both cost half once neither has found a line for ``calm_after_s``.
-    - ``drain_s``: how long to wait for late lines after the job was seen to have ended. None decides by
-      the log: ``shortest_drain_s`` (a line may arrive a minute late), or longer if lines of this log
-      arrived later than that, up to ``generous_lateness_s``. The log must also have been quiet for
-      ``drain_quiet_s``.
-    - ``in_flight``: number of parts of a long history that are read concurrently.
-    - ``clock_margin_s``: how far the server's clock may be ahead of ours and of the newest line.
-    - ``page_limit``: lines per page, at most the API's maximum.
-    """
+During this time, timestamps ahead of our own clock are not used as the server's time: their node's clock may
+be wrong.
+"""
 
-    busy_interval_s: float = 1.0
-    quiet_interval_s: float = 2.2
-    interval_growth: float = 1.4
-    job_interval_s: float = 7.5
-    lateness_s: float = 75.0
-    generous_lateness_s: float = 300.0
-    generous_lines: int = 100_000
-    cheap_lines: int = 240
-    cheap_characters: int = 512 * 1024
-    deduplicated_lines: int = 1_000_000
-    edge_overlap_s: float = 2.0
-    deep_pages_per_s: float = 2.0
-    calm_after_s: float = 300.0
-    deep_interval_s: float = 2.5
-    deep_interval_limit_s: float = 60.0
-    drain_s: float | None = None
-    shortest_drain_s: float = 65.0
-    drain_quiet_s: float = 10.0
-    in_flight: int = 3
-    clock_margin_s: float = 24 * 3600.0
-    page_limit: int = MAX_PAGE_LINES
+GENEROUS_LINES = 100_000
+CHEAP_LINES = 240
+CHEAP_CHARACTERS = 512 * 1024
+"""Every poll is a deep read while no more is unsettled than this: it fits a small page."""
 
+DEDUPLICATED_LINES = 1_000_000
+"""Maximum number of tracked lines. More are settled without having been read again for late lines."""
+
+EDGE_OVERLAP_S = 2.0
+"""How much a poll of a busy log reads again."""
+
+DEEP_PAGES_PER_S = 2.0
+"""Maximum average cost of deep reads of a busy log, and of reading its last ``LATENESS_MS`` again."""
+
+CALM_AFTER_S = 300.0
+"""Both cost half once neither has found a line for this long."""
+
+DEEP_INTERVAL_S = 2.5
+DEEP_INTERVAL_LIMIT_S = 60.0
+
+SHORTEST_DRAIN_S = 65.0
+"""How long to wait for late lines after the job was seen to have ended: they may arrive a minute late."""
+
+DRAIN_QUIET_S = 10.0
+"""The log must also have been quiet for this long."""
 
 QUIET_FACTOR = 2.0
 """Reads that have found nothing for a long time cost this many times less."""
@@ -147,7 +133,15 @@ NEWEST_LINE_SEARCH_WINDOWS = 8
 
 
 class Follower:
-    """Follows one log. Use it once, by iterating over ``stream()``."""
+    """Follows one log. Use it once, by iterating over ``stream()``.
+
+    Reads from ``start_ms`` (epoch milliseconds), or from the job's beginning. After the job's end, it waits
+    for late lines for ``drain_s`` seconds, by default ``SHORTEST_DRAIN_S``, or longer if lines of this log
+    arrived later than that. It does not wait once the server says that the log is complete.
+
+    A time range of the log is *settled* once no more late lines are expected in it. A *deep read* reads
+    everything that is not settled yet.
+    """
 
     def __init__(
         self,
@@ -155,30 +149,29 @@ class Follower:
         fetch_job: FetchJob,
         *,
         clock: Clock,
-        start_ms: int,
-        options: FollowOptions,
-        is_complete: IsComplete = lambda: False,
+        start_ms: int | None = None,
+        drain_s: float | None = None,
     ) -> None:
-        self._options = options
+        self._drain_wish_s = drain_s
         self._clock = clock
-        self._job_poller = JobPoller(fetch_job, clock=clock, interval_s=options.job_interval_s)
-        self._pages = PageSource(fetch, clock=clock, limit=options.page_limit)
+        self._fetch_job = fetch_job
+        self._job_poller = JobPoller(fetch_job, clock=clock)
+        self._pages = PageSource(fetch, clock=clock)
         self._server_time = ServerTime(clock)
         self._deduplicator = LineDeduplicator()
         self._gaps: list[Window] = []
-        self._settled_ms = start_ms
-        self._delivered_ns = start_ms * NS_PER_MS
+        self._start_ms = start_ms
+        self._settled_ms = self._delivered_ns = 0
         self._delivered_count = 0
         self._delivered_s = clock.monotonic()
-        self._interval_s = options.busy_interval_s
+        self._interval_s = BUSY_INTERVAL_S
         self._is_quiet = False
-        self._edge = PollPacer(clock, pages_per_s=inf, interval_s=options.busy_interval_s, limit_s=inf)
+        self._edge = PollPacer(clock, pages_per_s=inf, interval_s=BUSY_INTERVAL_S, limit_s=inf)
         self._recent = self._make_pacer()
         self._deep = self._make_pacer()
         self._found_late_s = -inf
         self._deep_server_ns: int | None = None
         self._longest_delay_ns = 0
-        self._is_complete = is_complete
         self._has_read_it_complete = False
         self._reported_finished = False
         self._quiet_read_began_s = -inf
@@ -189,13 +182,18 @@ class Follower:
         return self._deduplicator.line_count
 
     async def stream(self) -> AsyncGenerator[LogBatch | LogEnd, None]:
-        """Yield batches, and finally the end with the finished job. Raises permanent RequestErrors."""
-        await self._job_poller.poll()
-        await self._locate_newest_line()
+        """Yield batches, and finally the end with the finished job.
+
+        Yields batches of the history (``caught_up`` false), an empty batch at the live edge, then batches
+        as lines arrive, and one LogEnd. Lines that are not ``late`` come in time order. Transient errors
+        are retried indefinitely; raises the other RequestErrors (Unauthorized, NotFound if the job was
+        deleted, …), and those of the first request.
+        """
+        await self._begin()
         async with aclosing(self._read_settled_history()) as batches:
             async for batch in batches:
                 yield batch
-        history = self._reader(self._settled_ms, confirm=True)
+        history = self._reader(self._settled_ms, is_poll=False)
         async with aclosing(self._read(history, self._deep, is_caught_up=False)) as batches:
             async for batch in batches:
                 yield batch
@@ -205,7 +203,7 @@ class Follower:
         while not is_over:
             await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * MIN_PAUSE_SHARE))
             began_s = self._clock.monotonic()
-            await self._job_poller.poll_when_due(at_once=self._is_complete())
+            await self._job_poller.poll_when_due(at_once=self._pages.is_complete)
             async with aclosing(self._poll()) as batches:
                 async for batch in batches:
                     yield batch
@@ -221,7 +219,9 @@ class Follower:
     def _is_known_complete(self) -> bool:
         """Return True if the server said that the log is complete, and all of it was read after that."""
         return (
-            self._job_poller.finished_job is not None and self._has_read_it_complete and self._is_complete()
+            self._job_poller.finished_job is not None
+            and self._has_read_it_complete
+            and self._pages.is_complete
         )
 
     def _is_drained(self) -> bool:
@@ -235,25 +235,24 @@ class Follower:
         # A long read may have passed a position before its late line arrived.
         if self._quiet_read_began_s - finished_s < max(drain_s - DRAIN_SLACK_S, 0.0):
             return False
-        return now_s - self._delivered_s >= min(drain_s, self._options.drain_quiet_s)
+        return now_s - self._delivered_s >= min(drain_s, DRAIN_QUIET_S)
 
     def _drain_s(self) -> float:
-        options = self._options
-        if options.drain_s is not None:
-            return options.drain_s
+        if self._drain_wish_s is not None:
+            return self._drain_wish_s
         known_s = self._longest_delay_ns / NS_PER_S + DRAIN_BEYOND_DELAYS_S
-        return min(max(options.shortest_drain_s, known_s), options.generous_lateness_s)
+        return min(max(SHORTEST_DRAIN_S, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
 
     def _must_report_end(self) -> bool:
         """Return True if the job's end is new and more lines may still arrive."""
-        is_finished = self._job_poller.finished_job is not None and not self._is_complete()
+        is_finished = self._job_poller.finished_job is not None and not self._pages.is_complete
         is_news = is_finished and not self._reported_finished
         self._reported_finished = is_finished
         return is_news
 
     async def _read_settled_history(self) -> AsyncGenerator[LogBatch, None]:
         start_ms, final_ms = self._settled_ms, self._final_before_ms()
-        reader = ParallelReader(self._pages, start_ms, final_ms, in_flight=self._options.in_flight)
+        reader = ParallelReader(self._pages, start_ms, final_ms, in_flight=PARTS_IN_FLIGHT)
         async with aclosing(reader.batches()) as batches:
             async for entries in batches:
                 fresh = self._fresh(entries, remember_from_ms=final_ms)
@@ -266,17 +265,21 @@ class Follower:
         """Return an end well after the server's current time, regardless of our clock."""
         if self._job_poller.job is not None:
             self._server_time.observe_job(self._job_poller.job)
-        return max(self._server_time.upper_ms(self._options.clock_margin_s), self._settled_ms + 1)
+        return max(self._server_time.upper_ms(), self._settled_ms + 1)
 
-    def _reader(self, start_ms: int, end_ms: int | None = None, *, confirm: bool = False) -> RangeReader:
+    def _reader(self, start_ms: int, end_ms: int | None = None, *, is_poll: bool = True) -> RangeReader:
         until_ms = self._end_ms() if end_ms is None else end_ms
-        return RangeReader(self._pages, start_ms, until_ms, confirm=confirm, skip=self._gaps)
+        return RangeReader(self._pages, start_ms, until_ms, is_poll=is_poll, skip=self._gaps)
 
-    def _edge_reader(self, start_ms: int) -> RangeReader:
-        """Create a reader for new lines. It settles nothing, so settling reads find what it misses."""
-        return RangeReader(
-            self._pages, start_ms, self._end_ms(), confirm=False, may_miss=True, skip=self._gaps
-        )
+    async def _begin(self) -> None:
+        if self._start_ms is None:
+            # An outage is reported, but a maintenance page is not an answer.
+            patient = replace(ENDLESS, max_attempts=1)
+            job = await retrying(self._fetch_job, patient, sleep=self._clock.sleep)
+            self._start_ms = epoch_ms(job.earliest_time(self._clock.now()))
+        self._settled_ms, self._delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
+        await self._job_poller.poll()
+        await self._locate_newest_line()
 
     async def _locate_newest_line(self) -> None:
         """Find the newest line: it shows the server's time, and thus which part of the history is settled."""
@@ -290,9 +293,9 @@ class Follower:
     def _make_pacer(self) -> PollPacer:
         return PollPacer(
             self._clock,
-            pages_per_s=self._options.deep_pages_per_s,
-            interval_s=self._options.deep_interval_s,
-            limit_s=self._options.deep_interval_limit_s,
+            pages_per_s=DEEP_PAGES_PER_S,
+            interval_s=DEEP_INTERVAL_S,
+            limit_s=DEEP_INTERVAL_LIMIT_S,
         )
 
     async def _poll(self) -> AsyncGenerator[LogBatch, None]:
@@ -310,26 +313,26 @@ class Follower:
         elif any(pacer is self._deep for _, pacer in reads):
             self._quiet_read_began_s = began_s
         self._is_quiet = not has_new_lines
-        longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
+        longer_s = min(self._interval_s * INTERVAL_GROWTH, QUIET_INTERVAL_S)
         # Occasional lines are shown soon enough without frequent polling.
         is_busy = has_new_lines and began_s - before_s <= SLOW_INTERVAL_S
-        self._interval_s = self._options.busy_interval_s if is_busy else longer_s
+        self._interval_s = BUSY_INTERVAL_S if is_busy else longer_s
 
     def _due_reads(self) -> list[tuple[RangeReader, PollPacer]]:
-        is_short = self._deduplicator.long_characters <= self._options.cheap_characters
-        if self._is_complete() or (is_short and self._deduplicator.line_count <= self._options.cheap_lines):
+        is_short = self._deduplicator.long_characters <= CHEAP_CHARACTERS
+        if self._pages.is_complete or (is_short and self._deduplicator.line_count <= CHEAP_LINES):
             return [(self._reader(self._settled_ms), self._deep)]
-        edge_ms = self._edge_start_ms(0 if self._is_quiet else self._options.edge_overlap_s)
-        reads = [(self._edge_reader(edge_ms), self._edge)]
+        edge_ms = self._edge_start_ms(0 if self._is_quiet else EDGE_OVERLAP_S)
+        reads = [(self._reader(edge_ms), self._edge)]
         within_s = LONGEST_DRAIN_DEEP_INTERVAL_S if self._job_poller.finished_s is not None else None
-        is_calm = self._clock.monotonic() - self._found_late_s > self._options.calm_after_s
+        is_calm = self._clock.monotonic() - self._found_late_s > CALM_AFTER_S
         if self._deep.is_due(within_s, calm=is_calm):
             self._recent.begin()  # the deep read includes the last minute
             reads.append((self._reader(self._settled_ms, edge_ms), self._deep))
         elif self._recent.is_due(calm=is_calm):
             # Most late lines are not later than this, and need not wait for the deep read.
             lower_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS
-            recent_ms = max(self._settled_ms, lower_ms - int(self._options.lateness_s * MS_PER_S))
+            recent_ms = max(self._settled_ms, lower_ms - LATENESS_MS)
             reads.append((self._reader(recent_ms, edge_ms), self._recent))
         return reads
 
@@ -340,7 +343,7 @@ class Follower:
         pacer.begin()
         began_s = self._clock.monotonic()
         server_ns = self._server_time.lower_ns()
-        was_complete = self._is_complete()
+        was_complete = self._pages.is_complete
         may_settle = pacer is self._deep
         while not reader.is_done:
             # Computed before the request: lines that arrive while it is answered may be missing from it.
@@ -351,7 +354,7 @@ class Follower:
                 settled_ms = max(settled_ms, min(final_before_ms, reader.position_ms))
                 may_settle = final_before_ms >= reader.position_ms
             fresh = self._fresh(entries, remember_from_ms=settled_ms)
-            if self._deduplicator.line_count > self._options.deduplicated_lines:
+            if self._deduplicator.line_count > DEDUPLICATED_LINES:
                 settled_ms = max(settled_ms, self._final_before_ms())
             self._settle(settled_ms)
             if fresh:
@@ -365,7 +368,7 @@ class Follower:
                 break  # many new lines: check for late lines before reading on
             # A long read of older lines must not delay new ones.
             if is_behind_the_edge and self._edge.is_due():
-                edge_reader = self._edge_reader(self._edge_start_ms(overlap_s=0))
+                edge_reader = self._reader(self._edge_start_ms(overlap_s=0))
                 async with aclosing(self._read(edge_reader, self._edge, is_caught_up=True)) as batches:
                     async for batch in batches:
                         yield batch
@@ -382,14 +385,14 @@ class Follower:
 
         The result is never after the newest line.
         """
-        if self._deduplicator.line_count <= self._options.generous_lines:
-            lower_ns, lateness_s = self._server_time.cautious_ns(), self._options.generous_lateness_s
+        if self._deduplicator.line_count <= GENEROUS_LINES:
+            lower_ns, lateness_ms = self._server_time.cautious_ns(), GENEROUS_LATENESS_MS
         else:
-            lower_ns, lateness_s = self._server_time.lower_ns(), self._options.lateness_s
+            lower_ns, lateness_ms = self._server_time.lower_ns(), LATENESS_MS
         newest_ns = self._server_time.newest_ns
         if lower_ns is None or newest_ns is None:
             return self._settled_ms
-        final_ms = lower_ns // NS_PER_MS - int(lateness_s * MS_PER_S)
+        final_ms = lower_ns // NS_PER_MS - lateness_ms
         return min(final_ms, newest_ns // NS_PER_MS)
 
     def _settle(self, before_ms: int) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import datetime
 
-from api_client.clock import Clock
+from api_client.clock import Clock, epoch_ms
 from api_client.errors import RequestError
 from api_client.http.retry import ENDLESS, is_not_api_answer, is_transient, retrying
 from api_client.models import TrainingJob
@@ -13,6 +12,8 @@ from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
 
 DRIFT = 0.999
 """Our clock may run a little faster than the server's, so discount the time measured with it."""
+
+CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S
 
 
 class ServerTime:
@@ -37,7 +38,7 @@ class ServerTime:
     def observe_job(self, job: TrainingJob) -> None:
         """Use the job's dates, which raise the upper bound but prove nothing about log timestamps."""
         dates = [date for date in (job.created_at, job.updated_at) if date is not None]
-        self._job_ms = max([self._job_ms, *map(_epoch_ms, dates)])
+        self._job_ms = max([self._job_ms, *map(epoch_ms, dates)])
 
     def lower_ns(self) -> int | None:
         """Return the lower bound of the server's clock; None before the first line."""
@@ -46,20 +47,18 @@ class ServerTime:
         passed_s = (self._clock.monotonic() - self._lower_at_s) * DRIFT
         return self._lower_ns + int(passed_s * NS_PER_S)
 
-    def upper_ms(self, margin_s: float) -> int:
-        """Return the upper bound of the server's clock, if ours is off by at most ``margin_s`` seconds."""
+    def upper_ms(self) -> int:
+        """Return a time after the server's, if ours is off by at most ``CLOCK_MARGIN_MS``."""
         lower_ms = (self.lower_ns() or 0) // NS_PER_MS
-        return max(_epoch_ms(self._clock.now()), self._job_ms, lower_ms) + int(margin_s * MS_PER_S)
+        return max(epoch_ms(self._clock.now()), self._job_ms, lower_ms) + CLOCK_MARGIN_MS
 
     def cautious_ns(self) -> int | None:
         """Return ``lower_ns``, but at most our current time: a later line may come from a wrong clock."""
         lower_ns = self.lower_ns()
-        return None if lower_ns is None else min(lower_ns, _epoch_ms(self._clock.now()) * NS_PER_MS)
+        return None if lower_ns is None else min(lower_ns, epoch_ms(self._clock.now()) * NS_PER_MS)
 
 
-def _epoch_ms(moment: datetime) -> int:
-    return int(moment.timestamp() * MS_PER_S)
-
+JOB_INTERVAL_S = 7.5
 
 LONG_FINISHED_S = 240.0
 """No late lines are expected if the job's last activity is this old by our clock (off by 2 min at most)."""
@@ -76,12 +75,11 @@ class JobPoller:
     ``job`` is None before the first answer. ``finished_s`` is monotonic, and None while the job runs.
     """
 
-    def __init__(self, fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> None:
+    def __init__(self, fetch_job: FetchJob, *, clock: Clock) -> None:
         self.job: TrainingJob | None = None
         self.finished_s: float | None = None
         self._fetch_job = fetch_job
         self._clock = clock
-        self._interval_s = interval_s
         self._polled_s: float | None = None
         self._unreadable = 0
         self._readable_s = clock.monotonic()
@@ -94,7 +92,7 @@ class JobPoller:
     async def poll_when_due(self, *, at_once: bool = False) -> None:
         """Poll the job if the last poll is old enough (or ``at_once``) and the job was still running."""
         now_s = self._clock.monotonic()
-        is_due = self._polled_s is None or now_s - self._polled_s >= self._interval_s
+        is_due = self._polled_s is None or now_s - self._polled_s >= JOB_INTERVAL_S
         if (is_due or at_once) and self.finished_s is None:
             await self.poll()
 

@@ -1,64 +1,35 @@
-"""The log streams: follow a job's log, or read a time range of it. Every line exactly once.
+"""Read a time range of a log, a gap again, or what is new since the last poll. Every line exactly once.
 
 Lines that cannot be read (a millisecond with more lines than the API can return, a range that the server
 cannot answer) are reported as a LogGap, never dropped silently. ``read_logs(…, end_ms=S)`` and
-``follow_logs(…, start_ms=S)`` meet exactly.
+``Follower(…, start_ms=S)`` meet exactly.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
-from api_client.clock import Clock, SystemClock
+from api_client.clock import Clock, epoch_ms
 from api_client.models.logs import (
     MS_PER_S,
     NS_PER_MS,
-    FetchJob,
     FetchPage,
-    IsComplete,
     LogBatch,
-    LogEnd,
     LogEntry,
     LogGap,
     LogLine,
     gap_with_lines,
     stamp_ns,
 )
-from api_client.streams.follow import Follower, FollowOptions
-from api_client.streams.pages import MAX_PAGE_LINES, PageSource
-from api_client.streams.parallel import ParallelReader
+from api_client.streams.deduplicator import LineDeduplicator
+from api_client.streams.job_poller import CLOCK_MARGIN_MS
+from api_client.streams.pages import PageSource
+from api_client.streams.parallel import PARTS_IN_FLIGHT, ParallelReader
 
-
-async def follow_logs(
-    fetch: FetchPage,
-    fetch_job: FetchJob,
-    *,
-    clock: Clock,
-    start_ms: int,
-    options: FollowOptions | None = None,
-    is_complete: IsComplete = lambda: False,
-) -> AsyncGenerator[LogBatch | LogEnd, None]:
-    """Yield all lines from ``start_ms`` (epoch milliseconds) on, until the job has ended.
-
-    Yields batches of the history (``caught_up`` false), an empty batch at the live edge, then batches as
-    lines arrive, and one LogEnd with the finished job. Lines that are not ``late`` come in time order.
-    Transient errors are retried indefinitely; raises the other RequestErrors (Unauthorized, NotFound if
-    the job was deleted, …). If ``is_complete`` returns True, the stream does not wait for late lines at
-    the end.
-    """
-    follower = Follower(
-        fetch,
-        fetch_job,
-        clock=clock,
-        start_ms=start_ms,
-        options=options or FollowOptions(),
-        is_complete=is_complete,
-    )
-    async with aclosing(follower.stream()) as batches:
-        async for batch in batches:
-            yield batch
+LATENESS_MS = 75 * MS_PER_S
+"""A line may arrive this long after its timestamp (API facts: about a minute)."""
 
 
 async def read_logs(
@@ -67,9 +38,8 @@ async def read_logs(
     start_ms: int,
     end_ms: int,
     newest_first: bool = False,
-    clock: Clock | None = None,
-    page_limit: int = MAX_PAGE_LINES,
-    in_flight: int = 1,
+    clock: Clock,
+    in_flight: int = PARTS_IN_FLIGHT,
 ) -> AsyncGenerator[LogBatch, None]:
     """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds), a time range of any length.
 
@@ -77,10 +47,9 @@ async def read_logs(
     ``read_part`` is the fraction of the time range (up to now) that has been read. ``in_flight`` parts of
     a long range are read concurrently. Transient errors are retried; raises the other RequestErrors.
     """
-    clock = clock or SystemClock()
-    pages = PageSource(fetch, clock=clock, limit=page_limit)
+    pages = PageSource(fetch, clock=clock)
     reader = ParallelReader(pages, start_ms, end_ms, newest_first=newest_first, in_flight=in_flight)
-    until_ms = min(end_ms, int(clock.now().timestamp() * MS_PER_S))
+    until_ms = min(end_ms, epoch_ms(clock.now()))
     async with aclosing(reader.batches()) as batches:
         async for entries in batches:
             reached_ms = stamp_ns(entries[0 if newest_first else -1]) // NS_PER_MS
@@ -113,3 +82,41 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
         if isinstance(entry, LogGap) and entry.start_ns < gap.end_ns and entry.end_ns > gap.start_ns
     ]
     return tuple(sorted([*new, *left], key=stamp_ns))
+
+
+class LogIncrements:
+    """Reads a log poll by poll: each yields what is new since the last one, late lines included.
+
+    For logs that are polled rarely, or end without a job's end; ``Follower`` decides itself when to poll.
+    ``known`` are lines from ``start_ms`` on that have been read already.
+    """
+
+    def __init__(
+        self, fetch: FetchPage, *, clock: Clock, start_ms: int, known: Iterable[LogLine] = ()
+    ) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._settled_ms = start_ms
+        self._deduplicator = LineDeduplicator()
+        self._deduplicator.new_lines(list(known), start_ms)
+        self._gaps: set[LogGap] = set()
+
+    async def poll(self) -> AsyncGenerator[tuple[LogEntry, ...], None]:
+        """Yield the new entries in time order; read it to the end. Raises permanent RequestErrors."""
+        now_ms = epoch_ms(self._clock.now())
+        newest_ms = self._settled_ms
+        stream = read_logs(
+            self._fetch, clock=self._clock, start_ms=self._settled_ms, end_ms=now_ms + CLOCK_MARGIN_MS
+        )
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
+                gaps = {entry for entry in batch.entries if isinstance(entry, LogGap)} - self._gaps
+                self._gaps |= gaps
+                if lines:
+                    newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
+                new = self._deduplicator.new_lines(lines, self._settled_ms)
+                yield tuple(sorted([*new, *gaps], key=stamp_ns))
+        # A line from a wrong clock must not hide the later ones of the others.
+        self._settled_ms = max(self._settled_ms, min(newest_ms, now_ms) - LATENESS_MS)
+        self._deduplicator.forget_before(self._settled_ms)

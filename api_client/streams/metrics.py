@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
-from api_client.clock import Clock
+from api_client.clock import Clock, epoch_ms
 from api_client.errors import BadRequest
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
@@ -52,10 +52,12 @@ async def follow_metrics(
     """Yield the metrics from ``start_ms`` on, then increments every ``interval_s`` seconds until the end.
 
     Samples may be repeated: every increment overlaps the one before, some of them by more. Without
-    ``start_ms`` the server chooses the time range, which it anchors to the end of a finished job. One
-    more increment follows the job's end. Transient errors are retried; raises the other RequestErrors.
+    ``start_ms``, begins with the job. One more increment follows the job's end. Transient errors are
+    retried; raises the other RequestErrors.
     """
     job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
+    if start_ms is None:
+        start_ms = epoch_ms(job.earliest_time(clock.now()))
     metrics = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
     yield metrics
     overlap = _Overlap(clock, step_s)
@@ -75,18 +77,16 @@ async def follow_metrics(
 
 
 async def _history(
-    fetch: FetchMetrics, job: TrainingJob, *, clock: Clock, start_ms: int | None, step_s: int | None
+    fetch: FetchMetrics, job: TrainingJob, *, clock: Clock, start_ms: int, step_s: int | None
 ) -> JobMetrics:
     end_ms: int | None = None
-    if start_ms is not None and job.is_finished and job.updated_at is not None:
+    if job.is_finished and job.updated_at is not None:
         end_ms = int((job.updated_at.timestamp() + AFTER_END_S) * MS_PER_S)
     try:
         call = partial(fetch, start_ms=start_ms, end_ms=end_ms, step_s=step_s)
         return await retrying(call, ENDLESS, sleep=clock.sleep)
     except BadRequest:
         # The maximum time range is not published (API facts, 2.2): let the server choose before giving up.
-        if start_ms is None:
-            raise
         call = partial(fetch, start_ms=None, end_ms=None, step_s=None)
         return await retrying(call, ENDLESS, sleep=clock.sleep)
 
@@ -110,7 +110,7 @@ class _Overlap:
             alive = [end_s for end_s in ends_s if end_s >= newest_s - self._whole_s]
             self._newest_s, self._lagging_s = newest_s, min(alive, default=newest_s)
 
-    def next_start_ms(self, start_ms: int | None, *, is_last: bool) -> int | None:
+    def next_start_ms(self, start_ms: int, *, is_last: bool) -> int:
         """Return the start of the next increment; ``start_ms`` while no sample is known.
 
         The last increment uses the full overlap, because no later one finds the late samples before it.

@@ -24,6 +24,9 @@ MAX_PART_PAGES = 3 * PART_PAGES
 BUFFERED_BATCHES = MAX_PART_PAGES + 2
 """Maximum number of batches that a part may buffer."""
 
+PARTS_IN_FLIGHT = 3
+"""Parts of a long history read concurrently: more are slower, not faster (measured)."""
+
 MIN_PART_MS = 10
 WIDER_AT_MOST = 8.0
 """A part is at most this many times as wide as the one before it."""
@@ -39,7 +42,7 @@ class ParallelReader:
         end_ms: int,
         *,
         newest_first: bool = False,
-        in_flight: int = 1,
+        in_flight: int = PARTS_IN_FLIGHT,
     ) -> None:
         self._pages = pages
         self._newest_first = newest_first

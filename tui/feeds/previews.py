@@ -1,14 +1,13 @@
 """Previews of the running jobs for Home: progress from the log, recent GPU use, last checkpoint.
 
 A job's newest log page is read first, the rest in the background. Only the progress found in the lines is
-kept, never the lines. Both parts meet exactly, so that no line counts twice.
+kept, never the lines; each counts once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,9 +16,10 @@ from time import thread_time
 from api_client.client import TrainingClient
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer
-from api_client.models import Checkpoint, JobStatus, LogRecord, QueueContext, TrainingJob
-from api_client.models.logs import NS_PER_MS, LogBatch, LogLine
-from api_client.streams.pages import stamp_ns_of
+from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
+from api_client.models.jobs import CLOCK_SKEW
+from api_client.models.logs import NS_PER_MS, LogBatch, LogEntry, LogLine
+from api_client.streams.logs import LATENESS_MS, LogIncrements
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
 from tui.analysis.health.checks import health, without_stall_findings
@@ -51,18 +51,12 @@ PAUSE_PER_SPENT = 2.0
 FLOOD_LINES = 5_000
 """If more lines arrive between two polls, only the newest page is read each time."""
 POLL_EVERY_S = 30.0
-"""Minimum polling interval; with ``OVERLAP_MS`` it is the time range that a poll reads."""
-WINDOW = timedelta(days=7)
-"""The API's longest time range; the first page reaches back no further."""
-OVERLAP_MS = 60_000
-"""Late lines may arrive this much later: each poll starts this long before the newest line."""
-MAX_REMEMBERED_LINES = 50_000
-"""Number of lines in the overlap to remember (one number each), to recognize them when they are read again.
-"""
-PAGE_LINES = 1000
-FURTHEST_AHEAD = timedelta(days=1)
-"""Clocks may be off by at most this much: a line from the year 9999 must not hide all later ones."""
-NO_STAMP = -1
+POLLED_SPAN_S = POLL_EVERY_S + LATENESS_MS / 1000
+"""Length of the time range that a poll reads, since late lines may arrive."""
+FULL_PAGE_LINES = 500
+"""A first batch with more lines than this is a page of a longer log."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 class LogTail:
@@ -75,14 +69,12 @@ class LogTail:
         self.is_read = False
         self.spent_s = 0.0
         """CPU time spent on folding in the last ``read_newest``."""
-        self._floods = False
         self._client = client
         self._clock = clock
         self._job = job
-        self._first_ms: int | None = None
-        self._older_until_ms = 0
-        self._newest_ms = 0
-        self._recent: deque[tuple[int, int]] = deque(maxlen=MAX_REMEMBERED_LINES)
+        self._floods = False
+        self._newest: LogIncrements | None = None
+        self._newest_seen = self._older_until = job.earliest_time(clock.now())
 
     async def read_newest(self) -> None:
         """Read the lines that are new since the last poll.
@@ -92,106 +84,72 @@ class LogTail:
         Raises RequestError.
         """
         self.spent_s = 0.0
-        if self._first_ms is None:
-            self._first_ms = self._older_until_ms = await self._read_page(self._reaching_back())
-            return
-        if self._floods:
-            # There are too many lines to read on each poll; the newest ones have the current progress.
-            await self._read_page(_moment(self._newest_ms + 1))
-            return
-        start_ms = max(self._first_ms, self._newest_ms - OVERLAP_MS)
-        known: dict[int, int] = {}
-        for stamp_ms, number in self._recent:
-            if stamp_ms >= start_ms:
-                known[number] = known.get(number, 0) + 1
-        history = self._client.logs.history(self._job.project_id, self._job.id, start=_moment(start_ms))
-        taken = 0
-        async for batch in _batches(history):
-            new: list[LogLine] = []
-            for line in batch.entries:
-                if not isinstance(line, LogLine):
-                    continue
-                number = _number(line)
-                if known.get(number, 0):
-                    known[number] -= 1
-                else:
-                    new.append(line)
-            await self._take(new)
-            taken += len(new)
-            if taken > FLOOD_LINES:
-                self._floods = True
-                break
+        if self._newest is None:
+            self._older_until = await self._read_newest_page()
+        elif self._floods:
+            await self._read_newest_page()
+        else:
+            count = 0
+            async with aclosing(self._newest.poll()) as polled:
+                async for entries in polled:
+                    count += await self._take(entries)
+                    if count > FLOOD_LINES:
+                        self._floods = True
+                        break
 
     async def read_older(self, resume: asyncio.Event) -> None:
         """Read the lines before the first page, newest first; pauses while ``resume`` is not set.
 
         Raises RequestError.
         """
-        if self._first_ms is None or self.is_read:
+        if self._newest is None or self.is_read:
             return
-        history = self._client.logs.history(
-            self._job.project_id,
-            self._job.id,
-            start=self._job.earliest_time(self._clock.now()),
-            end=_moment(self._older_until_ms),
-            newest_first=True,
-        )
-        lines = 0
-        async for batch in _batches(history):
-            new = [line for line in batch.entries if isinstance(line, LogLine)]
-            spent_s = await self._fold(new)
-            lines += len(new)
-            if new:
-                # If the next page fails for good, another attempt resumes here.
-                self._older_until_ms = min(self._older_until_ms, new[0].timestamp_ns // NS_PER_MS)
-            if lines >= (FLOOD_LINES if self._floods else MOST_LINES):
-                break
-            await self._clock.sleep(max(PAUSE_S, PAUSE_PER_SPENT * spent_s))
-            await resume.wait()
+        start, lines = self._job.earliest_time(self._clock.now()), 0
+        async with aclosing(self._history(start, self._older_until)) as batches:
+            async for batch in batches:
+                new = [line for line in batch.entries if isinstance(line, LogLine)]
+                spent_s = await self._fold(new)
+                lines += len(new)
+                if new:
+                    # If the next page fails for good, another attempt resumes here.
+                    self._older_until = min(self._older_until, _moment(new[0]))
+                if lines >= (FLOOD_LINES if self._floods else MOST_LINES):
+                    break
+                await self._clock.sleep(max(PAUSE_S, PAUSE_PER_SPENT * spent_s))
+                await resume.wait()
         self.is_read = True
 
-    def _reaching_back(self) -> datetime:
-        now = self._clock.now()
-        return max(self._job.earliest_time(now), now - WINDOW + timedelta(minutes=5))
-
-    async def _read_page(self, start: datetime) -> int:
-        """Read the newest page since ``start``; return the millisecond from which on it is complete."""
-        records = await self._client.logs.page(
-            self._job.project_id,
-            self._job.id,
-            start_ms=_millis(start),
-            end_ms=None,
-            direction="desc",
-            limit=PAGE_LINES,
+    def _history(self, start: datetime, end: datetime | None = None) -> AsyncGenerator[LogBatch, None]:
+        return self._client.logs.history(
+            self._job.project_id, self._job.id, start=start, end=end, newest_first=True
         )
-        latest_ms = self._latest_ms()
-        dated = [line for line in map(_line, records) if 0 <= line.timestamp_ns // NS_PER_MS <= latest_ms]
-        lines = sorted(dated, key=lambda line: line.timestamp_ns)
-        first_ms = _millis(start)
-        full = len(records) >= PAGE_LINES
-        if full and lines:
-            # The millisecond in which the page ends may have earlier lines, so the older part reads all of
-            # it.
-            first_ms = lines[0].timestamp_ns // NS_PER_MS + 1
-            lines = [line for line in lines if line.timestamp_ns // NS_PER_MS >= first_ms]
-        self._newest_ms = max(self._newest_ms, first_ms)
+
+    async def _read_newest_page(self) -> datetime:
+        """Read the newest page of the lines not seen yet; return the time from which on it has all lines."""
+        start = self._newest_seen
+        async with aclosing(self._history(start)) as batches:
+            entries = (await anext(batches, LogBatch((), caught_up=False))).entries
+        lines = [line for line in entries if isinstance(line, LogLine)]
+        is_full = len(lines) > FULL_PAGE_LINES
+        if is_full:
+            start = _moment(lines[0])
+        self._newest = self._client.logs.increments(
+            self._job.project_id, self._job.id, start=start, known=lines
+        )
         await self._take(lines)
-        lasted_ms = max(1, self._newest_ms - first_ms)
-        self._floods = full and PAGE_LINES * (OVERLAP_MS + POLL_EVERY_S * 1000) / lasted_ms > FLOOD_LINES
-        return first_ms
+        lasted_s = (self._newest_seen - start).total_seconds()
+        self._floods = is_full and len(lines) * POLLED_SPAN_S > FLOOD_LINES * lasted_s
+        return start
 
-    def _latest_ms(self) -> int:
-        return _millis(self._clock.now() + FURTHEST_AHEAD)
-
-    async def _take(self, lines: Sequence[LogLine]) -> None:
+    async def _take(self, entries: Sequence[LogEntry]) -> int:
+        """Fold the lines among these entries; return their number."""
+        lines = [entry for entry in entries if isinstance(entry, LogLine)]
         self.spent_s += await self._fold(lines)
-        latest_ms = self._latest_ms()
-        for line in lines:
-            stamp_ms = min(line.timestamp_ns // NS_PER_MS, latest_ms)
-            self._newest_ms = max(self._newest_ms, stamp_ms)
-            self._recent.append((stamp_ms, _number(line)))
-        while self._recent and self._recent[0][0] < self._newest_ms - OVERLAP_MS:
-            self._recent.popleft()
+        if lines:
+            # A line from a wrong clock must not hide the later ones of the others.
+            newest = min(_moment(lines[-1]), self._clock.now() + CLOCK_SKEW)
+            self._newest_seen = max(self._newest_seen, newest + MILLISECOND)
+        return len(lines)
 
     async def _fold(self, lines: Sequence[LogLine]) -> float:
         """Fold lines in slices, yielding to the event loop between them; return the CPU seconds spent."""
@@ -204,32 +162,9 @@ class LogTail:
         return spent_s
 
 
-async def _batches(history: AsyncIterator[LogBatch]) -> AsyncIterator[LogBatch]:
-    async with aclosing(history) as batches:  # type: ignore[type-var]
-        async for batch in batches:
-            yield batch
-
-
-def _number(line: LogLine) -> int:
-    return hash((line.timestamp_ns, line.replica, line.message))
-
-
-def _line(record: LogRecord) -> LogLine:
-    stamp_ns = stamp_ns_of(record.get("timestamp"))
-    return LogLine(
-        NO_STAMP if stamp_ns is None else stamp_ns,
-        record.get("message", ""),
-        record.get("replica"),
-        record.get("level"),
-    )
-
-
-def _moment(epoch_ms: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
-
-
-def _millis(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+def _moment(line: LogLine) -> datetime:
+    """Return the beginning of the millisecond of a line."""
+    return EPOCH + line.timestamp_ns // NS_PER_MS * MILLISECOND
 
 
 PREVIEW_MIN_AGE_S = POLL_EVERY_S

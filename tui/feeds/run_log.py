@@ -111,7 +111,7 @@ class RunLog:
         now = self._session.clock.now()
         newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
         start = newest - TAIL_SPAN
-        return max(start, job.earliest_time(self._session.clock.now()))
+        return max(start, job.earliest_time(now))
 
     async def _follow(self, job: TrainingJob, seam: datetime) -> None:
         async for part in self._session.client.logs.follow(job.project_id, job.id, start=seam):

@@ -77,7 +77,7 @@ class ModelApi:
 
     ``refuses_future``: windows that end after its present are a 400. ``cut``: pages have no more lines than
     that, ``cut_characters``: nor much more text.
-    ``tells_complete``: pages say (``is_complete``) when the job has ended and no line will come any more.
+    ``tells_complete``: pages say (``complete``) when the job has ended and no line will come any more.
     """
 
     lines: Sequence[Line]
@@ -100,7 +100,6 @@ class ModelApi:
     faults: int = 0
     looks: int = 0
     refusals: int = 0
-    is_complete: bool = False
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -108,14 +107,10 @@ class ModelApi:
         self._stamps = [line.stamp_ns for line in self._asc]
         self._last_arrival_ns = max((line.arrives_ns for line in self.lines), default=0)
 
-    async def fetch(self, *, start_ms: int, end_ms: int | None, direction: str, limit: int) -> list:
+    async def fetch(self, *, start_ms: int, end_ms: int, direction: str, limit: int) -> dict:
         self.pages += 1
         assert self.pages < MOST_PAGES, "it never ends"
         present_ms = self.clock.server_ns() // MS_NS
-        is_open = end_ms is None
-        if end_ms is None:
-            end_ms = present_ms
-            self._refuse(start_ms > end_ms)
         self._refuse(self.refuses_future and end_ms > present_ms)
         self._refuse(end_ms - start_ms > MAX_WINDOW_MS)
         assert 0 <= end_ms - start_ms <= MAX_WINDOW_MS
@@ -135,7 +130,7 @@ class ModelApi:
         visible = (line for line in window if line.arrives_ns <= present_ns)
         page = self._cut(list(islice(visible, limit)))
         is_over = present_ns >= (BEGIN_S + self.finishes_s) * NS
-        self.is_complete = self.tells_complete and is_over and self._last_arrival_ns <= present_ns
+        is_complete = self.tells_complete and is_over and self._last_arrival_ns <= present_ns
         if self.poison and any(self.poison[0] <= line.stamp_ns < self.poison[1] for line in page):
             raise ServerFault("this page cannot be rendered", status=500)
         if self.shuffles:
@@ -143,9 +138,8 @@ class ModelApi:
         records = [record_of(line) for line in page]
         if self.leaks:
             records.insert(0, record_of(Line((start_ms - 5) * MS_NS, "of another window")))
-            if not is_open:
-                records.append(record_of(Line((end_ms + 5) * MS_NS, "of another window")))
-        return records
+            records.append(record_of(Line((end_ms + 5) * MS_NS, "of another window")))
+        return {"logs": records, "complete": is_complete}
 
     async def fetch_job(self) -> TrainingJob:
         self.looks += 1

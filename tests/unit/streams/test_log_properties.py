@@ -2,19 +2,29 @@
 
 import asyncio
 import random
+from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_api import BEGIN_S, Line, ModelApi, ModelClock, at, gaps_of, gather, multiset, world
 
 from api_client.models.logs import LogLine
-from api_client.streams.follow import FollowOptions
-from api_client.streams.logs import follow_logs, read_logs
+from api_client.streams import follow, pages
+from api_client.streams.follow import Follower
+from api_client.streams.logs import read_logs
 
 LIMIT = 20
 DAY_S = 86_400
 HISTORY_S = 9 * DAY_S
 LIVE_S = 150.0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_pages():
+    with patch.object(pages, "MAX_PAGE_LINES", LIMIT), patch.object(follow, "CHEAP_LINES", 12):
+        yield
+
 
 COMMON = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
@@ -76,7 +86,6 @@ servers = st.fixed_dictionaries(
         "mirrored": st.booleans(),
         "shuffles": st.booleans(),
         "leaks": st.booleans(),
-        "refuses_future": st.booleans(),
         "fault_rate": st.sampled_from([0.0, 0.3]),
         "latency_s": st.sampled_from([0.001, 0.05, 0.4]),
         "seed": st.integers(0, 2**16),
@@ -103,10 +112,9 @@ async def test_following_gives_every_line_once(old, live, server, skew_s, is_lat
     api = ModelApi(lines, clock, finishes_s=LIVE_S, max_limit=LIMIT, **server)
     start_ms = int((BEGIN_S - HISTORY_S) * 1000)
 
-    options = FollowOptions(page_limit=LIMIT, cheap_lines=12, generous_lines=generous_lines)
-    followed = await gather(
-        follow_logs(api.fetch, api.fetch_job, clock=clock, start_ms=start_ms, options=options), clock
-    )
+    with patch.object(follow, "GENEROUS_LINES", generous_lines):
+        stream = Follower(api.fetch, api.fetch_job, clock=clock, start_ms=start_ms).stream()
+        followed = await gather(stream, clock)
 
     assert multiset(followed.entries) == world(lines)
     assert gaps_of(followed.entries) == []
@@ -151,7 +159,6 @@ async def test_reading_a_stretch_gives_every_line_once(
             end_ms=end,
             newest_first=newest_first,
             clock=clock,
-            page_limit=LIMIT,
             in_flight=in_flight,
         )
         async for batch in stream:
@@ -194,14 +201,12 @@ async def test_history_and_following_at_once_meet_exactly(old, live, server, ske
             end_ms=seam_ms,
             newest_first=newest_first,
             clock=clock,
-            page_limit=LIMIT,
             in_flight=2,
         )
         async for batch in stream:
             older.extend(batch.entries)
 
-    options = FollowOptions(page_limit=LIMIT, cheap_lines=12)
-    stream = follow_logs(api.fetch, api.fetch_job, clock=clock, start_ms=seam_ms, options=options)
+    stream = Follower(api.fetch, api.fetch_job, clock=clock, start_ms=seam_ms).stream()
     followed, _ = await asyncio.gather(gather(stream, clock), read_history())
 
     assert multiset(older) + multiset(followed.entries) == world(lines)
