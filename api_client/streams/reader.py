@@ -143,7 +143,7 @@ class RangeReader:
             newest = await self._exclude_end_millisecond(ms, newest)
         if not newest.has_more:
             return list(newest.lines)
-        if not newest.is_full and Counter(oldest.lines) == Counter(newest.lines):
+        if not newest.is_full and Counter(oldest.lines) <= Counter(newest.lines):
             self._pages.proven_lines = max(self._pages.proven_lines, newest.count)
             return list(newest.lines)
         return merge_pages(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS)
