@@ -85,7 +85,8 @@ def write_archive(
     cannot be read, or if the disk is full.
     """
     total_bytes = sum(each.size_bytes for each in plan.files)
-    meter = _ArchiveMeter(total_bytes, on_progress)
+    report = on_progress or (lambda _done, _total: None)
+    meter = _ArchiveMeter(total_bytes, report)
     try:
         descriptor = new_file(to, PRIVATE_FILE_MODE)
         with (
@@ -98,43 +99,30 @@ def write_archive(
                 archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
     except OSError as error:
         raise ArchiveError(f"can't write the archive to {to}: {why_not_written(error)}") from None
-    meter.finish()
+    report(total_bytes, total_bytes)
     size_bytes = to.stat().st_size
     if size_bytes > MAXIMUM_BYTES:
         raise ArchiveError(_too_large(size_bytes, plan.files))
     return to
 
 
+@dataclass(slots=True)
 class _ArchiveMeter:
-    def __init__(self, total_bytes: int, on_progress: Callable[[int, int], object] | None) -> None:
-        self._total_bytes = total_bytes
-        self._on_progress = on_progress
-        self._done_bytes = 0
-        self._reported_bytes = 0
+    """Reports progress about once per MiB; ``file`` is the one being read."""
 
-    def add(self, size_bytes: int) -> None:
-        self._done_bytes = min(self._done_bytes + size_bytes, self._total_bytes)
-        if self._done_bytes - self._reported_bytes >= _REPORT_EVERY_BYTES:
-            self._report_progress()
-
-    def finish(self) -> None:
-        self._done_bytes = self._total_bytes
-        self._report_progress()
-
-    def _report_progress(self) -> None:
-        self._reported_bytes = self._done_bytes
-        if self._on_progress is not None:
-            self._on_progress(self._done_bytes, self._total_bytes)
-
-
-class _MeteredFile:
-    def __init__(self, file: IO[bytes], meter: _ArchiveMeter) -> None:
-        self._file = file
-        self._meter = meter
+    total_bytes: int
+    on_progress: Callable[[int, int], object]
+    file: IO[bytes] | None = None
+    done_bytes: int = 0
+    reported_bytes: int = 0
 
     def read(self, size: int = -1) -> bytes:
-        content = self._file.read(size)
-        self._meter.add(len(content))
+        assert self.file is not None
+        content = self.file.read(size)
+        self.done_bytes = min(self.done_bytes + len(content), self.total_bytes)
+        if self.done_bytes - self.reported_bytes >= _REPORT_EVERY_BYTES:
+            self.reported_bytes = self.done_bytes
+            self.on_progress(self.done_bytes, self.total_bytes)
         return content
 
 
@@ -154,7 +142,8 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> 
         member = _member(each.name, found)
         member.size = found.st_size
         try:
-            archive.addfile(member, _MeteredFile(source, meter))
+            meter.file = source
+            archive.addfile(member, meter)
         except OSError as error:
             if error.errno is None:
                 # tarfile's exception for a file that ended before its size.

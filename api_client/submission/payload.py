@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from api_client.definitions import (
-    AcceleratorSpec,
     AvailabilityModel,
     InteractiveSession,
     InteractiveSessionTrigger,
@@ -57,37 +56,31 @@ def apply_overrides(
 
 
 def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
-    if overrides.job_name is not None:
-        if job.name:
-            yield _replaced("name", job.name, overrides.job_name)
-        with _naming_override("the job name", overrides.job_name):
-            job.name = overrides.job_name
+    compute, runtime = job.compute, job.runtime
+    count, entrypoint = overrides.node_count, overrides.entrypoint
+    if count is not None and count < 1:
+        raise ConfigurationError(f"invalid node count {count}: must be at least 1")
+    yield from _set(job, "name", "the job name", overrides.job_name, job.name or None)
     yield from _apply_session(job, overrides)
-    if overrides.accelerator is not None:
-        if job.compute.accelerator is not None:
-            yield _replaced("accelerator", job.compute.accelerator, overrides.accelerator)
-        with _naming_override("the accelerator", overrides.accelerator):
-            job.compute.accelerator = AcceleratorSpec.model_validate(overrides.accelerator)
-    if overrides.node_count is not None:
-        if job.compute.node_count != 1:
-            yield _replaced("node_count", job.compute.node_count, overrides.node_count)
-        if overrides.node_count < 1:
-            raise ConfigurationError(f"invalid node count {overrides.node_count}: must be at least 1")
-        with _naming_override("the node count", overrides.node_count):
-            job.compute.node_count = overrides.node_count
-    if overrides.entrypoint is not None:
-        if job.runtime.start_commands:
-            yield _replaced("start_commands", job.runtime.start_commands, [overrides.entrypoint])
-        with _naming_override("the entrypoint", overrides.entrypoint):
-            job.runtime.start_commands = [overrides.entrypoint]
-    if overrides.priority is not None:
-        if job.priority is not None:
-            yield _replaced("priority", job.priority, overrides.priority)
-        with _naming_override("the priority", overrides.priority):
-            job.priority = overrides.priority
+    yield from _set(compute, "accelerator", "the accelerator", overrides.accelerator, compute.accelerator)
+    own_count = compute.node_count if compute.node_count != 1 else None
+    yield from _set(compute, "node_count", "the node count", count, own_count)
+    commands = None if entrypoint is None else [entrypoint]
+    yield from _set(runtime, "start_commands", "the entrypoint", commands, runtime.start_commands or None)
+    yield from _set(job, "priority", "the priority", overrides.priority, job.priority)
     if overrides.spot:
         # The official client prints no warning here: dedicated is also the default.
-        job.compute.availability_model = AvailabilityModel.SPOT
+        compute.availability_model = AvailabilityModel.SPOT
+
+
+def _set(part: BaseModel, field: str, what: str, value: object, own: object) -> Iterator[str]:
+    """Set a field unless ``value`` is None, and yield a warning if the config has a value of its ``own``."""
+    if value is None:
+        return
+    if own is not None:
+        yield _replaced(field, own, value)
+    with _naming_override(what, value):
+        setattr(part, field, value)
 
 
 def _apply_session(job: TrainingJob, overrides: Overrides) -> Iterator[str]:

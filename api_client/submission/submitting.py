@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import pydantic
 from pydantic import TypeAdapter, ValidationError
@@ -27,12 +27,8 @@ from api_client.http.connection import user_agent
 from api_client.models import BlobCredentials, Team
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
-from api_client.remotes import Remote
-from api_client.resources.account import Account
-from api_client.resources.graphql import Graphql
-from api_client.resources.jobs import Jobs
-from api_client.resources.projects import Projects
 from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
+from api_client.submission.client_parts import SubmissionClient
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 from api_client.transfers.uploads import Blobs
 
@@ -109,35 +105,16 @@ class TeamChoice:
     warning: str | None = None
 
 
-class TeamDirectory(Protocol):
-    """The parts of a client that give access to teams."""
-
-    @property
-    def account(self) -> Account:
-        """Teams by REST."""
-        ...
-
-    @property
-    def graphql(self) -> Graphql:
-        """Teams by GraphQL."""
-        ...
-
-    @property
-    def projects(self) -> Projects:
-        """Projects and their teams."""
-        ...
-
-
-async def choose_team(directory: TeamDirectory, *, project_name: str, wanted: str | None) -> TeamChoice:
+async def choose_team(client: SubmissionClient, *, project_name: str, wanted: str | None) -> TeamChoice:
     """Find the team named ``wanted``, or the one that already has the project.
 
     Raises ConfigurationError if there is no such team, or if several have such a project; RequestError.
     """
-    teams = await _teams(directory, must_know=wanted is not None)
+    teams = await _teams(client, must_know=wanted is not None)
     if wanted is not None:
         return named_team(teams, wanted)
     # With at most one team there is no choice.
-    projects = await directory.projects.list() if len(teams) > 1 else []
+    projects = await client.projects.list() if len(teams) > 1 else []
     return likely_team(teams, projects, project_name)
 
 
@@ -176,15 +153,15 @@ def _chosen(team: Team) -> TeamChoice:
     return TeamChoice() if team.default else TeamChoice(team.id, team.name)
 
 
-async def _teams(directory: TeamDirectory, *, must_know: bool) -> list[Team]:
+async def _teams(client: SubmissionClient, *, must_know: bool) -> list[Team]:
     """List all teams, by REST or else with the official client's query; none if neither route exists."""
     try:
-        return await directory.account.teams()
+        return await client.account.teams()
     except ErrorAnswer as error:
         if error.status not in _NOT_FOR_US:
             raise
     try:
-        data = await directory.graphql.execute(_QUERY)
+        data = await client.graphql.execute(_QUERY)
         return _TEAMS.validate_python(data.get("teams") or [])
     except (ErrorAnswer, InvalidAnswer) as error:
         is_absent = isinstance(error, InvalidAnswer | BadRequest) or (
@@ -233,30 +210,6 @@ class Submission:
             "training_project": self.training_project.model_dump(mode="json"),
             "training_job": self.training_job.model_dump(mode="json"),
         }
-
-
-class SubmissionClient(TeamDirectory, Protocol):
-    """The parts of a client that a submission needs."""
-
-    @property
-    def remote(self) -> Remote:
-        """Remote whose default team is used."""
-        ...
-
-    @property
-    def projects(self) -> Projects:
-        """Finds or creates the project."""
-        ...
-
-    @property
-    def jobs(self) -> Jobs:
-        """Creates the job."""
-        ...
-
-    @property
-    def blobs(self) -> Blobs:
-        """Uploads the archive."""
-        ...
 
 
 async def submit(

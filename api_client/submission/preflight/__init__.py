@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from api_client.definitions.job_request import JobRequest, read_job_request
 from api_client.submission.findings import Finding, Severity
-from api_client.submission.preflight.account import AccountFacts, AccountReader, fetch_account_facts
+from api_client.submission.preflight.account import AccountFacts, fetch_account_facts
 from api_client.submission.preflight.check import check, preflight
 
 __all__ = [
     "AccountFacts",
-    "AccountReader",
     "Finding",
     "JobRequest",
     "Severity",

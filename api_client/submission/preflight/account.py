@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from api_client.definitions.job_request import JobRequest, normal_gpu_type
 from api_client.errors import RequestError, Unauthorized, Unreachable
@@ -24,11 +24,7 @@ from api_client.models import (
     TrainingJob,
 )
 from api_client.models.jobs import WAITING_STATUSES
-from api_client.resources.account import Account
-from api_client.resources.cache import Cache
-from api_client.resources.capacity import Capacity
-from api_client.resources.jobs import Jobs
-from api_client.resources.projects import Projects
+from api_client.submission.client_parts import SubmissionClient
 from api_client.submission.findings import Finding
 
 
@@ -77,21 +73,6 @@ def _room(owner: str, entry: GpuCapacity, request: JobRequest) -> GpuHeadroom:
 T = TypeVar("T")
 
 
-class AccountReader(Protocol):
-    """The resources that are read; a TrainingClient has them."""
-
-    @property
-    def account(self) -> Account: ...  # noqa: D102
-    @property
-    def cache(self) -> Cache: ...  # noqa: D102
-    @property
-    def capacity(self) -> Capacity: ...  # noqa: D102
-    @property
-    def jobs(self) -> Jobs: ...  # noqa: D102
-    @property
-    def projects(self) -> Projects: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class AccountFacts:
     """Facts about the account. None: not requested or not available; ``unknown_facts`` gives the reasons."""
@@ -136,7 +117,7 @@ class _FactFetcher:
 
 
 async def fetch_account_facts(
-    client: AccountReader, request: JobRequest, *, project_name: str, team_name: str | None
+    client: SubmissionClient, request: JobRequest, *, project_name: str, team_name: str | None
 ) -> AccountFacts:
     """Fetch what the rules need for this request, concurrently if possible.
 
@@ -184,7 +165,7 @@ def chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
     return None
 
 
-async def _waiting_jobs(client: AccountReader, request: JobRequest) -> list[TrainingJob]:
+async def _waiting_jobs(client: SubmissionClient, request: JobRequest) -> list[TrainingJob]:
     found = await client.jobs.search(statuses=sorted(WAITING_STATUSES))
     return [
         job
@@ -194,7 +175,9 @@ async def _waiting_jobs(client: AccountReader, request: JobRequest) -> list[Trai
     ]
 
 
-async def _cache_gpu_types(client: AccountReader, project_name: str, team_name: str | None) -> frozenset[str]:
+async def _cache_gpu_types(
+    client: SubmissionClient, project_name: str, team_name: str | None
+) -> frozenset[str]:
     """Return the GPU types of the project's earlier jobs if the project has a cache; else nothing.
 
     A project's cache is on the cluster of its first job that used one (API facts, 5). The API does not

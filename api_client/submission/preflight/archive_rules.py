@@ -10,12 +10,13 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal, Protocol
+from typing import Literal
 
 from api_client.definitions.job_request import JobRequest
+from api_client.submission.archive import MAXIMUM_BYTES, ArchivePlan
 from api_client.submission.findings import Finding
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
@@ -215,40 +216,14 @@ def _joined(folder: PurePosixPath | None, path: str) -> PurePosixPath | None:
     return PurePosixPath(*parts)
 
 
-LARGEST_ARCHIVE_BYTES = 5 * 1024**3
-"""Limit of the platform (API facts, 3.5)."""
-NEAR_LIMIT_BYTES = LARGEST_ARCHIVE_BYTES * 9 // 10
+NEAR_LIMIT_BYTES = MAXIMUM_BYTES * 9 // 10
 NAMES_SHOWN = 5
 FIRST_LINE_BYTES = 256
 _SHELL_SUFFIXES = (".sh", ".bash")
 _EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
-class ArchiveListing(Protocol):
-    """Files to upload (file on disk, name in the archive, size in bytes) and files that are left out."""
-
-    @property
-    def files(self) -> Sequence[tuple[Path, str, int]]:
-        """Files to upload."""
-        ...
-
-    @property
-    def dropped(self) -> Sequence[tuple[str, str]]:
-        """Names and reasons of what is left out; a folder stands for everything below it."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the archive."""
-        ...
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """Problems found while the files were listed."""
-        ...
-
-
-def archive_findings(request: JobRequest, plan: ArchiveListing) -> Iterator[Finding]:
+def archive_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding]:
     """Yield findings about scripts, size and what is left out."""
     on_disk = {name: path for path, name, _size in plan.files}
     seen = set()
@@ -263,7 +238,7 @@ def archive_findings(request: JobRequest, plan: ArchiveListing) -> Iterator[Find
 
 
 def _script_findings(
-    use: ScriptUse, request: JobRequest, plan: ArchiveListing, on_disk: dict[str, Path]
+    use: ScriptUse, request: JobRequest, plan: ArchivePlan, on_disk: dict[str, Path]
 ) -> Iterator[Finding]:
     field = "runtime.start_commands"
     path = on_disk.get(use.path)
@@ -278,7 +253,7 @@ def _script_findings(
         yield Finding("warning", field, problem, "save it with LF line endings")
 
 
-def _missing(use: ScriptUse, request: JobRequest, plan: ArchiveListing, field: str) -> Finding:
+def _missing(use: ScriptUse, request: JobRequest, plan: ArchivePlan, field: str) -> Finding:
     problem = f"{use.path} is not in the archive"
     for name, reason in plan.dropped:
         if use.path == name or use.path.startswith(name.rstrip("/") + "/"):
@@ -294,17 +269,13 @@ def _missing(use: ScriptUse, request: JobRequest, plan: ArchiveListing, field: s
     return Finding("error", field, problem, "put it next to the config, or fix the command")
 
 
-def _size_findings(plan: ArchiveListing) -> Iterator[Finding]:
-    size_gib = plan.size_bytes / 1024**3
-    if plan.size_bytes > LARGEST_ARCHIVE_BYTES:
-        remedy = "keep data in an object store or the cache, and exclude it here"
-        yield Finding("error", "archive", f"{size_gib:.2f} GiB: the platform accepts at most 5 GiB", remedy)
-    elif plan.size_bytes > NEAR_LIMIT_BYTES:
-        remedy = "keep data in an object store or the cache"
-        yield Finding("warning", "archive", f"{size_gib:.2f} GiB is close to the limit of 5 GiB", remedy)
+def _size_findings(plan: ArchivePlan) -> Iterator[Finding]:
+    if plan.size_bytes > NEAR_LIMIT_BYTES:
+        problem = f"{plan.size_bytes / 1024**3:.2f} GiB is close to the limit of 5 GiB"
+        yield Finding("warning", "archive", problem, "keep data in an object store or the cache")
 
 
-def _dropped_findings(plan: ArchiveListing) -> Iterator[Finding]:
+def _dropped_findings(plan: ArchivePlan) -> Iterator[Finding]:
     names = [name for name, _reason in plan.dropped]
     if names:
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""

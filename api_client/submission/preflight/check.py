@@ -8,15 +8,16 @@ from datetime import UTC, datetime
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
 from api_client.definitions.job_request import JobRequest, read_job_request
+from api_client.submission.archive import ArchivePlan
+from api_client.submission.client_parts import SubmissionClient
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload, unknown_fields
 from api_client.submission.preflight.account import (
     AccountFacts,
-    AccountReader,
     account_findings,
     fetch_account_facts,
 )
-from api_client.submission.preflight.archive_rules import ArchiveListing, archive_findings
+from api_client.submission.preflight.archive_rules import archive_findings
 
 SESSION_ON_STARTUP = "on_startup"
 
@@ -55,7 +56,7 @@ def _without_checkpoints(request: JobRequest) -> Iterator[Finding]:
 
 
 async def preflight(
-    client: AccountReader, project: TrainingProject, plan: ArchiveListing, *, clock: Clock | None = None
+    client: SubmissionClient, project: TrainingProject, plan: ArchivePlan, *, clock: Clock | None = None
 ) -> tuple[Finding, ...]:
     """Return all findings about ``project`` before it is submitted, most severe first.
 
@@ -69,7 +70,7 @@ async def preflight(
 
 def check(
     project: TrainingProject,
-    plan: ArchiveListing,
+    plan: ArchivePlan,
     facts: AccountFacts | None = None,
     *,
     now: datetime | None = None,
@@ -83,7 +84,7 @@ def check(
 
 
 def _all(
-    project: TrainingProject, plan: ArchiveListing, facts: AccountFacts | None, now: datetime
+    project: TrainingProject, plan: ArchivePlan, facts: AccountFacts | None, now: datetime
 ) -> Iterator[Finding]:
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     yield from config_findings(request, unknown_fields(project))
