@@ -24,6 +24,7 @@ from api_client.emulator.store.jobs import StoredProject
 
 DEMO_JOB_NAME = "digits-mlp"
 DEMO_NODE_COUNT = 2
+DEMO_JOB = Path(__file__).resolve().parent / "demo_job" / "train.py"
 
 
 def demo_job_spec(
@@ -43,9 +44,7 @@ def demo_job_spec(
         "image": {"base_image": "python:3.11-slim", "docker_auth": None},
         "compute": {"node_count": node_count, "cpu_count": 1, "memory": "2Gi", "accelerator": None},
         "runtime": {
-            "start_commands": [
-                shlex.join([sys.executable, str(Path(__file__).resolve().parent / "demo_job")])
-            ],
+            "start_commands": [shlex.join([sys.executable, "-P", str(DEMO_JOB)])],
             "environment_variables": variables,
             "checkpointing_config": {"enabled": True, "checkpoint_path": None, "volume_size_gib": None},
         },

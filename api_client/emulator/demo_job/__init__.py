@@ -1,5 +1,4 @@
-"""A small but real distributed training job: an MLP on handwritten digits, with averaged gradients.
+"""A small but real distributed training job: a classifier of handwritten digits, with averaged gradients.
 
-It runs as ``python <this folder>``, one process per node, and needs only the standard library. Its
-modules use relative imports because they are loaded without the parent packages.
+``train.py`` runs as a script, one process per node, and needs only the standard library.
 """
