@@ -11,7 +11,7 @@ from api_client.client import TrainingClient
 from api_client.errors import BadRequest
 from api_client.models import JobMetrics, TrainingJob
 from tui.analysis.node_metrics import LEADER
-from tui.commands.jobs.metrics_report import Report, report_of
+from tui.commands.jobs.metrics_report import CHART, UNIT_OF_METRIC, SampleReport, TableReport, report_of
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.support.options import (
@@ -27,17 +27,6 @@ from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
 
-CHART = "chart"
-METRICS = (
-    "gpu_utilization",
-    "gpu_memory_usage_bytes",
-    "cpu_usage",
-    "cpu_memory_usage_bytes",
-    "ephemeral_storage_usage_bytes",
-    "ephemeral_storage_utilization",
-    "cache_usage_bytes",
-    "cache_utilization",
-)
 NOW_SPAN = timedelta(minutes=15)
 """Time range for a table of current values: older samples would not change it."""
 AFTER_THE_END = timedelta(minutes=5)
@@ -64,7 +53,7 @@ REFRESH_S = 30.0
 @click.option(
     "--metric",
     "metrics",
-    type=click.Choice(METRICS),
+    type=click.Choice(tuple(UNIT_OF_METRIC)),
     multiple=True,
     help="Only this metric (csv, json, chart).",
 )
@@ -155,7 +144,7 @@ async def _follow(
     client: TrainingClient,
     job: TrainingJob,
     chosen: NodeChooser,
-    report: Report,
+    report: TableReport | SampleReport,
     start: datetime | None,
     step_s: int | None,
     interval_s: float,

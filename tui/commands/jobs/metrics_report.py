@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any
 
 from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
 from api_client.models.metrics import StorageMetrics
@@ -18,7 +18,7 @@ from tui.analysis.node_metrics import LEADER, MetricsFold, MetricsSnapshot, Node
 from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
 from tui.commands.logs.printing import NodeChooser
-from tui.commands.support.options import CSV, JSON, TABLE
+from tui.commands.support.options import CSV, JSON, NDJSON, TABLE
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.commands.support.text_chart import clock_label, draw_chart
@@ -56,6 +56,7 @@ class SampleKey:
 _PLACES = {metric: place for place, metric in enumerate(UNIT_OF_METRIC)}
 
 Sample = tuple[datetime, SampleKey, float | None]
+Samples = list[tuple[datetime, float | None]]
 
 
 class SampleDeduplicator:
@@ -85,7 +86,7 @@ class SampleDeduplicator:
         found.sort(key=lambda one: (one[0], one[1].order))
         return found
 
-    def series(self) -> list[tuple[SampleKey, list[tuple[datetime, float | None]]]]:
+    def series(self) -> list[tuple[SampleKey, Samples]]:
         keys = sorted((key for key, samples in self._held.items() if samples), key=lambda key: key.order)
         return [(key, sorted(self._held[key].items(), key=lambda one: one[0])) for key in keys]
 
@@ -116,6 +117,7 @@ def _volume(
         yield SampleKey(node, "", f"{name}_utilization"), volume.utilization
 
 
+CHART = "chart"
 CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
 
 CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
@@ -134,17 +136,6 @@ COLUMNS = (
 )
 
 
-class Report(Protocol):
-    """Prints answers of the metrics route as they arrive."""
-
-    def take(self, answer: JobMetrics) -> None: ...
-
-    def end(self) -> None: ...
-
-    @property
-    def is_empty(self) -> bool: ...
-
-
 def report_of(
     output: Output,
     output_format: str,
@@ -153,16 +144,15 @@ def report_of(
     chosen: NodeChooser,
     metrics: Sequence[str],
     follows: bool,
-) -> Report:
-    """Return the report for the format."""
+) -> TableReport | SampleReport:
+    """Return the report for the format; following, json is one object a line."""
     if output_format == TABLE:
         return TableReport(output, job, chosen, follows=follows)
-    deduplicator = SampleDeduplicator(chosen, metrics)
-    if output_format == CSV:
-        return CsvReport(output, deduplicator, job)
-    if output_format == JSON:
-        return (NdjsonReport if follows else JsonReport)(output, deduplicator, job)
-    return ChartReport(output, SampleDeduplicator(chosen, metrics or CHARTED), job)
+    if output_format == CHART:
+        metrics = metrics or CHARTED
+    if output_format == JSON and follows:
+        output_format = NDJSON
+    return SampleReport(output, output_format, job, SampleDeduplicator(chosen, metrics))
 
 
 class TableReport:
@@ -230,94 +220,69 @@ def _cache_row(snapshot: MetricsSnapshot) -> list[Cell]:
 
 
 class SampleReport:
-    """Base of reports on single samples, printed as they arrive (``tell``) or all together (``end``)."""
+    """Single samples: csv and ndjson print new ones as they arrive, json and charts all at the end."""
 
-    def __init__(self, output: Output, deduplicator: SampleDeduplicator, job: TrainingJob) -> None:
-        self._output, self._deduplicator, self._job = output, deduplicator, job
+    def __init__(
+        self, output: Output, output_format: str, job: TrainingJob, deduplicator: SampleDeduplicator
+    ) -> None:
+        self._output, self._format, self._job, self._deduplicator = output, output_format, job, deduplicator
+        if output_format == CSV:
+            output.data(csv_lines([CSV_COLUMNS]))
 
     @property
     def is_empty(self) -> bool:
         return self._deduplicator.is_empty
 
     def take(self, answer: JobMetrics) -> None:
-        self.tell(self._deduplicator.take(answer))
-
-    def tell(self, fresh: Sequence[Sample]) -> None:
-        """Print new samples."""
-
-    def end(self) -> None:
-        """Print all samples together."""
-
-
-class CsvReport(SampleReport):
-    """CSV with one line per sample."""
-
-    def __init__(self, output: Output, deduplicator: SampleDeduplicator, job: TrainingJob) -> None:
-        super().__init__(output, deduplicator, job)
-        output.data(csv_lines([CSV_COLUMNS]))
-
-    def tell(self, fresh: Sequence[Sample]) -> None:
-        self._output.data(
-            csv_lines(
+        fresh = self._deduplicator.take(answer)
+        if self._format == CSV:
+            rows = (
                 (moment, key.node, key.gpu, key.metric, UNIT_OF_METRIC[key.metric], value)
                 for moment, key, value in fresh
             )
-        )
-
-
-class NdjsonReport(SampleReport):
-    """Newline-delimited JSON with one object per sample."""
-
-    def tell(self, fresh: Sequence[Sample]) -> None:
-        for moment, key, value in fresh:
-            one = {"timestamp": iso_time(moment), **_names(key), "value": json_number(value)}
-            self._output.data(ascii_json(one) + "\n")
-
-
-class JsonReport(SampleReport):
-    """A single JSON document, printed at the end."""
+            self._output.data(csv_lines(rows))
+        elif self._format == NDJSON:
+            for moment, key, value in fresh:
+                self._output.data(
+                    ascii_json({"timestamp": iso_time(moment), **_names(key), "value": json_number(value)})
+                    + "\n"
+                )
 
     def end(self) -> None:
-        job = self._job
-        series = [
-            {
-                **_names(key),
-                "samples": [
-                    {"timestamp": iso_time(moment), "value": json_number(value)} for moment, value in samples
-                ],
-            }
-            for key, samples in self._deduplicator.series()
-        ]
-        head = {"job_id": job.id, "project_id": job.project_id, "current_status": job.current_status}
-        self._output.json({**head, "series": series})
+        if self._format == JSON:
+            self._output.json(_document(self._job, self._deduplicator.series()))
+        elif self._format == CHART:
+            _draw(self._output, self._job, self._deduplicator.series())
 
 
-class ChartReport(SampleReport):
-    """Charts, one per metric: one line per node (the mean of its GPUs), or per GPU if one node is chosen."""
-
-    def end(self) -> None:
-        found = self._deduplicator.series()
-        for metric, unit in UNIT_OF_METRIC.items():
-            lines = _lines_of([(key, samples) for key, samples in found if key.metric == metric])
-            if not lines:
-                continue
-            span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
-            limit_mib = self._job.instance_type.gpu_memory_limit_mib
-            top = 1.0 if unit == "fraction" else None
-            if metric == "gpu_memory_usage_bytes" and limit_mib:
-                top = float(limit_mib * BYTES_PER_MIB)
-            draw_chart(
-                self._output,
-                metric,
-                lines,
-                unit=UNITS[unit],
-                x_label=clock_label(span_s),
-                y_min=0.0,
-                y_max=top,
-            )
+def _record(moment: datetime, value: float | None) -> dict[str, Any]:
+    return {"timestamp": iso_time(moment), "value": json_number(value)}
 
 
-Samples = list[tuple[datetime, float | None]]
+def _document(job: TrainingJob, found: Sequence[tuple[SampleKey, Samples]]) -> dict[str, Any]:
+    return {
+        "job_id": job.id,
+        "project_id": job.project_id,
+        "current_status": job.current_status,
+        "series": [
+            _names(key) | {"samples": [_record(moment, value) for moment, value in samples]}
+            for key, samples in found
+        ],
+    }
+
+
+def _draw(output: Output, job: TrainingJob, found: Sequence[tuple[SampleKey, Samples]]) -> None:
+    """Draw a chart per metric: one line per node (the mean of its GPUs), or per GPU if one node is chosen."""
+    for metric, unit in UNIT_OF_METRIC.items():
+        lines = _lines_of([(key, samples) for key, samples in found if key.metric == metric])
+        if not lines:
+            continue
+        span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
+        limit_mib = job.instance_type.gpu_memory_limit_mib
+        top = 1.0 if unit == "fraction" else None
+        if metric == "gpu_memory_usage_bytes" and limit_mib:
+            top = float(limit_mib * BYTES_PER_MIB)
+        draw_chart(output, metric, lines, unit=UNITS[unit], x_label=clock_label(span_s), y_min=0.0, y_max=top)
 
 
 def _lines_of(found: Sequence[tuple[SampleKey, Samples]]) -> list[Series]:
