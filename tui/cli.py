@@ -68,7 +68,7 @@ def cli(context: click.Context) -> ExitCode | None:
     if context.invoked_subcommand is None:
         with opening_notice():
             from tui.commands.app.dashboard import open_dashboard
-        return open_dashboard(context.find_object(CommandSettings) or CommandSettings())
+        return open_dashboard(context.ensure_object(CommandSettings))
     return None
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
 
 from api_client.client import TrainingClient
 from api_client.errors import NotFound
-from api_client.models import RUNNABLE_STATUSES, Team
+from api_client.models import RUNNABLE_STATUSES
 from tui.analysis.export import csv_text, records
 from tui.analysis.fleet.capacity import (
     CapacityView,
@@ -19,12 +18,13 @@ from tui.analysis.fleet.capacity import (
     gpu_allocations,
     queue_table,
 )
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import (
     CSV,
     JSON,
     examples,
     listing_format_option,
+    team_named,
     yes_option,
 )
 from tui.commands.support.output import Output
@@ -111,26 +111,12 @@ async def update(
     # the official command does not ask either; accept --yes so that scripts can pass it everywhere
     del assume_yes
 
-    found = _team_named(await client.account.teams(), team)
+    found = await team_named(client, team)
     changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
 
     name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
     output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
     return ExitCode.OK
-
-
-def _team_named(teams: Sequence[Team], wanted: str) -> Team:
-    """Return the team with that id or name. Raises CommandFailed if none or several match."""
-    for one in teams:
-        if one.id == wanted:
-            return one
-    named = [one for one in teams if one.name == wanted]
-    if len(named) == 1:
-        return named[0]
-    known = ", ".join(sorted(one.name or one.id for one in teams)) or "none"
-    if named:
-        raise CommandFailed(f"{len(named)} teams are named {wanted!r}; give an id", ExitCode.USAGE)
-    raise CommandFailed(f"no team {wanted!r} (known: {known})", ExitCode.NOT_FOUND)
 
 
 async def _holders(

@@ -50,13 +50,13 @@ def config() -> None:
 @format_option(TABLE, JSON)
 @click.option("--changed", is_flag=True, help="Only settings that differ from the default.")
 @click.pass_obj
-def show(settings: CommandSettings | None, output_format: str, changed: bool) -> ExitCode:
+def show(settings: CommandSettings, output_format: str, changed: bool) -> ExitCode:
     """Print every setting, its value and its origin.
 
     JSON is a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
     VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
     """
-    output = (settings or CommandSettings()).output
+    output = settings.output
     loaded = _loaded(settings)
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
     if output_format == JSON:
@@ -80,9 +80,9 @@ def show(settings: CommandSettings | None, output_format: str, changed: bool) ->
     "path", short_help="Print the path of the settings file.", epilog=examples("bt-tui config path")
 )
 @click.pass_obj
-def path(settings: CommandSettings | None) -> ExitCode:
+def path(settings: CommandSettings) -> ExitCode:
     """Print the path of the settings file, even if it does not exist yet."""
-    (settings or CommandSettings()).output.data(f"{config_path(os.environ)}\n")
+    settings.output.data(f"{config_path(os.environ)}\n")
     return ExitCode.OK
 
 
@@ -93,14 +93,14 @@ def path(settings: CommandSettings | None) -> ExitCode:
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.pass_obj
-def validate(settings: CommandSettings | None, file: Path | None) -> ExitCode:
+def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
     """Check a settings file (default: the one in use) and print each problem to stderr as FILE:LINE.
 
     The exit code is 0 for a valid file and 2 for one with problems.
     """
     chosen = file or config_path(os.environ)
     if file is None and not chosen.exists():
-        (settings or CommandSettings()).output.remark(f"no settings file ({chosen}); using the defaults")
+        settings.output.remark(f"no settings file ({chosen}); using the defaults")
         return ExitCode.OK
     return _report(check_file(chosen), chosen, settings)
 
@@ -111,7 +111,7 @@ def validate(settings: CommandSettings | None, file: Path | None) -> ExitCode:
     epilog=examples("bt-tui config edit", "EDITOR=nano bt-tui config edit"),
 )
 @click.pass_obj
-def edit(settings: CommandSettings | None) -> ExitCode:
+def edit(settings: CommandSettings) -> ExitCode:
     """Open the settings file in $VISUAL or $EDITOR, then check it.
 
     A new file contains every setting as a comment.
@@ -134,8 +134,8 @@ def edit(settings: CommandSettings | None) -> ExitCode:
     return _report(check_file(chosen), chosen, settings)
 
 
-def _report(problems: list[Problem], file: Path, settings: CommandSettings | None) -> ExitCode:
-    output = (settings or CommandSettings()).output
+def _report(problems: list[Problem], file: Path, settings: CommandSettings) -> ExitCode:
+    output = settings.output
     for problem in problems:
         output.remark(str(problem))
     if not problems:
@@ -143,9 +143,9 @@ def _report(problems: list[Problem], file: Path, settings: CommandSettings | Non
     return ExitCode.USAGE if problems else ExitCode.OK
 
 
-def _loaded(settings: CommandSettings | None) -> Loaded:
+def _loaded(settings: CommandSettings) -> Loaded:
     try:
-        return load(os.environ, {"remote": settings.remote_name if settings else None})
+        return load(os.environ, {"remote": settings.remote_name})
     except ConfigurationBroken as broken:
         raise CommandFailed(str(broken), ExitCode.USAGE) from None
 

@@ -16,6 +16,7 @@ from tui.commands.support.options import (
     examples,
     format_option,
     remote_option,
+    team_named,
     yes_option,
 )
 from tui.commands.support.output import Output
@@ -138,14 +139,7 @@ def _value(name: str) -> str:
 
 async def _team_id(client: TrainingClient, team: str | None) -> str | None:
     """Return the team's id; None means the default team. Raises CommandFailed if the team does not exist."""
-    if team is None:
-        return None
-    teams = await client.account.teams()
-    for each in teams:
-        if team in (each.id, each.name):
-            return each.id
-    names = ", ".join(sorted(each.name for each in teams)) or "none"
-    raise CommandFailed(f"no team {team!r} (known: {names})", ExitCode.NOT_FOUND)
+    return None if team is None else (await team_named(client, team)).id
 
 
 def _created(secret: Secret) -> str:

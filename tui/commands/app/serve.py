@@ -54,7 +54,7 @@ EXPOSED = (
 @remote_option
 @readonly_option
 @click.pass_obj
-def serve(settings: CommandSettings | None, host: str, port: int, demo: bool, expose: bool) -> ExitCode:
+def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: bool) -> ExitCode:
     """Serve the dashboard to a browser on this machine.
 
     Each page has its own dashboard, which ends when the page is closed. Logs, tables and checkpoints that
@@ -63,7 +63,6 @@ def serve(settings: CommandSettings | None, host: str, port: int, demo: bool, ex
     of an address or a page. The printed address contains a token; without it, neither other users of this
     machine nor pages of other sites can connect.
     """
-    settings = settings or CommandSettings()
     if any(find_spec(name) is None for name in NEEDED_MODULES):
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     from tui.web.server import DashboardServer, host_names
@@ -99,11 +98,8 @@ def serve(settings: CommandSettings | None, host: str, port: int, demo: bool, ex
 @remote_option
 @readonly_option
 @click.pass_obj
-def serve_page(
-    settings: CommandSettings | None, demo_url: str | None, demo_key_file: Path | None
-) -> ExitCode:
+def serve_page(settings: CommandSettings, demo_url: str | None, demo_key_file: Path | None) -> ExitCode:
     """Run the dashboard of one page; bt-tui serve starts it and talks to it over pipes."""
-    settings = settings or CommandSettings()
     if "TEXTUAL_DRIVER" not in os.environ:
         raise CommandFailed("serve-page is for bt-tui serve and can't run in a terminal", ExitCode.USAGE)
     if demo_url is not None and demo_key_file is not None:

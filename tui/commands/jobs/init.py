@@ -132,7 +132,7 @@ CONFIG_NAME = "config.py"
 @format_option(TABLE, JSON)
 @click.pass_obj
 def init(
-    settings: CommandSettings | None,
+    settings: CommandSettings,
     directory: Path | None,
     named_directory: Path | None,
     template: str | None,
@@ -146,7 +146,7 @@ def init(
     Each has a config.py that is valid for Baseten as is, a run.sh that the job runs, and a train.py. Without
     DIR it is written to a folder named after the template. The file names are printed.
     """
-    output = (settings or CommandSettings()).output
+    output = settings.output
     if directory is not None and named_directory not in (None, directory):
         raise click.UsageError("DIR and --target-directory name different folders; give one")
     directory = directory or named_directory

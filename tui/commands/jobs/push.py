@@ -27,7 +27,8 @@ from api_client.submission.submitting import (
     describe_environment,
     submit,
 )
-from tui.commands.logs.command import follow_log, line_renderer
+from tui.commands.logs.command import follow_log
+from tui.commands.logs.printing import renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -77,7 +78,7 @@ async def print_or_tail(
 async def _tail(client: TrainingClient, output: Output, job: TrainingJob, line_format: str) -> ExitCode:
     output.remark(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
     try:
-        return await follow_log(client, job, output, line_renderer(output, line_format))
+        return await follow_log(client, job, output, renderer(output, line_format))
     except asyncio.CancelledError:
         output.remark(f"the job keeps running; stop it with: bt-tui stop {job.id}")
         raise

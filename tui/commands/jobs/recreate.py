@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import TrainingJob
 from tui.commands.jobs.push import print_or_tail
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
@@ -13,6 +12,8 @@ from tui.commands.support.options import (
     TABLE,
     examples,
     format_option,
+    newest_job,
+    one_job_id,
     yes_option,
 )
 from tui.commands.support.output import Output
@@ -45,25 +46,18 @@ async def recreate(
 
     Without an id, the newest job that you can access is used, after confirmation.
     """
-    if job_id is not None and named_id not in (None, job_id):
-        raise CommandFailed("give one job id", ExitCode.USAGE)
-    wanted = job_id or named_id
+    wanted = one_job_id(job_id, named_id)
 
     client.check_may_change("recreating a job")
     if wanted is not None:
         original = await client.jobs.find(wanted)
     else:
-        original = await _newest(client)
+        newest = await newest_job(client)
+        if newest is None:
+            raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
+        original = newest
         confirm(f"recreate {original.id} ({original.name or 'no name'})?", assume_yes=assume_yes)
     created = await client.jobs.recreate(original.project_id, original.id)
     output.remark(f"recreated job {original.id} as {created.id}")
     document = {"training_job": created.model_dump(mode="json")}
     return await print_or_tail(client, output, created, document, output_format, tail=tail)
-
-
-async def _newest(client: TrainingClient) -> TrainingJob:
-    """Return the newest job of all; the search should return it first, but this does not rely on it."""
-    dated = [(job.created_at, job) for job in await client.jobs.search() if job.created_at]
-    if not dated:
-        raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
-    return max(dated, key=lambda pair: pair[0])[1]

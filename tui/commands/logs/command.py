@@ -16,15 +16,15 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, TimedOut
 from api_client.models import TrainingJob, short_status
 from api_client.models.logs import LogEnd
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
-from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine, renderer
+from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
 from tui.commands.logs.reading import LogRange, LogRead, progress_note
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, is_known_outcome, outcome_exit_code
 from tui.commands.support.options import (
     JSON,
-    check_project,
+    JobChoice,
     examples,
+    newest_job,
     project_named,
-    selected_project,
 )
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
 from tui.commands.support.session import client_command
@@ -40,17 +40,14 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
 
     Raises RequestError, or CommandFailed if there is none.
     """
-    job_id = request.job_id
-    name = selected_project(request.project, request.project_id)
-    if job_id is not None:
-        job = await _retry_lookup(lambda: client.jobs.find(job_id))
-        check_project(job, name)
-        return job
-    project_id = (await _retry_lookup(lambda: project_named(client, name))).id if name is not None else None
-    found = await _retry_lookup(lambda: client.jobs.search(project_id=project_id))
-    if not found:
+    if request.job_id is not None:
+        return await _retry_lookup(lambda: JobChoice(request.job_id, request.project).find(client))
+    project_id = None
+    if (name := request.project) is not None:
+        project_id = (await _retry_lookup(lambda: project_named(client, name))).id
+    newest = await _retry_lookup(lambda: newest_job(client, project_id))
+    if newest is None:
         raise CommandFailed("no jobs", ExitCode.NOT_FOUND)
-    newest = max(found, key=lambda job: job.created_at or datetime.min.replace(tzinfo=UTC))
     output.remark(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
     return newest
 
@@ -148,10 +145,6 @@ async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[As
         yield stream
     finally:
         await stream.aclose()
-
-
-def line_renderer(output: Output, output_format: str) -> Callable[[OutputLine], str]:
-    return renderer(output, output_format)
 
 
 def drain_from_environment() -> float | None:

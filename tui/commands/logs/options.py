@@ -24,7 +24,7 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine, renderer, stamp_text_of
 from tui.commands.logs.reading import LogRange
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, NDJSON, TEXT, Command
+from tui.commands.support.options import JSON, NDJSON, TEXT, Command, one_job_id, selected_project
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.run_options import parse_moment, parse_since
 
@@ -104,7 +104,6 @@ class LogRequest:
     """The parsed options of ``bt-tui logs``. Times are kept as typed: some are relative to the job."""
 
     job_id: str | None
-    project_id: str | None
     project: str | None
     follow: bool
     since: str | None
@@ -252,6 +251,8 @@ def _request(
     *,
     job_id: str | None,
     named_id: str | None,
+    project: str | None,
+    project_id: str | None,
     follow: bool,
     since: str | None,
     start: str | None,
@@ -261,8 +262,6 @@ def _request(
     force: bool,
     **others: Any,
 ) -> LogRequest:
-    if job_id is not None and named_id is not None and job_id != named_id:
-        raise click.UsageError("two different job ids; give one")
     if since is not None and start is not None:
         raise click.UsageError("give either --since or --start")
     if follow and end is not None:
@@ -278,7 +277,8 @@ def _request(
     if follow and target.format == JSON:
         raise click.UsageError("--follow can't write a JSON array; use -o ndjson")
     return LogRequest(
-        job_id=job_id if job_id is not None else named_id,
+        job_id=one_job_id(job_id, named_id),
+        project=selected_project(project, project_id),
         follow=follow,
         since=since,
         start=start,

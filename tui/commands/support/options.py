@@ -18,9 +18,10 @@ from tui.commands.support.terminal import NON_INTERACTIVE
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
-    from api_client.models import TrainingJob, TrainingProject
+    from api_client.models import Team, TrainingJob, TrainingProject
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Named = TypeVar("Named", "TrainingProject", "Team")
 
 OFFICIAL_TABLE = "cli-table"
 ASCENDING, DESCENDING = "asc", "desc"
@@ -71,10 +72,16 @@ class JobChoice:
         if not self.project:
             raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
         found = await project_named(client, self.project)
-        jobs = await client.jobs.search(project_id=found.id)
-        if not jobs:
+        newest = await newest_job(client, found.id)
+        if newest is None:
             raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
-        return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0)
+        return newest
+
+
+async def newest_job(client: TrainingClient, project_id: str | None = None) -> TrainingJob | None:
+    """Return the newest job of the project, or of all; None if there is none."""
+    jobs = await client.jobs.search(project_id=project_id)
+    return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, default=None)
 
 
 def job_options(command: Command) -> Command:
@@ -140,28 +147,36 @@ async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProj
 
     Raises CommandFailed if there is none, or if several teams have one with that name.
     """
-    projects = await client.projects.list()
-    for project in projects:
-        if project.id == name_or_id:
-            return project
-    by_name = [project for project in projects if project.name == name_or_id]
-    if not by_name:
-        names = known_names(project.name for project in projects)
-        raise CommandFailed(f"no project {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
-    if len(by_name) > 1:
-        raise CommandFailed(_ambiguous(name_or_id, by_name), ExitCode.USAGE)
-    return by_name[0]
+    found = _named("project", name_or_id, await client.projects.list())
+    if len(found) > 1:
+        choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in found)
+        problem = f"{len(found)} projects are named {name_or_id!r}; give an id: {choices}"
+        raise CommandFailed(problem, ExitCode.USAGE)
+    return found[0]
+
+
+async def team_named(client: TrainingClient, name_or_id: str) -> Team:
+    """Return the team with that name or id; ids take precedence. Raises CommandFailed as for projects."""
+    found = _named("team", name_or_id, await client.account.teams())
+    if len(found) > 1:
+        raise CommandFailed(f"{len(found)} teams are named {name_or_id!r}; give an id", ExitCode.USAGE)
+    return found[0]
+
+
+def _named(what: str, name_or_id: str, known: Sequence[Named]) -> list[Named]:
+    """Return the one with that id, else all with that name. Raises CommandFailed if there are none."""
+    found = [one for one in known if one.id == name_or_id][:1]
+    found = found or [one for one in known if one.name == name_or_id]
+    if not found:
+        names = known_names(one.name or one.id for one in known)
+        raise CommandFailed(f"no {what} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
+    return found
 
 
 def check_project(job: TrainingJob, named: str | None) -> None:
     """Raise CommandFailed if the job does not belong to the named project."""
     if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
         raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)
-
-
-def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:
-    choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in projects)
-    return f"{len(projects)} projects are named {name!r}; give an id: {choices}"
 
 
 TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
