@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from api_client.definitions.job_request import JobRequest
+from api_client.emulator.data_folder import remove_tree
+
+PROJECT_CACHE, TEAM_CACHE = "user_artifacts", "team_artifacts"
+"""Folders of the cache, here and in a container (API facts, 5)."""
 
 
 class CannotStart(Exception):
@@ -15,84 +20,61 @@ class CannotStart(Exception):
     """
 
 
-NODE_PREFIX = "node-"
-WEIGHTS_FOLDER = "weights"
-
-
-@dataclass(frozen=True, slots=True)
 class NodeFolders:
-    """The directories of a node."""
+    """The directories of a node. ``mounts`` has what a container has at absolute paths."""
 
-    root: Path
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.root / "checkpoints"
-
-    @property
-    def mounts(self) -> Path:
-        """Root for the container's absolute paths; contains only what is mounted."""
-        return self.root / "mounts"
-
-    @property
-    def workspace(self) -> Path:
-        return self.root / "workspace"
-
-    @property
-    def scratch(self) -> Path:
-        return self.root / "scratch"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.workspace = root / "workspace"
+        self.scratch = root / "scratch"
+        self.checkpoints = root / "checkpoints"
+        self.mounts = root / "mounts"
 
 
-@dataclass(frozen=True, slots=True)
 class JobFolders:
     """The directories of a job."""
 
-    root: Path
-
-    @property
-    def script(self) -> Path:
-        return self.root / "start.sh"
-
-    @property
-    def loaded_checkpoints(self) -> Path:
-        return self.root / "loaded_checkpoints"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.script = root / "start.sh"
+        self.loaded_checkpoints = root / "loaded_checkpoints"
+        self._weights = root / "weights"
 
     def weights(self, index: int) -> Path:
-        return self.root / WEIGHTS_FOLDER / str(index)
+        return self._weights / str(index)
 
     def node(self, rank: int) -> NodeFolders:
-        """The directories of a node."""
-        return NodeFolders(self.root / f"{NODE_PREFIX}{rank}")
+        return NodeFolders(self.root / f"node-{rank}")
+
+    def make(self, request: JobRequest) -> None:
+        for node in map(self.node, range(request.node_count)):
+            for folder in (node.workspace, node.scratch, node.mounts):
+                folder.mkdir(parents=True, exist_ok=True)
+            if request.checkpointing:
+                node.checkpoints.mkdir(parents=True, exist_ok=True)
+
+    def wipe(self) -> None:
+        """Delete what a job does not keep: scratch space and delivered weights."""
+        remove_tree(self._weights)
+        for node in self.root.glob("node-*"):
+            remove_tree(NodeFolders(node).scratch)
 
 
-@dataclass(frozen=True, slots=True)
 class CacheFolders:
-    """The read-write cache of a project.
+    """The read-write cache of a project; its part of the team is ``shared`` by the team's projects."""
 
-    The team's part is stored separately because its projects share it.
-    """
-
-    base: Path
-    shared: Path
-
-    @property
-    def project(self) -> Path:
-        return self.base / "user_artifacts"
-
-    @property
-    def team(self) -> Path:
-        return self.base / "team_artifacts"
-
-    @property
-    def legacy_hugging_face(self) -> Path:
-        """Counterpart of /root/.cache/huggingface in a container."""
-        return self.base / "huggingface"
+    def __init__(self, base: Path, shared: Path) -> None:
+        self.base = base
+        self.project = base / PROJECT_CACHE
+        self.team = base / TEAM_CACHE
+        self.legacy_hugging_face = base / "huggingface"
+        self._shared = shared
 
     def make(self) -> None:
-        for folder in (self.project, self.legacy_hugging_face, self.shared):
+        for folder in (self.project, self.legacy_hugging_face, self._shared):
             folder.mkdir(parents=True, exist_ok=True)
         if not self.team.is_symlink():
-            self.team.symlink_to(self.shared, target_is_directory=True)
+            self.team.symlink_to(self._shared, target_is_directory=True)
 
 
 def contained(path: str) -> PurePosixPath:

@@ -16,12 +16,10 @@ from pathlib import Path
 
 from api_client.archives import BadArchive, Unpacker
 from api_client.definitions.job_request import Artifact, JobRequest
-from api_client.emulator.data_folder import remove_tree, write_private
+from api_client.emulator.data_folder import write_private
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import inherited, kill_orphans, node_environment, resolved
 from api_client.emulator.runner.folders import (
-    NODE_PREFIX,
-    WEIGHTS_FOLDER,
     CannotStart,
     DataFolders,
     JobFolders,
@@ -31,29 +29,13 @@ from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.mounts import make_mounts
 from api_client.emulator.runner.node_process import NodeProcess
 from api_client.emulator.runner.node_queue import GpuPools
-from api_client.emulator.runner.sampling import Gpus, Sampling, share_of
+from api_client.emulator.runner.sampling import Gpus, SampledNode, Sampling, share_of
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
 from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
 from api_client.models import JobStatus, ProjectSummary, TrainingJob
 
 OpenArtifact = Callable[[str, str], Path | None]
 """Returns the uploaded file by bucket and key, or None if it does not exist."""
-
-
-def make_folders(folders: JobFolders, spec: JobRequest) -> None:
-    for rank in range(spec.node_count):
-        node = folders.node(rank)
-        for folder in (node.workspace, node.scratch):
-            folder.mkdir(parents=True, exist_ok=True)
-        if spec.checkpointing:
-            node.checkpoints.mkdir(parents=True, exist_ok=True)
-
-
-def wipe(folders: JobFolders) -> None:
-    """Delete what a job does not keep: scratch space and delivered weights."""
-    remove_tree(folders.root / WEIGHTS_FOLDER)
-    for node in folders.root.glob(f"{NODE_PREFIX}*"):
-        remove_tree(NodeFolders(node).scratch)
 
 
 def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_artifact: OpenArtifact) -> None:
@@ -217,7 +199,7 @@ class JobRun:
         """Create folders and mounts; return log lines about them. Runs in a thread."""
         spec, folders = self._spec, self._folders
         try:
-            make_folders(folders, spec)
+            folders.make(spec)
             if self._caches is not None:
                 self._caches.make()
             lines = [make_mounts(spec, folders, self._caches, rank) for rank in range(spec.node_count)]
@@ -290,12 +272,14 @@ class JobRun:
             raise CannotStart(f"can't start node-{rank}: {error}") from error
         self._nodes.append(node)
         self._services.sampling.watch(
-            self._job_id,
-            rank,
-            supervisor_pid=node.pid,
-            folder=self._folders.node(rank).root,
-            cache=self._caches.base if self._caches is not None and rank == 0 else None,
-            gpu_names=self._gpu_names(rank),
+            SampledNode(
+                self._job_id,
+                rank,
+                node.pid,
+                folder=self._folders.node(rank).root,
+                cache=self._caches.base if self._caches is not None and rank == 0 else None,
+                gpu_names=self._gpu_names(rank),
+            )
         )
         if self._requested_end:
             node.kill()  # the request arrived while this node was starting
@@ -359,7 +343,7 @@ class JobRun:
     def _clean_up(self) -> None:
         """Kill escaped processes and delete temporary data. Runs in a thread."""
         kill_orphans(self._job_id, self._folders.root)
-        wipe(self._folders)
+        self._folders.wipe()
 
 
 def describe_exit(code: int) -> str:

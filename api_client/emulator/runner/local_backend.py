@@ -18,7 +18,7 @@ from api_client.emulator.runner.checkpoints import CheckpointStore, stored_files
 from api_client.emulator.runner.dispatcher import Dispatcher
 from api_client.emulator.runner.environment import kill_orphans
 from api_client.emulator.runner.folders import UNKNOWN_TEAM, DataFolders, is_safe_id
-from api_client.emulator.runner.job_run import JobOutcome, OpenArtifact, ResolveSecret, RunServices, wipe
+from api_client.emulator.runner.job_run import JobOutcome, OpenArtifact, ResolveSecret, RunServices
 from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.node_queue import ChangeNotifier, GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling
@@ -76,46 +76,7 @@ SECOND_S = 1.0
 
 def step_for(span_s: float) -> int:
     """Return the smallest round step, in seconds, that gives at most ``WANTED_POINTS`` points."""
-    for step_s in STEPS_S:
-        if span_s / step_s <= WANTED_POINTS:
-            return step_s
-    return STEPS_S[-1]
-
-
-def answer_metrics(
-    store: MetricStore,
-    job: TrainingJob,
-    *,
-    now: datetime,
-    start_s: float | None,
-    end_s: float | None,
-    step_s: int | None,
-) -> JobMetrics:
-    """Return a job's series; an open range covers the whole run, up to its end or to now."""
-    recorded = store.span_s(job.id)
-    first_s, last_s = recorded or (now.timestamp(), now.timestamp())
-    if end_s is None:
-        end_s = last_s + SECOND_S if job.is_finished else now.timestamp()
-    if start_s is None:
-        start_s = min(first_s, end_s)
-    step = step_s if step_s and step_s > 0 else step_for(end_s - start_s)
-    if start_s <= first_s:
-        start_s = first_s - step  # the first step begins before the first sample
-    series = store.read(job.id, start_s=start_s, end_s=end_s, step_s=step)
-    leader = series.nodes.get(0) or NodeSeries()
-    return JobMetrics.model_construct(
-        gpu_memory_usage_bytes=leader.gpu_memory_usage_bytes,
-        gpu_utilization=leader.gpu_utilization,
-        cpu_usage=leader.cpu_usage,
-        cpu_memory_usage_bytes=leader.cpu_memory_usage_bytes,
-        ephemeral_storage=leader.ephemeral_storage,
-        cache=series.cache,
-        training_job=job,
-        per_node_metrics=[
-            NodeMetrics.model_construct(node_id=replica_name(rank), metrics=node)
-            for rank, node in series.nodes.items()
-        ],
-    )
+    return next((step_s for step_s in STEPS_S if span_s / step_s <= WANTED_POINTS), STEPS_S[-1])
 
 
 MAX_RUNNING_NODES = 8
@@ -202,7 +163,9 @@ class LocalBackend:
             if row.job.current_status == JobStatus.PENDING:
                 self._dispatcher.enqueue(row.job.id)
                 continue
-            await asyncio.to_thread(self._clean_up_after, row)
+            folders = self._folders.job(row.job.id)
+            await asyncio.to_thread(kill_orphans, row.job.id, folders.root)
+            await asyncio.to_thread(folders.wipe)
             self._dispatcher.finish(row.job.id, JobOutcome(JobStatus.FAILED, RESTARTED))
         self._metrics.forget_before((self._clock.now() - SAMPLES_KEPT).timestamp())
         self._dispatcher.admit()
@@ -238,14 +201,26 @@ class LocalBackend:
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Return means per step; without a range, over the whole run."""
-        return answer_metrics(
-            self._metrics,
-            self.job(job_id),
-            now=self._clock.now(),
-            start_s=start_s,
-            end_s=end_s,
-            step_s=step_s,
+        """Return means per step; an open range covers the whole run, up to its end or to now."""
+        job, now_s = self.job(job_id), self._clock.now().timestamp()
+        first_s, last_s = self._metrics.span_s(job_id) or (now_s, now_s)
+        if end_s is None:
+            end_s = last_s + SECOND_S if job.is_finished else now_s
+        if start_s is None:
+            start_s = min(first_s, end_s)
+        step = step_s if step_s and step_s > 0 else step_for(end_s - start_s)
+        if start_s <= first_s:
+            start_s = first_s - step  # the first step begins before the first sample
+        series = self._metrics.read(job_id, start_s=start_s, end_s=end_s, step_s=step)
+        leader = series.nodes.get(0) or NodeSeries()
+        return JobMetrics.model_construct(
+            **{name: getattr(leader, name) for name in NodeSeries.model_fields},
+            cache=series.cache,
+            training_job=job,
+            per_node_metrics=[
+                NodeMetrics.model_construct(node_id=replica_name(rank), metrics=node)
+                for rank, node in series.nodes.items()
+            ],
         )
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
@@ -343,12 +318,6 @@ class LocalBackend:
         for store in (self._logs, self._metrics, self._events):
             store.delete(job_id)
         remove_tree(folder)
-
-    def _clean_up_after(self, row: StoredJob) -> None:
-        """Clean up a job that was running when its emulator died; runs in a thread."""
-        folders = self._folders.job(row.job.id)
-        kill_orphans(row.job.id, folders.root)
-        wipe(folders)
 
     def _shown(self, row: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which only the disk can tell."""

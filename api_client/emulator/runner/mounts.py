@@ -14,11 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from api_client.definitions.job_request import JobRequest
 from api_client.emulator.runner.environment import MOUNTS_VARIABLE
-from api_client.emulator.runner.folders import CacheFolders, JobFolders, contained
+from api_client.emulator.runner.folders import PROJECT_CACHE, TEAM_CACHE, CacheFolders, JobFolders, contained
 from api_client.emulator.runner.weights import parse_weights
 
 LEGACY_HUGGING_FACE_MOUNT = "/root/.cache/huggingface"
-PROJECT_CACHE, TEAM_CACHE = "user_artifacts", "team_artifacts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,6 @@ def make_mounts(spec: JobRequest, folders: JobFolders, caches: CacheFolders | No
     Of mounts that overlap only the first gets a link.
     """
     root = folders.node(rank).mounts
-    root.mkdir(parents=True, exist_ok=True)
     lines = []
     for mount in mounts_of(spec, folders, caches, rank):
         place = root / contained(mount.path)

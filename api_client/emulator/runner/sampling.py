@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +22,6 @@ from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
 
 _BLOCK_BYTES = 512
-
-
-class ProcessUsage:
-    """CPU and memory of a process's descendants; keeps the previous CPU times to compute the difference."""
-
-    def __init__(self, root: int, now_s: float) -> None:
-        self._root = root
-        self._measured_at_s = now_s
-        self._cpu_s: dict[psutil.Process, float] = {}
-
-    def read(self, now_s: float) -> tuple[float, int]:
-        """Return the mean cores used since the last call and the resident bytes now.
-
-        Shared pages count once per process.
-        """
-        used_s, resident_bytes = 0.0, 0
-        cpu_s: dict[psutil.Process, float] = {}
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._root).children(recursive=True):
-                with contextlib.suppress(psutil.Error), process.oneshot():
-                    times = process.cpu_times()
-                    resident_bytes += process.memory_info().rss
-                    cpu_s[process] = times.user + times.system
-                    # A new process started after the last call, so all of its time counts.
-                    used_s += max(0.0, cpu_s[process] - self._cpu_s.get(process, 0.0))
-        elapsed_s = now_s - self._measured_at_s
-        self._measured_at_s, self._cpu_s = now_s, cpu_s
-        return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
 
 
 def disk_usage(folder: Path) -> tuple[int, float]:
@@ -154,16 +126,43 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _SampledNode:
+class SampledNode:
+    """A node to sample, and what is kept between two samples.
+
+    The node's processes are the descendants of ``supervisor_pid``. Pass ``cache`` for one node of a job
+    only, because its nodes share it.
+    """
+
     job_id: str
     rank: int
-    usage: ProcessUsage
+    supervisor_pid: int
     folder: Path
     cache: Path | None
     gpu_names: list[str]
+    sampled_at_s: float = 0.0
+    cpu_s: dict[psutil.Process, float] = field(default_factory=dict)
     next_disk_scan_s: float = 0.0
-    disk: tuple[int, float] | None = None
-    cache_use: tuple[int, float] | None = None
+    disk: tuple[int | None, float | None] = (None, None)
+    cache_use: tuple[int | None, float | None] = (None, None)
+
+    def read_processes(self, now_s: float) -> tuple[float, int]:
+        """Return the mean cores used since the last call and the resident bytes now.
+
+        Shared pages count once per process.
+        """
+        used_s, resident_bytes = 0.0, 0
+        cpu_s: dict[psutil.Process, float] = {}
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self.supervisor_pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error), process.oneshot():
+                    times = process.cpu_times()
+                    resident_bytes += process.memory_info().rss
+                    cpu_s[process] = times.user + times.system
+                    # A new process started after the last call, so all of its time counts.
+                    used_s += max(0.0, cpu_s[process] - self.cpu_s.get(process, 0.0))
+        elapsed_s = now_s - self.sampled_at_s
+        self.sampled_at_s, self.cpu_s = now_s, cpu_s
+        return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
 
 
 class Sampling:
@@ -174,27 +173,17 @@ class Sampling:
         self._clock = clock
         self._gpus = gpus
         self._changes = changes
-        self._watched: dict[tuple[str, int], _SampledNode] = {}
+        self._watched: list[SampledNode] = []
         self._task: asyncio.Task[None] | None = None
 
-    def watch(
-        self,
-        job_id: str,
-        rank: int,
-        *,
-        supervisor_pid: int,
-        folder: Path,
-        cache: Path | None,
-        gpu_names: list[str],
-    ) -> None:
-        """Start sampling a node. Pass ``cache`` for one node of a job only, because its nodes share it."""
-        usage = ProcessUsage(supervisor_pid, self._clock.monotonic())
-        self._watched[(job_id, rank)] = _SampledNode(job_id, rank, usage, folder, cache, gpu_names)
+    def watch(self, node: SampledNode) -> None:
+        node.sampled_at_s = self._clock.monotonic()
+        self._watched.append(node)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._sample_while_watched(), name="sampling")
 
     def unwatch(self, job_id: str) -> None:
-        self._watched = {key: node for key, node in self._watched.items() if key[0] != job_id}
+        self._watched = [node for node in self._watched if node.job_id != job_id]
 
     async def close(self) -> None:
         self._watched.clear()
@@ -205,7 +194,7 @@ class Sampling:
     async def _sample_while_watched(self) -> None:
         while self._watched:
             await self._clock.sleep(SAMPLE_INTERVAL_S)
-            nodes = list(self._watched.values())
+            nodes = list(self._watched)
             if not nodes:
                 return
             try:
@@ -215,12 +204,12 @@ class Sampling:
                 _logger.exception("a sample was lost")
             self._changes.notify()
 
-    def _sample(self, nodes: list[_SampledNode]) -> None:
+    def _sample(self, nodes: list[SampledNode]) -> None:
         now_s = self._clock.monotonic()
         at_ms = int(self._clock.now().timestamp() * _MS_PER_S)
         readings = []
         for node in nodes:
-            cores, resident_bytes = node.usage.read(now_s)
+            cores, resident_bytes = node.read_processes(now_s)
             if now_s >= node.next_disk_scan_s:
                 self._walk(node, now_s)
             readings.append(
@@ -230,16 +219,16 @@ class Sampling:
                     node.rank,
                     cpu_cores=cores,
                     memory_bytes=resident_bytes,
-                    disk_bytes=node.disk[0] if node.disk else None,
-                    disk_fraction=node.disk[1] if node.disk else None,
-                    cache_bytes=node.cache_use[0] if node.cache_use else None,
-                    cache_fraction=node.cache_use[1] if node.cache_use else None,
+                    disk_bytes=node.disk[0],
+                    disk_fraction=node.disk[1],
+                    cache_bytes=node.cache_use[0],
+                    cache_fraction=node.cache_use[1],
                     gpus=self._gpus.read(node.gpu_names) if node.gpu_names else (),
                 )
             )
         self._store.append(readings)
 
-    def _walk(self, node: _SampledNode, now_s: float) -> None:
+    def _walk(self, node: SampledNode, now_s: float) -> None:
         with contextlib.suppress(OSError):
             node.disk = disk_usage(node.folder)
             if node.cache is not None:
