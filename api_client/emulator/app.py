@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -32,116 +34,97 @@ KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
 AUTH_SCHEMES = ("bearer", "api-key")
 
 
-class AbsoluteTargets:
-    """Accepts proxy-style requests, ``GET http://host/path HTTP/1.1``.
+Check = Callable[[str, Headers], Response | None]
+"""Returns the refusal of a request with this path and these headers, or None."""
 
-    The host in the target replaces the Host header.
+
+class Guard:
+    """Answers requests that one of the checks refuses, and accepts proxy-style ones.
+
+    In ``GET http://host/path HTTP/1.1`` the host in the target replaces the Host header.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, checks: Sequence[Check]) -> None:
         self._app = app
+        self._checks = checks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope["path"].startswith("/"):
-            target = scope["raw_path"].decode("ascii", "replace")
-            authority = urlsplit(target).netloc
-            prefix = len(target) - len(target.split("://", 1)[-1]) + len(authority)
-            headers = [pair for pair in scope["headers"] if pair[0] != b"host"]
-            scope = {
-                **scope,
-                "raw_path": scope["raw_path"][prefix:] or b"/",
-                "path": scope["path"][prefix:] or "/",
-                "headers": [(b"host", authority.encode()), *headers],
-            }
+        if scope["type"] == "http":
+            scope = _with_relative_target(scope)
+            for check in self._checks:
+                refusal = check(scope["path"], Headers(scope=scope))
+                if refusal is not None:
+                    await refusal(scope, receive, send)
+                    return
         await self._app(scope, receive, send)
 
 
-class RequireLocalHost:
-    """Refuses requests for another host name and requests from another site's page."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fault = _foreign(Headers(scope=scope)) if scope["type"] == "http" else None
-        if fault is not None:
-            await fault_answer(fault)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-
-def _foreign(headers: Headers) -> ApiFault | None:
-    host = headers.get("host", "")
-    if _host_name(host) not in LOCAL_HOSTS:
-        return ApiFault(403, "FORBIDDEN", "the emulator accepts only requests to this machine's loopback")
-    origin = headers.get("origin")
-    if origin is not None and origin.lower() != f"http://{host}".lower():
-        return ApiFault(403, "FORBIDDEN", "the emulator refuses web pages of other origins")
-    return None
+def _with_relative_target(scope: Scope) -> Scope:
+    if scope["path"].startswith("/"):
+        return scope
+    target = scope["raw_path"].decode("ascii", "replace")
+    authority = urlsplit(target).netloc
+    prefix = len(target) - len(target.split("://", 1)[-1]) + len(authority)
+    headers = [pair for pair in scope["headers"] if pair[0] != b"host"]
+    return {
+        **scope,
+        "raw_path": scope["raw_path"][prefix:] or b"/",
+        "path": scope["path"][prefix:] or "/",
+        "headers": [(b"host", authority.encode()), *headers],
+    }
 
 
-def _host_name(host: str) -> str | None:
+def require_local_host(_path: str, headers: Headers) -> Response | None:
+    """Refuse requests for another host name and requests from another site's page."""
+    host, origin = headers.get("host", ""), headers.get("origin")
     try:
-        return urlsplit(f"//{host}").hostname
+        is_local = urlsplit(f"//{host}").hostname in LOCAL_HOSTS
     except ValueError:
+        is_local = False
+    if not is_local:
+        words = "the emulator accepts only requests to this machine's loopback"
+    elif origin is not None and origin.lower() != f"http://{host}".lower():
+        words = "the emulator refuses web pages of other origins"
+    else:
         return None
+    return fault_answer(ApiFault(403, "FORBIDDEN", words))
 
 
-class RequireKey:
-    """Answers 401 unless the request carries the emulator's key as Bearer or Api-Key."""
-
-    def __init__(self, app: ASGIApp, key: str) -> None:
-        self._app = app
-        self._key = key.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(KEYED_PREFIXES):
-            problem = self._problem(Headers(scope=scope).get("authorization"))
-            if problem is not None:
-                await fault_answer(ApiFault(401, "UNAUTHORIZED", problem))(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-    def _problem(self, authorization: str | None) -> str | None:
-        if not authorization:
-            return "an API key is required: Authorization: Bearer <key>"
-        scheme, _, given = authorization.partition(" ")
-        if scheme.lower() not in AUTH_SCHEMES:
-            return "unknown authorization scheme; use Bearer or Api-Key"
-        if not hmac.compare_digest(given.strip().encode(errors="replace"), self._key):
-            return "invalid API key"
+def require_key(key: str, path: str, headers: Headers) -> Response | None:
+    """Answer 401 unless the request carries the emulator's key as Bearer or Api-Key."""
+    if not path.startswith(KEYED_PREFIXES):
         return None
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if not scheme:
+        problem = "an API key is required: Authorization: Bearer <key>"
+    elif scheme.lower() not in AUTH_SCHEMES:
+        problem = "unknown authorization scheme; use Bearer or Api-Key"
+    elif not hmac.compare_digest(given.strip().encode(errors="replace"), key.encode()):
+        problem = "invalid API key"
+    else:
+        return None
+    return fault_answer(ApiFault(401, "UNAUTHORIZED", problem))
+
+
+def reject_second_credentials(_path: str, headers: Headers) -> Response | None:
+    """Refuse requests that carry both a key and a signed URL, with the error that S3 returns.
+
+    This catches clients that send their key to every URL.
+    """
+    if "authorization" not in headers:
+        return None
+    words = "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
+    words += "query string parameter or the Authorization header should be specified"
+    return xml_fault(400, "InvalidArgument", words)
 
 
 logger = logging.getLogger(__name__)
 
 
-class RejectSecondCredentials:
-    """Refuses requests that carry both a key and a signed URL, with the error that S3 returns.
-
-    This catches clients that send their key to every URL.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and any(name == b"authorization" for name, _value in scope["headers"]):
-            words = "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
-            words += "query string parameter or the Authorization header should be specified"
-            await xml_fault(400, "InvalidArgument", words)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-
 def build_objects_app(platform: Platform) -> Starlette:
     app = Starlette(
         routes=[*files.FILES_ROUTES, *objects.READING_ROUTES],
-        middleware=[
-            Middleware(AbsoluteTargets),
-            Middleware(RequireLocalHost),
-            Middleware(RejectSecondCredentials),
-        ],
+        middleware=[Middleware(Guard, [require_local_host, reject_second_credentials])],
         exception_handlers={HTTPException: _answer_object_exception, Exception: _answer_unexpected_object},
     )
     app.router.redirect_slashes = False
@@ -181,11 +164,7 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
             *files.PAGES_ROUTES,
             *account.CONTROL_ROUTES,
         ],
-        middleware=[
-            Middleware(AbsoluteTargets),
-            Middleware(RequireLocalHost),
-            Middleware(RequireKey, key),
-        ],
+        middleware=[Middleware(Guard, [require_local_host, partial(require_key, key)])],
         exception_handlers={
             ApiFault: _answer_fault,
             HTTPException: _answer_http_exception,

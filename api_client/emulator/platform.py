@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from api_client.clock import Clock
-from api_client.emulator.answers import UNKNOWN_TIME, invalid, not_found, not_served
+from api_client.emulator.answers import UNKNOWN_TIME, invalid, not_found
 from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import check_job_spec
@@ -97,8 +97,8 @@ class Platform:
         data_dir: Path,
         signer: Signer,
         clock: Clock,
+        local: JobRunner,
         backends: Sequence[Backend] = (),
-        local: JobRunner | None = None,
         workspace_name: str = "Emulator",
     ) -> None:
         self.objects_port: int | None = None  # set by a server that serves objects on a separate port
@@ -108,15 +108,13 @@ class Platform:
         self.clock = clock
         self.workspace_name = workspace_name
         self._local = local
-        self._backends: tuple[Backend, ...] = (*([local] if local is not None else []), *backends)
+        self._backends: tuple[Backend, ...] = (local, *backends)
 
     async def start(self) -> None:
-        if self._local is not None:
-            await self._local.start()
+        await self._local.start()
 
     async def close(self) -> None:
-        if self._local is not None:
-            await self._local.close()
+        await self._local.close()
 
     # Reads
 
@@ -202,15 +200,12 @@ class Platform:
         for job in self.project_jobs(project_id):
             await self.delete_job(project_id, job.id)
         self.stores.projects.delete(project_id)
-        if self._local is not None:
-            await self._local.forget_project(project_id)
+        await self._local.forget_project(project_id)
 
     async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
         """Start a new job on this machine."""
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
-        if self._local is None:
-            raise not_served("this emulator does not run jobs")
         job_id = new_id()
         names = [ObjectName(artifact.s3_bucket, artifact.s3_key) for artifact in spec.runtime.artifacts]
         self.stores.artifacts.set(job_id, names)
@@ -262,7 +257,7 @@ class Platform:
     async def preempt_job(self, job_id: str) -> TrainingJob:
         """Take the machine away from a local spot job; raise a 400 for any other job."""
         job = self.job_by_id(job_id)
-        if self._local is None or not self._local.owns(job_id):
+        if not self._local.owns(job_id):
             raise invalid("only jobs that run on this machine can be preempted; this one is scripted")
         if (job.availability_model or "").lower() != SPOT:
             raise invalid("only spot jobs can be preempted; this one is dedicated")
@@ -273,8 +268,7 @@ class Platform:
     def set_gpu_limit(self, team: Team, gpu_type: str, max_gpus: int) -> None:
         """Limit a team's GPUs of one type and start the jobs that now fit."""
         self.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, self.now())
-        if self._local is not None:
-            self._local.limits_changed()
+        self._local.limits_changed()
 
     def _project(self, stored: StoredProject, latest: TrainingJob | None) -> TrainingProject:
         team = self.stores.teams.get(stored.team_id)

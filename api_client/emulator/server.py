@@ -176,7 +176,7 @@ class EmulatorServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http="h11",  # passes on absolute-form targets, which ``AbsoluteTargets`` needs
+                http="h11",  # passes on absolute-form targets, which ``Guard`` needs
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -52,7 +53,6 @@ class FleetBackend:
         self._now = now or SystemClock().now
         self._plans = {plan.name: plan for plan in script.plans}
         self._projects = {project.id: project for project in script.projects}
-        self._listed_files: tuple[SimJobRecord, list[StoredFile]] | None = None
         self._ended: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
         initial = [
             SimJobRecord(
@@ -66,7 +66,7 @@ class FleetBackend:
             )
             for number, plan in enumerate(script.plans)
         ]
-        self._sim_job_store = SimJobStore(database, initial)
+        self._jobs = SimJobStore(database, initial)
 
     def demo_projects(self) -> list[TrainingProject]:
         """Return the projects of the demo jobs, for the caller to add to its own projects."""
@@ -82,13 +82,13 @@ class FleetBackend:
         return projects
 
     def owns(self, job_id: str) -> bool:
-        entry = self._sim_job_store.find(job_id)
+        entry = self._jobs.find(job_id)
         return entry is not None and entry.plan in self._plans
 
     def jobs(self) -> Sequence[TrainingJob]:
         now_ns = self._now_ns()
         # A world created with another script may have jobs that this one lacks.
-        known = (entry for entry in self._sim_job_store.all() if entry.plan in self._plans)
+        known = (entry for entry in self._jobs.all() if entry.plan in self._plans)
         return [self._record(entry, now_ns) for entry in known]
 
     def job(self, job_id: str) -> TrainingJob:
@@ -133,16 +133,7 @@ class FleetBackend:
         return self._find(job_id).checkpoints()
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        entry, now_ns = self._entry(job_id), self._now_ns()
-        listed = self._listed_files
-        if listed is not None and listed[0] is entry:
-            return listed[1]
-        job = self._scripted(entry, now_ns)
-        files = job.checkpoint_files()
-        # Clients page through this: do not rebuild tens of thousands of entries for each page.
-        if job.is_finished:
-            self._listed_files = (entry, files)
-        return files
+        return self._find(job_id).checkpoint_files()
 
     def events(self, job_id: str) -> list[QueueEvent]:
         job = self._find(job_id)
@@ -160,7 +151,7 @@ class FleetBackend:
     async def stop(self, job_id: str) -> TrainingJob:
         entry, now_ns = self._entry(job_id), self._now_ns()
         if not self._scripted(entry, now_ns).is_finished:
-            entry = self._sim_job_store.stop(entry, now_ns)
+            entry = self._jobs.write(replace(entry, stopped_ns=now_ns))
         return self._scripted(entry, now_ns).record()
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
@@ -174,19 +165,17 @@ class FleetBackend:
             priority=entry.priority,
             availability=entry.availability,
         )
-        self._sim_job_store.add(again)
+        self._jobs.write(again)
         return self._scripted(again, now_ns).record()
 
     async def delete(self, job_id: str) -> None:
-        self._sim_job_store.delete(self._entry(job_id))
+        self._jobs.write(replace(self._entry(job_id), deleted=True))
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         entry = self._entry(job_id)
-        entry = self._sim_job_store.change(
-            entry,
-            priority=changes.get("priority", entry.priority),
-            availability=changes.get("availability_model", entry.availability),
-        )
+        priority = changes.get("priority", entry.priority)
+        availability = changes.get("availability_model", entry.availability)
+        entry = self._jobs.write(replace(entry, priority=priority, availability=availability))
         return self._scripted(entry, self._now_ns()).record()
 
     def _record(self, entry: SimJobRecord, now_ns: int) -> TrainingJob:
@@ -204,7 +193,7 @@ class FleetBackend:
         return self._sim_clock.to_script(to_ns(self._now()))
 
     def _entry(self, job_id: str) -> SimJobRecord:
-        entry = self._sim_job_store.find(job_id)
+        entry = self._jobs.find(job_id)
         if entry is None:
             raise LookupError(f"no scripted job {job_id}")
         return entry

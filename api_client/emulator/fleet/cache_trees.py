@@ -20,68 +20,62 @@ Sizes = Iterator[tuple[str, int]]
 CacheTree = Callable[[], Sizes]
 
 
-def _hub_model(owner: str, name: str, shards: int, shard_bytes: int) -> Sizes:
-    root = f"{HUB}/models--{owner}--{name}"
-    commit = f"{mix(len(name), shards):016x}{mix(shards, len(owner)):016x}"[:32] + "0a1b2c3d"
+def _files(template: str, count: int, size_bytes: int, step_bytes: int = 0) -> Sizes:
+    """Yield numbered files; ``template`` may use ``{n}`` from 0, ``{number}`` from 1, and ``{count}``."""
+    for n in range(count):
+        yield template.format(n=n, number=n + 1, count=count), size_bytes + n * step_bytes
+
+
+def _hub_model(name: str, shards: int, shard_bytes: int) -> Sizes:
+    root = f"{HUB}/models--{name}"
+    commit = f"{mix(len(name), shards):016x}{mix(shards, len(name)):016x}0a1b2c3d"
     snapshot = f"{root}/snapshots/{commit}"
     yield f"{root}/refs/main", len(commit)
-    for number in range(1, shards + 1):
-        yield f"{snapshot}/model-{number:05}-of-{shards:05}.safetensors", shard_bytes - number * 1_048_576
+    weights = f"{snapshot}/model-{{number:05}}-of-{{count:05}}.safetensors"
+    yield from _files(weights, shards, shard_bytes, -1_048_576)
     yield f"{snapshot}/model.safetensors.index.json", 59_600
-    for file, size_bytes in (
-        ("config.json", 855),
-        ("generation_config.json", 184),
-        ("special_tokens_map.json", 296),
-        ("tokenizer.json", 17_209_920),
-        ("tokenizer_config.json", 55_351),
-    ):
-        yield f"{snapshot}/{file}", size_bytes
+    yield f"{snapshot}/config.json", 855
+    yield f"{snapshot}/tokenizer.json", 17_209_920
+    yield f"{snapshot}/tokenizer_config.json", 55_351
 
 
-def _hub_dataset(owner: str, name: str, shards: int, shard_bytes: int) -> Sizes:
-    root = f"{HUB}/datasets--{owner}--{name}/snapshots/{mix(shards, len(name)):016x}/data"
-    for number in range(shards):
-        yield f"{root}/train-{number:05}-of-{shards:05}.parquet", shard_bytes + number * 7_919
+def _hub_dataset(name: str, shards: int, shard_bytes: int) -> Sizes:
+    root = f"{HUB}/datasets--{name}/snapshots/{mix(shards, len(name)):016x}/data"
+    return _files(f"{root}/train-{{n:05}}-of-{{count:05}}.parquet", shards, shard_bytes, 7_919)
 
 
-def _wheels(names: tuple[str, ...]) -> Sizes:
+def _wheels(*names: str) -> Sizes:
     for name in names:
-        yield (
-            f"pip/wheels/{mix(len(name), 7):x}"[:14] + f"/{name}-py3-none-any.whl",
-            90_000 + len(name) * 41_017,
-        )
+        folder = f"pip/wheels/{mix(len(name), 7):x}"[:14]
+        yield f"{folder}/{name}-py3-none-any.whl", 90_000 + len(name) * 41_017
 
 
 def _prepared(folder: str, shards: int, shard_bytes: int) -> Sizes:
-    for number in range(shards):
-        yield f"user_artifacts/{folder}/shard-{number:05}.arrow", shard_bytes - number * 65_537
+    yield from _files(f"user_artifacts/{folder}/shard-{{n:05}}.arrow", shards, shard_bytes, -65_537)
     yield f"user_artifacts/{folder}/dataset_info.json", 2_318
 
 
-_WHEELS = ("flash_attn-2.8.0", "liger_kernel-0.6.2", "trl-0.21.0", "peft-0.17.0", "accelerate-1.10.0")
-
-
 def _llama() -> Sizes:
-    yield from _hub_model("meta-llama", "Llama-3.1-70B-Instruct", 30, 4_966_188_032)
-    yield from _hub_model("meta-llama", "Llama-3.1-8B-Instruct", 4, 4_976_698_592)
-    yield from _hub_model("mistralai", "Mistral-Small-24B-Instruct-2501", 10, 4_781_571_736)
-    yield from _hub_dataset("allenai", "tulu-3-sft-mixture", 24, 312_441_907)
+    yield from _hub_model("meta-llama--Llama-3.1-70B-Instruct", 30, 4_966_188_032)
+    yield from _hub_model("meta-llama--Llama-3.1-8B-Instruct", 4, 4_976_698_592)
+    yield from _hub_model("mistralai--Mistral-Small-24B-Instruct-2501", 10, 4_781_571_736)
+    yield from _hub_dataset("allenai--tulu-3-sft-mixture", 24, 312_441_907)
     yield from _prepared("packed-8192", 128, 536_870_912)
-    yield from _wheels(_WHEELS)
+    yield from _wheels("flash_attn-2.8.0", "liger_kernel-0.6.2", "trl-0.21.0", "peft-0.17.0")
 
 
 def _qwen() -> Sizes:
-    yield from _hub_model("Qwen", "Qwen3-8B", 5, 3_996_250_744)
-    yield from _hub_dataset("open-r1", "OpenR1-Math-220k", 20, 214_748_364)
+    yield from _hub_model("Qwen--Qwen3-8B", 5, 3_996_250_744)
+    yield from _hub_dataset("open-r1--OpenR1-Math-220k", 20, 214_748_364)
     yield from _prepared("rollouts/qwen3-grpo-7", 88, 41_943_040)
     yield from _prepared("rollouts/qwen3-grpo-5", 100, 39_845_888)
     yield "user_artifacts/torch_compile/aotautograd/cache.bin", 1_918_337_210
-    yield from _wheels(("vllm-0.10.1", "verl-0.5.0", "ray-2.48.0", "flashinfer_python-0.2.11"))
+    yield from _wheels("vllm-0.10.1", "verl-0.5.0", "ray-2.48.0", "flashinfer_python-0.2.11")
 
 
 def _whisper() -> Sizes:
-    yield from _hub_model("openai", "whisper-large-v3", 2, 3_087_130_976)
-    yield from _hub_dataset("mozilla-foundation", "common_voice_17_0", 36, 498_073_600)
+    yield from _hub_model("openai--whisper-large-v3", 2, 3_087_130_976)
+    yield from _hub_dataset("mozilla-foundation--common_voice_17_0", 36, 498_073_600)
     yield from _prepared("log-mel/de", 40, 268_435_456)
 
 

@@ -5,26 +5,18 @@ Everything else follows from the script and the time.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 
 from api_client.emulator.store.database import Database
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS fleet_jobs (
-    job_id TEXT PRIMARY KEY,
-    plan TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    created_ns INTEGER NOT NULL,
-    again INTEGER NOT NULL,
-    priority INTEGER NOT NULL,
-    availability TEXT NOT NULL,
-    stopped_ns INTEGER,
+    job_id TEXT PRIMARY KEY, plan TEXT NOT NULL, seed INTEGER NOT NULL, created_ns INTEGER NOT NULL,
+    again INTEGER NOT NULL, priority INTEGER NOT NULL, availability TEXT NOT NULL, stopped_ns INTEGER,
     deleted INTEGER NOT NULL
 );
 """
-_COLUMNS = "job_id, plan, seed, created_ns, again, priority, availability, stopped_ns, deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +41,14 @@ class SimJobStore:
     """
 
     def __init__(self, database: Database, initial: Iterable[SimJobRecord]) -> None:
-        """Open the roster and add the ``initial`` jobs that it does not have yet."""
+        """Open the table and add the ``initial`` jobs that it does not have yet."""
         self._database = database
         database.create(_SCHEMA)
-        database.write_many(
-            f"INSERT OR IGNORE INTO fleet_jobs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_values(entry) for entry in initial],
-        )
-        rows = database.rows(f"SELECT {_COLUMNS} FROM fleet_jobs")
-        self._entries = {row["job_id"]: _entry(row) for row in rows}
+        with database.transaction():
+            for entry in initial:
+                database.insert("fleet_jobs", "IGNORE", **asdict(entry))
+        rows = database.rows("SELECT * FROM fleet_jobs")
+        self._entries = {row["job_id"]: SimJobRecord(*row) for row in rows}
 
     def find(self, job_id: str) -> SimJobRecord | None:
         """Return the job, or None if it is unknown or deleted."""
@@ -68,51 +59,8 @@ class SimJobStore:
         """Return every job that is not deleted."""
         return [entry for entry in list(self._entries.values()) if not entry.deleted]
 
-    def add(self, entry: SimJobRecord) -> None:
-        self._write(entry)
-
-    def stop(self, entry: SimJobRecord, stopped_ns: int) -> SimJobRecord:
-        return self._write(replace(entry, stopped_ns=stopped_ns))
-
-    def delete(self, entry: SimJobRecord) -> None:
-        """Mark a job as deleted. The row stays, so that the script does not bring the job back."""
-        self._write(replace(entry, deleted=True))
-
-    def change(self, entry: SimJobRecord, *, priority: int, availability: str) -> SimJobRecord:
-        return self._write(replace(entry, priority=priority, availability=availability))
-
-    def _write(self, entry: SimJobRecord) -> SimJobRecord:
-        self._database.write(
-            f"INSERT OR REPLACE INTO fleet_jobs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            _values(entry),
-        )
+    def write(self, entry: SimJobRecord) -> SimJobRecord:
+        """Add or replace a job. A deleted one stays, so that the script does not bring it back."""
+        self._database.insert("fleet_jobs", "REPLACE", **asdict(entry))
         self._entries = {**self._entries, entry.job_id: entry}
         return entry
-
-
-def _values(entry: SimJobRecord) -> tuple[object, ...]:
-    return (
-        entry.job_id,
-        entry.plan,
-        entry.seed,
-        entry.created_ns,
-        int(entry.again),
-        entry.priority,
-        entry.availability,
-        entry.stopped_ns,
-        int(entry.deleted),
-    )
-
-
-def _entry(row: sqlite3.Row) -> SimJobRecord:
-    return SimJobRecord(
-        job_id=row["job_id"],
-        plan=row["plan"],
-        seed=row["seed"],
-        created_ns=row["created_ns"],
-        again=bool(row["again"]),
-        priority=row["priority"],
-        availability=row["availability"],
-        stopped_ns=row["stopped_ns"],
-        deleted=bool(row["deleted"]),
-    )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from api_client.emulator.answers import ApiFault, JsonAnswer, job_fields, not_found
@@ -16,8 +14,6 @@ from api_client.emulator.formats import iso
 from api_client.emulator.parameters import PROJECT, Parameters, platform_of, read_object
 from api_client.emulator.platform import Platform
 from api_client.models import CachedFile, Team, TrainingProject
-
-_FILES_IN_PART = 2000
 
 
 def project_fields(project: TrainingProject) -> dict[str, Any]:
@@ -72,28 +68,12 @@ def _cache(request: Request) -> Response:
     known = [files for files in found if files is not None]
     if not known:
         raise ApiFault(404, "NOT_FOUND", "this project has no cache: none of its jobs used one")
-    head = _encoded({"timestamp": iso(platform.now()), "project_id": project_id})[:-1]
-    return StreamingResponse(
-        _summary_parts(head, [file for files in known for file in files]), media_type=JsonAnswer.media_type
-    )
-
-
-async def _summary_parts(head: bytes, files: Sequence[CachedFile]) -> AsyncIterator[bytes]:
-    """Yield the document in parts of a few milliseconds each, so that 100,000 files block nobody."""
-    yield head + b',"file_summaries":['
-    for start in range(0, len(files), _FILES_IN_PART):
-        part = _encoded([_file_fields(file) for file in files[start : start + _FILES_IN_PART]])
-        yield (b"," if start else b"") + part[1:-1]
-        await asyncio.sleep(0)
-    yield b"]}"
-
-
-def _encoded(value: object) -> bytes:
-    """Encode as JSON in a third of the standard library's time."""
+    files = [_file_fields(file) for files in known for file in files]
+    summary = {"timestamp": iso(platform.now()), "project_id": project_id, "file_summaries": files}
     try:
-        return to_json(value)
+        return Response(to_json(summary), media_type=JsonAnswer.media_type)  # a third of json's time
     except ValueError:
-        return bytes(JsonAnswer(value).body)  # a name is not valid Unicode
+        return JsonAnswer(summary)  # a name is not valid Unicode
 
 
 def _file_fields(file: CachedFile) -> dict[str, Any]:
