@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 from tui.actions import ACTIONS, SCOPE_TITLES, Scope
 from tui.actions.keymap import key_signs
@@ -16,7 +17,9 @@ from tui.analysis.progress.lines.custom import GROUPS
 from tui.analysis.progress.lines.reader import parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.run.finding import FindingKind
-from tui.settings.reference import entries, toml_value
+from tui.settings.loading import variable_of
+from tui.settings.model import PatternSettings
+from tui.settings.reference import Entry, attribute_docstrings, entries, one_line, section_text, toml_value
 
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENTS = REPOSITORY / "docs"
@@ -162,10 +165,88 @@ def _read(line: str) -> str:
     )
 
 
+INTRODUCTION = """# Configuration
+
+Every setting has a default, so no file is needed. `bt-tui config edit` opens the settings file (TOML); if it
+does not exist, it is created with every setting as a comment. `bt-tui config path` prints its path, usually
+`~/.config/bt-tui/config.toml`; set `BT_TUI_CONFIG` to use another one.
+
+In order of precedence: flags (`--remote`, `--readonly`), environment variables (`BT_TUI_` and the setting's
+name), the file, the default. `bt-tui config show` prints each value and its source. `bt-tui config validate`
+checks a file and reports the line of each error. If the file has errors, the dashboard starts with the
+defaults and shows a warning; the other commands exit with code 2.
+"""
+
+
+def configuration_page(_page: str) -> str:
+    """The settings, all of it made from the model."""
+    parts = [INTRODUCTION]
+    section = None
+    for entry in entries():
+        if entry.is_table or (entry.section != section and entry.section):
+            section = entry.name if entry.is_table else entry.section
+            about = entry.text if entry.is_table else section_text(section)
+            parts.append(f"\n## `[{section}]`\n\n{about}\n" + ("" if entry.is_table else "\n"))
+            if not entry.is_table:
+                parts.append(_HEAD)
+        elif section is None:
+            section = ""
+            parts.append("\n## Top level\n\n" + _HEAD)
+        if not entry.is_table:
+            parts.append(_setting_row(entry))
+    parts.append(f"\n## `[[patterns]]`\n\n{one_line(PatternSettings.__doc__ or '')}\n\n{_HEAD}")
+    texts = attribute_docstrings(PatternSettings)
+    for key, field in PatternSettings.model_fields.items():
+        words = _kind_words(field.annotation)
+        parts.append(f"| `{key}` | {words} |  | {_cell(texts.get(key, ''))} |\n")
+    parts.append("\n## Actions\n\nThe action ids that `[keys]` accepts, with their default keys.\n\n")
+    parts.append("| Action | Keys | Where | Description |\n|---|---|---|---|\n")
+    for action in ACTIONS:
+        keys = " ".join(f"`{key}`" for key in action.keys.split(","))
+        where = SCOPE_TITLES[action.scope]
+        parts.append(f"| `{action.scope}.{action.id}` | {keys} | {where} | {_cell(action.help)} |\n")
+    return "".join(parts)
+
+
+_HEAD = "| Setting | Values | Default | Description |\n|---|---|---|---|\n"
+
+
+def _setting_row(entry: Entry) -> str:
+    default = f"`{toml_value(entry.default)}`" if entry.default is not None else ""
+    text = f"{_cell(entry.text)} `{variable_of(entry.name)}`"
+    return f"| `{entry.key}` | {_kind_words(entry.kind)} | {default} | {text} |\n"
+
+
+def _cell(text: str) -> str:
+    return one_line(text).replace("|", "\\|")
+
+
+_KIND_WORDS = {
+    bool: "true or false",
+    str: "string",
+    int: "whole number",
+    float: "number",
+}
+
+
+def _kind_words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{one}`" for one in get_args(kind))
+    if kind in _KIND_WORDS:
+        return _KIND_WORDS[kind]
+    inner = [one for one in get_args(kind) if one is not type(None)]
+    if len(inner) == 1 and get_origin(kind) is not list:
+        return _kind_words(inner[0])
+    if get_origin(kind) is dict:
+        return "table"
+    return "list of strings"
+
+
 PAGES: Mapping[str, Callable[[str], str]] = {
     "library.md": library_guide,
     "health.md": health_page,
     "keys.md": keys_page,
+    "configuration.md": configuration_page,
 }
 """Pages with generated parts, each with the function that regenerates it."""
 

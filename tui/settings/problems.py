@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tui.actions import ACTIONS, SCOPE_TITLES, Action, Scope, actions_of
+from tui.actions import ACTIONS, SCOPE_TITLES, Scope, actions_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -104,7 +104,7 @@ def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _conflicts(changed_keys(keys))
 
 
-def nearest(word: str, known: list[str]) -> str:
+def nearest(word: str, known: Sequence[str]) -> str:
     """Return ``; did you mean …?`` with the closest known word; empty if none is close."""
     found = get_close_matches(word, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""
@@ -129,12 +129,8 @@ def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _words(action_id: str) -> str:
-    action = _by_id()[action_id]
+    action = next(one for one in ACTIONS if f"{one.scope}.{one.id}" == action_id)
     return f"“{action.label}” on {SCOPE_TITLES[action.scope]}"
-
-
-def _by_id() -> dict[str, Action]:
-    return {f"{action.scope}.{action.id}": action for action in ACTIONS}
 
 
 def _together() -> Iterator[tuple[Scope, ...]]:
@@ -196,9 +192,7 @@ def _why(error: ErrorDetails, model: type[BaseModel]) -> str:
     if error["type"] == "literal_error":
         expected = str(error.get("ctx", {}).get("expected", ""))
         given = error.get("input")
-        near = _nearest_name(
-            str(given), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")]
-        )
+        near = nearest(str(given), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")])
         return f"must be one of {expected}{near}"
     advice = _ADVICE.get(error["type"])
     if advice is not None:
@@ -211,18 +205,13 @@ def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
     """Suggest the closest name in the same table, else the table that has a setting with that name."""
     *outer, name = path
     siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
-    near = _nearest_name(str(name), siblings)
+    near = nearest(str(name), siblings)
     if near:
         return near
     for section, field in model.model_fields.items():
         if str(name) in _names_of(field.annotation):
             return f"; it belongs in [{section}]"
     return f"; use one of {', '.join(siblings)}" if siblings else ""
-
-
-def _nearest_name(word: str, known: Iterable[str]) -> str:
-    found = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 def names_below(model: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -10,15 +10,8 @@ from tui.screens.job.screen import TAB_SCOPES
 from tui.settings.loading import check_file
 from tui.settings.model import Configuration, ThemeSettings
 from tui.settings.problems import JOB_TABS
-from tui.settings.reference import document, entries, template
+from tui.settings.reference import entries, template
 from tui.widgets.log_view.gutter import TIME_MODES
-
-DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
-
-
-def test_the_document_is_what_the_model_says() -> None:
-    """``python -m tui.settings.reference > docs/configuration.md`` makes it anew."""
-    assert DOCUMENT.read_text(encoding="utf-8") == document()
 
 
 def test_every_setting_says_what_it_does() -> None:
