@@ -119,7 +119,7 @@ class LocalBackend:
         environ: Mapping[str, str] | None = None,
         user_email: str | None = None,
     ) -> None:
-        environ = os.environ if environ is None else environ
+        environ = dict(os.environ if environ is None else environ)
         self._clock = clock or SystemClock()
         self._instance_for = instance_for
         self._user_email = user_email

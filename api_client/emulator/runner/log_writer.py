@@ -49,32 +49,25 @@ class LineSplitter:
     """
 
     def __init__(self) -> None:
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
+        self._pending = bytearray()
         self._pending_since = 0.0
         self._last_data = 0.0
 
     @property
     def has_pending(self) -> bool:
-        return self._pending_bytes > 0
+        return bool(self._pending)
 
     def feed(self, data: bytes, now_s: float) -> list[str]:
         """Add bytes; return the lines that they complete."""
         self._last_data = now_s
+        if not self._pending or b"\n" in data:
+            self._pending_since = now_s
+        self._pending += data
+        lines: list[str] = []
         if b"\n" in data:
-            *whole, rest = data.split(b"\n")
-            whole[0] = b"".join((*self._pending, whole[0]))
-            self._pending.clear()
-            self._pending_bytes = 0
-        else:
-            whole, rest = [], data
-        if rest:
-            if not self._pending:
-                self._pending_since = now_s
-            self._pending.append(rest)
-            self._pending_bytes += len(rest)
-        lines = decoded(whole)
-        if self._pending_bytes >= MAXIMUM_LINE_BYTES:
+            *whole, self._pending = self._pending.split(b"\n")
+            lines = decoded(whole)
+        if len(self._pending) >= MAXIMUM_LINE_BYTES:
             lines += self.finish()
         return lines
 
@@ -89,24 +82,20 @@ class LineSplitter:
         if now_s - self._last_data >= SILENCE_S:
             return self.finish()
         if now_s - self._pending_since >= PROGRESS_AGE_S:
-            shown, separator, rest = b"".join(self._pending).rpartition(b"\r")
+            shown, separator, rest = self._pending.rpartition(b"\r")
             if separator and shown:
-                kept = separator + rest
-                self._pending = [kept]
-                self._pending_bytes = len(kept)
+                self._pending = separator + rest
                 self._pending_since = now_s
                 return decoded([shown])
         return []
 
     def finish(self) -> list[str]:
         """Return the unfinished line at the end of the stream."""
-        rest = b"".join(self._pending)
-        self._pending.clear()
-        self._pending_bytes = 0
+        rest, self._pending = self._pending, bytearray()
         return decoded([rest]) if rest else []
 
 
-def decoded(lines: Iterable[bytes]) -> list[str]:
+def decoded(lines: Iterable[bytearray]) -> list[str]:
     """Decode lines as UTF-8, replacing invalid bytes and dropping the CR of a CRLF."""
     return [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
 

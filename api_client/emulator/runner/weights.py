@@ -166,7 +166,7 @@ class WeightsMirror:
 
     async def _from_store(self, weights: WeightsSource, secret: str | None, say: Say) -> dict[str, Path]:
         """Fetch all objects below the source's path, or the single object that it names."""
-        store, prefix = await asyncio.to_thread(open_store, weights, secret, self._environ)
+        store, prefix = await open_store(weights, secret, self._environ)
         found = await _list_objects(store, prefix)
         wanted = {safe_name(name): meta for name, meta in found.items() if wants(weights, name)}
         total_bytes = sum(meta["size"] for meta in wanted.values())
@@ -215,35 +215,44 @@ def _location(weights: WeightsSource) -> str:
     return weights.source.partition("://")[2]
 
 
-def open_store(weights: WeightsSource, secret: str | None, environ: Mapping[str, str]) -> tuple[Any, str]:
+async def open_store(
+    weights: WeightsSource, secret: str | None, environ: Mapping[str, str]
+) -> tuple[Any, str]:
     """Return the source's object store and the path in it; raise ``FetchFailed`` for an unusable secret.
 
     ``AWS_ENDPOINT_URL`` and ``STORAGE_EMULATOR_HOST`` of ``environ`` redirect to another store.
     """
     if weights.scheme == LOCAL_FILES:
-        path = Path(unquote(_location(weights))).resolve()
-        if not path.exists():
-            raise FetchFailed(f"{path} does not exist on this machine")
-        return LocalStore(), str(path).strip("/")
-    open_bucket: Any
-    client_options: Any
-    bucket, _, path_in_bucket = _location(weights).partition("/")
-    is_google = weights.scheme == "gs"
-    endpoint = environ.get("STORAGE_EMULATOR_HOST" if is_google else "AWS_ENDPOINT_URL") or None
+        return LocalStore(), _local_path(_location(weights))
+    bucket, _, path = _location(weights).partition("/")
+    endpoint = environ.get("STORAGE_EMULATOR_HOST" if weights.scheme == "gs" else "AWS_ENDPOINT_URL") or ""
     if endpoint and "://" not in endpoint:
         endpoint = f"http://{endpoint}"
-    if is_google:
-        open_bucket, config = GCSStore, _gcs_config(secret, endpoint)
+    open_bucket: Any = GCSStore if weights.scheme == "gs" else S3Store
+    if weights.scheme == "gs":
+        config = _gcs_config(secret, endpoint)
     else:
-        account = ""
+        config = _s3_config(secret)
         if weights.scheme == "r2":
             account, _, bucket = bucket.partition(".")
             if not account or not bucket:
                 raise FetchFailed("an r2:// source must be r2://account_id.bucket/path")
-        open_bucket, config = S3Store, _s3_config(secret, endpoint, bucket, account)
-    client_options = {**CLIENT_OPTIONS, "allow_http": bool(endpoint and endpoint.startswith("http://"))}
+            endpoint = endpoint or f"https://{account}.r2.cloudflarestorage.com"
+            config.setdefault("region", "auto")
+        if endpoint:
+            config["endpoint"] = endpoint
+        if "region" not in config:
+            config["region"] = DEFAULT_REGION if endpoint else await asyncio.to_thread(_region_of, bucket)
+    options = {**CLIENT_OPTIONS, "allow_http": endpoint.startswith("http://")}
     with _no_account_in_environment():
-        return open_bucket(bucket, config=config, client_options=client_options), path_in_bucket.strip("/")
+        return open_bucket(bucket, config=config, client_options=options), path.strip("/")
+
+
+def _local_path(location: str) -> str:
+    path = Path(unquote(location)).resolve()
+    if not path.exists():
+        raise FetchFailed(f"{path} does not exist on this machine")
+    return str(path).strip("/")
 
 
 @contextlib.contextmanager
@@ -257,27 +266,22 @@ def _no_account_in_environment() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def _s3_config(secret: str | None, endpoint: str | None, bucket: str, account: str) -> dict[str, Any]:
+def _s3_config(secret: str | None) -> dict[str, Any]:
+    if secret is None:
+        return {"skip_signature": True}
     content = _json_object(secret)
-    config: dict[str, Any] = {"skip_signature": secret is None}
+    config: dict[str, Any] = {}
     for field in ("access_key_id", "secret_access_key", "session_token", "region"):
         if value := content.get(field) or content.get(f"aws_{field}"):
             config[field] = str(value)
-    if secret is not None and not {"access_key_id", "secret_access_key"} <= config.keys():
+    if not {"access_key_id", "secret_access_key"} <= config.keys():
         raise FetchFailed(
             'the secret must be a JSON object: {"access_key_id": …, "secret_access_key": …, "region": …}'
         )
-    if account:
-        endpoint = endpoint or f"https://{account}.r2.cloudflarestorage.com"
-        config.setdefault("region", "auto")
-    if endpoint:
-        config["endpoint"] = endpoint
-    if "region" not in config:
-        config["region"] = DEFAULT_REGION if endpoint else _region_of(bucket)
     return config
 
 
-def _gcs_config(secret: str | None, endpoint: str | None) -> dict[str, Any]:
+def _gcs_config(secret: str | None, endpoint: str) -> dict[str, Any]:
     if endpoint:
         return {"base_url": endpoint, "skip_signature": True}
     if secret is None:
