@@ -33,10 +33,9 @@ from harness import Report
 from api_client.addresses import Destinations
 from api_client.clock import SystemClock
 from api_client.http.retry import RetryPolicy
-from api_client.transfers.file_names import ServerName
 from api_client.transfers.objects import Objects
-from api_client.transfers.planning import ListedFile, UrlCache, as_planned
-from api_client.transfers.records import DownloadPlan, Existing
+from api_client.transfers.planning import UrlCache
+from api_client.transfers.records import DownloadPlan, Existing, PlannedFile
 from api_client.transfers.running import DownloadRun
 
 MIB = 1024 * 1024
@@ -99,17 +98,17 @@ def by_us(url: str, target: Path) -> None:
     """Ranges, journal, fsync and all."""
 
     async def run() -> None:
-        listed = ListedFile(ServerName(0, target.name), url, SIZE_BYTES, "")
-        plan = DownloadPlan("project", "job", target.parent, (as_planned(listed, target),))
+        file = PlannedFile(target.name, target, SIZE_BYTES, url)
+        plan = DownloadPlan("project", "job", target.parent, (file,))
 
-        async def never(_stale: ListedFile) -> list[ListedFile]:
+        async def never(_stale: PlannedFile) -> list[PlannedFile]:
             raise AssertionError("the URL does not expire")
 
         objects = Objects(destinations=Destinations(["127.0.0.1"]))
         report = await DownloadRun(
             plan,
             objects,
-            UrlCache([listed], never),
+            UrlCache([file], never),
             clock=SystemClock(),
             retry=RetryPolicy(),
             on_progress=lambda _progress: None,

@@ -107,15 +107,26 @@ def redirected(url: ObjectUrl, location: str | None) -> ObjectUrl:
     return target
 
 
-def open_socket(destinations: Destinations, host: str, port: int) -> socket.socket:
-    """Connect to the first address of the host that answers. Raises AddressRefused and OSError."""
-    problem: OSError | None = None
-    for address in destinations.resolve(host, port):
-        try:
-            return socket.create_connection((address, port), CONNECT_TIMEOUT_S)
-        except OSError as error:
-            problem = error
-    raise problem or OSError(f"{host} has no address")
+def open_socket(destinations: Destinations, scheme: str, host: str, port: int) -> socket.socket:
+    """Connect to the first address of the host that answers, or through the environment's proxy.
+
+    Raises AddressRefused, ConfigurationError for an unusable proxy, and TransportError.
+    """
+    if proxy := proxy_of(scheme, host):
+        destinations.check_proxied(host, port)
+        return _proxied_socket(proxy, host, port)
+    try:
+        problem = OSError(f"{host} has no address")
+        for address in destinations.resolve(host, port):
+            try:
+                return socket.create_connection((address, port), CONNECT_TIMEOUT_S)
+            except OSError as error:
+                problem = error
+        raise problem
+    except TimeoutError as error:
+        raise httpx.ConnectTimeout("no answer in time") from error
+    except OSError as error:
+        raise httpx.ConnectError("no connection") from error
 
 
 class Connections:
@@ -163,24 +174,17 @@ class Connections:
     def _connected(self, url: ObjectUrl) -> HTTPConnection:
         connection = HTTPConnection(url.host, url.port)
         connection.auto_open = 0  # or http.client would connect again by itself, to an unchecked address
-        try:
-            opened = self._socket(url)
-            if url.scheme == "https":
+        opened = open_socket(self._destinations, url.scheme, url.host, url.port)
+        if url.scheme == "https":
+            try:
                 opened = self._tls_context().wrap_socket(opened, server_hostname=url.host)
-        except TimeoutError as error:
-            raise httpx.ConnectTimeout("no answer in time") from error
-        except OSError as error:
-            raise httpx.ConnectError("no connection") from error
+            except TimeoutError as error:
+                raise httpx.ConnectTimeout("no answer in time") from error
+            except OSError as error:
+                raise httpx.ConnectError("no TLS connection") from error
         opened.settimeout(READ_TIMEOUT_S)
         connection.sock = opened
         return connection
-
-    def _socket(self, url: ObjectUrl) -> socket.socket:
-        proxy = proxy_of(url.scheme, url.host)
-        if not proxy:
-            return open_socket(self._destinations, url.host, url.port)
-        self._destinations.check_proxied(url.host, url.port)
-        return _tunnel(proxy, url)
 
     def _tls_context(self) -> ssl.SSLContext:
         with self._lock:
@@ -193,22 +197,22 @@ class Connections:
             return self._tls
 
 
-def _tunnel(proxy: str, url: ObjectUrl) -> socket.socket:
-    """Ask the environment's proxy for a connection to the host."""
+def _proxied_socket(proxy: str, host: str, port: int) -> socket.socket:
+    """Ask a proxy for a connection to the host."""
+    parts = urlsplit(proxy)
     try:
-        parts = urlsplit(proxy)
-        host, port = parts.hostname or "", parts.port or DEFAULT_PORTS["http"]
+        proxy_host, proxy_port = parts.hostname or "", parts.port or DEFAULT_PORTS["http"]
     except ValueError:
-        host = ""
-    if not host or parts.scheme != "http":
+        proxy_host = ""
+    if not proxy_host or parts.scheme != "http":
         # The proxy's address may contain a password.
         raise ConfigurationError("unusable proxy in the environment: expected one like http://host:port")
     headers = {}
     if parts.username is not None:
-        word = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(word.encode()).decode()
-    connection = HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_S)
-    connection.set_tunnel(url.host, url.port, headers)
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+    connection = HTTPConnection(proxy_host, proxy_port, timeout=CONNECT_TIMEOUT_S)
+    connection.set_tunnel(host, port, headers)
     try:
         connection.connect()
     except (HTTPException, OSError) as error:

@@ -26,17 +26,13 @@ from api_client.transfers.file_names import safe_component
 from api_client.transfers.objects import Objects
 from api_client.transfers.part_file import translate_os_errors
 from api_client.transfers.planning import (
-    ARCHIVE,
-    ListedFile,
     UrlCache,
-    as_planned,
     chosen,
     find_listed_again,
     from_api_file,
     make_plan,
     plain_checkpoint,
     refreshed_plan,
-    to_listed_file,
 )
 from api_client.transfers.records import (
     DestinationExists,
@@ -46,6 +42,7 @@ from api_client.transfers.records import (
     Existing,
     NoArchive,
     OnProgress,
+    PlannedFile,
 )
 from api_client.transfers.running import DownloadRun
 
@@ -113,7 +110,7 @@ class Downloads:
         (``tokenizer/*``), and the file's own name (``*.json``).
         """
         listed = await self._listing(project_id, job_id)
-        by_rank = any(file.key.node_rank for file in listed)
+        by_rank = any(file.node_rank for file in listed)
         others: set[str] = set()
         if ROOT_CHECKPOINT in map(plain_checkpoint, checkpoints or ()):
             others = {one.checkpoint_id for one in await self._checkpoints.list(project_id, job_id)}
@@ -160,7 +157,7 @@ class Downloads:
         if not urls:
             raise NoArchive(f"{NO_ARCHIVE}: none was submitted")
         # No listing has the size; the first answer does.
-        file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
+        file = PlannedFile("", path, None, urls[0])
         return await asyncio.to_thread(
             refreshed_plan,
             DownloadPlan(
@@ -177,7 +174,7 @@ class Downloads:
         ``Existing.ASK``) and NoRoom, before or during the run.
         """
         renew = self._renewed_archive if plan.is_archive else self._renewed_files
-        urls = UrlCache([to_listed_file(file) for file in plan.files], partial(renew, plan))
+        urls = UrlCache(plan.files, partial(renew, plan))
         run = DownloadRun(
             plan,
             self._objects,
@@ -207,15 +204,15 @@ class Downloads:
         archive.unlink(missing_ok=True)
         return replace(report, unpacked_to=target)
 
-    async def _listing(self, project_id: str, job_id: str) -> list[ListedFile]:
-        listed: list[ListedFile] = []
+    async def _listing(self, project_id: str, job_id: str) -> list[PlannedFile]:
+        listed: list[PlannedFile] = []
         async for file in self._checkpoints.files(project_id, job_id):
             listed.append(from_api_file(file, len(listed)))
         return listed
 
-    async def _renewed_files(self, plan: DownloadPlan, stale: ListedFile) -> list[ListedFile]:
+    async def _renewed_files(self, plan: DownloadPlan, stale: PlannedFile) -> list[PlannedFile]:
         return await find_listed_again(self._checkpoints, plan.project_id, plan.job_id, stale)
 
-    async def _renewed_archive(self, plan: DownloadPlan, _stale: ListedFile) -> list[ListedFile]:
+    async def _renewed_archive(self, plan: DownloadPlan, _stale: PlannedFile) -> list[PlannedFile]:
         urls = await self._jobs.download_urls(plan.project_id, plan.job_id)
-        return [ListedFile(ARCHIVE, url, None, "") for url in urls[:1]]
+        return [PlannedFile("", plan.files[0].path, None, url) for url in urls[:1]]

@@ -15,9 +15,9 @@ from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpir
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.object_answers import ObjectHead, RangeOutside
 from api_client.transfers.objects import Objects
-from api_client.transfers.part_file import FileIdentity, PartFile
-from api_client.transfers.planning import ListedFile, UrlCache, modified
-from api_client.transfers.records import DownloadError
+from api_client.transfers.part_file import PartFile
+from api_client.transfers.planning import UrlCache, identity_of, modified
+from api_client.transfers.records import DownloadError, PlannedFile
 
 PART_BYTES = 16 * 1024 * 1024
 """Size of one request for a larger file."""
@@ -78,7 +78,7 @@ class FileDownload:
     """
 
     def __init__(
-        self, context: DownloadContext, listed: ListedFile, job_id: str, callbacks: DownloadCallbacks
+        self, context: DownloadContext, listed: PlannedFile, job_id: str, callbacks: DownloadCallbacks
     ) -> None:
         self._context = context
         self._listed = listed
@@ -112,18 +112,14 @@ class FileDownload:
         return part
 
     async def _opened(self, path: Path, root: Path) -> PartFile:
-        opening = asyncio.ensure_future(asyncio.to_thread(PartFile, path, root, self._identity()))
+        opening = asyncio.ensure_future(
+            asyncio.to_thread(PartFile, path, root, identity_of(self._listed, self._job_id))
+        )
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(_close_unwanted)
             raise
-
-    def _identity(self) -> FileIdentity:
-        listed = self._listed
-        return FileIdentity(
-            self._job_id, listed.key.name, listed.key.node_rank, listed.last_modified, listed.size_bytes
-        )
 
     async def _fetch_verified(self, part: PartFile) -> None:
         for fresh_starts in range(MAX_FRESH_STARTS + 1):
@@ -143,7 +139,7 @@ class FileDownload:
         raise DownloadError(reason)
 
     async def _start_over(self, part: PartFile) -> None:
-        await asyncio.to_thread(part.start_over, self._identity())
+        await asyncio.to_thread(part.start_over, identity_of(self._listed, self._job_id))
         self._done_bytes = 0
         self._callbacks.on_arrival(0, 0)
 
@@ -209,7 +205,7 @@ class FileDownload:
         await context.clock.sleep(delay_s)
 
     async def _request(
-        self, part: PartFile, listed: ListedFile, start: int, end: int | None
+        self, part: PartFile, listed: PlannedFile, start: int, end: int | None
     ) -> tuple[int, RequestError | None]:
         """Send one request. Returns where its bytes end, and the error that interrupted them."""
         position = recorded = start

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -25,8 +24,6 @@ MAX_DEPTH = 64
 TEMPORARY_NAME_PREFIX = ".bt-tui-"
 """Prefix of our own temporary files; no server's file may start with it."""
 
-_WINDOWS_LETTERS = frozenset('<>:"|?*')
-_WINDOWS_NAMES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _HASH_DIGITS = 8
 
 
@@ -45,17 +42,13 @@ class TargetPath:
     reason: str = ""
 
 
-def lay_out(
-    names: Sequence[ServerName], *, by_rank: bool, windows: bool = os.name == "nt"
-) -> list[TargetPath]:
+def lay_out(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetPath]:
     """Return the place of every name, in the given order.
 
     ``by_rank`` puts the files of each node below ``rank-<n>``. The same names give the same places,
     regardless of their order. Duplicate names get the same place.
     """
-    places: dict[ServerName, TargetPath] = {
-        name: _place(name, by_rank, windows) for name in dict.fromkeys(names)
-    }
+    places: dict[ServerName, TargetPath] = {name: _place(name, by_rank) for name in dict.fromkeys(names)}
     folders = {_key(place.parts[:depth]) for place in places.values() for depth in range(1, len(place.parts))}
     taken: set[tuple[str, ...]] = set()
     # Names that need no change go first, so that they stay as they are.
@@ -72,24 +65,19 @@ def lay_out(
     return [places[name] for name in names]
 
 
-def safe_component(text: str, *, windows: bool = os.name == "nt") -> str:
+def safe_component(text: str) -> str:
     """Convert ``text`` to a valid file name: no separators or control characters, not too long or empty."""
-    name = "".join(_letter(letter, windows) for letter in text) or "_"
+    name = "".join(_letter(letter) for letter in text) or "_"
     if name.lower().startswith(TEMPORARY_NAME_PREFIX):
         name = "_" + name
     if name in (".", ".."):
         name = name.replace(".", "%2E")
-    if windows:
-        if name[-1] in ". ":
-            name = f"{name[:-1]}%{ord(name[-1]):02X}"
-        if _WINDOWS_NAMES.fullmatch(name):
-            name = "_" + name
     if len(os.fsencode(name)) > MAX_COMPONENT_BYTES:
         name = _cut(name, MAX_COMPONENT_BYTES - _HASH_DIGITS - 1, "~" + _digits(text))
     return name
 
 
-def _place(name: ServerName, by_rank: bool, windows: bool) -> TargetPath:
+def _place(name: ServerName, by_rank: bool) -> TargetPath:
     pieces = [piece for piece in name.name.split("/") if piece not in ("", ".")]
     if not pieces:
         return TargetPath(reason="it has no name")
@@ -97,7 +85,7 @@ def _place(name: ServerName, by_rank: bool, windows: bool) -> TargetPath:
         return TargetPath(reason="its name points outside the folder")
     if len(pieces) > MAX_DEPTH:
         return TargetPath(reason="its path is too deep")
-    parts = [safe_component(piece, windows=windows) for piece in pieces]
+    parts = [safe_component(piece) for piece in pieces]
     if by_rank:
         parts.insert(0, f"rank-{name.node_rank}")
     if sum(len(os.fsencode(part)) + 1 for part in parts) > MAX_PATH_BYTES:
@@ -105,13 +93,11 @@ def _place(name: ServerName, by_rank: bool, windows: bool) -> TargetPath:
     return TargetPath(tuple(parts))
 
 
-def _letter(letter: str, windows: bool) -> str:
+def _letter(letter: str) -> str:
     category = unicodedata.category(letter)
     # C: controls, invisible characters and direction marks, surrogates; Zl and Zp end lines.
     if letter in "/\\" or category[0] == "C" or category in ("Zl", "Zp") or not _is_encodable(letter):
         return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
-    if windows and letter in _WINDOWS_LETTERS:
-        return f"%{ord(letter):02X}"
     return letter
 
 

@@ -60,12 +60,10 @@ class FileIdentity:
 def gaps(spans: Iterable[Span], size_bytes: int) -> Iterator[Span]:
     """Yield the missing spans of a file, in order."""
     position = 0
-    for start, end in sorted(spans):
+    for start, end in [*sorted(span for span in spans if span[0] < span[1]), (size_bytes, size_bytes)]:
         if position < min(start, size_bytes):
             yield position, min(start, size_bytes)
         position = max(position, end)
-    if position < size_bytes:
-        yield position, size_bytes
 
 
 def _count_bytes(spans: Sequence[Span]) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import stat
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
@@ -19,44 +19,27 @@ from api_client.transfers.file_names import ServerName, lay_out
 from api_client.transfers.part_file import FileIdentity, resumable_bytes
 from api_client.transfers.records import DownloadError, DownloadPlan, PlannedFile, RefusedName
 
-ARCHIVE = ServerName(0, "")
-"""Key of a job's archive, which is in no file listing."""
 
-
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """File as it was last listed; ``size_bytes`` is None if the server did not send it."""
-
-    key: ServerName
-    url: str = field(repr=False)
-    size_bytes: int | None
-    last_modified: str
-    index: int = 0
-
-
-def from_api_file(file: CheckpointFile, index: int = 0) -> ListedFile:
-    """Convert a file of the API, distinguishing a null or missing size from zero."""
+def from_api_file(file: CheckpointFile, index: int = 0) -> PlannedFile:
+    """Convert a file of the API, without a path yet; a null or missing size is None, not zero."""
     says_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
-    return ListedFile(
-        ServerName(file.node_rank, file.relative_file_name),
-        file.url,
+    return PlannedFile(
+        file.relative_file_name,
+        Path(),
         file.size_bytes if says_size else None,
+        file.url,
+        file.node_rank,
         file.last_modified,
         index,
     )
 
 
-def is_folder_marker(file: ListedFile) -> bool:
-    """Return True if this is not a file but an object store's folder marker."""
-    return file.key.name.endswith("/") and not file.size_bytes
-
-
 def chosen(
-    files: Iterable[ListedFile],
+    files: Iterable[PlannedFile],
     checkpoints: Iterable[str] | None,
     patterns: Iterable[str] | None,
     all_checkpoints: Collection[str] = (),
-) -> list[ListedFile]:
+) -> list[PlannedFile]:
     """Return the files of these checkpoints (None: all) that match one of the globs (None: all).
 
     The checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``. A glob is
@@ -68,8 +51,8 @@ def chosen(
     return [
         file
         for file in files
-        if (wanted is None or any(belongs_to(file.key.name, checkpoint, others) for checkpoint in wanted))
-        and (globs is None or any(_matches(file.key.name, glob) for glob in globs))
+        if (wanted is None or any(belongs_to(file.name, checkpoint, others) for checkpoint in wanted))
+        and (globs is None or any(_matches(file.name, glob) for glob in globs))
     ]
 
 
@@ -84,50 +67,46 @@ def _matches(name: str, glob: str) -> bool:
     return any(fnmatchcase(text, glob) for text in (plain, below, plain.rpartition("/")[2]) if text)
 
 
+Renewed = list[PlannedFile]
+
+
 class UrlCache:
     """Current URL of every file of a run; one renewal updates all files that it finds."""
 
     def __init__(
-        self, files: Iterable[ListedFile], renew: Callable[[ListedFile], Awaitable[Renewed]]
+        self, files: Iterable[PlannedFile], renew: Callable[[PlannedFile], Awaitable[Renewed]]
     ) -> None:
         self._files = {file.key: file for file in files}
         self._renew = renew
         self._lock = asyncio.Lock()
 
-    def __getitem__(self, key: ServerName) -> ListedFile:
+    def __getitem__(self, key: ServerName) -> PlannedFile:
         return self._files[key]
 
-    async def renewed(self, stale: ListedFile) -> ListedFile:
+    async def renewed(self, stale: PlannedFile) -> PlannedFile:
         """Return the file with a newer URL than ``stale``. Raises DownloadError if it is no longer listed.
 
         Also raises the errors of listing the files.
         """
         async with self._lock:
-            current = self._files[stale.key]
-            if current is not stale:
-                return current
-            found = await self._renew(stale)
-            for file in found:
-                if file.key in self._files:
-                    self._files[file.key] = file
             if self._files[stale.key] is stale:
-                raise DownloadError("the job no longer has this file")
+                for file in await self._renew(stale):
+                    if file.key in self._files:
+                        self._files[file.key] = replace(file, path=self._files[file.key].path)
+                if self._files[stale.key] is stale:
+                    raise DownloadError("the job no longer has this file")
             return self._files[stale.key]
 
 
-Renewed = list[ListedFile]
-
-
 async def find_listed_again(
-    checkpoints: Checkpoints, project_id: str, job_id: str, wanted: ListedFile
+    checkpoints: Checkpoints, project_id: str, job_id: str, wanted: PlannedFile
 ) -> Renewed:
     """List pages up to the one with the wanted file, starting where it was before.
 
     Returns only the files on these pages; other files need another call.
     """
-    first = wanted.index // FILES_PAGE_SIZE * FILES_PAGE_SIZE
     seen: Renewed = []
-    following: int | None = first
+    following: int | None = wanted.listing_index // FILES_PAGE_SIZE * FILES_PAGE_SIZE
     asked: set[int] = set()
     while following is not None and following not in asked:
         token = following
@@ -149,38 +128,19 @@ TIME_TOLERANCE_S = 2.0
 
 
 def make_plan(
-    project_id: str, job_id: str, folder: Path, files: Sequence[ListedFile], *, by_rank: bool
+    project_id: str, job_id: str, folder: Path, files: Sequence[PlannedFile], *, by_rank: bool
 ) -> DownloadPlan:
     """Lay out the files below ``folder`` and check what already exists. Writes nothing."""
-    wanted = list({file.key: file for file in files if not is_folder_marker(file)}.values())
-    places = lay_out([file.key for file in wanted], by_rank=by_rank)
+    # An object store's folder markers are no files.
+    wanted = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
     planned, refused = [], []
-    for file, place in zip(wanted, places, strict=True):
+    for file, place in zip(wanted.values(), lay_out(list(wanted), by_rank=by_rank), strict=True):
         if place.parts:
-            planned.append(as_planned(file, folder.joinpath(*place.parts)))
+            planned.append(replace(file, path=folder.joinpath(*place.parts)))
         else:
-            refused.append(RefusedName(file.key.name, place.reason, file.key.node_rank))
+            refused.append(RefusedName(file.name, place.reason, file.node_rank))
     plan = DownloadPlan(project_id, job_id, folder, tuple(planned), refused=tuple(refused))
     return refreshed_plan(plan)
-
-
-def as_planned(file: ListedFile, path: Path) -> PlannedFile:
-    """Convert a listed file to a planned one."""
-    return PlannedFile(
-        file.key.name,
-        path,
-        file.size_bytes,
-        file.url,
-        file.key.node_rank,
-        file.last_modified,
-        file.index,
-    )
-
-
-def to_listed_file(file: PlannedFile) -> ListedFile:
-    """Convert a planned file back to its listing."""
-    key = ServerName(file.node_rank, file.name)
-    return ListedFile(key, file.url, file.size_bytes, file.last_modified, file.listing_index)
 
 
 def identity_of(file: PlannedFile, job_id: str) -> FileIdentity:

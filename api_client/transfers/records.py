@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from api_client.errors import ApiClientError
+from api_client.transfers.file_names import ServerName
 
 
 class Existing(StrEnum):
@@ -58,6 +59,11 @@ class PlannedFile:
     last_modified: str = ""
     listing_index: int = 0
     part_bytes: int = 0
+
+    @property
+    def key(self) -> ServerName:
+        """Identifies the file in the job, whatever its URL."""
+        return ServerName(self.node_rank, self.name)
 
 
 @dataclass(frozen=True, slots=True)

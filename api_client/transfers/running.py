@@ -17,7 +17,8 @@ from api_client.errors import RequestError
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.file_download import DownloadCallbacks, DownloadContext, FileDownload
 from api_client.transfers.objects import Objects
-from api_client.transfers.planning import UrlCache, is_taken, is_there, refreshed_plan, to_listed_file
+from api_client.transfers.part_file import PartFile
+from api_client.transfers.planning import UrlCache, is_taken, is_there, refreshed_plan
 from api_client.transfers.records import (
     DownloadError,
     DownloadPlan,
@@ -41,16 +42,10 @@ NOTED_FOR_S = 3.0
 
 
 class ProgressMeter:
-    """Counts bytes from any thread and reports on the event loop. ``monotonic`` returns seconds."""
+    """Counts bytes from any thread. ``monotonic`` returns seconds."""
 
-    def __init__(
-        self,
-        files: Sequence[FileProgress],
-        on_progress: OnProgress | None,
-        monotonic: Callable[[], float],
-    ) -> None:
+    def __init__(self, files: Sequence[FileProgress], monotonic: Callable[[], float]) -> None:
         self._files = list(files)
-        self._on_progress = on_progress
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self.fetched_bytes = 0
@@ -58,7 +53,6 @@ class ProgressMeter:
         self._note = ""
         self._noted_at_s = self._arrived_at_s = monotonic()
         self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
-        self._reported_at_s = float("-inf")
 
     @property
     def files(self) -> tuple[FileProgress, ...]:
@@ -67,20 +61,13 @@ class ProgressMeter:
             return tuple(self._files)
 
     def change(self, place: int, **news: Any) -> None:
-        """Update a file's progress and notify the listener; ``note`` also becomes the run's latest note."""
+        """Update a file's progress; ``note`` also becomes the run's latest note."""
         with self._lock:
-            before = self._files[place]
-            self._files[place] = replace(before, **news)
+            self._files[place] = replace(self._files[place], **news)
             if news.get("note"):
                 self._note, self._noted_at_s = news["note"], self._monotonic()
             if "state" in news:
                 self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
-        self.tell(urgent=news.get("state", before.state) is not before.state)
-
-    def settle(self, place: int, **news: Any) -> None:
-        """Update a file's progress before the run starts, without notifying the listener."""
-        with self._lock:
-            self._files[place] = replace(self._files[place], **news)
 
     def resumed(self, place: int, done_bytes: int) -> None:
         """Record the bytes of a file left by an earlier run."""
@@ -99,28 +86,6 @@ class ProgressMeter:
                 self._note = ""
             note = "" if is_old else file.note
             self._files[place] = replace(file, done_bytes=done_bytes, note=note)
-
-    def is_due(self) -> bool:
-        """Return True if the next report is due."""
-        return self._on_progress is not None and self._monotonic() - self._reported_at_s >= REPORT_EVERY_S
-
-    def tell(self, *, urgent: bool = False) -> None:
-        """Notify the listener, unless it was just notified. Call only on the event loop.
-
-        Urgent changes are throttled to half the interval, because hundreds of small files a second must
-        not each cause a report.
-        """
-        if self._on_progress is None:
-            return
-        since_s = self._monotonic() - self._reported_at_s
-        if since_s >= (REPORT_EVERY_S / 2 if urgent else REPORT_EVERY_S):
-            self._reported_at_s = self._monotonic()
-            self._on_progress(self.progress())
-
-    def finish(self) -> None:
-        """Report the final state."""
-        if self._on_progress is not None:
-            self._on_progress(self.progress())
 
     def progress(self) -> DownloadProgress:
         """Return the progress of the whole run."""
@@ -189,21 +154,16 @@ REQUESTS_AT_ONCE = 4
 FAILURES_IN_A_ROW = 8
 """After this many consecutive failures the rest is skipped: nobody waits for 5,000 timeouts."""
 
-PROGRESS_EVERY_S = 1.0
-"""Interval of progress reports even if no data arrives."""
-
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A file to process: its destination, or why nothing needs to be done."""
+    """A file to fetch: its place in the plan, and its destination."""
 
     place: int
     file: PlannedFile
     path: Path
-    note: str = ""
-    is_needed: bool = True
 
 
 class DownloadRun:
@@ -223,13 +183,9 @@ class DownloadRun:
         self._plan = plan
         self._clock = clock
         self._existing = existing
+        self._on_progress = on_progress
         requests = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._download_context = DownloadContext(objects, urls, requests, clock, retry, Random())
-        self._meter = ProgressMeter(
-            [FileProgress(file.name, file.path, size_bytes=file.size_bytes) for file in plan.files],
-            on_progress,
-            clock.monotonic,
-        )
+        self._context = DownloadContext(objects, urls, requests, clock, retry, Random())
         self._failed_in_a_row = 0
         self._last_error = ""
 
@@ -237,72 +193,62 @@ class DownloadRun:
         """Run the plan. Raises FilesExist and NoRoom; any other error fails only its own file."""
         began_s = self._clock.monotonic()
         plan = await asyncio.to_thread(refreshed_plan, self._plan)
-        tasks = await asyncio.to_thread(self._tasks, plan)
-        self._settle_skipped(tasks)
-        todo = [task for task in tasks if task.is_needed]
-        self._check_disk_space(plan, todo)
+        if plan.conflicts and self._existing is Existing.ASK:
+            names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:3])
+            more = f" and {len(plan.conflicts) - 3} more" if len(plan.conflicts) > 3 else ""
+            raise FilesExist(f"other files already exist: {names}{more}", plan.conflicts)
+        begun = await asyncio.to_thread(lambda: [self._begun(file) for file in plan.files])
+        todo = [
+            _Task(place, file, progress.path)
+            for place, (file, progress) in enumerate(zip(plan.files, begun, strict=True))
+            if not progress.state.is_final
+        ]
+        _check_disk_space(plan, todo)
+        meter = self._meter = ProgressMeter(begun, self._clock.monotonic)
         waiting = iter(todo)
-        workers = range(min(FILES_AT_ONCE, len(todo)))
-        failure: NoRoom | None = None
-        telling = asyncio.create_task(self._report_progress())
+        failure: BaseException | None = None
+        reporting = asyncio.create_task(self._report_progress())
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in workers:
+                for _ in range(min(FILES_AT_ONCE, len(todo))):
                     group.create_task(self._work(waiting))
         except* NoRoom as errors:
-            failure = _first(errors)
+            failure = errors.exceptions[0]
         finally:
-            telling.cancel()
-            self._meter.finish()
+            reporting.cancel()
+            self._report()
         if failure is not None:
             raise failure
         return DownloadReport(
             folder=plan.folder,
-            files=self._meter.files,
+            files=meter.files,
             refused=plan.refused,
-            fetched_bytes=self._meter.fetched_bytes,
+            fetched_bytes=meter.fetched_bytes,
             elapsed_s=self._clock.monotonic() - began_s,
             finished_at=self._clock.now(),
         )
 
     async def _report_progress(self) -> None:
-        """Report regularly while no data arrives, so that the listener sees the speed fall."""
+        """Report even while no data arrives, so that the listener sees the speed fall."""
         while True:
-            await self._clock.sleep(PROGRESS_EVERY_S)
-            self._meter.tell()
+            self._report()
+            await self._clock.sleep(REPORT_EVERY_S)
 
-    def _tasks(self, plan: DownloadPlan) -> list[_Task]:
-        """Decide what to do about each file. Raises FilesExist if the user must be asked."""
-        if plan.conflicts and self._existing is Existing.ASK:
-            names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:3])
-            more = f" and {len(plan.conflicts) - 3} more" if len(plan.conflicts) > 3 else ""
-            raise FilesExist(f"other files already exist: {names}{more}", plan.conflicts)
-        return [self._task(place, file) for place, file in enumerate(plan.files)]
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            self._on_progress(self._meter.progress())
 
-    def _task(self, place: int, file: PlannedFile) -> _Task:
+    def _begun(self, file: PlannedFile) -> FileProgress:
+        """Decide what to do about a file: its state is final if it is not fetched."""
+        begun = FileProgress(file.name, file.path, size_bytes=file.size_bytes)
         if is_there(file):
-            return _Task(place, file, file.path, "already there", is_needed=False)
+            return replace(begun, state=FileState.SKIPPED, note="already there")
         if not is_taken(file.path) or self._existing is Existing.OVERWRITE:
-            return _Task(place, file, file.path)
+            return begun
         if self._existing is Existing.RENAME:
             path, is_same = free_name(file)
-            return _Task(place, file, path, is_needed=not is_same)
-        return _Task(place, file, file.path, "another file exists; left unchanged", is_needed=False)
-
-    def _settle_skipped(self, tasks: list[_Task]) -> None:
-        for task in tasks:
-            news = {"path": task.path, "note": task.note}
-            if not task.is_needed:
-                news["state"] = FileState.SKIPPED
-            self._meter.settle(task.place, **news)
-
-    def _check_disk_space(self, plan: DownloadPlan, todo: list[_Task]) -> None:
-        needed_bytes = sum(max(0, (task.file.size_bytes or 0) - task.file.part_bytes) for task in todo)
-        if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
-            raise NoRoom(
-                f"{plan.folder} has {plan.free_bytes / MIB:,.0f} MiB free, but the download needs "
-                f"{needed_bytes / MIB:,.0f} MiB; nothing was downloaded"
-            )
+            return replace(begun, path=path, state=FileState.SKIPPED if is_same else FileState.WAITING)
+        return replace(begun, state=FileState.SKIPPED, note="another file exists; left unchanged")
 
     async def _work(self, waiting: Iterator[_Task]) -> None:
         for task in waiting:
@@ -311,7 +257,7 @@ class DownloadRun:
                 self._fail(task, reason, is_retryable=True)
                 continue
             try:
-                await self._settle(task)
+                await self._fetch(task)
             except NoRoom as error:
                 self._fail(task, str(error))
                 raise
@@ -325,33 +271,23 @@ class DownloadRun:
     def _fail(self, task: _Task, error: str, *, is_retryable: bool = False) -> None:
         self._meter.change(task.place, state=FileState.FAILED, error=error, is_retryable=is_retryable)
 
-    async def _settle(self, task: _Task) -> None:
-        place, meter, loop = task.place, self._meter, asyncio.get_running_loop()
-
-        def arrived(new_bytes: int, done_bytes: int) -> None:
-            meter.arrived(place, new_bytes, done_bytes)
-            if meter.is_due():
-                loop.call_soon_threadsafe(meter.tell)
-
+    async def _fetch(self, task: _Task) -> None:
+        place, meter = task.place, self._meter
         meter.change(place, state=FileState.ACTIVE)
         download = FileDownload(
-            self._download_context,
-            self._download_context.urls[to_listed_file(task.file).key],
+            self._context,
+            self._context.urls[task.file.key],
             self._plan.job_id,
             DownloadCallbacks(
-                on_arrival=arrived,
-                on_note_changed=lambda word: meter.change(place, note=word),
+                on_arrival=partial(meter.arrived, place),
+                on_note_changed=lambda note: meter.change(place, note=note),
                 on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
             ),
         )
         part = await download.fetch(task.path, self._plan.folder, on_open=partial(meter.resumed, place))
         try:
             meter.change(place, state=FileState.VERIFYING)
-            if self._existing is not Existing.OVERWRITE and await asyncio.to_thread(is_taken, task.path):
-                raise DownloadError(f"{task.path.name} appeared meanwhile; left unchanged")
-            if await asyncio.to_thread(task.path.is_dir):
-                raise DownloadError(f"{task.path} is a directory; left unchanged")
-            await asyncio.to_thread(part.finish, download.modified_s)
+            await asyncio.to_thread(self._finish, part, task.path, download.modified_s)
         finally:
             await asyncio.shield(asyncio.to_thread(part.close))
         meter.change(
@@ -363,10 +299,18 @@ class DownloadRun:
             note="",
         )
 
+    def _finish(self, part: PartFile, path: Path, modified_s: float | None) -> None:
+        if self._existing is not Existing.OVERWRITE and is_taken(path):
+            raise DownloadError(f"{path.name} appeared meanwhile; left unchanged")
+        if path.is_dir():
+            raise DownloadError(f"{path} is a directory; left unchanged")
+        part.finish(modified_s)
 
-def _first(errors: BaseExceptionGroup[NoRoom]) -> NoRoom:
-    found: BaseException = errors
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, NoRoom)
-    return found
+
+def _check_disk_space(plan: DownloadPlan, todo: Sequence[_Task]) -> None:
+    needed_bytes = sum(max(0, (task.file.size_bytes or 0) - task.file.part_bytes) for task in todo)
+    if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
+        raise NoRoom(
+            f"{plan.folder} has {plan.free_bytes / MIB:,.0f} MiB free, but the download needs "
+            f"{needed_bytes / MIB:,.0f} MiB; nothing was downloaded"
+        )

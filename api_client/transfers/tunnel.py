@@ -1,7 +1,7 @@
-"""A relay on loopback through which obstore reaches one checked address.
+"""A relay on loopback through which obstore reaches checked addresses only.
 
-obstore resolves names itself, and would connect to wherever they lead. Here the name is resolved once, its
-addresses are checked, and only these are connected to. TLS stays between obstore and the store.
+obstore resolves names itself, would connect to wherever they lead, and has its own idea of the environment's
+proxies. Here connections are made as for downloads. TLS stays between obstore and the store.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+import httpx
+
 from api_client.addresses import BaseUrl, Destinations
-from api_client.http.connection import CONNECT_TIMEOUT_S
+from api_client.errors import RequestError
+from api_client.transfers.connections import open_socket
 
 CHUNK_BYTES = 256 * 1024
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Tunnel:
-    """Listens on ``url`` for connections to ``endpoint`` alone.
+    """Listens on ``url``, and connects whoever asks to ``endpoint``.
 
     For https it is an HTTP proxy (CONNECT), for http it relays every byte. ``on_sent`` is called with the
     number of bytes sent to the store.
@@ -30,15 +33,12 @@ class Tunnel:
         self._endpoint = endpoint
         self._destinations = destinations
         self._on_sent = on_sent
-        self._addresses: list[str] = []
         self._ready: list[_Streams] = []
         self._relays: set[asyncio.Task[None]] = set()
         self.host = self.url = ""
 
     async def open(self) -> None:
-        """Listen, and connect to the store for the first time. Raises AddressRefused and OSError."""
-        endpoint = self._endpoint
-        self._addresses = await asyncio.to_thread(self._destinations.resolve, endpoint.host, endpoint.port)
+        """Listen, and connect to the store for the first time. Raises what ``open_socket`` raises."""
         self._ready.append(await self._connect())
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.host, port = self._server.sockets[0].getsockname()
@@ -54,14 +54,12 @@ class Tunnel:
             writer.close()
 
     async def _connect(self) -> _Streams:
-        problem: OSError | None = None
-        for address in self._addresses:
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    return await asyncio.open_connection(address, self._endpoint.port, limit=CHUNK_BYTES)
-            except OSError as error:
-                problem = error
-        raise problem or OSError("the store has no address")
+        endpoint = self._endpoint
+        connected = await asyncio.to_thread(
+            open_socket, self._destinations, endpoint.scheme, endpoint.host, endpoint.port
+        )
+        connected.setblocking(False)
+        return await asyncio.open_connection(sock=connected, limit=CHUNK_BYTES)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         relay = asyncio.create_task(self._relay(reader, writer))
@@ -71,9 +69,9 @@ class Tunnel:
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         upstream: asyncio.StreamWriter | None = None
         try:
-            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                if self._endpoint.scheme == "https" and not await self._is_for_us(reader, writer):
-                    return
+            with suppress(OSError, EOFError, asyncio.LimitOverrunError, httpx.TransportError, RequestError):
+                if self._endpoint.scheme == "https":
+                    await reader.readuntil(b"\r\n\r\n")
                 answers, upstream = self._ready.pop() if self._ready else await self._connect()
                 if self._endpoint.scheme == "https":
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -84,15 +82,6 @@ class Tunnel:
             for each in (writer, upstream):
                 if each is not None:
                     each.close()
-
-    async def _is_for_us(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Read the request of a connection. Others on this machine get one to the store at most."""
-        head = await reader.readuntil(b"\r\n\r\n")
-        target = f"CONNECT {self._endpoint.url_host}:{self._endpoint.port} "
-        if head.startswith(target.encode()):
-            return True
-        writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
-        return False
 
 
 async def _copy(

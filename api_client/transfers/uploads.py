@@ -12,7 +12,7 @@ import os
 import re
 import ssl
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import cache
@@ -28,7 +28,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 from pydantic import TypeAdapter
 
-from api_client.addresses import BaseUrl, Destinations, parse_base_url, proxy_of, route
+from api_client.addresses import BaseUrl, Destinations, parse_base_url, route
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
@@ -133,31 +133,30 @@ async def upload_file(
     _check(credentials)
     destinations = destinations or Destinations()
     endpoint, region = await _endpoint_of(credentials, destinations)
-    proxy = proxy_of(endpoint.scheme, endpoint.host)
     with path.open("rb") as file:
-        upload = _Upload(file, credentials, endpoint, on_progress, on_note, counts_reads=bool(proxy))
-        if proxy:
-            check = asyncio.to_thread(destinations.check_proxied, endpoint.host, endpoint.port)
-            await _reached(check, endpoint, credentials.s3_key)
-            await upload.run(_store(credentials, str(endpoint), region, {"proxy_url": proxy}))
-            return
+        upload = _Upload(file, credentials, endpoint, on_progress, on_note)
         tunnel = Tunnel(endpoint, destinations, upload.sent)
-        await _reached(tunnel.open(), endpoint, credentials.s3_key)
+        await _open(tunnel, endpoint, credentials.s3_key)
         try:
-            if endpoint.scheme == "https":
-                store = _store(credentials, str(endpoint), region, {"proxy_url": tunnel.url})
-            else:
-                # obstore uses the environment's proxies unless it has one of its own; this one is unused.
-                client = {"proxy_url": tunnel.url, "proxy_excludes": tunnel.host}
-                store = _store(credentials, f"{tunnel.url}{endpoint.prefix}", region, client)
-            await upload.run(store)
+            await upload.run(_store(credentials, endpoint, region, tunnel))
         finally:
             await tunnel.aclose()
 
 
-class _Upload:
-    """``counts_reads``: progress is what was read of the file, because what is sent cannot be seen."""
+async def _open(tunnel: Tunnel, endpoint: BaseUrl, key: str) -> None:
+    """Raise UploadFailed if the store cannot be reached."""
+    try:
+        await tunnel.open()
+        return
+    except AddressRefused as error:
+        problem: Exception = error
+    except httpx.TransportError as error:
+        line = RequestLine("PUT", key)
+        problem = from_exception(error, _as_remote(endpoint), endpoint.netloc, line).error
+    raise UploadFailed(str(problem), method="PUT", path=key)
 
+
+class _Upload:
     def __init__(
         self,
         file: IO[bytes],
@@ -165,13 +164,10 @@ class _Upload:
         endpoint: BaseUrl,
         on_progress: OnBytes | None,
         on_note: OnNote | None,
-        *,
-        counts_reads: bool,
     ) -> None:
         self._file = file
         self._credentials = credentials
         self._endpoint = endpoint
-        self._counts_reads = counts_reads
         self._on_progress = on_progress
         self._on_note = on_note
         self._total_bytes = os.fstat(file.fileno()).st_size
@@ -239,8 +235,6 @@ class _Upload:
             if not chunk:
                 raise UploadFailed("the archive became shorter during the upload")
             self._read_bytes += len(chunk)
-            if self._counts_reads:
-                self.sent(len(chunk))
             yield chunk
 
     def _report(self, done_bytes: int) -> None:
@@ -249,13 +243,16 @@ class _Upload:
             self._on_progress(done_bytes, self._total_bytes)
 
 
-def _store(credentials: BlobCredentials, endpoint: str, region: str, client: dict[str, Any]) -> S3Store:
-    creds = credentials.creds
-    client |= {
+def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str, tunnel: Tunnel) -> S3Store:
+    creds, is_plain = credentials.creds, endpoint.scheme == "http"
+    client = {
+        # Without a proxy, obstore would use the environment's: for http there is one that is never used.
+        "proxy_url": tunnel.url,
+        "proxy_excludes": tunnel.host if is_plain else "",
         "user_agent": user_agent(),
         "timeout": timedelta(seconds=PART_TIMEOUT_S),
         "root_certificate": _trusted_certificates(),
-        "allow_http": endpoint.startswith("http:"),
+        "allow_http": is_plain,
         "allow_invalid_certificates": False,
     }
     with _without_aws_variables():
@@ -264,7 +261,7 @@ def _store(credentials: BlobCredentials, endpoint: str, region: str, client: dic
             access_key_id=creds.aws_access_key_id,
             secret_access_key=creds.aws_secret_access_key.get_secret_value(),
             session_token=creds.aws_session_token.get_secret_value(),
-            endpoint=endpoint,
+            endpoint=f"{tunnel.url}{endpoint.prefix}" if is_plain else str(endpoint),
             region=region,
             virtual_hosted_style_request=False,
             skip_signature=False,
@@ -344,21 +341,6 @@ def _bucket_region(bucket: str, destinations: Destinations) -> str:
     except (HTTPException, httpx.TransportError, OSError):
         pass  # the upload itself says what is wrong
     return region if _REGION.fullmatch(region) else DEFAULT_REGION
-
-
-async def _reached(connecting: Awaitable[object], endpoint: BaseUrl, key: str) -> None:
-    """Await the first connection. Raises UploadFailed."""
-    try:
-        await connecting
-        return
-    except AddressRefused as error:
-        problem = str(error)
-    except OSError as error:
-        failed = httpx.ConnectError("no connection")
-        failed.__cause__ = error
-        line = RequestLine("PUT", key)
-        problem = str(from_exception(failed, _as_remote(endpoint), endpoint.netloc, line).error)
-    raise UploadFailed(problem, method="PUT", path=key)
 
 
 def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) -> UploadFailed:

@@ -16,9 +16,7 @@ class Run:
     def __init__(self) -> None:
         self.now_s = 100.0
         self.done_bytes = 0
-        self.meter = ProgressMeter(
-            [FileProgress("a", Path("a"), size_bytes=100 * MIB)], None, lambda: self.now_s
-        )
+        self.meter = ProgressMeter([FileProgress("a", Path("a"), size_bytes=100 * MIB)], lambda: self.now_s)
         self.meter.change(0, state=FileState.ACTIVE)
 
     def bring(self, size_bytes: int) -> None:

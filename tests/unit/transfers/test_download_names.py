@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ from api_client.transfers.file_names import (
     ServerName,
     TargetPath,
     lay_out,
-    safe_component,
 )
 
 NASTY = st.sampled_from(
@@ -22,16 +20,14 @@ NAMES = st.lists(st.one_of(NASTY, st.just("/"), st.text(max_size=3)), max_size=6
 SERVER_NAMES = st.lists(st.builds(ServerName, st.integers(0, 1), NAMES), max_size=12)
 
 
-def places(*names: str, by_rank: bool = False, windows: bool = False) -> list[str]:
-    found = lay_out([ServerName(0, name) for name in names], by_rank=by_rank, windows=windows)
+def places(*names: str, by_rank: bool = False) -> list[str]:
+    found = lay_out([ServerName(0, name) for name in names], by_rank=by_rank)
     return ["/".join(place.parts) or place.reason for place in found]
 
 
-@given(SERVER_NAMES, st.booleans(), st.booleans())
-def test_never_outside_and_never_onto_each_other(
-    names: list[ServerName], by_rank: bool, windows: bool
-) -> None:
-    found = lay_out(names, by_rank=by_rank, windows=windows)
+@given(SERVER_NAMES, st.booleans())
+def test_never_outside_and_never_onto_each_other(names: list[ServerName], by_rank: bool) -> None:
+    found = lay_out(names, by_rank=by_rank)
     distinct = {name: place for name, place in zip(names, found, strict=True) if place.parts}
     for place in distinct.values():
         for part in place.parts:
@@ -65,15 +61,6 @@ def test_the_names_that_lead_out_are_refused() -> None:
 
 def test_absolute_names_end_inside() -> None:
     assert places("/etc/passwd", "C:\\boot.ini") == ["etc/passwd", "C:%5Cboot.ini"]
-
-
-@pytest.mark.parametrize(
-    ("name", "safe"),
-    [("aux", "_aux"), ("nul.txt", "_nul.txt"), ("a:b", "a%3Ab"), ("dot.", "dot%2E"), ("lpt1", "_lpt1")],
-)
-def test_what_windows_cannot_name(name: str, safe: str) -> None:
-    assert safe_component(name, windows=True) == safe
-    assert safe_component(name, windows=False) == name
 
 
 def test_a_long_name_keeps_its_beginning_and_stays_apart() -> None:
