@@ -1,4 +1,4 @@
-"""What a job requests, read tolerantly from the ``training_job`` of a create-job request.
+"""Parse the ``training_job`` of a create-job request, tolerantly.
 
 The checks before a submission read the request to send, the emulator the one that it received (API facts,
 3.3). Unknown fields are ignored; missing ones and those of a wrong type get the API's default.

@@ -47,7 +47,7 @@ def serving_url(remote: Remote, model_id: str, deployment_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How to call a deployment: a curl command, and a program with the ``openai`` package."""
+    """A curl command and a program with the ``openai`` package that call a deployment."""
 
     url: str
     curl: str

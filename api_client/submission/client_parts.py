@@ -15,7 +15,7 @@ from api_client.transfers.uploads import Blobs
 
 
 class SubmissionClient(Protocol):
-    """What a ``TrainingClient`` has."""
+    """A ``TrainingClient``, as far as it is used."""
 
     @property
     def remote(self) -> Remote: ...  # noqa: D102

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from api_client.models import TrainingJob
@@ -91,60 +92,60 @@ def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
 def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     """Return every property that any of the runs has, in one order for all."""
     speeds, unit = _speeds(runs)
+    speed_of = dict(zip(map(id, runs), speeds, strict=True))
+    row = partial(_row, runs)
     rows = [
-        _row("status", "status", [one.job.current_status for one in runs], _status),
-        _row("project", "project", [_project(one.job) for one in runs], _text),
-        _row("instance", "instance", [one.job.instance_type.name or None for one in runs], _text),
-        _row("gpu_type", "GPU", [one.job.instance_type.gpu_type for one in runs], _text),
-        _row(
-            "nodes", "nodes", [one.run.node_count if one.run else one.job.node_count for one in runs], _count
+        row("status", "status", lambda one: one.job.current_status, _status),
+        row("project", "project", lambda one: _project(one.job), _text),
+        row("instance", "instance", lambda one: one.job.instance_type.name or None, _text),
+        row("gpu_type", "GPU", lambda one: one.job.instance_type.gpu_type, _text),
+        row("nodes", "nodes", lambda one: one.run.node_count if one.run else one.job.node_count, _count),
+        row("gpus", "total GPUs", _gpus, _count),
+        row(
+            "availability", "capacity", lambda one: (one.job.availability_model or "").lower() or None, _text
         ),
-        _row("gpus", "total GPUs", [_gpus(one) for one in runs], _count),
-        _row(
-            "availability",
-            "capacity",
-            [(one.job.availability_model or "").lower() or None for one in runs],
-            _text,
-        ),
-        _row("created_at", "created", [one.job.created_at for one in runs], _moment),
-        _row("duration_s", "duration", [_duration(one) for one in runs], _seconds, relative=True),
-        _row("gpu_hours", "GPU-hours", [_cost(one, "gpu_hours") for one in runs], _figure, relative=True),
-        _row("cost_usd", "cost, est.", [_cost(one, "usd") for one in runs], _money, relative=True),
-        _row("step", "step", [one.progress.step for one in runs], _count),
-        _row("total_steps", "total steps", [one.progress.total_steps for one in runs], _count),
-        _row("epoch", "epoch", [one.progress.epoch for one in runs], _figure),
-        _row("final_loss", "final loss", [one.progress.loss for one in runs], _number, "less", relative=True),
-        _row(
+        row("created_at", "created", lambda one: one.job.created_at, _moment),
+        row("duration_s", "duration", _duration, _seconds, relative=True),
+        row("gpu_hours", "GPU-hours", lambda one: _cost(one, "gpu_hours"), _figure, relative=True),
+        row("cost_usd", "cost, est.", lambda one: _cost(one, "usd"), _money, relative=True),
+        row("step", "step", lambda one: one.progress.step, _count),
+        row("total_steps", "total steps", lambda one: one.progress.total_steps, _count),
+        row("epoch", "epoch", lambda one: one.progress.epoch, _figure),
+        row("final_loss", "final loss", lambda one: one.progress.loss, _number, "less", relative=True),
+        row(
             "best_loss",
             "best loss",
-            [_best(one.progress.loss_series) for one in runs],
+            lambda one: _best(one.progress.loss_series),
             _number,
             "less",
             relative=True,
         ),
-        _row("best_loss_step", "  at step", [_best_step(one.progress) for one in runs], _count),
-        _row(
-            "eval_loss", "eval loss", [one.progress.eval_loss for one in runs], _number, "less", relative=True
-        ),
-        _row(
+        row("best_loss_step", "  at step", lambda one: _best_step(one.progress), _count),
+        row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, "less", relative=True),
+        row(
             "best_eval_loss",
             "best eval",
-            [_best(one.progress.eval_loss_series) for one in runs],
+            lambda one: _best(one.progress.eval_loss_series),
             _number,
             "less",
             relative=True,
         ),
-        _row(
-            "throughput", f"median {unit}", [_median(one) for one in speeds], _figure, "more", relative=True
+        row(
+            "throughput",
+            f"median {unit}",
+            lambda one: _median(speed_of[id(one)]),
+            _figure,
+            "more",
+            relative=True,
         ),
-        _row("learning_rate", "last lr", [one.progress.learning_rate for one in runs], _number),
-        _row("checkpoints", "checkpoints", [_checkpoint_count(one) for one in runs], _count),
-        _row("last_checkpoint", "newest", [_last_checkpoint(one) for one in runs], _text),
-        _row("restarts", "restarts", [len(one.progress.restarts) or None for one in runs], _count),
-        _row("errors", "error lines", [one.progress.errors.count or None for one in runs], _count),
-        _row("error_message", "message", [one.job.error_message or None for one in runs], _text),
+        row("learning_rate", "last lr", lambda one: one.progress.learning_rate, _number),
+        row("checkpoints", "checkpoints", _checkpoint_count, _count),
+        row("last_checkpoint", "newest", _last_checkpoint, _text),
+        row("restarts", "restarts", lambda one: len(one.progress.restarts) or None, _count),
+        row("errors", "error lines", lambda one: one.progress.errors.count or None, _count),
+        row("error_message", "message", lambda one: one.job.error_message or None, _text),
     ]
-    return tuple(row for row in rows if any(value is not None for value in row.values))
+    return tuple(found for found in rows if any(value is not None for value in found.values))
 
 
 def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
@@ -242,14 +243,16 @@ def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
 
 
 def _row(
+    runs: Sequence[ComparedRun],
     row_id: str,
     title: str,
-    values: Sequence[Value],
+    read: Callable[[ComparedRun], Value],
     show: Callable[[Value], str],
     better: Better = "",
     *,
     relative: bool = False,
 ) -> ComparisonRow:
+    values = [read(one) for one in runs]
     shown = [show(value) if value is not None else UNKNOWN for value in values]
     differs = len(set(shown)) > 1  # Values that display the same count as equal.
     best = _best_places(values, better) if differs else frozenset()
@@ -342,20 +345,12 @@ def _text(value: Value) -> str:
     return sanitize(str(value))
 
 
-def _count(value: Value) -> str:
-    return count(value) if isinstance(value, int | float) else UNKNOWN
+def _numeric(show: Callable[[float], str]) -> Callable[[Value], str]:
+    return lambda value: show(value) if isinstance(value, int | float) else UNKNOWN
 
 
-def _seconds(value: Value) -> str:
-    return duration(value) if isinstance(value, int | float) else UNKNOWN
-
-
-def _money(value: Value) -> str:
-    return f"≈ {money(value)}" if isinstance(value, int | float) else UNKNOWN
-
-
-def _number(value: Value) -> str:
-    return number(value) if isinstance(value, int | float) else UNKNOWN
+_count, _seconds, _number = _numeric(count), _numeric(duration), _numeric(number)
+_money = _numeric(lambda usd: f"≈ {money(usd)}")
 
 
 def _figure(value: Value) -> str:

@@ -11,14 +11,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from tui.analysis.series import Series
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
 
+Row = TypeVar("Row")
 Value = str | int | float | bool | datetime | None
 
 FORMULA_SIGNS = "=+-@\t\r\n"
@@ -34,6 +36,13 @@ class ExportTable:
     name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
+
+
+def table_of(name: str, fields: Mapping[str, Callable[[Row], Value]], rows: Iterable[Row]) -> ExportTable:
+    """Return a table with a column for each field."""
+    return ExportTable(
+        name, tuple(fields), tuple(tuple(read(row) for read in fields.values()) for row in rows)
+    )
 
 
 def without_formula(text: str) -> str:

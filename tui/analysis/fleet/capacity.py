@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from api_client.models import WAITING_STATUSES, GpuCapacity, TeamGpuCapacity, TrainingCapacity, TrainingJob
-from tui.analysis.export import ExportTable
+from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.status import status_view
 
 CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "failed"]
@@ -147,59 +147,36 @@ def queued_gpu_count(view: CapacityView, row: CapacityRow) -> int:
     return sum(one.gpus for one in view.waiting if one.gpu_type == row.gpu_type)
 
 
+CAPACITY_FIELDS: dict[str, Callable[[CapacityRow], Value]] = {
+    "scope": lambda row: "team" if row.team else "organization",
+    "team": lambda row: row.team or None,
+    "gpu_type": lambda row: row.gpu_type,
+    "baseline": lambda row: row.baseline,
+    "limit": lambda row: row.limit,
+    "on_demand": lambda row: row.on_demand,
+    "spot": lambda row: row.spot,
+    "in_use": lambda row: row.in_use,
+    "free": lambda row: row.free,
+}
+
+QUEUE_FIELDS: dict[str, Callable[[GpuAllocation], Value]] = {
+    "state": lambda one: "waiting" if one.waits else "holding",
+    "place": lambda one: one.place or None,
+    "job_id": lambda one: one.job.id,
+    "name": lambda one: one.job.name,
+    "project": lambda one: one.job.training_project.name if one.job.training_project else one.job.project_id,
+    "user": lambda one: one.job.user.email if one.job.user else None,
+    "gpu_type": lambda one: one.gpu_type,
+    "gpus": lambda one: one.gpus,
+    "priority": lambda one: one.job.priority,
+    "status": lambda one: status_view(one.job.current_status).word,
+    "age_s": lambda one: round(one.age_s),
+}
+
+
 def capacity_table(rows: Sequence[CapacityRow]) -> ExportTable:
-    columns = ("scope", "team", "gpu_type", "baseline", "limit", "on_demand", "spot", "in_use", "free")
-    return ExportTable(
-        "capacity",
-        columns,
-        tuple(
-            (
-                "team" if row.team else "organization",
-                row.team or None,
-                row.gpu_type,
-                row.baseline,
-                row.limit,
-                row.on_demand,
-                row.spot,
-                row.in_use,
-                row.free,
-            )
-            for row in rows
-        ),
-    )
+    return table_of("capacity", CAPACITY_FIELDS, rows)
 
 
 def queue_table(view: CapacityView) -> ExportTable:
-    columns = (
-        "state",
-        "place",
-        "job_id",
-        "name",
-        "project",
-        "user",
-        "gpu_type",
-        "gpus",
-        "priority",
-        "status",
-        "age_s",
-    )
-    return ExportTable(
-        "jobs",
-        columns,
-        tuple(
-            (
-                "waiting" if one.waits else "holding",
-                one.place or None,
-                one.job.id,
-                one.job.name,
-                one.job.training_project.name if one.job.training_project else one.job.project_id,
-                one.job.user.email if one.job.user else None,
-                one.gpu_type,
-                one.gpus,
-                one.job.priority,
-                status_view(one.job.current_status).word,
-                round(one.age_s),
-            )
-            for one in (*view.waiting, *view.holding)
-        ),
-    )
+    return table_of("jobs", QUEUE_FIELDS, (*view.waiting, *view.holding))

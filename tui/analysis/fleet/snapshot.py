@@ -18,7 +18,7 @@ from typing import Any
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
 from tui.analysis.cost import Charge, charge
-from tui.analysis.export import ExportTable, Value
+from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.fleet.query import Query
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
@@ -315,21 +315,26 @@ def filter_and_sort(
     return tuple(sorted(kept, key=_SORT_KEYS[sort_by], reverse=descending))
 
 
+JOB_FIELDS: dict[str, Callable[[JobRow], Value]] = {
+    "id": lambda row: row.job.id,
+    "name": lambda row: row.job.name,
+    "project": lambda row: row.project,
+    "status": lambda row: row.job.current_status,
+    "gpu_type": lambda row: row.job.instance_type.gpu_type,
+    "gpus": lambda row: row.gpu_count,
+    "nodes": lambda row: row.job.node_count,
+    "availability": lambda row: row.job.availability_model,
+    "priority": lambda row: row.job.priority,
+    "user": lambda row: row.job.user.email if row.job.user else None,
+    "created_at": lambda row: row.job.created_at,
+    "updated_at": lambda row: row.job.updated_at,
+    "progress": lambda row: row.steps,
+    "note": lambda row: row.note,
+}
+
+
 def jobs_table(rows: Sequence[JobRow]) -> ExportTable:
-    columns = (
-        *("id", "name", "project", "status", "gpu_type", "gpus", "nodes", "availability", "priority", "user"),
-        *("created_at", "updated_at", "progress", "note"),
-    )
-    return ExportTable("jobs", columns, tuple(map(_exported, rows)))
-
-
-def _exported(row: JobRow) -> tuple[Value, ...]:
-    job = row.job
-    return (
-        *(job.id, job.name, row.project, job.current_status, job.instance_type.gpu_type, row.gpu_count),
-        *(job.node_count, job.availability_model, job.priority, job.user.email if job.user else None),
-        *(job.created_at, job.updated_at, row.steps, row.note),
-    )
+    return table_of("jobs", JOB_FIELDS, rows)
 
 
 STALE_SHARE, MAX_STALE_S = 0.02, 600.0
