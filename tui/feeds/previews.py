@@ -24,20 +24,12 @@ from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
 from tui.analysis.health.checks import health, without_stall_findings
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold, ProgressPattern
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import (
-    HEALTH_METRICS_SPAN,
-    HEALTH_METRICS_STEP_S,
-    LINES_AT_ONCE,
-    checkpoints_of,
-    health_metrics_fold,
-    history_of,
-    read_earlier,
-    read_recent,
-)
+from tui.readers.health_metrics import STEP_S, HealthMetrics
+from tui.readers.run import LINES_AT_ONCE, checkpoints_of, history_of
 from tui.readers.session import Session
 
 PREVIEW_POINTS = 2000
@@ -179,8 +171,6 @@ MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, the newest first."""
 TRACE_SPAN_S = 1800.0
 """Time range of the GPU utilization curve next to a job."""
-INCREMENT = timedelta(minutes=5)
-"""Samples may be late, so every poll requests this much known time again."""
 CHECKPOINTS_AGE_S = 300.0
 """Minimum interval for listing a job's checkpoints: one additional request in ten polls."""
 
@@ -190,10 +180,9 @@ class _PreviewedJob:
     """The data collected for one running job."""
 
     log: LogTail
-    metrics: MetricsFold
+    metrics: HealthMetrics
     metrics_at: datetime | None = None
     """The time of the last response with metrics."""
-    has_earlier: bool = False
     due_at: float | None = None
     """The time of the next poll (monotonic); None: at once."""
     checkpoints: tuple[Checkpoint, ...] | None = None
@@ -266,17 +255,17 @@ class PreviewFeed:
         watched = self._watched.get(job.id)
         if watched is None:
             log = LogTail(client, clock, job, self._patterns)
-            watched = self._watched[job.id] = _PreviewedJob(log, health_metrics_fold(job))
+            watched = self._watched[job.id] = _PreviewedJob(log, HealthMetrics(client, job))
         now = clock.now()
         watched.due_at = clock.monotonic() + FAILED_PREVIEW_AGE_S  # Applies unless every request succeeds.
         _, metrics, _, _ = await asyncio.gather(
             watched.log.read_newest(),
-            self._read_metrics(watched, job),
+            self._read_metrics(watched),
             self._read_checkpoints(watched, job),
             self._read_queue(watched, job),
         )
         if metrics.at is not None:
-            self._offset.saw(metrics.at, now.timestamp(), HEALTH_METRICS_STEP_S)
+            self._offset.saw(metrics.at, now.timestamp(), STEP_S)
         run = RunSnapshot(
             job,
             now,
@@ -303,29 +292,13 @@ class PreviewFeed:
         watched.job_preview = JobPreview(run.progress, _trace(metrics), found)
         return watched.job_preview
 
-    async def _read_metrics(self, watched: _PreviewedJob, job: TrainingJob) -> MetricsSnapshot:
+    async def _read_metrics(self, watched: _PreviewedJob) -> MetricsSnapshot:
         """Return the samples, with new ones unless the server fails: the log has information too."""
         with suppress(ErrorAnswer, InvalidAnswer):
-            await self._read_new_metrics(watched, job)
-            watched.metrics_at = self._session.clock.now()
+            now = self._session.clock.now()
+            await watched.metrics.poll(now)
+            watched.metrics_at = now
         return watched.metrics.snapshot
-
-    async def _read_new_metrics(self, watched: _PreviewedJob, job: TrainingJob) -> None:
-        """Read the last hour and everything before it once, then only new samples."""
-        client, now = self._session.client, self._session.clock.now()
-        if not watched.has_earlier:
-            earlier = await read_earlier(client, job, now)
-            if earlier is not None:
-                await asyncio.to_thread(watched.metrics.fold, earlier)
-            watched.has_earlier = True
-            recent = await read_recent(client, job, now)
-        else:
-            newest = watched.metrics.snapshot.at
-            silent = timedelta(seconds=max(0.0, now.timestamp() - newest)) if newest is not None else None
-            recent = await read_recent(
-                client, job, now, HEALTH_METRICS_SPAN if silent is None else silent + INCREMENT
-            )
-        await asyncio.to_thread(watched.metrics.fold, recent)
 
     async def _read_checkpoints(self, watched: _PreviewedJob, job: TrainingJob) -> None:
         """List the checkpoints from time to time, to notice an overdue one."""

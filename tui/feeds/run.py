@@ -15,7 +15,7 @@ from api_client.errors import (
     NotFound,
     RequestError,
 )
-from api_client.http.retry import LASTING, retrying
+from api_client.http.retry import ENDLESS, LASTING, retrying
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
@@ -23,7 +23,7 @@ from tui.analysis.cost import price_of
 from tui.analysis.health.checks import judged, with_findings
 from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold, ProgressPattern
 from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
 from tui.analysis.run.saved import saved_key
@@ -31,7 +31,8 @@ from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.run import follow_health_metrics, has_many_nodes
+from tui.readers.health_metrics import INTERVAL_S as HEALTH_METRICS_INTERVAL_S
+from tui.readers.health_metrics import HealthMetrics, has_many_nodes
 from tui.readers.session import Session
 
 STATUS_INTERVAL_S = 3.0
@@ -111,6 +112,7 @@ class RunFeed:
         self._check_requested = asyncio.Event()
         self._progress = ProgressFold(patterns=self._patterns)
         self._metrics = MetricsFold()
+        self._health_metrics = HealthMetrics(session.client, job)
         self._offset = ClockOffset()
         self._span_changed = asyncio.Event()
         self._asked = asyncio.Event()
@@ -124,7 +126,7 @@ class RunFeed:
                 tasks.create_task(self._keep(self._watch_status, STATUS, part=STATUS))
                 tasks.create_task(self._keep(self._read_log, LOG, part=LOG))
                 tasks.create_task(self._poll_metrics())
-                tasks.create_task(self._keep(self._follow_health_metrics, part=METRICS))
+                tasks.create_task(self._keep(self._poll_health_metrics, part=METRICS))
                 tasks.create_task(self._keep(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._keep(self._read_price))
                 tasks.create_task(self._tick())
@@ -327,13 +329,15 @@ class RunFeed:
             self._change(metrics_at=now, clock_ahead_s=self._offset.ahead_s)
             self._throttle.request()
 
-    async def _follow_health_metrics(self) -> None:
-        await follow_health_metrics(self._session, self._job, self._take_health_metrics)
-
-    def _take_health_metrics(self, health_metrics: MetricsSnapshot) -> None:
-        self._got(METRICS)
-        self._change(health_metrics=health_metrics, health_metrics_at=self._session.clock.now())
-        self._throttle.request()
+    async def _poll_health_metrics(self) -> None:
+        """Read the metrics for health checks; a finished job is not checked."""
+        clock = self._session.clock
+        while not self._job.is_finished:
+            read = await retrying(lambda: self._health_metrics.poll(clock.now()), ENDLESS, sleep=clock.sleep)
+            self._got(METRICS)
+            self._change(health_metrics=read, health_metrics_at=clock.now())
+            self._throttle.request()
+            await clock.sleep(HEALTH_METRICS_INTERVAL_S)
 
     @property
     def _most_points(self) -> int:

@@ -1,9 +1,4 @@
-"""Read one run: its log, checkpoints, history, and the metrics for health checks.
-
-Health is checked on the last hour at a fine resolution and everything before it at a coarse one, whatever
-time range the charts show. Home, the job screen and ``bt-tui health`` all use these metrics, so that their
-results agree.
-"""
+"""Read one run: its log, checkpoints, history, and the metrics for health checks."""
 
 from __future__ import annotations
 
@@ -11,113 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
-from api_client.models import Checkpoint, JobMetrics, QueueContext, TrainingJob
-from api_client.models.jobs import CLOCK_SKEW
+from api_client.models import Checkpoint, QueueContext, TrainingJob
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis import connection
 from tui.analysis.cost import price_of
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import MAX_POINTS, ProgressFold, ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.session import Session
-
-HEALTH_METRICS_SPAN = timedelta(minutes=65)
-"""A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
-HEALTH_METRICS_STEP_S = 60
-HEALTH_METRICS_INTERVAL_S = 20.0
-
-FINE_POINTS = 90
-"""Maximum number of points per series for the last hour, however long a run is watched."""
-HISTORY_POINTS = 240
-"""Maximum number of points per series for the time before the last hour."""
-HISTORY_POINTS_OF_MANY = 60
-"""The same for a job with more than ``FEW_NODES`` nodes."""
-FEW_NODES = 8
-
-
-def has_many_nodes(job: TrainingJob) -> bool:
-    return (job.node_count or 1) > FEW_NODES
-
-
-def history_points(job: TrainingJob) -> int:
-    return HISTORY_POINTS_OF_MANY if has_many_nodes(job) else HISTORY_POINTS
-
-
-def health_metrics_fold(job: TrainingJob) -> MetricsFold:
-    return MetricsFold(
-        max_points=FINE_POINTS + history_points(job), step_s=HEALTH_METRICS_STEP_S, reduction="mean"
-    )
-
-
-async def read_earlier(client: TrainingClient, job: TrainingJob, now: datetime) -> JobMetrics | None:
-    """Read samples before the last hour at a coarse resolution; None for a newer job. Raises RequestError."""
-    end = now - HEALTH_METRICS_SPAN
-    if job.created_at is None or job.created_at >= end:
-        return None
-    step_s = max(HEALTH_METRICS_STEP_S, int((end - job.created_at).total_seconds() / history_points(job)) + 1)
-    return await client.metrics.get(
-        job.project_id, job.id, start_ms=_millis(job.created_at), end_ms=_millis(end), step_s=step_s
-    )
-
-
-async def read_recent(
-    client: TrainingClient, job: TrainingJob, now: datetime, span: timedelta = HEALTH_METRICS_SPAN
-) -> JobMetrics:
-    """Read the samples of the last hour, or of another time range up to now. Raises RequestError."""
-    return await client.metrics.get(
-        job.project_id,
-        job.id,
-        start_ms=_millis(now - span),
-        end_ms=_millis(now + CLOCK_SKEW),
-        step_s=HEALTH_METRICS_STEP_S,
-    )
-
-
-async def read_health_metrics(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
-    """Read both the last hour and the time before, once. Raises RequestError."""
-    fold = health_metrics_fold(job)
-    earlier, recent = await asyncio.gather(read_earlier(client, job, now), read_recent(client, job, now))
-    if earlier is not None:
-        await asyncio.to_thread(fold.fold, earlier)
-    return await asyncio.to_thread(fold.fold, recent)
-
-
-async def follow_health_metrics(
-    session: Session, job: TrainingJob, take: Callable[[MetricsSnapshot], object]
-) -> None:
-    """Call ``take`` with every new snapshot until the job ends. Raises RequestError.
-
-    It makes one request every twenty seconds, in addition to those of the charts. A finished job is not
-    checked, so nothing is requested.
-    """
-    if job.is_finished:
-        return
-    now = session.clock.now()
-    start = now - HEALTH_METRICS_SPAN
-    if job.created_at is not None:
-        start = max(start, job.created_at)
-    fold = health_metrics_fold(job)
-    earlier = await read_earlier(session.client, job, now)
-    if earlier is not None:
-        await asyncio.to_thread(fold.fold, earlier)
-    stream = session.client.metrics.follow(
-        job.project_id,
-        job.id,
-        start=start,
-        step_s=HEALTH_METRICS_STEP_S,
-        interval_s=HEALTH_METRICS_INTERVAL_S,
-    )
-    async for answer in stream:
-        take(await asyncio.to_thread(fold.fold, answer))
-
-
-def _millis(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
-
+from tui.readers.health_metrics import HealthMetrics
 
 METRICS = "metrics"
 """Key of the metrics in ``LoadedRun.unread``."""
@@ -162,7 +62,7 @@ async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext |
 async def fetch_health_metrics(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
     """Return the metrics for health checks (for a finished job: the server's choice). Raises RequestError."""
     if not job.is_finished:
-        return await read_health_metrics(client, job, now)
+        return await HealthMetrics(client, job).poll(now)
     answer = await client.metrics.get(job.project_id, job.id)
     return await asyncio.to_thread(MetricsFold().fold, answer)
 
