@@ -5,6 +5,7 @@ Only what identifies an object is required, so that newer servers do not break t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar
@@ -92,6 +93,21 @@ class _Remembered:
 
 RepeatedDatetime = Annotated[datetime, _Remembered]
 """``UtcDatetime`` for values that repeat many times in an answer: each one is parsed only once."""
+
+
+STRICT_TEXT: CoreSchema = core_schema.str_schema(strict=True)
+
+
+class FastPath:
+    """Validates usual values without calling Python; only others go through ``read``."""
+
+    def __init__(self, usual: CoreSchema, read: Callable[[object], object]) -> None:
+        self._usual = usual
+        self._read = read
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        other = core_schema.no_info_before_validator_function(self._read, handler(source))
+        return core_schema.union_schema([self._usual, other], mode="left_to_right")
 
 
 class _OrNull:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, NotRequired
+from typing import Annotated, NamedTuple, NotRequired
 
-from pydantic import BeforeValidator, ConfigDict, GetCoreSchemaHandler, with_config
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BeforeValidator, ConfigDict, with_config
+from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from api_client.models import TrainingJob
+from api_client.models.base import STRICT_TEXT, FastPath
 
 
 def _text(value: object) -> object:
@@ -33,23 +34,8 @@ def _is_true(value: object) -> bool:
     return value is True
 
 
-class _AnyText:
-    """Accepts text as it is, without calling Python; other values go through ``read``."""
-
-    def __init__(self, read: Callable[[object], object], *, or_null: bool) -> None:
-        self._read = read
-        self._or_null = or_null
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        text: CoreSchema = core_schema.str_schema(strict=True)
-        if self._or_null:
-            text = core_schema.nullable_schema(text)
-        other = core_schema.no_info_before_validator_function(self._read, handler(source))
-        return core_schema.union_schema([text, other], mode="left_to_right")
-
-
-_Text = Annotated[str | None, _AnyText(_text, or_null=True)]
-_TextOrEmpty = Annotated[str, _AnyText(_no_null_text, or_null=False)]
+_Text = Annotated[str | None, FastPath(core_schema.nullable_schema(STRICT_TEXT), _text)]
+_TextOrEmpty = Annotated[str, FastPath(STRICT_TEXT, _no_null_text)]
 
 
 @with_config(ConfigDict(extra="allow", defer_build=True))

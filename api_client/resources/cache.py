@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
 
 from api_client.addresses import route
 from api_client.errors import NotFound
-from api_client.http.decoding import NotDecodable
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary
-from api_client.models.cache import CacheListing, NotAListing, read_listing
+from api_client.models.cache import CacheListing
 from api_client.resources.projects import Projects
 
 # A documented client treats null as "no cache"; the server's behavior is not documented (facts, 2.2).
 _SUMMARY: TypeAdapter[CacheSummary | None] = TypeAdapter(
     CacheSummary | None, config=ConfigDict(defer_build=True)
 )
+_LISTING: TypeAdapter[CacheListing | None] = TypeAdapter(
+    CacheListing | None, config=ConfigDict(defer_build=True)
+)
 Answer = TypeVar("Answer")
-
-
-class _ListingReader:
-    """Implements the part of TypeAdapter's interface that decoding an answer needs."""
-
-    def validate_json(self, content: bytes) -> CacheListing | None:
-        """Parse an answer. Raises NotDecodable."""
-        try:
-            return read_listing(content)
-        except NotAListing as problem:
-            raise NotDecodable(str(problem)) from None
 
 
 class Cache:
@@ -49,7 +40,8 @@ class Cache:
 
         Use it for very many files. Returns None if the project has no cache. Raises RequestError.
         """
-        return await self._get(project_id, cast("TypeAdapter[CacheListing | None]", _ListingReader()))
+        listing = await self._get(project_id, _LISTING)
+        return None if listing == CacheListing() else listing
 
     async def _get(self, project_id: str, adapter: TypeAdapter[Answer | None]) -> Answer | None:
         path = route("training_projects", project_id, "cache", "summary")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter, with_config
 from typing_extensions import TypedDict
@@ -17,7 +17,6 @@ from typing_extensions import TypedDict
 from api_client.addresses import route
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, NotFound
-from api_client.http.known_items import ItemCache
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone
@@ -59,7 +58,6 @@ DOWNLOAD = TypeAdapter(DownloadAnswer)
 STATUS_INTERVAL_S = 5.0
 """Interval for polling a watched job, in seconds."""
 
-_JOB = TypeAdapter(TrainingJob)
 _TOMBSTONE = TypeAdapter(JobTombstone)
 _NEWEST_FIRST = [{"field": "created_at", "order": "desc"}]
 _NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
@@ -80,12 +78,11 @@ class Jobs:
         self._transport = transport
         self._projects = projects
         self._clock = clock
-        self._lists = cast("TypeAdapter[JobsAnswer]", ItemCache(JOBS, "training_jobs", _JOB))
 
     async def list(self, project_id: str) -> JobList:
         """Return all jobs of a project, in the server's order (the API has no paging here)."""
         path = route("training_projects", project_id, "jobs")
-        return (await self._transport.request("GET", path, self._lists))["training_jobs"] or []
+        return (await self._transport.request("GET", path, JOBS))["training_jobs"] or []
 
     async def search(
         self,
@@ -108,9 +105,7 @@ class Jobs:
         if statuses is not None:
             body["statuses"] = [str(status) for status in statuses]
         path = route("training_jobs", "search")
-        answer = await self._transport.request(
-            "POST", path, self._lists, body=body, idempotent=True, retry=retry
-        )
+        answer = await self._transport.request("POST", path, JOBS, body=body, idempotent=True, retry=retry)
         return answer["training_jobs"] or []
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from pydantic import TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from api_client.addresses import route
-from api_client.http.known_items import ItemCache
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import ProjectTombstone
@@ -35,7 +32,6 @@ PROJECT = TypeAdapter(ProjectAnswer)
 
 
 _PROJECTS = "training_projects"
-_PROJECT = TypeAdapter(TrainingProject)
 _TOMBSTONE = TypeAdapter(ProjectTombstone)
 
 ProjectList = list[TrainingProject]
@@ -46,12 +42,10 @@ class Projects:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        lists = ItemCache(PROJECTS, "training_projects", _PROJECT)
-        self._lists = cast("TypeAdapter[ProjectsAnswer]", lists)
 
     async def list(self, *, retry: RetryPolicy | None = None) -> ProjectList:
         """Return all projects, in the server's order (the API has no paging here)."""
-        answer = await self._transport.request("GET", route(_PROJECTS), self._lists, retry=retry)
+        answer = await self._transport.request("GET", route(_PROJECTS), PROJECTS, retry=retry)
         return answer["training_projects"] or []
 
     async def get(self, project_id: str) -> TrainingProject:

@@ -232,8 +232,8 @@ def test_every_stream_is_in_the_matrix() -> None:
     found = {
         f"{part}.{name}"
         for part, resource in parts_of(client).items()
-        for name, member in inspect.getmembers(type(resource), inspect.isasyncgenfunction)
-        if not name.startswith("_")
+        for name, member in inspect.getmembers(type(resource), inspect.isfunction)
+        if not name.startswith("_") and member.__annotations__["return"].startswith("Async")
     }
     pages = {"checkpoints.files"}  # ends with its pages: the resources' matrix has it
     filling, elsewhere = {"logs.fill"}, {"deployment.follow"}

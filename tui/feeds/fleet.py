@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -162,7 +162,7 @@ class FleetFeed:
         self._rounds += 1
         if everything:
             self._projects = await client.projects.list(retry=self._session.polling)
-            jobs = await self._all_jobs()
+            jobs = await asyncio.to_thread(reuse_unchanged, await self._all_jobs(), self._jobs)
             await asyncio.to_thread(
                 self._fold.warm, jobs, dict(self._job_previews), self._session.clock.now()
             )
@@ -173,8 +173,9 @@ class FleetFeed:
         else:
             fresh = {
                 job.id: job
-                for job in await client.jobs.search(
-                    statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling
+                for job in reuse_unchanged(
+                    await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling),
+                    self._jobs,
                 )
             }
             known = {project.id for project in self._projects}
@@ -246,3 +247,8 @@ def _preview_feed(session: Session, rules: HealthRules, patterns: Sequence[Progr
     from tui.feeds.previews import PreviewFeed
 
     return PreviewFeed(session, rules=rules, patterns=patterns)
+
+
+def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:
+    """Replace jobs that did not change by the known objects, which are compared with ``is`` from here on."""
+    return [before if (before := known.get(job.id)) == job else job for job in jobs]

@@ -1,4 +1,6 @@
-"""A cache's listing is read the same in windows as in one piece, whatever lies across their edges."""
+"""The listing of a cache: its records, whatever a server leaves out or adds."""
+
+from __future__ import annotations
 
 import json
 from typing import Any
@@ -6,15 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from api_client.models import cache
-from api_client.models.cache import NotAListing, read_listing
+from api_client.http.decoding import NotDecodable, decode
+from api_client.models.cache import CacheListing
 
+LISTING = TypeAdapter(CacheListing)
 FILES = st.lists(
     st.fixed_dictionaries(
         {"path": st.text(max_size=12)},
         optional={
-            "size_bytes": st.none() | st.integers(-5, 2**70) | st.floats(allow_nan=False),
+            "size_bytes": st.none()
+            | st.integers(-5, 2**70)
+            | st.floats(allow_nan=False, allow_infinity=False),
             "modified": st.none() | st.text(max_size=5) | st.integers(),
             "file_type": st.sampled_from(("file", "directory")),
             "extra": st.lists(
@@ -26,33 +32,23 @@ FILES = st.lists(
 )
 
 
-@given(FILES, st.sampled_from((16, 64, 200, 10_000)), st.sampled_from((None, 2)), st.booleans())
-def test_the_size_of_the_windows_changes_nothing(
-    files: list[dict[str, Any]], window: int, indent: int | None, ascii_only: bool
-) -> None:
-    document = {"timestamp": "now", "file_summaries": files, "project_id": "p"}
+@given(FILES, st.sampled_from((None, 2)), st.booleans())
+def test_every_file_is_read(files: list[dict[str, Any]], indent: int | None, ascii_only: bool) -> None:
+    document = {"timestamp": "now", "file_summaries": files, "project_id": "p", "newer": {"a": []}}
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cache, "WINDOW_BYTES", window)
-        listing = read_listing(text.encode(errors="replace"))
-    assert listing is not None
+    listing = decode(text.encode(), LISTING)
     assert (listing.timestamp, listing.project_id) == ("now", "p")
-    sent = [file["path"] for file in json.loads(text.encode(errors="replace"))["file_summaries"]]
-    assert [file.path for file in listing.files] == sent
-
-
-@pytest.mark.parametrize("content", [b"null", b"{}", b" {} "])
-def test_nothing_is_no_cache(content: bytes) -> None:
-    assert read_listing(content) is None
+    for file, sent in zip(listing.file_summaries, files, strict=True):
+        modified, size = sent.get("modified"), sent.get("size_bytes")
+        assert (file.path, file.size_bytes) == (sent["path"], int(size or 0))
+        assert file.modified == (modified if isinstance(modified, str) else "")
 
 
 def test_broken_letters_and_null_lists_are_read() -> None:
-    listing = read_listing(b'{"file_summaries": [{"path": "a\xffb"}, {"path": "\\ud800"}]}')
-    assert listing is not None
-    assert [file.path for file in listing.files] == ["a\ufffdb", "\ud800"]
-    empty = read_listing(b'{"timestamp": null, "file_summaries": null}')
-    assert empty is not None
-    assert empty.files == []
+    listing = decode(b'{"file_summaries": [{"path": "a\xffb"}, {"path": "\\ud800"}]}', LISTING)
+    assert [file.path for file in listing.file_summaries] == ["a\ufffdb", "\ufffd"]
+    empty = decode(b'{"timestamp": null, "file_summaries": null}', LISTING)
+    assert empty == CacheListing()
 
 
 @pytest.mark.parametrize(
@@ -72,5 +68,5 @@ def test_broken_letters_and_null_lists_are_read() -> None:
     ],
 )
 def test_what_is_no_listing_is_refused(content: bytes) -> None:
-    with pytest.raises(NotAListing):
-        read_listing(content)
+    with pytest.raises(NotDecodable):
+        decode(content, LISTING)

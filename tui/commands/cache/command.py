@@ -40,7 +40,7 @@ def entries_of(listing: CacheListing) -> list[FileEntry]:
         FileEntry(
             file.path, file.size_bytes, _seconds(file.modified), file.file_type or "file", file.permissions
         )
-        for file in listing.files
+        for file in listing.file_summaries
     ]
 
 
@@ -169,6 +169,6 @@ def _print(
 
 
 def _headline(listing: CacheListing, name: str) -> str:
-    if not listing.files:
+    if not listing.file_summaries:
         return f"the cache of {name} is empty as of {local_stamp(listing.timestamp) or 'an unknown time'}"
     return f"the cache of {name} as of {local_stamp(listing.timestamp) or 'an unknown time'}"

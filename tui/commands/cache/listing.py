@@ -44,16 +44,16 @@ def prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
     Call it only once. Like the official command, totals include the size of the directory entries
     themselves.
     """
-    total_bytes = sum(file.size_bytes for file in listing.files)
+    total_bytes = sum(file.size_bytes for file in listing.file_summaries)
     _total_directories(listing)
-    listing.files.sort(key=_KEYS[sort], reverse=descending)
+    listing.file_summaries.sort(key=_KEYS[sort], reverse=descending)
     return total_bytes
 
 
 def _total_directories(listing: CacheListing) -> None:
-    totals = dict.fromkeys((file.path for file in listing.files if file.file_type == DIRECTORY), 0)
+    totals = dict.fromkeys((file.path for file in listing.file_summaries if file.file_type == DIRECTORY), 0)
     of_folder: dict[str, int] = {}
-    for file in listing.files:
+    for file in listing.file_summaries:
         if file.file_type == DIRECTORY:
             of_folder[file.path] = of_folder.get(file.path, 0) + file.size_bytes
         else:
@@ -68,7 +68,7 @@ def _total_directories(listing: CacheListing) -> None:
             if parent == above:
                 break
             above = parent
-    for file in listing.files:
+    for file in listing.file_summaries:
         if file.file_type == DIRECTORY:
             file.size_bytes = totals[file.path]
 
@@ -79,7 +79,7 @@ def _folder_of(path: str) -> str:
 
 
 def print_json(output: Output, listing: CacheListing | None, project_id: str, total_bytes: int) -> None:
-    files = listing.files if listing is not None else []
+    files = listing.file_summaries if listing is not None else []
     output.json(
         {
             "timestamp": listing.timestamp if listing else "",
@@ -116,7 +116,7 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
             _csv_cell(file.file_type or UNKNOWN),
             sanitize(file.permissions or UNKNOWN),
         )
-        for file in (listing.files if listing is not None else [])
+        for file in (listing.file_summaries if listing is not None else [])
     )
     output.data(text.getvalue())
 
@@ -134,8 +134,8 @@ def print_files(output: Output, listing: CacheListing, total_bytes: int) -> None
             Cell(file.permissions or UNKNOWN, "muted"),
             Cell(file.path, "strong" if file.file_type == DIRECTORY else None),
         ]
-        for file in listing.files
+        for file in listing.file_summaries
     ]
     if rows:
         print_table(output, COLUMNS, rows)
-    output.remark(f"{count(len(listing.files))} files and directories, {bytes_iec(total_bytes)}")
+    output.remark(f"{count(len(listing.file_summaries))} files and directories, {bytes_iec(total_bytes)}")
