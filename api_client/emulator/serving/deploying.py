@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
 from api_client.definitions.job_request import normal_gpu_type
 from api_client.emulator.answers import ApiFault, first_problem, invalid, not_found, not_served
-from api_client.emulator.catalog import INSTANCE_TYPES
+from api_client.emulator.catalog import instance
 from api_client.emulator.platform import Platform
 from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployment
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
@@ -278,7 +278,10 @@ def deploy(platform: Platform, fields: Any) -> TemplateAnswer:
     The model belongs to the team of the first checkpoint's project.
     """
     request = check_template_request(fields)
-    machine = _machine(request.instance_type_id)
+    try:
+        machine = instance(request.instance_type_id)
+    except LookupError:
+        raise not_found("Instance type", request.instance_type_id) from None
     checkpoints = choose(platform, request.places)
     team_id = platform.stored_project(platform.job_by_id(checkpoints[0].training_job_id).project_id).team_id
     config = json.dumps(render(request.model_name, machine, checkpoints, request.environment))
@@ -293,13 +296,6 @@ def deploy(platform: Platform, fields: Any) -> TemplateAnswer:
     )
     stored = platform.stores.deployments.add(request.model_name, team_id, plan, platform.now())
     return TemplateAnswer(config, stored)
-
-
-def _machine(instance_type_id: str) -> InstanceType:
-    for machine in INSTANCE_TYPES:
-        if machine.id == instance_type_id:
-            return machine
-    raise not_found("Instance type", instance_type_id)
 
 
 def _missing_secrets(

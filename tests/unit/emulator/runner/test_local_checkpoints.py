@@ -50,16 +50,6 @@ async def test_checkpoints_are_described_by_what_is_in_them(tmp_path: Path) -> N
         assert all(file.path is not None and file.path.stat().st_size == file.size_bytes for file in files)
 
 
-async def test_every_node_adds_its_share(tmp_path: Path) -> None:
-    script = 'mkdir "$BT_CHECKPOINT_DIR/c"; printf 123 > "$BT_CHECKPOINT_DIR/c/rank-$BT_NODE_RANK"'
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(script, nodes=2, **ENABLED))
-        (checkpoint,) = world.backend.checkpoints("job1")
-        assert checkpoint.size_bytes == 6
-        files = [(file.node_rank, file.relative_name) for file in world.backend.checkpoint_files("job1")]
-        assert files == [(0, "c/rank-0"), (1, "c/rank-1")]
-
-
 async def test_a_checkpoint_is_seen_while_it_is_written(tmp_path: Path) -> None:
     async with local_world(tmp_path) as world:
         await world.create("job1", job_spec(LORA + "echo written; sleep 1000", **ENABLED))
@@ -90,20 +80,3 @@ async def test_checkpoints_outlive_a_restart(tmp_path: Path) -> None:
         assert world.backend.job("job1").current_status == JobStatus.COMPLETED
         assert world.backend.checkpoints("job1") == before
         assert world.messages("job1") == ["done"]
-
-
-async def test_an_earlier_checkpoint_is_loaded(tmp_path: Path) -> None:
-    write = 'for n in 1 2; do mkdir "$BT_CHECKPOINT_DIR/c-$n"; echo "$n" > "$BT_CHECKPOINT_DIR/c-$n/w"; done'
-    read = 'cd "$BT_LOAD_CHECKPOINT_DIR" && find . -type f | sort && cat rank-0/*/w'
-    named = {"typ": "baseten_named_checkpoint", "checkpoint_name": "c-1", "job_id": "job1"}
-    latest = {"typ": "baseten_latest_checkpoint", "project_name": "digits"}
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(write, **ENABLED))
-        for rank in (1, 2):
-            folder = tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / f"c-{rank}" / "w"
-            os.utime(folder, (1_700_000_000 + rank, 1_700_000_000 + rank))
-        for job_id, source, expected in (("job2", named, "1"), ("job3", latest, "2")):
-            config = {"load_checkpoint_config": {"enabled": True, "checkpoints": [source]}}
-            job = await world.run(job_id, job_spec(read, **config))
-            assert job.current_status == JobStatus.COMPLETED, job.error_message
-            assert world.messages(job_id) == [f"./rank-0/c-{expected}/w", expected]

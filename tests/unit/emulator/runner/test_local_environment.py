@@ -9,7 +9,6 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import pytest
 from local_world import LocalWorld, job_spec, local_world
 
 from api_client.models import JobStatus
@@ -110,18 +109,18 @@ def archive(path: Path, members: dict[str, bytes], *, mode: str = "w") -> Path:
     return path
 
 
-@pytest.mark.parametrize("mode", ["w", "w:gz"])
-async def test_the_uploaded_archive_is_the_working_directory(tmp_path: Path, mode: str) -> None:
-    spec = job_spec("sh ./run.sh", nodes=2, artifacts=[{"s3_bucket": "bucket", "s3_key": "key"}])
+async def test_the_uploaded_archive_is_the_working_directory(tmp_path: Path) -> None:
+    files = {"run.sh": b"cat data/words; echo changed > data/words", "data/words": b"hello\n"}
     async with local_world(tmp_path) as world:
-        files = {"run.sh": b"cat data/words; echo changed > data/words", "data/words": b"hello\n"}
-        world.artifacts["bucket", "key"] = archive(tmp_path / "code.tgz", files, mode=mode)
-        job = await world.run("job1", spec)
-        assert job.current_status == JobStatus.COMPLETED
-        assert world.messages("job1") == ["hello", "hello"]
+        for job_id, mode in (("plain", "w"), ("zipped", "w:gz")):
+            world.artifacts["bucket", job_id] = archive(tmp_path / f"{job_id}.tar", files, mode=mode)
+            artifact = {"s3_bucket": "bucket", "s3_key": job_id}
+            job = await world.run(job_id, job_spec("sh ./run.sh", nodes=2, artifacts=[artifact]))
+            assert job.current_status == JobStatus.COMPLETED
+            assert world.messages(job_id) == ["hello", "hello"]
 
 
-def bad_specs() -> dict[str, tuple[dict[str, Any], str]]:
+def bad_specs() -> list[tuple[dict[str, Any], str]]:
     """Payloads that can never start, and a word of the reason."""
     artifact = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "missing"}]}
     garbage = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "garbage"}]}
@@ -129,33 +128,32 @@ def bad_specs() -> dict[str, tuple[dict[str, Any], str]]:
     secret = {"environment_variables": {"TOKEN": {"name": "no-such"}}}
     load = {"load_checkpoint_config": {"enabled": True, "checkpoints": []}}
     weights = {"weights": [{"source": "hf://a/b", "mount_location": "/models"}]}
-    return {
-        "no commands": (job_spec(), "start_commands"),
-        "blank commands": (job_spec("  "), "start_commands"),
-        "no upload": (job_spec("true", **artifact), "missing"),
-        "bad archive": (job_spec("true", **garbage), "can't unpack"),
-        "escaping archive": (job_spec("true", **outside), "can't unpack"),
-        "no secret": (job_spec("true", **secret), "no-such"),
-        "bad variable": (job_spec("true", environment_variables={"A=B": "c"}), "A=B"),
-        "nothing to load": (job_spec("true", **load), "checkpoint"),
-        "weights": ({**job_spec("true"), **weights}, "weights"),
-        "too many nodes": (job_spec("true", nodes=9), "node_count"),
-        "no nodes": (job_spec("true", nodes=0), "node_count"),
-    }
+    return [
+        (job_spec(), "start_commands"),
+        (job_spec("  "), "start_commands"),
+        (job_spec("true", **artifact), "missing"),
+        (job_spec("true", **garbage), "can't unpack"),
+        (job_spec("true", **outside), "can't unpack"),
+        (job_spec("true", **secret), "no-such"),
+        (job_spec("true", environment_variables={"A=B": "c"}), "A=B"),
+        (job_spec("true", **load), "checkpoint"),
+        ({**job_spec("true"), **weights}, "weights"),
+        (job_spec("true", nodes=9), "node_count"),
+        (job_spec("true", nodes=0), "node_count"),
+    ]
 
 
-@pytest.mark.parametrize("name", list(bad_specs()))
-async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path, name: str) -> None:
-    spec, reason = bad_specs()[name]
+async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path) -> None:
     async with local_world(tmp_path) as world:
         (tmp_path / "garbage").write_bytes(b"not a tar")
         world.artifacts["bucket", "garbage"] = tmp_path / "garbage"
         world.artifacts["bucket", "outside"] = archive(tmp_path / "outside", {"../../evil": b"x"})
-        job = await world.run("job1", spec)
-        assert job.current_status == JobStatus.DEPLOY_FAILED
-        assert reason in (job.error_message or "")
-        assert JobStatus.RUNNING not in world.statuses("job1")
-        assert not holds(tmp_path, "evil")
+        for number, (spec, reason) in enumerate(bad_specs()):
+            job = await world.run(f"job{number}", spec)
+            assert job.current_status == JobStatus.DEPLOY_FAILED, reason
+            assert reason in (job.error_message or "")
+            assert JobStatus.RUNNING not in world.statuses(job.id)
+    assert not holds(tmp_path, "evil")
 
 
 async def test_the_cache_is_kept_for_the_project_and_listed(tmp_path: Path) -> None:

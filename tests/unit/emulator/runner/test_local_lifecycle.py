@@ -44,22 +44,22 @@ async def test_commands_run_in_order_in_one_shell_until_one_fails(tmp_path: Path
         assert word == "kept"
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [("false", 1), ("set -e\nfalse\necho never", 1), ("no-such-command-here", 127), ("(exit 300)", 44)],
-)
-async def test_a_failing_command_gives_its_exit_code(tmp_path: Path, command: str, code: int) -> None:
+async def test_a_failing_command_gives_its_exit_code(tmp_path: Path) -> None:
+    commands = {
+        "false": "exit code 1",
+        "set -e\nfalse\necho never": "exit code 1",
+        "no-such-command-here": "exit code 127",
+        "(exit 300)": "exit code 44",
+        "kill -9 $$": "exit code 137 (SIGKILL)",
+    }
     async with local_world(tmp_path) as world:
-        job = await world.run("job1", job_spec(command, "echo never"))
-        assert job.current_status == JobStatus.FAILED
-        assert job.error_message == f"node-0: exit code {code}"
-        assert "never" not in world.messages("job1")
-
-
-async def test_a_node_killed_by_a_signal_names_the_signal(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        job = await world.run("job1", job_spec("kill -9 $$"))
-        assert job.error_message == "node-0: exit code 137 (SIGKILL)"
+        for number, command in enumerate(commands):
+            await world.create(f"job{number}", job_spec(command, "echo never"))
+        for number, expected in enumerate(commands.values()):
+            job = await world.finished(f"job{number}")
+            assert job.current_status == JobStatus.FAILED
+            assert job.error_message == f"node-0: {expected}"
+            assert "never" not in world.messages(job.id)
 
 
 async def test_one_failing_node_ends_the_others(tmp_path: Path) -> None:
