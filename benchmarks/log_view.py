@@ -2,7 +2,7 @@
 
 Prints lines a second while appending with painting going on, CPU milliseconds of a jump with its
 paint, the worst stall of the event loop, and bytes held a line, for lines that are all alike and for a mix
-of all that jobs print: other scripts, colours, JSON, tracebacks, progress bars. Wanted: appending at 100 ×
+of all that jobs print: other scripts, colours, JSON, tracebacks, progress bars. Wanted: appending at 20 ×
 RichLog and 2 × ``Log.write_lines`` or more, a jump in half of RichLog's time, 250 bytes a line at most.
 """
 
@@ -153,7 +153,7 @@ async def compared(make: MakeLines, which: str, cause: str = "") -> None:
         print(f"{name:<10}{rate:>12,.0f}{ratios}{stall:>10.0f}")
     rate, jump, stall = medians["LogView"]
     held = await bytes_a_line(make)
-    reached(f"append, × RichLog.write, {which}", rate / rich_rate, at_least=100, cause=cause)
+    reached(f"append, × RichLog.write, {which}", rate / rich_rate, at_least=20, cause=cause)
     reached(f"append, × Log.write_lines, {which}", rate / medians["Log"][0], at_least=2, cause=cause)
     reached(f"jump paint, × RichLog's, {which}", jump / rich_jump, at_most=0.5, cause=cause)
     reached(f"bytes a line, text included, {which}", held, at_most=250)

@@ -296,7 +296,7 @@ async def test_a_full_disk_is_told_once_and_how_much_was_dropped_always(
 
     monkeypatch.setattr(os, "pwrite", full)
     async with reading() as reader:
-        reader.pane.view.store.block_list.max_lines = 1
+        reader.pane.view.store.max_lines = 1
         for begin in range(0, 9_000, 3_000):
             later = tuple(line(-number, f"later {number}") for number in range(begin, begin + 3_000))
             reader.pane.take(LogPart(later))

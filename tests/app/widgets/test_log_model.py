@@ -13,6 +13,7 @@ from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_rank
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.layout import ScrollPosition
+from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
@@ -94,7 +95,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         self.model = LogModel(self.store)
         self.model.following = False
         self.other = LogModel(self.store)
-        self.other.set_options(LogOptions(nodes=frozenset({"node-1"})))
+        self.other.options = LogOptions(nodes=frozenset({"node-1"}))
         self.expected: list[LogEntry] = []
         self.next_second = 1000
         self.first_second = 500
@@ -178,48 +179,52 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
     @rule(wanted=filters)
     def another_filter(self, wanted: LogOptions) -> None:
         kinds = ("fold_tracebacks", "collapse_progress", "fold_repeats")
-        self.model.set_options(replace(wanted, **dict(zip(kinds, self.model.options.folds, strict=True))))
+        self.model.options = replace(wanted, **dict(zip(kinds, self.model.options.folds, strict=True)))
         self.read = None
 
     @rule(kinds=st.tuples(st.booleans(), st.booleans(), st.booleans()))
     def other_folds(self, kinds: tuple[bool, bool, bool]) -> None:
         tracebacks, progress, repeats = kinds
-        self.model.set_options(
-            replace(
-                self.model.options,
-                fold_tracebacks=tracebacks,
-                collapse_progress=progress,
-                fold_repeats=repeats,
-            )
+        self.model.options = replace(
+            self.model.options,
+            fold_tracebacks=tracebacks,
+            collapse_progress=progress,
+            fold_repeats=repeats,
         )
         self.read = None
 
     @rule(pattern=st.sampled_from([LogPattern("1"), LogPattern("er"), LogPattern("^", regex=True)]))
     def look_for(self, pattern: LogPattern) -> None:
-        self.model.search(pattern)
+        self.model.begin_search(pattern)
 
-    @precondition(lambda self: len(self.model) and self.model.visible.is_complete)
+    @precondition(lambda self: len(self.model) and self.model.rows.is_complete)
     @rule(data=st.data())
     def the_reader_goes_somewhere(self, data: st.DataObject) -> None:
         row = data.draw(st.integers(0, len(self.model) - 1))
         cursor = data.draw(st.integers(0, len(self.model) - 1))
         self.model.go(ScrollPosition(row))
         self.model.set_cursor(cursor)
-        self.read = self.store.entry(self.model.visible.seq(row))
-        self.cursor = self.store.entry(self.model.visible.seq(cursor))
+        self.read = self.store.entry(self.model.rows.key(row))
+        self.cursor = self.store.entry(self.model.rows.key(cursor))
 
-    @precondition(lambda self: len(self.model) and self.model.visible.is_complete)
+    @precondition(lambda self: len(self.model) and self.model.rows.is_complete)
     @rule(data=st.data())
     def a_row_is_opened_or_closed(self, data: st.DataObject) -> None:
+        before = self.model.cursor
         self.model.toggle_fold(data.draw(st.integers(0, len(self.model) - 1)))
         self.read = None
+        if self.model.cursor is not None and self.model.cursor != before:
+            # The line was hidden with its fold, whose row has the cursor now.
+            assert self.model.rows.key(self.model.cursor_row or 0) == self.model.cursor
+            self.cursor = self.store.entry(self.model.cursor)
 
     @precondition(lambda self: self.expected)
     @rule(data=st.data())
     def a_line_is_marked(self, data: st.DataObject) -> None:
-        seq = data.draw(st.integers(self.store.first, self.store.end - 1))
-        entry = self.store.entry(seq)
-        if self.store.toggle_bookmark(seq):
+        keys = [block.key(index) for block in self.store.blocks for index in range(len(block))]
+        key = data.draw(st.sampled_from(keys))
+        entry = self.store.entry(key)
+        if self.store.toggle_bookmark(key):
             self.marked.append(entry)
         else:
             self.marked.remove(entry)
@@ -245,15 +250,20 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         assert list(self.other.entries(filtered=True)) == kept(self.expected, self.other.options)
 
     def a_fold_hides_lines_from_sight_alone(self) -> None:
-        seen: list[int] = []
+        seen: list[LineKey] = []
         for row in range(len(self.model)):
-            face = self.model.face(row)
-            fold = self.model.visible.fold(face.seq)
-            seen += [face.seq, *(() if fold is None or fold.is_open else fold.hidden)]
-        assert sorted(seen) == list(self.model.visible.all_passing())
+            part, index = self.model.rows.part(row)
+            fold = part.fold_at(index)
+            is_closed = fold is not None and not fold.is_open
+            seen += (
+                [part.key(serial) for serial in fold.lines] if fold and is_closed else [part.block.key(index)]
+            )
+        assert sorted(seen) == [
+            part.block.key(index) for part in self.model.rows.parts for index in part.passing
+        ]
 
     def every_match_that_passes_is_counted(self) -> None:
-        hits = self.model.hits
+        hits = self.model.search
         if hits is not None:
             while not hits.count(lambda: False):
                 pass
@@ -267,18 +277,18 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
 
     def the_first_error_is_known(self) -> None:
         first = next((entry for entry in self.expected if is_error(entry)), None)
-        seq = self.store.first_error
-        assert first == (None if seq is None else self.store.entry(seq))
+        key = self.store.first_error
+        assert first == (None if key is None else self.store.entry(key))
 
     def the_reader_stays(self) -> None:
-        visible = self.model.visible
+        rows = self.model.rows
         if self.read is not None:
-            assert self.store.entry(visible.seq(self.model.top.row)) == self.read
+            assert self.store.entry(rows.key(self.model.top.row)) == self.read
         if self.cursor is not None and self.model.cursor is not None:
             assert self.store.entry(self.model.cursor) == self.cursor
 
     def marks_stay(self) -> None:
-        assert [self.store.entry(seq) for seq in self.store.bookmarks] == sorted(
+        assert [self.store.entry(key) for key in self.store.bookmarks] == sorted(
             self.marked, key=self.expected.index
         )
 
@@ -294,9 +304,9 @@ TestReadingWhileLinesCome.settings = settings(max_examples=15, stateful_step_cou
 def test_a_new_filter_shows_the_newest_lines_first() -> None:
     model = LogModel(LogStore(100_000))
     model.store.append(lines(0, 10_000))
-    model.set_options(LogOptions(nodes=frozenset({"node-1"})))
+    model.options = LogOptions(nodes=frozenset({"node-1"}))
     assert not model.build(lambda: False)
-    assert model.store.entry(model.visible.seq(len(model) - 1)) == line(9997, "line 9997", 1)
+    assert model.store.entry(model.rows.key(len(model) - 1)) == line(9997, "line 9997", 1)
     assert len(model) < 2_500
     finish(model)
     assert len(model) == 2_500
@@ -306,7 +316,7 @@ def test_only_unread_lines_that_are_shown_count_as_unseen() -> None:
     model = LogModel(LogStore(100))
     model.store.append(lines(0, 8))
     assert model.unseen == 0
-    model.set_options(LogOptions(nodes=frozenset({"node-1"})))
+    model.options = LogOptions(nodes=frozenset({"node-1"}))
     finish(model)
     model.following = False
     model.store.append(lines(8, 16))

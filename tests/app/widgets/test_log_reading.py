@@ -253,7 +253,7 @@ def test_the_file_of_older_lines_has_no_name_and_is_its_owners_alone() -> None:
     view = LogView(options=LogOptions(max_lines=100))
     view.append(lines(0, 5000))
     assert view.store.spilled_lines > 4000
-    descriptor = view.store.block_list._spill._file.fileno()  # type: ignore[union-attr]
+    descriptor = view.store._file._file.fileno()  # type: ignore[union-attr]
     status = os.fstat(descriptor)
     assert status.st_nlink == 0
     assert status.st_mode & 0o077 == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
+from itertools import islice
 
 from textual import events
 from textual.message import Message
@@ -16,6 +17,7 @@ from tui.tables.column import Span
 from tui.text.sanitize import clip, sanitize
 from tui.text.times import stamp_text
 from tui.text.units import count, percent
+from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.messages import MatchChanged
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
@@ -120,21 +122,21 @@ class FirstErrorLine(StatusLine):
     class Chosen(Message):
         """The user wants to go to the first error."""
 
-    _named: tuple[int, str] | None = None
-    """Sequence number of the first error, and its message once that is known."""
+    _named: tuple[LineKey, str] | None = None
+    """The first error, and its message once that is known."""
 
     def show(self, store: LogStore, time_mode: str, key: str) -> None:
         """Show the first error of these lines, if any, and the key that goes to it."""
-        seq = store.first_error
-        entry = None if seq is None else store.entry(seq)
+        key_of_error = store.first_error
+        entry = None if key_of_error is None else store.entry(key_of_error)
         self.set_class(isinstance(entry, LogLine), "-known")
-        if seq is None or not isinstance(entry, LogLine):
+        if key_of_error is None or not isinstance(entry, LogLine):
             self._named = None
             return
-        said = self._named[1] if self._named is not None and self._named[0] == seq else None
+        said = self._named[1] if self._named is not None and self._named[0] == key_of_error else None
         if said is None:
-            said = exception_of(store, seq, entry)
-            self._named = None if said is None else (seq, said)
+            said = exception_of(store, key_of_error, entry)
+            self._named = None if said is None else (key_of_error, said)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
         self.set_facts([error_spans(entry, said or entry.message, newest_ns, time_mode, key)])
 
@@ -143,7 +145,7 @@ class FirstErrorLine(StatusLine):
         self.post_message(self.Chosen())
 
 
-def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
+def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
     """Return the error message of a line; for a traceback, its exception from a later line of the same node.
 
     Return None if that line has not arrived yet.
@@ -154,8 +156,7 @@ def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
         return heading.message.strip().rsplit("\n", 1)[-1]
     if first is None or first.part is not TracebackPart.BEGIN or _HEADING not in heading.message:
         return heading.message
-    for later in range(seq + 1, min(seq + SEARCHED_LINES, store.end)):
-        entry = store.entry(later)
+    for entry in islice(store.entries_after(key), SEARCHED_LINES):
         if not isinstance(entry, LogLine) or entry.replica != heading.replica:
             continue
         told = reader.read(entry.message)

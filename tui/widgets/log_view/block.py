@@ -1,111 +1,18 @@
-"""A block of stored log lines as columns: times, codes of attributes, and texts.
-
-Lines have few different attributes (node, level, lateness), so each combination is stored once and lines hold
-its code. Gap markers have their own codes.
-"""
+"""Blocks of stored lines as columns; the texts of old blocks are in an unnamed temporary file."""
 
 from __future__ import annotations
 
-import json
+import os
+import tempfile
+import weakref
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate
-from struct import Struct
+from typing import IO, NamedTuple
 
-from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from tui.analysis.logs.levels import RANKS, level_of
-from tui.analysis.logs.repeats import BatchPrefilter
-
-ERROR_RANK = RANKS["ERROR"]
-
-
-@dataclass(frozen=True, slots=True)
-class LineAttributes:
-    """Attributes shared by many lines.
-
-    Attributes:
-        replica: Node name.
-        level: Level as sent by the server.
-        late: True for late lines, which arrived after newer ones.
-        shown_level: The server's level normalized, else the detected one; empty for none.
-    """
-
-    replica: str | None
-    level: str | None
-    late: bool
-    shown_level: str
-
-    @property
-    def rank(self) -> int:
-        return RANKS[self.shown_level]
-
-
-def stamps_of(entries: Sequence[LogEntry]) -> list[int]:
-    """Return the times of entries in epoch nanoseconds."""
-    try:
-        return [entry.timestamp_ns for entry in entries]  # type: ignore[union-attr]  # gaps are rare
-    except AttributeError:
-        return [stamp_ns(entry) for entry in entries]
-
-
-Word = LineAttributes | LogGap
-Columns = tuple[list[int], list[int], list[str], list[str | None] | None]
-"""Timestamps, codes, messages and request IDs (None if no line has one)."""
-
-
-class AttributeTable:
-    """Two-way mapping between codes and shared attributes or gap markers."""
-
-    def __init__(self) -> None:
-        self.words: list[Word] = []
-        self.error_codes: set[int] = set()
-        """Codes of error lines."""
-        self.gap_codes: set[int] = set()
-        self._codes: dict[tuple[str | None, str | None, bool, str] | LogGap, int] = {}
-
-    def columns(self, entries: Sequence[LogEntry]) -> Columns:
-        lines = [entry for entry in entries if isinstance(entry, LogLine)]
-        texts = [line.message for line in lines]
-        told = BatchPrefilter(texts).level_candidates()
-        levels = [
-            level_of(line.message, line.level) if line.level is not None or place in told else ""
-            for place, line in enumerate(lines)
-        ]
-        keys = [
-            (line.replica, line.level, line.late, shown) for line, shown in zip(lines, levels, strict=True)
-        ]
-        known = self._codes
-        for key in set(keys):
-            if key not in known:
-                self._learn(LineAttributes(*key), key)
-        codes = [known[key] for key in keys]
-        ids: list[str | None] | None = None
-        if any(line.request_id is not None for line in lines):
-            ids = [line.request_id for line in lines]
-        if len(lines) < len(entries):
-            for index, entry in enumerate(entries):
-                if isinstance(entry, LogGap):
-                    codes.insert(index, self.gap_code(entry))
-                    texts.insert(index, "")
-                    if ids is not None:
-                        ids.insert(index, None)
-        return stamps_of(entries), codes, texts, ids
-
-    def gap_code(self, gap: LogGap) -> int:
-        code = self._codes.get(gap)
-        return self._learn(gap, gap) if code is None else code
-
-    def _learn(self, word: Word, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
-        code = self._codes[key] = len(self.words)
-        self.words.append(word)
-        if isinstance(word, LogGap):
-            self.gap_codes.add(code)
-        elif word.rank >= ERROR_RANK:
-            self.error_codes.add(code)
-        return code
-
+from tui.widgets.log_view.line import Columns, LineKey
 
 BLOCK_LINES = 2048
 """Lines of a full block: few enough to search or modify one in a millisecond."""
@@ -113,105 +20,165 @@ BLOCK_LINES = 2048
 SEPARATOR = "\n"
 """Ends each message of a sealed block. Messages may contain it too, so offsets are stored."""
 
-_HEADER = Struct("<II??")
-_ESCAPE = b"\x1b"
+
+class Extent(NamedTuple):
+    """A range of the file."""
+
+    offset: int
+    size_bytes: int
+
+
+class SpillFile:
+    """A temporary file that only its owner can read.
+
+    It has no name from the start (on systems that allow it), so it disappears with the process, however
+    that ends.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._free: list[Extent] = []
+        self.size_bytes = 0
+
+    def write(self, data: bytes) -> Extent:
+        """Write into free space, or at the end. Raises OSError, for example if the disk is full."""
+        if self._file is None:
+            # Open for as long as the view exists; closed by the finalizer.
+            self._file = tempfile.TemporaryFile(prefix="bt-tui-log-", buffering=0)  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+        room = next((room for room in self._free if room.size_bytes >= len(data)), None)
+        begin = offset = self.size_bytes if room is None else room.offset
+        rest = memoryview(data)
+        try:
+            while rest:
+                done = os.pwrite(self._file.fileno(), rest, offset)
+                rest, offset = rest[done:], offset + done
+        except OSError:
+            if room is None:
+                with suppress(OSError):  # discard the partial write to free its space
+                    self._file.truncate(self.size_bytes)
+            raise
+        if room is None:
+            self.size_bytes = offset
+        else:
+            self._free.remove(room)
+            self.free(Extent(offset, room.size_bytes - len(data)))
+        return Extent(begin, len(data))
+
+    def free(self, extent: Extent) -> None:
+        """Allow the range to be written again."""
+        joined: list[Extent] = []
+        for offset, size_bytes in sorted([*self._free, extent]):
+            if joined and sum(joined[-1]) == offset:
+                joined[-1] = Extent(joined[-1].offset, joined[-1].size_bytes + size_bytes)
+            elif size_bytes:
+                joined.append(Extent(offset, size_bytes))
+        self._free = joined
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Raises OSError."""
+        if self._file is None:
+            raise OSError("there is no file of older lines")
+        data = os.pread(self._file.fileno(), size_bytes, offset)
+        while len(data) < size_bytes:
+            more = os.pread(self._file.fileno(), size_bytes - len(data), offset + len(data))
+            if not more:
+                raise OSError("the file of older lines ends too early")
+            data += more
+        return data
+
+    def clear(self) -> None:
+        self._free.clear()
+        self.size_bytes = 0
+        if self._file is not None:
+            self._file.truncate(0)
 
 
 class Block:
-    """Lines in time order: timestamps, codes of shared attributes, and texts.
+    """Lines in the order of their keys: times, serials, codes of shared attributes, and texts.
 
     An open block keeps a list of texts and can grow. A sealed one keeps them as one UTF-8 string, which
     takes half the memory, is searched at memory speed, and leaves the garbage collector nothing to visit.
-    Lone surrogates survive.
+    Lone surrogates survive. Spilling moves that string to a file.
 
     Attributes:
         stamps: Epoch nanoseconds, ascending.
+        serials: Order of arrival; stamps and serials are the lines' keys.
         codes: Shared attributes of the lines, as codes of an ``AttributeTable``.
-        request_ids: Request IDs by line index, for the few lines that have one.
+        code_set: All codes; may include extra ones after lines were removed.
+        version: Increases when lines are inserted or removed, but not when lines are appended.
         has_escapes: True if a message may contain an escape sequence; only reliable for a sealed block.
         is_ascii: True if all messages are known to be ASCII.
     """
 
     __slots__ = (
-        *("_data", "_offsets", "_texts", "codes", "has_escapes", "is_ascii", "request_ids"),
-        "stamps",
+        *("_data", "_extent", "_file", "_offsets", "_texts", "code_set", "codes", "has_escapes", "is_ascii"),
+        *("request_ids", "serials", "stamps", "version"),
     )
 
     def __init__(self) -> None:
         self.stamps: array[int] = array("q")
+        self.serials: array[int] = array("i")
         self.codes: array[int] = array("I")
+        self.code_set: set[int] = set()
         self.request_ids: dict[int, str] = {}
+        """By serial, for the few lines that have one."""
+        self.version = 0
+        self.has_escapes, self.is_ascii = True, False
         self._texts: list[str] | None = []
         self._data = b""
         self._offsets: array[int] = array("I")
-        self.has_escapes, self.is_ascii = True, False
+        self._file: SpillFile | None = None
+        self._extent = Extent(0, 0)
+
+    # --- queries ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.stamps)
 
     @property
+    def first(self) -> LineKey:
+        return self.key(0)
+
+    @property
+    def last(self) -> LineKey:
+        return self.key(-1)
+
+    def key(self, index: int) -> LineKey:
+        return LineKey(self.stamps[index], self.serials[index])
+
+    def index(self, key: LineKey) -> int:
+        """Return the index of the first line with this key or a greater one."""
+        low = bisect_left(self.stamps, key.time_ns)
+        high = bisect_right(self.stamps, key.time_ns, low)
+        return bisect_left(self.serials, key.serial, low, high)
+
+    @property
     def is_sealed(self) -> bool:
-        """True if the texts are stored in one piece."""
         return self._texts is None
 
     @property
+    def in_memory(self) -> bool:
+        return self._file is None
+
     def data(self) -> bytes:
-        """All messages of a sealed block, each followed by ``SEPARATOR``."""
-        return self._data
-
-    def extend(
-        self,
-        stamps: Sequence[int],
-        codes: Sequence[int],
-        texts: Sequence[str],
-        request_ids: Sequence[str | None] | None = None,
-    ) -> None:
-        first = len(self)
-        self.stamps.extend(stamps)
-        self.codes.extend(codes)
-        self._open().extend(texts)
-        if request_ids is not None:
-            self.request_ids |= {
-                first + index: value for index, value in enumerate(request_ids) if value is not None
-            }
-
-    def insert(self, index: int, stamp: int, code: int, text: str, request_id: str | None) -> None:
-        self._open().insert(index, text)
-        self.stamps.insert(index, stamp)
-        self.codes.insert(index, code)
-        if self.request_ids:
-            self.request_ids = {at + (at >= index): value for at, value in self.request_ids.items()}
-        if request_id is not None:
-            self.request_ids[index] = request_id
-
-    def remove(self, index: int) -> None:
-        del self._open()[index]
-        del self.stamps[index]
-        del self.codes[index]
-        if self.request_ids:
-            self.request_ids = {
-                at - (at > index): value for at, value in self.request_ids.items() if at != index
-            }
-
-    def split(self, index: int) -> Block:
-        rest = Block()
-        texts = self._open()
-        rest.extend(self.stamps[index:], self.codes[index:], texts[index:])
-        rest.request_ids = {at - index: value for at, value in self.request_ids.items() if at >= index}
-        self.request_ids = {at: value for at, value in self.request_ids.items() if at < index}
-        del texts[index:], self.stamps[index:], self.codes[index:]
-        return rest
+        """Return all messages of a sealed block, each followed by ``SEPARATOR``."""
+        return self._data if self._file is None else self._file.read(*self._extent)
 
     def text(self, index: int) -> str:
         if self._texts is not None:
             return self._texts[index]
-        begin = self._offsets[index]
-        return self._data[begin : self._offsets[index + 1] - 1].decode("utf-8", "surrogatepass")
+        begin, end = self._offsets[index], self._offsets[index + 1] - 1
+        if self._file is None:
+            data = self._data[begin:end]
+        else:
+            data = self._file.read(self._extent.offset + begin, end - begin)
+        return data.decode("utf-8", "surrogatepass")
 
     def texts(self) -> list[str]:
         if self._texts is not None:
             return self._texts
-        data, offsets = self._data, self._offsets
+        data, offsets = self.data(), self._offsets
         texts = data.decode("utf-8", "surrogatepass").split(SEPARATOR)
         if len(texts) == len(self) + 1:  # no message contains the separator
             texts.pop()
@@ -221,32 +188,6 @@ class Block:
             for at in range(len(self))
         ]
 
-    def seal(self) -> None:
-        """Store the texts in one piece. Inserting lines later is possible but reopens the block."""
-        if self._texts is None:
-            return
-        joined = SEPARATOR.join(self._texts) + SEPARATOR
-        lengths: Iterable[int]
-        if joined.isascii():
-            self._data = joined.encode("ascii")
-            lengths = map(len, self._texts)
-        else:
-            pieces = [text.encode("utf-8", "surrogatepass") for text in self._texts]
-            self._data = SEPARATOR.encode().join([*pieces, b""])
-            lengths = map(len, pieces)
-        # A gigabyte of text or more does not fit the offsets: keep the list.
-        if len(self._data) < 1 << 32:
-            self._offsets = array("I", accumulate((length + 1 for length in lengths), initial=0))
-            self._texts = None
-            self.has_escapes, self.is_ascii = _ESCAPE in self._data, self._data.isascii()
-
-    def _open(self) -> list[str]:
-        if self._texts is None:
-            self._texts = self.texts()
-            self._data, self._offsets = b"", array("I")
-            self.has_escapes, self.is_ascii = True, False
-        return self._texts
-
     def index_at(self, position: int) -> int:
         """Return the index of the line that contains an offset into ``data``."""
         return bisect_right(self._offsets, position) - 1
@@ -255,25 +196,82 @@ class Block:
         """Return the offset of a line in ``data``; one past the last line gives the end."""
         return self._offsets[index]
 
-    def to_pieces(self) -> tuple[bytes, bytes]:
-        """Serialize a sealed block for a local file: everything but the messages, and the messages."""
-        ids = json.dumps(self.request_ids).encode("ascii") if self.request_ids else b""
-        header = _HEADER.pack(len(self), len(self._offsets), self.has_escapes, self.is_ascii)
-        columns = (header, self.stamps.tobytes(), self.codes.tobytes(), self._offsets.tobytes(), ids)
-        return b"".join(columns), self._data
+    # --- changes ------------------------------------------------------------------------------
 
-    @classmethod
-    def from_pieces(cls, columns: bytes, data: bytes) -> Block:
-        """Restore a block from the result of ``to_pieces``."""
-        count, offset_count, has_escapes, is_ascii = _HEADER.unpack_from(columns)
-        block = cls()
-        at, rest = _HEADER.size, memoryview(columns)
-        for column, length in ((block.stamps, count), (block.codes, count), (block._offsets, offset_count)):
-            size_bytes = length * column.itemsize
-            column.frombytes(rest[at : at + size_bytes])
-            at += size_bytes
-        block._data, block._texts = data, None
-        block.has_escapes, block.is_ascii = has_escapes, is_ascii
-        if at < len(columns):
-            block.request_ids = {int(index): value for index, value in json.loads(columns[at:]).items()}
-        return block
+    def extend(self, lines: Columns, first_serial: int) -> None:
+        """Append lines, numbered from `first_serial` on, that sort after all others. The block is open."""
+        assert self._texts is not None
+        serials = range(first_serial, first_serial + len(lines.stamps))
+        self.stamps.extend(lines.stamps)
+        self.serials.extend(serials)
+        self.codes.extend(lines.codes)
+        self.code_set.update(lines.codes)
+        self.request_ids |= {serials[at]: value for at, value in lines.request_ids.items()}
+        self._texts.extend(lines.texts)
+
+    def merge(self, other: Block) -> None:
+        """Insert the lines of another block. A sealed block stays sealed."""
+        was_sealed, texts = self.is_sealed, [*self.texts(), *other.texts()]
+        keys = [*zip(self.stamps, self.serials, strict=True), *zip(other.stamps, other.serials, strict=True)]
+        codes = [*self.codes, *other.codes]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        self._set(
+            [keys[at] for at in order], [codes[at] for at in order], [texts[at] for at in order], was_sealed
+        )
+        self.code_set |= other.code_set
+        self.request_ids |= other.request_ids
+
+    def remove(self, index: int) -> None:
+        was_sealed, texts = self.is_sealed, list(self.texts())
+        keys, codes = list(zip(self.stamps, self.serials, strict=True)), list(self.codes)
+        del keys[index], codes[index], texts[index]
+        self._set(keys, codes, texts, was_sealed)
+
+    def split(self, lines: int) -> list[Block]:
+        """Keep the first `lines` lines; return the others in blocks of as many lines."""
+        was_sealed, texts = self.is_sealed, self.texts()
+        keys, codes = list(zip(self.stamps, self.serials, strict=True)), list(self.codes)
+        blocks: list[Block] = []
+        for low in range(0, len(keys), lines):
+            block, high = Block() if low else self, low + lines
+            block.code_set, block.request_ids = set(self.code_set), self.request_ids
+            block._set(keys[low:high], codes[low:high], texts[low:high], was_sealed or high < len(keys))
+            blocks.append(block)
+        return blocks[1:]
+
+    def _set(
+        self, keys: Sequence[tuple[int, int]], codes: Sequence[int], texts: list[str], is_sealed: bool
+    ) -> None:
+        self.discard()
+        self._data, self._offsets, self._file = b"", array("I"), None
+        self.has_escapes, self.is_ascii = True, False
+        self.stamps = array("q", [key[0] for key in keys])
+        self.serials = array("i", [key[1] for key in keys])
+        self.codes = array("I", codes)
+        self._texts = texts
+        self.version += 1
+        if is_sealed:
+            self.seal()
+
+    def seal(self) -> None:
+        """Store the texts in one piece."""
+        if self._texts is None:
+            return
+        pieces = [text.encode("utf-8", "surrogatepass") for text in self._texts]
+        data = SEPARATOR.encode().join([*pieces, b""])
+        # A gigabyte of text or more does not fit the offsets: keep the list.
+        if len(data) < 1 << 32:
+            self._offsets = array("I", accumulate((len(piece) + 1 for piece in pieces), initial=0))
+            self._texts, self._data = None, data
+            self.has_escapes, self.is_ascii = b"\x1b" in data, data.isascii()
+
+    def spill(self, file: SpillFile) -> None:
+        """Write the texts to the file and release the memory. Raises OSError."""
+        self.seal()
+        self._extent = file.write(self._data)
+        self._data, self._file = b"", file
+
+    def discard(self) -> None:
+        """Free the block's space in the file. Its texts can no longer be read."""
+        if self._file is not None:
+            self._file.free(self._extent)

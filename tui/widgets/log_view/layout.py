@@ -1,12 +1,11 @@
 """Lay out messages as rows, and locate the rows that fill the screen.
 
 A scroll position is a row and a line within it. So scrolling costs what is on the screen, and no table of all
-heights is kept. ``TimeBudget`` runs long work in short slices.
+heights is kept.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,26 +15,6 @@ from rich.cells import chop_cells
 from tui.analysis.logs.ansi import AnsiStyle, Run, styled_runs
 from tui.analysis.logs.structured import pretty_rows
 from tui.text.sanitize import last_carriage_segment
-
-SLICE_S = 0.008
-"""Maximum time of filtering, folding or searching between two turns of the event loop."""
-
-
-class TimeBudget:
-    """A time budget: callable that returns True while time is left; ``renew`` yields to other tasks."""
-
-    def __init__(self, monotonic_s: Callable[[], float]) -> None:
-        self._monotonic_s = monotonic_s
-        self._deadline_s = monotonic_s() + SLICE_S
-
-    def __call__(self) -> bool:
-        return self._monotonic_s() < self._deadline_s
-
-    async def renew(self) -> None:
-        """Yield to the event loop once and start a new slice."""
-        await asyncio.sleep(0)
-        self._deadline_s = self._monotonic_s() + SLICE_S
-
 
 LinesOf = Callable[[int], int]
 """Number of screen lines of a row, at least one."""

@@ -22,10 +22,10 @@ from tui.analysis.logs.ansi import AnsiStyle, Colour
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import duration
-from tui.widgets.log_view.block import LineAttributes
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import TextRow, message_rows
+from tui.widgets.log_view.line import LineAttributes, LineKey
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import SERIES_COLOURS
 
@@ -55,16 +55,16 @@ class RowKey(NamedTuple):
     """Render-cache key of a row: everything that affects its appearance except its text.
 
     Attributes:
-        seq: Number of the line at whose position the row is shown.
-        shown: Number of the line whose text is shown.
+        key: The line at whose position the row is shown.
+        shown: The line whose text is shown.
         fold: Kind of fold; None for a single line.
         lines: Number of lines in the row.
         is_open: True if all lines of the fold are shown.
         pretty: True if an object in the message is expanded over several rows.
     """
 
-    seq: int
-    shown: int
+    key: LineKey
+    shown: LineKey
     fold: FoldKind | None = None
     lines: int = 1
     is_open: bool = False
@@ -127,7 +127,7 @@ class LogRenderer:
         self._times = times
         self._style = style
         self.geometry = Geometry()
-        self._rows: dict[tuple[int, bool, int | None], tuple[TextRow, ...]] = {}
+        self._rows: dict[tuple[LineKey, bool, int | None], tuple[TextRow, ...]] = {}
         self._lines: dict[tuple[RowKey, int, RowFlags], list[Segment]] = {}
 
     @property
@@ -157,11 +157,6 @@ class LogRenderer:
 
     def forget(self) -> None:
         """Clear the rendered lines, because their styles or the gutter changed."""
-        self._lines.clear()
-
-    def forget_rows(self) -> None:
-        """Clear the laid-out messages too, because line numbers changed."""
-        self._rows.clear()
         self._lines.clear()
 
     def set_geometry(self, geometry: Geometry) -> None:
@@ -215,7 +210,7 @@ class LogRenderer:
                 fold = OPEN_SIGN
             segments = [
                 self._mark(marks, first=True),
-                Segment(self._times.text(store.stamp(face.seq)), muted),
+                Segment(self._times.text(face.key.time_ns), muted),
                 late,
                 Segment(label, node),
                 Segment(LEVEL_SIGNS.get(word.shown_level, " "), text_style),
@@ -323,7 +318,7 @@ class LogRenderer:
             return f"×{face.lines:,}"
         if face.fold == "progress":
             # A bar held in place has the time of its position, while its text may be from a later line.
-            place, now = self._times.clock(store.stamp(face.seq)), self._times.clock(store.stamp(face.shown))
+            place, now = self._times.clock(face.key.time_ns), self._times.clock(face.shown.time_ns)
             said = f"{face.lines:,} states"
             later = f"({said}, now {now})"
             words = later if now != place and len(later) <= room else f"({said})"

@@ -1,266 +1,315 @@
-"""The lines of a store shown by a view, updated as lines are added, removed, filtered and folded."""
+"""The rows of a view: the lines of each block that pass the filter, and those not hidden by a fold.
+
+Rows are kept by block, as indices in the block. When a block changes, only its rows are computed again, so
+no line ever has to be renumbered.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, count
 
-from tui.widgets.log_view.folds import Fold, FoldChanges, FoldDetector, FoldIndex, FoldInput
-from tui.widgets.log_view.line_filter import LineSelector
-from tui.widgets.log_view.line_numbers import SortedIds, shifted
+from tui.widgets.log_view.block import Block
+from tui.widgets.log_view.filter import LineFilter, with_context
+from tui.widgets.log_view.folds import Fold, FoldDetector, FoldInput
+from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
-_SLICE_LINES = 1024
+_NEVER = -1
+_STAMPS = count(1)
+
+
+class BlockRows:
+    """The rows of one block.
+
+    Attributes:
+        passing: Indices of the lines that pass the filter, folded or not.
+        rows: Indices of the lines that have a row.
+        folds: The folds; their lines are in this block.
+        stamp: Changes with ``passing``; no two blocks of rows have the same.
+    """
+
+    __slots__ = (
+        *("_anchors", "_candidates", "_count", "_detector", "_gaps", "_matches", "_serials", "_version"),
+        *("block", "context", "folds", "passing", "rows", "stamp"),
+    )
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.passing: Sequence[int] = ()
+        self.rows: Sequence[int] = ()
+        self.folds: list[Fold] = []
+        self.stamp = 0
+        self.context = (0, 0)
+        self._anchors: dict[int, Fold] = {}
+        self._candidates: Sequence[int] = ()
+        self._matches: Sequence[int] = ()  # places among the candidates
+        self._gaps: Sequence[int] = ()
+        self._detector: FoldDetector | None = None
+        self._version = _NEVER
+        self._count = 0
+        self._serials: tuple[int, int] | None = None
+
+    @property
+    def is_scanned(self) -> bool:
+        return self._version != _NEVER
+
+    @property
+    def is_current(self) -> bool:
+        return self._version == self.block.version and self._count == len(self.block)
+
+    # --- filter -------------------------------------------------------------------------------
+
+    def scan(self, view: LogRows, *, may_move: bool) -> None:
+        """Filter and fold lines that are new since the last time."""
+        block, line_filter = self.block, view.line_filter
+        appended = self._version == block.version
+        begin = self._count if appended else 0
+        self._version, self._count = block.version, len(block)
+        if line_filter is None:
+            self._show(view, range(len(block)), appended=appended, may_move=may_move)
+        elif not view.has_context:
+            found = line_filter.matching(block, line_filter.candidates(block, begin))
+            passing = _joined(self.passing, found) if begin else found
+            self._show(view, passing, appended=appended, may_move=may_move)
+        else:
+            gap_codes = view.store.attribute_table.gap_codes
+            self._candidates = line_filter.candidates(block, 0)
+            matches = set(line_filter.matching(block, self._candidates))
+            self._gaps = [at for at in self._candidates if block.codes[at] in gap_codes]
+            matches.difference_update(self._gaps)
+            self._matches = [place for place, at in enumerate(self._candidates) if at in matches]
+            self.show_context(view, self.context, appended=appended, may_move=may_move)
+
+    def show_context(
+        self, view: LogRows, context: tuple[int, int], *, appended: bool = False, may_move: bool = True
+    ) -> None:
+        """Show the context of matches; see ``with_context`` about `context`."""
+        self.context = context
+        lines = view.options.context_lines
+        passing = with_context(self._candidates, self._matches, self._gaps, lines, context)
+        self._show(view, passing, appended=appended, may_move=may_move)
+
+    def reach(self, lines: int, before: int, after: int) -> tuple[int, int]:
+        """Return how many candidates after and before this block are context of matches in or beyond it."""
+        count = len(self._candidates)
+        if self._matches:
+            return max(0, lines - count + 1 + self._matches[-1]), max(0, lines - self._matches[0])
+        return max(0, before - count), max(0, after - count)
+
+    # --- folds --------------------------------------------------------------------------------
+
+    def _show(self, view: LogRows, passing: Sequence[int], *, appended: bool, may_move: bool) -> None:
+        """Set the lines that pass, and fold those that have arrived since the last time."""
+        self.passing = passing if isinstance(passing, range) else array("H", passing)
+        self.stamp = next(_STAMPS)
+        low, high = self._serials or (0, 0)
+        if any(view.options.folds):
+            if not appended:
+                self._prune()
+            new = [at for at in self.passing if not low <= self.block.serials[at] < high]
+            detector = self._detector
+            if detector is None or not appended:
+                detector = FoldDetector(view.options, self.folds)
+            if appended or self._serials is None:
+                self._detector = detector
+            if new:
+                detector.read(self._lines(view, new), may_move=may_move or not appended)
+        self._serials = view.store.serials
+        self._derive()
+
+    def _prune(self) -> None:
+        """Remove lines that no longer pass from the folds. What was hidden may get a row."""
+        if not self.folds:
+            return
+        serials = {self.block.serials[at] for at in self.passing}
+        for fold in list(self.folds):
+            if fold.anchor not in serials or fold.shown not in serials:
+                self.folds.remove(fold)
+                self._detector = None
+            elif not serials.issuperset(fold.lines):
+                fold.lines = array("i", [serial for serial in fold.lines if serial in serials])
+
+    def _lines(self, view: LogRows, indices: Sequence[int]) -> FoldInput:
+        block, words = self.block, view.store.attribute_table.words
+        texts, serials, stamps = block.texts(), block.serials, block.stamps
+        nodes = {code: getattr(words[code], "replica", None) for code in block.code_set}
+        return FoldInput(
+            [serials[at] for at in indices],
+            [stamps[at] for at in indices],
+            [nodes[block.codes[at]] for at in indices],
+            [texts[at] for at in indices],
+        )
+
+    def _derive(self) -> None:
+        hidden: set[int] = set()
+        for fold in self.folds:
+            if not fold.is_open:
+                hidden.update(fold.lines)
+                hidden.discard(fold.anchor)
+        self._anchors = {fold.anchor: fold for fold in self.folds}
+        serials = self.block.serials
+        self.rows = (
+            array("H", [at for at in self.passing if serials[at] not in hidden]) if hidden else self.passing
+        )
+
+    def fold_at(self, index: int) -> Fold | None:
+        """Return the fold whose row is this line's."""
+        return self._anchors.get(self.block.serials[index]) if self._anchors else None
+
+    def fold_around(self, index: int) -> Fold | None:
+        """Return the fold that contains a line."""
+        serial = self.block.serials[index]
+        return next((fold for fold in self.folds if serial in fold.lines), None)
+
+    def set_open(self, fold: Fold, is_open: bool) -> None:
+        fold.is_open = is_open
+        self._derive()
+
+    def key(self, serial: int) -> LineKey:
+        """Return the key of a line of the block."""
+        return self.block.key(self.block.serials.index(serial))
+
+    def place(self, index: int) -> int:
+        """Return the place among the rows of a line or of its fold, else of the next row."""
+        at = bisect_left(self.rows, index)
+        if self.folds and index < len(self.block) and (at == len(self.rows) or self.rows[at] != index):
+            fold = self.fold_around(index)
+            if fold is not None:
+                return bisect_left(self.rows, self.block.serials.index(fold.anchor))
+        return at
+
+
+def _joined(known: Sequence[int], more: Sequence[int]) -> Sequence[int]:
+    """Return both, which are ascending."""
+    if isinstance(known, range) and isinstance(more, range) and known.stop == more.start:
+        return range(known.start, more.stop)
+    return array("H", [*known, *more])
 
 
 class LogRows:
-    """Numbers of the lines that pass the filter, and of those not hidden by a fold.
+    """The rows of a view of a store, of all blocks.
 
-    The newest lines are processed first: a new filter goes backwards through the store in slices
-    (``build``), so that the end appears at once and a large store blocks nothing. Without a filter and
-    folds no numbers are stored: the rows are the lines.
+    The newest blocks are processed first: a new filter goes backwards through the store in slices
+    (``build``), so that the end appears at once and a large store blocks nothing.
     """
 
-    def __init__(self, store: LogStore, options: LogOptions | None = None) -> None:
-        self._store = store
-        self._options = options or LogOptions()
-        self._folds = FoldIndex()
-        self._passing: SortedIds | None = None
-        self._rows: SortedIds | None = None
-        self._low = 0
-        self._selector: LineSelector | None = None
-        self._reader: FoldDetector | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        """Reset all results; the next ``build`` starts at the end."""
-        store, self._folds = self._store, FoldIndex()
-        self._passing = SortedIds() if self._options.has_filter else None
-        self._selector = LineSelector(store, self._options) if self._options.has_filter else None
-        self._reader = FoldDetector(self._options, self._folds) if any(self._options.folds) else None
-        self._rows = SortedIds() if self._reader is not None else self._passing
-        self._low = store.end
-
-    # --- queries ------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self._store) if self._rows is None else len(self._rows)
-
-    @property
-    def is_complete(self) -> bool:
-        return self._rows is None or self._low <= self._store.first
-
-    def seq(self, row: int) -> int:
-        """Return the number of the line shown in a row. Raises IndexError."""
-        if self._rows is not None:
-            return self._rows[row]
-        if not 0 <= row < len(self._store):
-            raise IndexError(row)
-        return self._store.first + row
-
-    def row_of(self, seq: int) -> int:
-        """Return the row of a line or of the fold that contains it; else the row after it."""
-        if self._rows is None:
-            return min(max(0, seq - self._store.first), len(self._store))
-        row = self._rows.index_of(seq)
-        if self._folds and (row == len(self._rows) or self._rows[row] != seq):
-            fold = self.fold_around(seq)
-            if fold is not None:
-                return self._rows.index_of(fold.anchor)
-        return row
-
-    def passes(self, seq: int) -> bool:
-        """Return True if a line passes the filter, folded or not."""
-        return self._passing is None or seq in self._passing
-
-    def passing(self, seqs: list[int]) -> list[int]:
-        """Return those of the ascending numbers that pass the filter."""
-        if self._passing is None or not seqs:
-            return seqs
-        wanted = set(self._passing.between(seqs[0], seqs[-1] + 1))
-        return [seq for seq in seqs if seq in wanted]
-
-    def all_passing(self) -> Iterator[int]:
-        """Return the numbers of all lines that pass the filter, folded or not."""
-        return iter(range(self._store.first, self._store.end) if self._passing is None else self._passing)
-
-    def fold(self, seq: int) -> Fold | None:
-        return self._folds.at(seq)
-
-    def fold_around(self, seq: int) -> Fold | None:
-        return self._folds.around(seq)
-
-    def index_at(self, time_ns: int) -> int:
-        """Return the first row at or after a time."""
-        seq = self._store.seq_at(time_ns)
-        return self.row_of(seq) if self._rows is None else self._rows.index_of(seq)
-
-    # --- view settings ------------------------------------------------------------------------
+    def __init__(self, store: LogStore, options: LogOptions) -> None:
+        self.store = store
+        self.parts: list[BlockRows] = []
+        self.is_complete = False
+        self._generation = _NEVER
+        self._starts: list[int] | None = None
+        self.set_options(options)
 
     def set_options(self, options: LogOptions) -> None:
         """Change filter and folds; call ``build`` until it returns True."""
-        self._options = options
-        self._begin()
+        self.options = options
+        self.line_filter = LineFilter(self.store.attribute_table, options) if options.has_filter else None
+        self.has_context = bool(options.pattern) and options.context_lines > 0
+        self.parts, self._generation = [], _NEVER
+        self.sync(may_move=True)
+
+    # --- following the store ------------------------------------------------------------------
+
+    def sync(self, *, may_move: bool) -> None:
+        """Update the rows of changed blocks; call ``build`` for new ones until it returns True.
+
+        With ``may_move``, the row of a progress bar may move to its newest state.
+        """
+        if self._generation != self.store.generation:
+            known = {part.block: part for part in self.parts}
+            self.parts = [known.get(block) or BlockRows(block) for block in self.store.blocks]
+            self._generation = self.store.generation
+        for part in self.parts:
+            if part.is_scanned and not part.is_current:
+                part.scan(self, may_move=may_move)
+        self._settle()
 
     def build(self, should_continue: Callable[[], bool]) -> bool:
-        """Process older lines in slices while ``should_continue`` allows it; return True if all are done."""
-        while not self.is_complete:
-            high = self._low
-            stored_blocks = list(self._store.block_list.stored_blocks(max(self._store.first, high - 1), high))
-            # End slices at block boundaries so that folds are cut in few places, always the same ones.
-            low = max(stored_blocks[-1][0], high - _SLICE_LINES) if stored_blocks else self._store.first
-            self._compute_rows(low, high)
-            self._low = low
-            if not should_continue():
-                break
+        """Process blocks, newest first, while ``should_continue`` allows it; return True if all are done."""
+        for part in reversed(self.parts):
+            if not part.is_scanned:
+                part.scan(self, may_move=True)
+                if not should_continue():
+                    break
+        self._settle()
         return self.is_complete
 
-    def _compute_rows(self, low: int, high: int) -> None:
-        """Filter and fold the lines ``low <= seq < high``, just before those already processed."""
-        newest = high == self._store.end
-        seqs: Sequence[int] = range(low, high)
-        if self._passing is not None and self._selector is not None:
-            seqs = self._selector.select(low, high)
-            self._passing.prepend_all(seqs)
-        if self._reader is not None and self._rows is not None:
-            reader = self._reader if newest else FoldDetector(self._options, self._folds)
-            outcome = reader.read(self._lines(seqs), may_move=True)
-            gone = set(outcome.gone)
-            self._rows.prepend_all([seq for seq in outcome.rows if seq not in gone] if gone else outcome.rows)
+    def _settle(self) -> None:
+        if self.has_context:
+            self._show_context()
+        self._starts = None
+        self.is_complete = all(part.is_scanned for part in self.parts)
 
-    def _lines(self, seqs: Sequence[int]) -> FoldInput:
-        times_ns: list[int] = []
-        replicas: list[str | None] = []
-        texts: list[str] = []
-        lines = FoldInput(seqs, times_ns, replicas, texts)
-        if not seqs:
-            return lines
-        words = self._store.attribute_table.words
-        done = 0
-        for start, stored_block in self._store.block_list.stored_blocks(seqs[0], seqs[-1] + 1):
-            block = self._store.block_list.load(stored_block)
-            stop = bisect_left(seqs, start + len(block), done)
-            if stop == done:
-                continue
-            first, last = seqs[done] - start, seqs[stop - 1] - start
-            nodes = {code: getattr(words[code], "replica", None) for code in stored_block.codes}
-            if last - first + 1 == stop - done:
-                texts += block.texts()[first : last + 1]
-                times_ns += block.stamps[first : last + 1]
-                replicas += [nodes[code] for code in block.codes[first : last + 1]]
-            else:
-                part = [seq - start for seq in seqs[done:stop]]
-                every = block.texts()
-                texts += [every[index] for index in part]
-                times_ns += [block.stamps[index] for index in part]
-                replicas += [nodes[block.codes[index]] for index in part]
-            done = stop
-        return lines
+    def _show_context(self) -> None:
+        """Let matches have context in other blocks."""
+        lines, parts, afters, before, after = self.options.context_lines, self.parts, [], 0, 0
+        for part in reversed(parts):
+            afters.append(after)
+            after = part.reach(lines, 0, after)[1]
+        for part, beyond in zip(parts, reversed(afters), strict=True):
+            if part.is_scanned and part.context != (before, beyond):
+                part.show_context(self, (before, beyond))
+            before = part.reach(lines, before, 0)[0]
 
-    # --- store changes ------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
-    def appended(self, low: int, high: int, *, may_move: bool) -> tuple[int, FoldChanges | None]:
-        """Process lines added at the end; return the number of new rows and the result of folding."""
-        if self._rows is None:
-            self._low = min(self._low, low)
-            return high - low, None
-        seqs: Sequence[int] = range(low, high)
-        if self._passing is not None and self._selector is not None:
-            if self._selector.context_lines:
-                # Context of the new lines may be before a gap marker, which always passes.
-                begin = max(self._low, self._selector.edge(low))
-                seqs = [seq for seq in self._selector.select(begin, high) if seq not in self._passing]
-            else:
-                seqs = self._selector.select(low, high)
-            self._passing.merge(seqs)
-        if self._reader is None:
-            return len(seqs), None
-        before = len(self._rows)
-        outcome = self._reader.read(self._lines(seqs), may_move=may_move)
-        self._rows.merge(outcome.rows)
-        for anchor in outcome.gone:
-            self._rows.remove_id(anchor)
-        return max(0, len(self._rows) - before), outcome
+    @property
+    def starts(self) -> list[int]:
+        """The first row of each block, and the number of all rows."""
+        if self._starts is None:
+            self._starts = list(accumulate((len(part.rows) for part in self.parts), initial=0))
+        return self._starts
 
-    def prepended(self, high: int) -> None:
-        """Process lines added at the beginning: possible context of theirs is filtered again."""
-        if self._rows is None or self._selector is None or not self._selector.context_lines:
-            return
-        far = self._selector.context_end(high)
-        if far <= self._low or self._passing is None:
-            return
-        if far >= self._store.end:
-            self._begin()  # everything is read again, so what was read before must not count as repeated
-            return
-        self._passing.drop_before(far)
-        if self._rows is not self._passing:
-            self._rows.drop_before(far)
-            gone = [fold for fold in self._folds if fold.anchor < far]
-            self._folds.forget(gone)
-            for fold in gone:
-                self._rows.merge(fold.hidden[bisect_left(fold.hidden, far) :])
-        self._low = far
+    def __len__(self) -> int:
+        return self.starts[-1]
 
-    def inserted(self, places: Sequence[int]) -> None:
-        """Renumber after lines were inserted, and filter and fold the new ones separately."""
-        self._low = shifted(self._low, places)
-        if self._rows is None:
-            return
-        if self._selector is not None and self._selector.context_lines:
-            self._begin()
-            return
-        self._renumber(lambda seq: shifted(seq, places), places[0])
-        if self._passing is not None:
-            self._passing.open_gaps(places)
-        if self._rows is not self._passing:
-            self._rows.open_gaps(places)
-        new = [place + index for index, place in enumerate(places)]
-        new = [seq for seq in new if seq >= self._low]
-        if self._selector is not None and self._passing is not None:
-            new = [seq for one in new for seq in self._selector.select(one, one + 1)]
-            self._passing.merge(new)
-        if self._reader is not None:
-            outcome = FoldDetector(self._options, self._folds).read(self._lines(new), may_move=True)
-            gone = set(outcome.gone)
-            self._rows.merge([seq for seq in outcome.rows if seq not in gone])
+    def part(self, row: int) -> tuple[BlockRows, int]:
+        """Return the block of a row, and the index of its line there. Raises IndexError."""
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        at = bisect_right(self.starts, row) - 1
+        return self.parts[at], self.parts[at].rows[row - self.starts[at]]
 
-    def removed(self, seq: int) -> None:
-        """Renumber after a line was removed (always a gap marker, which is never in a fold)."""
-        self._low -= self._low > seq
-        if self._rows is None:
-            return
-        if self._selector is not None and self._selector.context_lines:
-            self._begin()
-            return
-        self._renumber(lambda one: one - (one > seq), seq)
-        if self._passing is not None:
-            self._passing.close_gap(seq)
-        if self._rows is not self._passing:
-            self._rows.close_gap(seq)
+    def key(self, row: int) -> LineKey:
+        part, index = self.part(row)
+        return part.block.key(index)
 
-    def dropped(self, low: int) -> None:
-        self._low = max(self._low, low)
-        for numbers in (self._passing, self._rows):
-            if numbers is not None:
-                numbers.drop_before(low)
-        self._folds.drop_before(low)
+    def row_of(self, key: LineKey) -> int:
+        """Return the row of a line or of the fold that contains it; else the row after it."""
+        at, index = self.store.position(key)
+        return len(self) if at == len(self.parts) else self.starts[at] + self.parts[at].place(index)
 
-    def cleared(self) -> None:
-        self._begin()
+    def count_before(self, key: LineKey) -> int:
+        """Return the number of rows before a line."""
+        at, index = self.store.position(key)
+        return (
+            len(self) if at == len(self.parts) else self.starts[at] + bisect_left(self.parts[at].rows, index)
+        )
 
-    def _renumber(self, number: Callable[[int], int], low: int) -> None:
-        self._folds.renumber(number, low)
-        if self._reader is not None:
-            self._reader.renumber(number)
+    def index_at(self, time_ns: int) -> int:
+        """Return the first row at or after a time."""
+        return self.count_before(LineKey(time_ns, self.store.serials[0]))
 
-    # --- opening folds ------------------------------------------------------------------------
+    def find(self, key: LineKey) -> tuple[BlockRows, int] | None:
+        """Return the block of a line that passes the filter, folded or not, and the index there."""
+        at, index = self.store.position(key)
+        if at < len(self.parts):
+            part = self.parts[at]
+            place = bisect_left(part.passing, index)
+            if place < len(part.passing) and part.passing[place] == index and part.block.key(index) == key:
+                return part, index
+        return None
 
-    def set_open(self, fold: Fold, is_open: bool) -> None:
-        if fold.is_open == is_open or self._rows is None:
-            return
-        fold.is_open = is_open
-        if is_open:
-            self._rows.merge(fold.hidden)
-        else:
-            self._rows.remove_ids(fold.hidden)
+    def passing(self) -> Iterator[tuple[Block, Sequence[int]]]:
+        """Yield the lines that pass the filter, folded or not, by block."""
+        for part in list(self.parts):
+            yield part.block, part.passing
+
+    def set_open(self, part: BlockRows, fold: Fold, is_open: bool) -> None:
+        part.set_open(fold, is_open)
+        self._starts = None

@@ -1,258 +1,323 @@
 """Storage for log lines shared by log views: all lines in time order, cheap to extend anywhere.
 
-A line has a number (``seq``) that increases with time. Prepended lines get smaller numbers, possibly
-negative. Only a late line inserted between others renumbers the lines after it, and listeners are
-notified.
+Lines are stored in blocks, and identified by keys that never change. Views are told only that something has
+changed; each block has a version, from which they see what to filter and fold again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 from weakref import WeakSet
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from tui.widgets.log_view.block import AttributeTable, Block, Word, stamps_of
-from tui.widgets.log_view.block_list import BlockList
-from tui.widgets.log_view.line_numbers import LogStoreObserver, shifted
+from tui.widgets.log_view.block import BLOCK_LINES, Block, SpillFile
+from tui.widgets.log_view.line import AttributeTable, LineKey, Word
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
+_BLOCKS_IN_MEMORY = 16  # a small limit gets small blocks, so that it can be met
+_MIN_BLOCK_LINES = 16
 
-def _in_order(entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
-    stamps = stamps_of(entries)
-    return entries if stamps == sorted(stamps) else sorted(entries, key=stamp_ns)
+
+class LogStoreObserver(Protocol):
+    """A view of a store."""
+
+    def lines_changed(self) -> None:
+        """Lines were added, inserted, removed or dropped."""
 
 
 class LogStore:
-    """Log entries in blocks of columns; beyond ``max_lines`` in memory, older blocks go to a file.
+    """Log entries in blocks; beyond ``max_lines`` in memory, the texts of older blocks go to a file.
 
     Several views may share a store. Entries are rebuilt on access.
 
     Attributes:
         attribute_table: Meaning of the codes of the lines.
+        blocks: The blocks in time order, none of them empty. Read-only.
+        generation: Increases when ``blocks`` has other members.
         dropped: Number of entries dropped because the file could not be written.
-        bookmarks: Numbers of the bookmarked lines, ascending.
+        bookmarks: Keys of the bookmarked lines, ascending.
+        first_error: Key of the first error line, if any.
     """
 
     def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
         if max_lines < 1:
             raise ValueError("a log store needs room for one line at least")
+        self.max_lines = max_lines
         self.attribute_table = AttributeTable()
+        self.blocks: list[Block] = []
+        self.generation = 0
         self.dropped = 0
-        self.bookmarks: list[int] = []
-        self._block_list = BlockList(max_lines)
-        self._first_error: int | None = None
-        self._listeners: WeakSet[LogStoreObserver] = WeakSet()
+        self.bookmarks: list[LineKey] = []
+        self.first_error: LineKey | None = None
+        self._block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _BLOCKS_IN_MEMORY))
+        self._file = SpillFile()
+        self._count = 0
+        self._next_serial = self._first_serial = 0
+        self._observers: WeakSet[LogStoreObserver] = WeakSet()
 
-    def subscribe(self, listener: LogStoreObserver) -> None:
-        """Notify `listener` of changes for as long as it exists; the store holds only a weak reference."""
-        self._listeners.add(listener)
+    def subscribe(self, observer: LogStoreObserver) -> None:
+        """Notify `observer` of changes for as long as it exists; the store holds only a weak reference."""
+        self._observers.add(observer)
 
     # --- queries ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._block_list)
-
-    @property
-    def max_lines(self) -> int:
-        return self._block_list.max_lines
-
-    @property
-    def first(self) -> int:
-        return self._block_list.first
-
-    @property
-    def end(self) -> int:
-        """The number of the newest line plus one."""
-        return self._block_list.end
+        return self._count
 
     @property
     def spilled_lines(self) -> int:
-        return len(self._block_list) - self._block_list.in_memory
+        return sum(len(block) for block in self.blocks if not block.in_memory)
 
     @property
     def spilled_bytes(self) -> int:
-        return self._block_list.spilled_bytes
+        return self._file.size_bytes
 
     @property
-    def first_error(self) -> int | None:
-        return self._first_error
+    def serials(self) -> tuple[int, int]:
+        """The lowest serial so far, and one past the highest: lines beyond are new."""
+        return self._first_serial, self._next_serial
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
         """The timestamps of the first and last line; None if there are no lines."""
-        return self._block_list.span_ns
+        return (self.blocks[0].stamps[0], self.blocks[-1].stamps[-1]) if self.blocks else None
 
-    @property
-    def block_list(self) -> BlockList:
-        """The blocks, for scanning all lines. Read-only."""
-        return self._block_list
+    def position(self, key: LineKey) -> tuple[int, int]:
+        """Return the number of a block, and the index in it, of the first line at or after a key.
 
-    def locate(self, seq: int) -> tuple[Block, int]:
-        """Return the block of a line and its index there. Raises IndexError."""
-        block, start = self._block_list.block(seq)
-        return block, seq - start
+        Beyond the last line, the number is one past the last block.
+        """
+        at = bisect_left(self.blocks, key, key=lambda block: block.last)
+        return at, self.blocks[at].index(key) if at < len(self.blocks) else 0
 
-    def entry(self, seq: int) -> LogEntry:
-        return self._entry(*self.locate(seq))
+    def locate(self, key: LineKey) -> tuple[Block, int]:
+        """Return the block of a line and its index there. Raises KeyError."""
+        at, index = self.position(key)
+        if at == len(self.blocks) or self.blocks[at].key(index) != key:
+            raise KeyError(key)
+        return self.blocks[at], index
 
-    def _entry(self, block: Block, index: int) -> LogEntry:
+    def entry(self, key: LineKey) -> LogEntry:
+        block, index = self.locate(key)
+        return self._entry(block, index, block.text(index))
+
+    def word(self, key: LineKey) -> Word:
+        """Return the attributes a line shares with others, or the marker itself for a gap."""
+        block, index = self.locate(key)
+        return self.attribute_table.words[block.codes[index]]
+
+    def _entry(self, block: Block, index: int, text: str) -> LogEntry:
         word = self.attribute_table.words[block.codes[index]]
         if isinstance(word, LogGap):
             return word
-        return LogLine(
-            block.stamps[index],
-            block.text(index),
-            word.replica,
-            word.level,
-            block.request_ids.get(index),
-            word.late,
-        )
+        request_id = block.request_ids.get(block.serials[index])
+        return LogLine(block.stamps[index], text, word.replica, word.level, request_id, word.late)
 
-    def word(self, seq: int) -> Word:
-        """Return the attributes a line shares with others, or the marker itself for a gap."""
-        block, index = self.locate(seq)
-        return self.attribute_table.words[block.codes[index]]
+    def entries(self, block: Block, indices: Sequence[int]) -> Iterator[LogEntry]:
+        """Yield lines of a block."""
+        texts = block.texts()
+        for index in indices:
+            yield self._entry(block, index, texts[index])
 
-    def stamp(self, seq: int) -> int:
-        """Return the time of a line in epoch nanoseconds."""
-        block, index = self.locate(seq)
-        return block.stamps[index]
+    def entries_after(self, key: LineKey) -> Iterator[LogEntry]:
+        """Yield the lines after a line, in order."""
+        at, index = self.position(LineKey(key.time_ns, key.serial + 1))
+        for block in self.blocks[at:]:
+            yield from self.entries(block, range(index, len(block)))
+            index = 0
 
-    def entries(self, seqs: Iterable[int]) -> Iterator[LogEntry]:
-        block, start, stop = Block(), 0, 0
-        for seq in seqs:
-            if not start <= seq < stop:
-                block, start = self._block_list.block(seq)
-                stop = start + len(block)
-            yield self._entry(block, seq - start)
+    def error_after(self, key: LineKey | None) -> LineKey | None:
+        """Return the first error line after a line, or of all."""
+        at, index = (0, 0) if key is None else self.position(LineKey(key.time_ns, key.serial + 1))
+        errors = self.attribute_table.error_codes
+        for block in self.blocks[at:]:
+            if not block.code_set.isdisjoint(errors):
+                for place in range(index, len(block)):
+                    if block.codes[place] in errors:
+                        return block.key(place)
+            index = 0
+        return None
 
-    def seq_at(self, time_ns: int) -> int:
-        """Return the number of the first line at or after a time, or ``end`` if there is none."""
-        return self._block_list.seq_at(time_ns)
-
-    def error_after(self, seq: int) -> int | None:
-        """Return the first error line at or after `seq`."""
-        return self._block_list.first_with(self.attribute_table.error_codes, seq)
-
-    def error_before(self, seq: int) -> int | None:
-        """Return the last error line before `seq`."""
-        return self._block_list.last_with(self.attribute_table.error_codes, seq)
+    def error_before(self, key: LineKey | None) -> LineKey | None:
+        """Return the last error line before a line, or of all."""
+        at, index = (len(self.blocks), 0) if key is None else self.position(key)
+        errors = self.attribute_table.error_codes
+        for number in range(min(at, len(self.blocks) - 1), -1, -1):
+            block = self.blocks[number]
+            if not block.code_set.isdisjoint(errors):
+                for place in range((index if number == at else len(block)) - 1, -1, -1):
+                    if block.codes[place] in errors:
+                        return block.key(place)
+        return None
 
     # --- changes ------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[LogEntry]) -> None:
         """Append newer entries. Entries older than the newest existing one are inserted by time."""
-        batch = _in_order(batch)
-        late: Sequence[LogEntry] = ()
-        span_ns = self._block_list.span_ns
-        if batch and span_ns is not None and stamp_ns(batch[0]) < span_ns[1]:
-            cut = bisect_left(batch, span_ns[1], key=stamp_ns)
-            late, batch = batch[:cut], batch[cut:]
-        if late:
-            self._insert(late)
-        if batch:
-            low = self.end
-            self._block_list.extend(self.attribute_table.columns(batch))
-            if self._first_error is None:
-                self._first_error = self.error_after(low)
-            self._notify_observers(lambda listener: listener.lines_appended(low, self.end))
-        self._make_room()
+        batch = sorted(batch, key=stamp_ns)
+        cut = bisect_left(batch, self.blocks[-1].stamps[-1], key=stamp_ns) if self.blocks else 0
+        self._insert(batch[:cut])
+        self._extend(batch[cut:])
+        self._notify()
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
         """Prepend older entries; return their count.
 
         Entries newer than the oldest existing one are inserted by time.
         """
-        older = _in_order(older)
-        count = len(older)
-        span_ns = self._block_list.span_ns
-        if span_ns is not None:
-            cut = bisect_right(older, span_ns[0], key=stamp_ns)
-            older, between = older[:cut], older[cut:]
-            if between:
-                self._insert(between)
-        if older:
-            high = self.first
-            columns = self.attribute_table.columns(older)
-            self._block_list.prepend_all(columns)
-            if not self.attribute_table.error_codes.isdisjoint(columns[1]):
-                self._first_error = self.error_after(self.first)
-            low = self.first
-            self._notify_observers(lambda listener: listener.lines_prepended(low, high))
-        self._make_room()
-        return count
-
-    def insert(self, entries: Sequence[LogEntry]) -> None:
-        """Insert entries by time, after existing entries of the same time."""
-        ordered = sorted(entries, key=stamp_ns)
-        if not ordered:
-            return
-        if len(self):
-            self._insert(ordered)
-            self._make_room()
-        else:
-            self.append(ordered)
-
-    def _insert(self, entries: Sequence[LogEntry]) -> None:
-        columns = self.attribute_table.columns(entries)
-        places = self._block_list.insert(columns)
-        self.bookmarks = [shifted(seq, places) for seq in self.bookmarks]
-        if self._first_error is not None:
-            self._first_error = shifted(self._first_error, places)
-        if not self.attribute_table.error_codes.isdisjoint(columns[1]):
-            self._first_error = self.error_after(self.first)
-        self._notify_observers(lambda listener: listener.lines_inserted(places))
+        older = sorted(older, key=stamp_ns)
+        cut = bisect_right(older, self.blocks[0].stamps[0], key=stamp_ns) if self.blocks else len(older)
+        self._insert(older[cut:])
+        self._prepend(older[:cut])
+        self._notify()
+        return len(older)
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
         """Replace a gap marker with entries; return True if the marker was found."""
         code = self.attribute_table.gap_code(gap)
-        for seq in range(self.seq_at(gap.start_ns), self.end):
-            block, index = self.locate(seq)
-            if block.stamps[index] != gap.start_ns:
+        at, index = self.position(LineKey(gap.start_ns, self._first_serial))
+        for number in range(at, len(self.blocks)):
+            block = self.blocks[number]
+            while index < len(block) and block.stamps[index] == gap.start_ns:
+                if block.codes[index] == code:
+                    self._remove(number, index)
+                    self.append(entries)
+                    return True
+                index += 1
+            if index < len(block):
                 break
-            if block.codes[index] == code:
-                self._remove(seq)
-                self.insert(entries)
-                return True
+            index = 0
         return False
 
-    def _remove(self, seq: int) -> None:
-        self._block_list.remove(seq)
-        self.bookmarks = [one - (one > seq) for one in self.bookmarks if one != seq]
-        if self._first_error is not None and self._first_error > seq:
-            self._first_error -= 1
-        self._notify_observers(lambda listener: listener.line_removed(seq))
-
-    def _make_room(self) -> None:
-        """Enforce the memory limit. If there is no space in the file either, drop the oldest lines."""
-        dropped = self._block_list.make_room()
-        if not dropped:
-            return
-        self.dropped += dropped
-        low = self.first
-        self.bookmarks = [seq for seq in self.bookmarks if seq >= low]
-        if self._first_error is not None and self._first_error < low:
-            self._first_error = self.error_after(low)
-        self._notify_observers(lambda listener: listener.lines_dropped(low))
-
     def clear(self) -> None:
-        self._block_list.clear()
-        self.attribute_table = AttributeTable()
+        self.blocks.clear()
+        self._file.clear()
         self.bookmarks.clear()
-        self.dropped = 0
-        self._first_error = None
-        self._notify_observers(lambda listener: listener.store_cleared())
+        self.first_error = None
+        self.dropped = self._count = 0
+        self.generation += 1
+        self._notify()
 
-    def toggle_bookmark(self, seq: int) -> bool:
+    def toggle_bookmark(self, key: LineKey) -> bool:
         """Toggle a bookmark; return True if it is now set."""
-        at = bisect_left(self.bookmarks, seq)
-        if at < len(self.bookmarks) and self.bookmarks[at] == seq:
-            del self.bookmarks[at]
+        if key in self.bookmarks:
+            self.bookmarks.remove(key)
             return False
-        insort(self.bookmarks, seq)
+        insort(self.bookmarks, key)
         return True
 
-    def _notify_observers(self, what: Callable[[LogStoreObserver], None]) -> None:
-        for listener in list(self._listeners):
-            what(listener)
+    def _extend(self, entries: Sequence[LogEntry]) -> None:
+        lines, done, count = self.attribute_table.columns(entries), 0, len(entries)
+        while done < count:
+            if not self.blocks or self.blocks[-1].is_sealed:
+                self.blocks.append(Block())
+                self.generation += 1
+            block = self.blocks[-1]
+            begin, stop = len(block), min(count, done + self._block_lines - len(block))
+            block.extend(lines.part(done, stop), self._next_serial)
+            self._note_errors(block, begin, stop - done)
+            self._next_serial += stop - done
+            done = stop
+            if len(block) >= self._block_lines:
+                block.seal()
+        self._count += count
+
+    def _note_errors(self, block: Block, begin: int = 0, count: int | None = None) -> None:
+        """Learn the first error among new lines."""
+        errors = self.attribute_table.error_codes
+        if block.code_set.isdisjoint(errors):
+            return
+        stop = len(block) if count is None else begin + count
+        first = next((at for at in range(begin, stop) if block.codes[at] in errors), None)
+        if first is not None and (self.first_error is None or block.key(first) < self.first_error):
+            self.first_error = block.key(first)
+
+    def _new_block(self, entries: Sequence[LogEntry], first_serial: int) -> Block:
+        block = Block()
+        block.extend(self.attribute_table.columns(entries), first_serial)
+        self._note_errors(block)
+        self._count += len(block)
+        return block
+
+    def _prepend(self, entries: Sequence[LogEntry]) -> None:
+        for high in range(len(entries), 0, -self._block_lines):
+            part = entries[max(0, high - self._block_lines) : high]
+            self._first_serial -= len(part)
+            block = self._new_block(part, self._first_serial)
+            if self.blocks and len(self.blocks[0]) + len(block) <= self._block_lines:
+                self.blocks[0].merge(block)  # small pages of history become one block
+                if len(self.blocks[0]) == self._block_lines:
+                    self.blocks[0].seal()
+            else:
+                if self.blocks:
+                    block.seal()
+                self.blocks.insert(0, block)
+                self.generation += 1
+
+    def _insert(self, entries: Sequence[LogEntry]) -> None:
+        """Insert entries by time, after existing entries of the same time. The store is not empty."""
+        groups: dict[int, list[LogEntry]] = {}
+        for entry in entries:
+            at = bisect_right(self.blocks, stamp_ns(entry), key=lambda block: block.stamps[0]) - 1
+            groups.setdefault(max(0, at), []).append(entry)
+        for at in sorted(groups, reverse=True):
+            block = self.blocks[at]
+            block.merge(self._new_block(groups[at], self._next_serial))
+            self._next_serial += len(groups[at])
+            if len(block) >= self._block_lines:
+                block.seal()
+            if len(block) > 2 * self._block_lines:
+                self.blocks[at + 1 : at + 1] = block.split(self._block_lines)
+                self.generation += 1
+
+    def _remove(self, number: int, index: int) -> None:
+        block = self.blocks[number]
+        if block.key(index) in self.bookmarks:
+            self.bookmarks.remove(block.key(index))
+        block.remove(index)
+        self._count -= 1
+        if not len(block):
+            del self.blocks[number]
+            self.generation += 1
+
+    def _make_room(self) -> None:
+        """Move old texts to the file until memory is within the limit.
+
+        If the file cannot grow, its oldest blocks are dropped to make space; without a file, the oldest
+        blocks in memory are dropped.
+        """
+        excess = self._count - self.spilled_lines - self.max_lines
+        for block in self.blocks[:-1]:
+            if excess <= 0:
+                break
+            if block.in_memory:
+                excess -= len(block)
+                self._spill_or_drop(block)
+
+    def _spill_or_drop(self, block: Block) -> None:
+        while block in self.blocks:
+            try:
+                block.spill(self._file)
+            except OSError:
+                self._drop_oldest()
+            else:
+                return
+
+    def _drop_oldest(self) -> None:
+        oldest = self.blocks.pop(0)
+        oldest.discard()
+        self.generation += 1
+        self.dropped += len(oldest)
+        self._count -= len(oldest)
+        low = self.blocks[0].first
+        self.bookmarks = [key for key in self.bookmarks if key >= low]
+        if self.first_error is not None and self.first_error < low:
+            self.first_error = self.error_after(None)
+
+    def _notify(self) -> None:
+        if self._count > self.max_lines:
+            self._make_room()
+        for observer in list(self._observers):
+            observer.lines_changed()

@@ -28,12 +28,12 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.log_view import messages
 from tui.widgets.log_view.gutter import CLOCKS, TIME_MODES, TimeColumn
-from tui.widgets.log_view.layout import ScrollPosition, TimeBudget, earlier, thumb
+from tui.widgets.log_view.layout import ScrollPosition, earlier, thumb
+from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import Geometry, LogRenderer
-from tui.widgets.log_view.search import LogSearch
-from tui.widgets.log_view.search_results import SearchResults
+from tui.widgets.log_view.search import LogSearch, TimeBudget
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import series_classes, series_css
@@ -153,15 +153,15 @@ class LogView(Widget, can_focus=True):
         self._styles: dict[str, Style] = {}
         self._renderer = LogRenderer(self._times, self._style)
         self._viewport = Viewport(self._model, self._renderer)
-        self._search = LogSearch(self._model, self._report_matches, monotonic_s)
         self._pan = 0
         self._refreshed_s = float("-inf")
         self._refresh_timer: Timer | None = None
         self._relative_timer: Timer | None = None
         self._is_building = self._asked_older = self._is_dragging = self._is_selecting = False
         self._reported_unseen = 0
+        self._reported_total: int | None = None
         self._reported_error: LogEntry | None = None
-        self._reported_cursor: tuple[int | None, int] = (None, 0)
+        self._reported_cursor: tuple[LineKey | None, int] = (None, 0)
 
     # --- data ---------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class LogView(Widget, can_focus=True):
 
     @property
     def is_settled(self) -> bool:
-        return self._model.visible.is_complete
+        return self._model.rows.is_complete
 
     @property
     def unseen(self) -> int:
@@ -201,8 +201,8 @@ class LogView(Widget, can_focus=True):
     @property
     def first_error(self) -> LogEntry | None:
         """The oldest error line of all nodes, regardless of the filter."""
-        seq = self._model.store.first_error
-        return None if seq is None else self._model.store.entry(seq)
+        key = self._model.store.first_error
+        return None if key is None else self._model.store.entry(key)
 
     @property
     def cursor_entry(self) -> LogEntry | None:
@@ -216,7 +216,7 @@ class LogView(Widget, can_focus=True):
         if model.cursor is None:
             entry = self.cursor_entry
             return [] if entry is None else [entry]
-        return list(model.store.entries(model.selected_seqs()))
+        return model.selected_entries()
 
     def append(self, entries: Sequence[LogEntry]) -> None:
         """Append newer entries; late ones are inserted by time."""
@@ -261,10 +261,10 @@ class LogView(Widget, can_focus=True):
         before = self._model.options
         if (options.filters, options.folds) != (before.filters, before.folds):
             self._viewport.keep_line()
-            self._model.set_options(options)
+            self._model.options = options
             self._build()
             self._count_matches()
-        self._model.set_options(options)
+        self._model.options = options
         if options.wrap != before.wrap:
             self._pan = 0
             self._model.go(ScrollPosition(self._model.top.row))
@@ -308,7 +308,6 @@ class LogView(Widget, can_focus=True):
         if not follow:
             self._viewport.page()
         model.following = follow
-        model.unseen = 0
         model.set_cursor(None if follow else len(model) - 1)
         self.post_message(messages.FollowChanged(self, follow))
         self._paint()
@@ -323,14 +322,12 @@ class LogView(Widget, can_focus=True):
         self._show_times(self.options)
         self._build()
 
-    def _lines_changed(self, end_only: bool, renumbered: bool) -> None:
-        if self._times.origin_ns is None and len(self._model.store):
-            self._times.origin_ns = self._model.store.stamp(self._model.store.first)
-        if renumbered:
-            self._renderer.forget_rows()
+    def _lines_changed(self) -> None:
+        if self._times.origin_ns is None and self._model.store.span_ns is not None:
+            self._times.origin_ns = self._model.store.span_ns[0]
         self._update_time_span()
-        if self._model.visible.is_complete:
-            self._schedule_refresh(end_only=end_only)
+        if self._model.rows.is_complete:
+            self._schedule_refresh()
         else:
             self._build()
 
@@ -361,30 +358,25 @@ class LogView(Widget, can_focus=True):
         if self._refresh_timer is not None:
             self._paint()
 
-    def _schedule_refresh(self, *, end_only: bool = False) -> None:
+    def _schedule_refresh(self) -> None:
         """Schedule a paint, at most one per ``REFRESH_INTERVAL_S``."""
-        wait_s = self._refreshed_s + REFRESH_INTERVAL_S - self._monotonic_s()
-        if self._refresh_timer is None and self.is_attached and wait_s <= 0:
-            self._paint(end_only=end_only)
-            return
         self._viewport.invalidate()
-        if self._refresh_timer is None and self.is_attached:
+        if self._refresh_timer is not None or not self.is_attached:
+            return
+        wait_s = self._refreshed_s + REFRESH_INTERVAL_S - self._monotonic_s()
+        if wait_s <= 0:
+            self._paint()
+        else:
             self._refresh_timer = self.set_timer(wait_s, self._paint)
 
-    def _paint(self, *, end_only: bool = False) -> None:
+    def _paint(self) -> None:
         if self._refresh_timer is not None:
             self._refresh_timer.stop()
             self._refresh_timer = None
         self._refreshed_s = self._monotonic_s()
-        was_full = self._viewport.is_full
         self._viewport.invalidate()
         self._post_changes()
-        width, height = self._renderer.geometry.width + 1, self._viewport.height
-        if end_only and not self.follow and was_full and height > 1:
-            # The text does not change, only the badge on the last line and the scroll bar.
-            self.refresh(Region(0, height - 1, width, 1), Region(width - 1, 0, 1, height))
-        else:
-            self.refresh()
+        self.refresh()
 
     def _post_changes(self) -> None:
         model = self._model
@@ -400,8 +392,12 @@ class LogView(Widget, can_focus=True):
             self._reported_cursor = (model.cursor, high - low)
             entry = None if model.cursor is None else model.store.entry(model.cursor)
             self.post_message(messages.CursorMoved(self, entry, high - low))
-        if self._search.lines_changed():
-            self._count_matches()
+        search = model.search
+        if search is not None and self._reported_total is not None:
+            if not search.is_final:
+                self._count_matches()
+            elif search.total != self._reported_total:
+                self._report_matches()
 
     def _style(self, name: str) -> Style:
         style = self._styles.get(name)
@@ -417,7 +413,7 @@ class LogView(Widget, can_focus=True):
     def _fit(self) -> None:
         if self.is_attached:
             width, self._viewport.height = self.size
-            pattern = self._model.hits.pattern if self._model.hits is not None else None
+            pattern = self._model.search.pattern if self._model.search is not None else None
             colours = not self.app.no_color
             self._renderer.set_geometry(
                 Geometry(max(1, width - 1), self.options.wrap, self._pan, pattern, colours)
@@ -464,7 +460,7 @@ class LogView(Widget, can_focus=True):
         return Segment(_TRACK, self._style("track"))
 
     def _empty(self, width: int) -> list[Segment]:
-        if not self._model.visible.is_complete:
+        if not self._model.rows.is_complete:
             text = "Filtering…"
         elif len(self._model.store):
             text = "No lines match the filter."
@@ -530,9 +526,9 @@ class LogView(Widget, can_focus=True):
         self._model.set_cursor(row, extend=extend)
         self._read_at(self._viewport.top_for(row), keep_cursor=True)
 
-    def _seek(self, seq: int) -> None:
+    def _seek(self, key: LineKey) -> None:
         """Move the cursor to a line, opening its fold; if off screen, put it a third of the way down."""
-        row = self._model.reveal(seq)
+        row = self._model.reveal(key)
         self._viewport.invalidate()
         self._seek_row(row)
 
@@ -619,7 +615,8 @@ class LogView(Widget, can_focus=True):
         The search wraps around the ends. ``MatchChanged`` is posted when the nearest match is known, and
         again as matches are counted.
         """
-        self._search.begin(pattern or None)
+        self._model.begin_search(pattern or None)
+        self._reported_total = None
         self._fit()
         self._paint()
         # While following, the newest match is the nearest one.
@@ -632,31 +629,44 @@ class LogView(Widget, can_focus=True):
         self._find_next(backwards=True, include_own=False)
 
     def _find_next(self, *, backwards: bool, include_own: bool) -> None:
-        if self._search.aim(backwards=backwards, include_own=include_own):
-            search = self._search.run(self._seek)
-            self.run_worker(search, group="search", description="search the log", exclusive=True)
-        else:
+        search = self._model.search
+        if search is None:
             self.workers.cancel_group(self, "search")
+            return
+        self._model.search_from_cursor(backwards=backwards, include_own=include_own)
+        work = self._run_search(search)
+        self.run_worker(work, group="search", description="search the log", exclusive=True)
+
+    async def _run_search(self, search: LogSearch) -> None:
+        found = await search.find(self._monotonic_s)
+        if found is not None:
+            self._seek(found)
+        if not search.is_final:
+            self._report_matches()
+        await search.count_all(self._monotonic_s, self._report_matches)
 
     def _count_matches(self) -> None:
-        if self._model.hits is not None and not any(
+        if self._model.search is not None and not any(
             worker.group == "search" and worker.node is self and not worker.is_finished
             for worker in self.workers
         ):
-            count = self._search.count()
+            count = self._model.search.count_all(self._monotonic_s, self._report_matches)
             self.run_worker(count, group="search", description="count matches", exclusive=True)
 
-    def _report_matches(self, hits: SearchResults) -> None:
-        found = hits.found
+    def _report_matches(self) -> None:
+        search = self._model.search
+        if search is None:
+            return
+        self._reported_total = search.total
         self.post_message(
             messages.MatchChanged(
                 self,
-                hits.pattern,
-                None if found is None else self._model.store.entry(found),
-                position=0 if found is None else hits.position(found),
-                total=hits.total,
-                total_is_final=hits.is_final,
-                wrapped=hits.wrapped,
+                search.pattern,
+                None if search.found is None else self._model.store.entry(search.found),
+                position=search.position,
+                total=search.total,
+                total_is_final=search.is_final,
+                wrapped=search.wrapped,
             )
         )
 
@@ -664,24 +674,24 @@ class LogView(Widget, can_focus=True):
 
     def go_to_first_error(self) -> bool:
         """Go to the oldest error line; return False if there is none or the filter hides it."""
-        seq = self._model.store.first_error
-        return seq is not None and self._go_to(seq)
+        key = self._model.store.first_error
+        return key is not None and self._go_to(key)
 
     def next_error(self, *, backwards: bool = False) -> bool:
         """Go to the next (or previous) error line; return False if there is none."""
-        seq = self._model.next_error(backwards=backwards)
-        return seq is not None and self._go_to(seq)
+        key = self._model.next_error(backwards=backwards)
+        return key is not None and self._go_to(key)
 
-    def _go_to(self, seq: int) -> bool:
-        passes = self._model.visible.passes(seq)
+    def _go_to(self, key: LineKey) -> bool:
+        passes = self._model.passes(key)
         if passes:
-            self._seek(seq)
+            self._seek(key)
         return passes
 
     def go_to_time(self, time_ns: int) -> None:
         """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
         model = self._model
-        row = min(model.visible.index_at(time_ns), max(0, len(model) - 1))
+        row = min(model.rows.index_at(time_ns), max(0, len(model) - 1))
         self.follow = False  # before setting the cursor, because leaving follow mode moves it to the last row
         model.set_cursor(row)
         self._read_at(ScrollPosition(row), keep_cursor=True)
@@ -691,8 +701,7 @@ class LogView(Widget, can_focus=True):
         row, model = self._own_row(), self._model
         if row is None:
             return
-        store, visible = model.store, model.visible
-        target = visible.index_at(store.stamp(visible.seq(row)) + int(seconds * NS_PER_S))
+        target = model.rows.index_at(model.rows.key(row).time_ns + int(seconds * NS_PER_S))
         if seconds < 0:
             target = min(target, max(0, row - 1))
         elif target >= len(model):
@@ -707,14 +716,14 @@ class LogView(Widget, can_focus=True):
         row = self._own_row()
         if row is None:
             return None
-        is_marked = self._model.store.toggle_bookmark(self._model.visible.seq(row))
+        is_marked = self._model.store.toggle_bookmark(self._model.rows.key(row))
         self._paint()
         return is_marked
 
     def go_to_bookmark(self, *, backwards: bool = False) -> bool:
         """Go to the next (or previous) bookmark, wrapping around; return False if there is none."""
-        seq = self._model.next_bookmark(backwards=backwards)
-        return seq is not None and self._go_to(seq)
+        key = self._model.next_bookmark(backwards=backwards)
+        return key is not None and self._go_to(key)
 
     # --- mouse --------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class Viewport:
             if len(page) < self.height and top != ScrollPosition():
                 top = self.bottom()
                 page = page_from(count, top, self.height, self.lines_of)
-            if model.visible.is_complete:  # until then the cursor line may just not be built yet
+            if model.rows.is_complete:  # until then the cursor line may just not be built yet
                 model.go(top)
             if self._renderer.register_nodes(self._replicas(page)):
                 # A longer label shifts every line's text and changes where it wraps.
@@ -50,8 +50,8 @@ class Viewport:
         return self._page
 
     def _replicas(self, page: list[ScrollPosition]) -> set[str | None]:
-        store, visible = self._model.store, self._model.visible
-        words = [store.word(visible.seq(row)) for row in {place.row for place in page}]
+        model = self._model
+        words = [model.store.word(model.face(row).key) for row in {place.row for place in page}]
         return {word.replica for word in words if not isinstance(word, LogGap)}
 
     @property

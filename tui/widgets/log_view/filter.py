@@ -1,0 +1,140 @@
+"""Find the lines of a block that a log view shows: by node, level, time and pattern."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+import re2
+
+from api_client.models.logs import LogGap
+from tui.analysis.logs.levels import RANKS
+from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.log_view.block import SEPARATOR, Block
+from tui.widgets.log_view.line import AttributeTable
+from tui.widgets.log_view.options import LogOptions
+
+_WHOLE_TEXT = ("\\A", "\\z", "(?")
+"""Constructs that may mean something different in a block than in a single message."""
+_MANY = 32
+"""After this many matches close together, searching the rest line by line is faster."""
+
+
+class PatternScanner:
+    """Finds the lines of a block that match a pattern.
+
+    A sealed block is searched as one text by RE2, at a fraction of the cost of checking each line; lines
+    with a match are then checked on their own, because a match in the block may span lines.
+    """
+
+    def __init__(self, pattern: LogPattern) -> None:
+        self._matches = pattern.matcher()
+        self._whole = _whole_block(pattern)
+        self._is_literal = not pattern.regex and pattern.minds_case
+
+    def hits(self, block: Block, low: int = 0) -> list[int]:
+        """Return the indices, ascending, of the lines from `low` on that match."""
+        # Escape sequences may split a match; RE2 and Python may read other text than ASCII differently.
+        as_text = block.is_sealed and not block.has_escapes and (block.is_ascii or self._is_literal)
+        if self._whole is None or not as_text:
+            return self._line_by_line(block, low)
+        data, found, search = block.data(), [], self._whole.search
+        match = search(data, block.begin_of(low))
+        while match is not None and match.start() < len(data):
+            index = block.index_at(match.start())
+            begin, end = block.begin_of(index), block.begin_of(index + 1)
+            if self._is_literal or self._matches(data[begin : end - 1].decode("utf-8", "surrogatepass")):
+                found.append(index)
+                if len(found) == _MANY and index - found[0] < 2 * _MANY:
+                    return found + self._line_by_line(block, index + 1)
+            match = search(data, end)
+        return found
+
+    def _line_by_line(self, block: Block, low: int) -> list[int]:
+        matches = self._matches
+        return [index for index, text in enumerate(block.texts()[low:], low) if matches(text)]
+
+
+def _whole_block(pattern: LogPattern) -> Any:
+    """Compile the pattern with RE2 for whole blocks; return None if lines must be checked one by one."""
+    if SEPARATOR in pattern.text or pattern.problem:
+        return None
+    if pattern.regex and any(part in pattern.text for part in _WHOLE_TEXT):
+        return None
+    options = re2.Options()
+    options.case_sensitive = pattern.minds_case
+    options.log_errors = False
+    try:
+        text = pattern.text if pattern.regex else re2.escape(pattern.text)
+        return re2.compile(f"(?m:{text})".encode(), options)
+    except (re2.error, UnicodeError):
+        return None
+
+
+class LineFilter:
+    """Selects lines by the filters of `options`, except for context, which depends on other blocks."""
+
+    def __init__(self, table: AttributeTable, options: LogOptions) -> None:
+        self._table = table
+        self._options = options
+        self._scanner = PatternScanner(options.pattern) if options.pattern else None
+        self._passing_codes: dict[int, bool] = {}
+
+    def candidates(self, block: Block, low: int) -> Sequence[int]:
+        """Return the lines from `low` on that pass all rules but the pattern."""
+        if self._options.since_ns is not None:
+            low = max(low, bisect_left(block.stamps, self._options.since_ns))
+        wanted = {code for code in block.code_set if self._passes(code)}
+        if wanted >= block.code_set:
+            return range(low, len(block))
+        if not wanted:
+            return ()
+        codes = block.codes
+        return [index for index in range(low, len(block)) if codes[index] in wanted]
+
+    def matching(self, block: Block, candidates: Sequence[int]) -> Sequence[int]:
+        """Return the lines among `candidates` that pass the pattern; gaps always do."""
+        if self._scanner is None or not candidates:
+            return candidates
+        found, invert, gaps = set(self._scanner.hits(block, candidates[0])), self._options.invert, self._table
+        if not found and not invert and block.code_set.isdisjoint(gaps.gap_codes):
+            return ()
+        codes, gap_codes = block.codes, gaps.gap_codes
+        return [at for at in candidates if (at in found) is not invert or codes[at] in gap_codes]
+
+    def _passes(self, code: int) -> bool:
+        known = self._passing_codes.get(code)
+        if known is None:
+            known = self._passing_codes[code] = self._judge(code)
+        return known
+
+    def _judge(self, code: int) -> bool:
+        word, wanted = self._table.words[code], self._options
+        if isinstance(word, LogGap):
+            return True
+        if wanted.nodes is not None and word.replica not in wanted.nodes:
+            return False
+        if word.replica in wanted.hidden:
+            return False
+        return wanted.min_level is None or word.rank >= RANKS[wanted.min_level]
+
+
+def with_context(
+    candidates: Sequence[int],
+    matches: Sequence[int],
+    gaps: Sequence[int],
+    lines: int,
+    beyond: tuple[int, int],
+) -> list[int]:
+    """Return the candidates within `lines` of a match, and all gaps, which have no context.
+
+    ``beyond`` counts the first and the last candidates that are context of matches in other blocks.
+    """
+    shown = {
+        *range(min(beyond[0], len(candidates))),
+        *range(max(0, len(candidates) - beyond[1]), len(candidates)),
+    }
+    for match in matches:
+        shown.update(range(max(0, match - lines), min(len(candidates), match + lines + 1)))
+    return sorted({candidates[at] for at in shown}.union(gaps))
