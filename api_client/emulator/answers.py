@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from api_client.models import JobMetrics, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
+from api_client.models import JobMetrics, StorageMetrics, TrainingJob
 
 S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
@@ -114,22 +114,9 @@ def jobs_answer(name: str, jobs: Sequence[TrainingJob]) -> Response:
 
 def metrics_body(metrics: JobMetrics, job: TrainingJob) -> bytes:
     """Encode the metrics answer directly from the models: these are the largest answers the API gives."""
-    complete = _complete_series(metrics).model_copy(
-        update={
-            "training_job": complete_job(job),
-            "per_node_metrics": [
-                NodeMetrics.model_construct(node_id=node.node_id, metrics=_complete_series(node.metrics))
-                for node in metrics.per_node_metrics
-            ],
-        }
-    )
+    storage = metrics.ephemeral_storage or StorageMetrics()
+    complete = metrics.model_copy(update={"training_job": complete_job(job), "ephemeral_storage": storage})
     return complete.model_dump_json(warnings=False).encode()
-
-
-def _complete_series(series: NodeSeries) -> NodeSeries:
-    if series.ephemeral_storage is not None:
-        return series
-    return series.model_copy(update={"ephemeral_storage": StorageMetrics()})
 
 
 class ApiFault(Exception):

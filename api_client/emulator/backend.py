@@ -67,6 +67,10 @@ class Backend(Protocol):
 
     def job(self, job_id: str) -> TrainingJob: ...
 
+    def spec(self, job_id: str) -> Mapping[str, Any]:
+        """Return the job spec as it was sent; a scripted job has none."""
+        ...
+
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
         """Return the log lines that match the query."""
         ...

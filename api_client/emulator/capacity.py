@@ -58,45 +58,38 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
             job
         )
     teams = platform.stores.teams.all()
+    limits = platform.stores.teams.gpu_limits()
+
+    def usage(gpu_type: str, *among: Team) -> dict[str, int]:
+        dedicated, spot = (
+            sum(used[team.id, gpu_type, kind] for team in among) for kind in ("dedicated", "spot")
+        )
+        counts = {"dedicated_usage_count": dedicated, "spot_usage_count": spot}
+        return {**counts, "usage_count": dedicated + spot}
+
     return TrainingCapacity(
-        gpu_capacities=[_organisation_capacity(limit, teams, used) for limit in GPU_LIMITS],
-        team_gpu_capacities=[
-            team_capacity(platform, team, limit, used) for team in teams for limit in GPU_LIMITS
+        gpu_capacities=[
+            GpuCapacity(
+                gpu_type=limit.gpu_type,
+                baseline=limit.baseline,
+                limit=limit.limit,
+                **usage(limit.gpu_type, *teams),
+            )
+            for limit in GPU_LIMITS
         ],
-    )
-
-
-def team_capacity(
-    platform: Platform, team: Team, limit: GpuLimit, used: dict[tuple[str, str, str], int]
-) -> TeamGpuCapacity:
-    """Return a team's capacity. A team without a limit of its own has the organization's."""
-    own = platform.stores.teams.gpu_limits().get((team.id, limit.gpu_type))
-    dedicated = used.get((team.id, limit.gpu_type, "dedicated"), 0)
-    spot = used.get((team.id, limit.gpu_type, "spot"), 0)
-    return TeamGpuCapacity(
-        team_id=team.id,
-        team_name=team.name,
-        gpu_type=limit.gpu_type,
-        baseline=0,
-        limit=own[0] if own else limit.limit,
-        usage_count=dedicated + spot,
-        dedicated_usage_count=dedicated,
-        spot_usage_count=spot,
-    )
-
-
-def _organisation_capacity(
-    limit: GpuLimit, teams: list[Team], used: dict[tuple[str, str, str], int]
-) -> GpuCapacity:
-    dedicated = sum(used.get((team.id, limit.gpu_type, "dedicated"), 0) for team in teams)
-    spot = sum(used.get((team.id, limit.gpu_type, "spot"), 0) for team in teams)
-    return GpuCapacity(
-        gpu_type=limit.gpu_type,
-        baseline=limit.baseline,
-        limit=limit.limit,
-        usage_count=dedicated + spot,
-        dedicated_usage_count=dedicated,
-        spot_usage_count=spot,
+        # A team without a limit of its own has the organization's.
+        team_gpu_capacities=[
+            TeamGpuCapacity(
+                team_id=team.id,
+                team_name=team.name,
+                gpu_type=limit.gpu_type,
+                baseline=0,
+                limit=limits.get((team.id, limit.gpu_type), (limit.limit,))[0],
+                **usage(limit.gpu_type, team),
+            )
+            for team in teams
+            for limit in GPU_LIMITS
+        ],
     )
 
 

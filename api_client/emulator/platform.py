@@ -12,10 +12,10 @@ from api_client.clock import Clock
 from api_client.emulator.answers import UNKNOWN_TIME, invalid, not_found
 from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
-from api_client.emulator.job_spec import check_job_spec
+from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
 from api_client.emulator.presign import Signer
 from api_client.emulator.store.account import SecretStore, SessionStore, TeamStore
-from api_client.emulator.store.blobs import ArtifactStore, BlobStore, ObjectName
+from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.deployments import DeploymentStore
 from api_client.emulator.store.jobs import ProjectStore, StoredProject
@@ -67,7 +67,6 @@ class Stores:
     projects: ProjectStore
     secrets: SecretStore
     sessions: SessionStore
-    artifacts: ArtifactStore
     blobs: BlobStore
     deployments: DeploymentStore
 
@@ -78,7 +77,6 @@ class Stores:
             projects=ProjectStore(database),
             secrets=SecretStore(database, data_dir / "secrets"),
             sessions=SessionStore(database),
-            artifacts=ArtifactStore(database),
             blobs=BlobStore(data_dir / "blobs"),
             deployments=DeploymentStore(database),
         )
@@ -207,8 +205,12 @@ class Platform:
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
         job_id = new_id()
-        names = [ObjectName(artifact.s3_bucket, artifact.s3_key) for artifact in spec.runtime.artifacts]
-        self.stores.artifacts.set(job_id, names)
+        self._open_sessions(job_id, spec)
+        job = await self._local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
+        self.stores.projects.touch(project_id, self.now())
+        return job
+
+    def _open_sessions(self, job_id: str, spec: CheckedJobSpec) -> None:
         wanted = spec.interactive_session
         if wanted is not None:
             self.stores.sessions.open(
@@ -220,9 +222,6 @@ class Platform:
                 auth_provider=wanted.auth_provider,
                 now=self.now(),
             )
-        job = await self._local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
-        self.stores.projects.touch(project_id, self.now())
-        return job
 
     async def stop_job(self, project_id: str, job_id: str) -> TrainingJob:
         """Stop a job; return a finished one unchanged."""
@@ -232,9 +231,10 @@ class Platform:
     async def recreate_job(self, project_id: str, job_id: str) -> TrainingJob:
         self.job(project_id, job_id)
         new_job_id = new_id()
-        self.stores.artifacts.set(new_job_id, self.stores.artifacts.of(job_id))
-        self.stores.sessions.copy(job_id, new_job_id, self.now())
-        job = await self.backend_of(job_id).recreate(job_id, new_job_id)
+        backend = self.backend_of(job_id)
+        if spec := backend.spec(job_id):
+            self._open_sessions(new_job_id, check_job_spec(spec))
+        job = await backend.recreate(job_id, new_job_id)
         self.stores.projects.touch(project_id, self.now())
         return job
 
@@ -242,7 +242,6 @@ class Platform:
         """Stop a job if necessary, then delete it."""
         self.job(project_id, job_id)
         await self.backend_of(job_id).delete(job_id)
-        self.stores.artifacts.forget(job_id)
         self.stores.sessions.forget(job_id)
 
     async def update_job(self, project_id: str, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from every_command import ENDED, JOB, WAITING
 
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.store.blobs import BUCKET, ObjectName
+from api_client.emulator.store.blobs import BUCKET
 from api_client.models import CachedFile, JobStatus
 from support.fake_backend import START
 from support.served_platform import Served, counting_bytes
@@ -51,7 +51,7 @@ def furnish(served: Served) -> None:
     with stores.blobs.receive(BUCKET, "code.tgz") as incoming:
         incoming.write(archive())
         incoming.keep()
-    stores.artifacts.set(JOB, [ObjectName(BUCKET, "code.tgz")])
+    served.backend.add_archive(JOB, BUCKET, "code.tgz")
 
 
 def archive() -> bytes:

@@ -11,7 +11,6 @@ from pydantic import SecretStr
 from api_client import Remote, TrainingClient
 from api_client.deployment.sending import DEPLOY_FIELD, DEPLOY_MUTATION
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.store.blobs import ObjectName
 from api_client.models import CachedFile, JobStatus
 from support.deployment_requests import request_for
 from support.fake_backend import START, START_MS
@@ -134,7 +133,7 @@ async def prepared_world(served: Served) -> World:
     with served.platform.stores.blobs.receive("bucket", "code.tgz") as incoming:
         incoming.write(b"an archive")
         incoming.keep()
-    served.platform.stores.artifacts.set(served.job_id, [ObjectName("bucket", "code.tgz")])
+    served.backend.add_archive(served.job_id, "bucket", "code.tgz")
     served.backend.caches[served.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
     served.backend.stored_files[served.job_id] = [
         StoredFile(f"checkpoint-100/{number}", 0, 9, START.isoformat(), generate=counting_bytes)

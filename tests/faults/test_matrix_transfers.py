@@ -32,7 +32,7 @@ from api_client import (
 from api_client.checkpoints.reading import CheckpointContents
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.store.blobs import BUCKET, ObjectName
+from api_client.emulator.store.blobs import BUCKET
 from api_client.transfers import DownloadReport, connections, uploads
 from api_client.transfers.downloads import Downloads
 from api_client.transfers.objects import Objects
@@ -146,8 +146,7 @@ def world(faulty: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with served_platform(faulty, tmp_path_factory.mktemp("platform")) as served:
         prepared = asyncio.run(prepared_world(served))
         served.backend.stored_files[served.job_id] = [FILE]
-        served.platform.stores.artifacts.forget(served.job_id)
-        served.platform.stores.artifacts.set(served.job_id, [ObjectName(BUCKET, "code.tgz")])
+        served.backend.add_archive(served.job_id, BUCKET, "code.tgz")
         with served.platform.stores.blobs.receive(BUCKET, "code.tgz") as incoming:
             incoming.write(ARCHIVE)
             incoming.keep()

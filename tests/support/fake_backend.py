@@ -40,6 +40,7 @@ class FakeBackend:
         self.caches: dict[str, list[CachedFile]] = {}
         self.metric_requests: list[tuple[float | None, float | None, int | None]] = []
         self.specs: list[Mapping[str, Any]] = []
+        self.spec_by_id: dict[str, Mapping[str, Any]] = {}
 
     def add(self, job_id: str, project_id: str, status: str = JobStatus.RUNNING, **more: Any) -> TrainingJob:
         """A job of that status."""
@@ -67,6 +68,11 @@ class FakeBackend:
         ]
         return job
 
+    def add_archive(self, job_id: str, bucket: str, key: str) -> None:
+        """A job that was created with an uploaded archive."""
+        artifact = {"s3_bucket": bucket, "s3_key": key}
+        self.spec_by_id[job_id] = {"image": {"base_image": "x"}, "runtime": {"artifacts": [artifact]}}
+
     def set_status(self, job_id: str, status: str) -> TrainingJob:
         """Move a job on."""
         self.by_id[job_id] = self.by_id[job_id].model_copy(update={"current_status": status})
@@ -81,6 +87,7 @@ class FakeBackend:
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
         """A job that waits."""
         self.specs.append(spec)
+        self.spec_by_id[job_id] = spec
         return self.add(job_id, project.id, JobStatus.CREATED, name=spec.get("name"))
 
     def owns(self, job_id: str) -> bool:
@@ -94,6 +101,10 @@ class FakeBackend:
     def job(self, job_id: str) -> TrainingJob:
         """One of them."""
         return self.by_id[job_id]
+
+    def spec(self, job_id: str) -> Mapping[str, Any]:
+        """What it was created with."""
+        return self.spec_by_id.get(job_id, {})
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
         """The given lines that fit."""
@@ -113,7 +124,7 @@ class FakeBackend:
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Two nodes of two GPUs with a sample each; no storage, as on a machine that reports none."""
+        """Two nodes of two GPUs with a sample each; none of storage."""
         self.metric_requests.append((start_s, end_s, step_s))
         sample = [MetricSample(timestamp=START, value=0.5)]
         series = NodeSeries(
@@ -121,6 +132,7 @@ class FakeBackend:
             gpu_utilization={"0": sample, "1": sample},
             cpu_usage=sample,
             cpu_memory_usage_bytes=sample,
+            ephemeral_storage=StorageMetrics(),
         )
         nodes = [NodeMetrics(node_id=f"node-{rank}", metrics=series) for rank in range(2)]
         storage = StorageMetrics(usage_bytes=sample, utilization=sample)
@@ -161,6 +173,7 @@ class FakeBackend:
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
         """A twin."""
         old = self.by_id[job_id]
+        self.spec_by_id[new_job_id] = self.spec(job_id)
         return self.add(new_job_id, old.project_id, JobStatus.CREATED, name=old.name)
 
     async def delete(self, job_id: str) -> None:

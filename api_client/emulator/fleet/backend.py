@@ -94,6 +94,9 @@ class FleetBackend:
     def job(self, job_id: str) -> TrainingJob:
         return self._record(self._entry(job_id), self._now_ns())
 
+    def spec(self, job_id: str) -> Mapping[str, Any]:
+        return {}
+
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
         now_ns = self._now_ns()
         sim_clock = self._sim_clock

@@ -64,6 +64,17 @@ def _pending(lasts_s: float | None, why: str) -> Stage:
     return Stage(JobStatus.PENDING, lasts_s, why)
 
 
+WAITS = {
+    "llama-405b-lora-v0": _pending(7 * HOUR_S, "Waiting for 32 H100"),
+    "llama-8b-ablate": _pending(18 * MINUTE_S, "Waiting for 8 H100"),
+    "qwen3-grpo-8": _pending(None, "Waiting for 16 H200"),
+    "qwen3-14b-titan-long": _pending(None, "Waiting for 32 H200"),
+    "whisper-small-distil": Stage(JobStatus.QUEUED, 150.0, "Queued"),
+    "rerank-v1": Stage(JobStatus.CREATED, 9 * MINUTE_S, "Mirroring weights"),
+}
+"""What jobs wait for; None for one that waits forever."""
+
+
 def _stages(scenario: Scenario, end: End | None) -> tuple[Stage, ...]:
     if end is not None and end.outcome == JobStatus.DEPLOY_FAILED:
         return Stage(JobStatus.CREATED, 15.0), Stage(JobStatus.DEPLOYING, 95.0, "Pulling the image")
@@ -122,13 +133,13 @@ def waiting(
     machine: str,
     scenario: Scenario,
     since_s: float,
-    waits: Stage,
     *,
     nodes: int = 1,
     priority: int = 0,
-    hint: str | None = None,
 ) -> JobPlan:
-    """Build a job that waits since ``since_s`` before the world begins, and runs if ``waits`` ends."""
+    """Build a job that waits since ``since_s`` before the world begins; it runs unless that never ends."""
+    waits = WAITS[name]
+    hint = SPOT_HINT if waits.status == JobStatus.PENDING else None
     end = None if waits.lasts_s is None else End()
     after = [] if end is None else [each for each in _stages(scenario, end) if each.status != waits.status]
     stages = (waits, *after)
@@ -163,67 +174,12 @@ RUNNING_JOBS: tuple[JobPlan, ...] = (
 )
 
 WAITING_JOBS: tuple[JobPlan, ...] = (
-    waiting(
-        "llama-405b-lora-v0",
-        "llama-sft",
-        ADA,
-        H100X8,
-        runs.LLAMA_70B_SLOW_NODE,
-        52 * MINUTE_S,
-        _pending(7 * HOUR_S, "Waiting for 32 H100"),
-        nodes=4,
-        hint=SPOT_HINT,
-    ),
-    waiting(
-        "llama-8b-ablate",
-        "llama-sft",
-        GRACE,
-        H100X8,
-        runs.LLAMA_8B_ABLATION,
-        14 * MINUTE_S,
-        _pending(18 * MINUTE_S, "Waiting for 8 H100"),
-    ),
-    waiting(
-        "qwen3-grpo-8",
-        "qwen3-grpo",
-        KAI,
-        H200X8,
-        runs.QWEN_GRPO,
-        31 * MINUTE_S,
-        _pending(None, "Waiting for 16 H200"),
-        nodes=2,
-        priority=5,
-        hint=SPOT_HINT,
-    ),
-    waiting(
-        "qwen3-14b-titan-long",
-        "pretraining",
-        GRACE,
-        H200X8,
-        runs.TITAN,
-        5 * HOUR_S,
-        _pending(None, "Waiting for 32 H200"),
-        nodes=4,
-        priority=-1,
-    ),
-    waiting(
-        "whisper-small-distil",
-        "whisper-asr",
-        MIRA,
-        A10G,
-        runs.WHISPER_SMALL,
-        40.0,
-        Stage(JobStatus.QUEUED, 150.0, "Queued"),
-    ),
-    waiting(
-        "rerank-v1",
-        "retrieval-embed",
-        TOMAS,
-        A10G,
-        runs.RERANKER,
-        3 * MINUTE_S,
-        Stage(JobStatus.CREATED, 9 * MINUTE_S, "Mirroring weights"),
-    ),
+    waiting("llama-405b-lora-v0", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SLOW_NODE, 3_120, nodes=4),
+    waiting("llama-8b-ablate", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_ABLATION, 14 * MINUTE_S),
+    waiting("qwen3-grpo-8", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 31 * MINUTE_S, nodes=2, priority=5),
+    waiting("qwen3-14b-titan-long", "pretraining", GRACE, H200X8, runs.TITAN, 18_000, nodes=4, priority=-1),
+    waiting("whisper-small-distil", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 40.0),
+    waiting("rerank-v1", "retrieval-embed", TOMAS, A10G, runs.RERANKER, 3 * MINUTE_S),
     running("flux-lora-interiors", "flux-lora", MIRA, H100, runs.FLUX_LORA, -60.0),
 )
 

@@ -97,29 +97,25 @@ class SampleTimes:
         count = sum(since < end_s for since in self.since_start_s)
         return SampleTimes(self.stamps[:count], self.since_start_s[:count])
 
-    def amounts(self, share: Sequence[float], seed: int, whole: float, noise: float) -> list[MetricSample]:
-        """Return samples of that share of ``whole``, never more than all of it."""
-        drifts = track(seed, self.since_start_s, 3 * NOISE_CELL_S)
-        return [
-            MetricSample(stamp, float(int(whole * max(0.0, min(1.0, part * (1 + noise * drift))))))
-            for stamp, part, drift in zip(self.stamps, share, drifts, strict=True)
-        ]
-
-    def shares(
-        self, level: Sequence[float], noise: Sequence[float], seed: int, whole: float = 1.0
+    def samples(
+        self, level: Sequence[float], stray: Sequence[float], seed: int, whole: float = 1.0
     ) -> list[MetricSample]:
-        """Return samples of ``level`` with noise, from 0 to ``whole``; what is idle gets no noise."""
+        """Return samples of those shares of ``whole``, which stray by as much; what is idle does not."""
         drifts = track(seed, self.since_start_s, NOISE_CELL_S)
+        digits = 4 if whole < BYTES_PER_MIB else 0
         return [
             MetricSample(
-                stamp,
-                round(whole * max(0.0, min(1.0, mean + stray * drift if mean > 0.01 else mean)), 4),
+                stamp, round(whole * max(0.0, min(1.0, part + (by * drift if part > 0.01 else 0.0))), digits)
             )
-            for stamp, mean, stray, drift in zip(self.stamps, level, noise, drifts, strict=True)
+            for stamp, part, by, drift in zip(self.stamps, level, stray, drifts, strict=True)
         ]
 
+    def shares(self, level: Sequence[float], noise: float, seed: int, whole: float) -> list[MetricSample]:
+        """Return samples that stray by a share of their own level."""
+        return self.samples(level, [noise * part for part in level], seed, whole)
+
     def storage(self, share: Sequence[float], seed: int, whole: int) -> StorageMetrics:
-        used = self.amounts(share, seed, whole, 0.001)
+        used = self.shares(share, 0.001, seed, whole)
         utilization = [MetricSample(each.timestamp, round((each.value or 0.0) / whole, 5)) for each in used]
         return StorageMetrics.model_construct(usage_bytes=used, utilization=utilization)
 
@@ -154,18 +150,17 @@ def node_series(
     gpus = [(rank, str(rank)) for rank in range(machine.gpu_count)]
     gpu, strays = [each.gpu for each in used], [each.gpu_noise for each in used]
     memory, cpu = [each.gpu_memory for each in used], [each.cpu for each in used]
+    host = [each.host_memory for each in used]
     gpu_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
     host_bytes = machine.memory_limit_mib * BYTES_PER_MIB
     disk_bytes = machine.gpu_count * DISK_BYTES_PER_GPU or DISK_BYTES_WITHOUT_GPU
     return NodeSeries.model_construct(
-        gpu_utilization={name: times.shares(gpu, strays, seed + 31 * rank) for rank, name in gpus},
+        gpu_utilization={name: times.samples(gpu, strays, seed + 31 * rank) for rank, name in gpus},
         gpu_memory_usage_bytes={
-            name: times.amounts(memory, seed + 57 * rank + 7, gpu_bytes, 0.004) for rank, name in gpus
+            name: times.shares(memory, 0.004, seed + 57 * rank + 7, gpu_bytes) for rank, name in gpus
         },
-        cpu_usage=times.shares(cpu, [0.2 * share for share in cpu], seed + 11, machine.millicpu_limit / 1000),
-        cpu_memory_usage_bytes=times.amounts(
-            [each.host_memory for each in used], seed + 13, host_bytes, 0.006
-        ),
+        cpu_usage=times.shares(cpu, 0.2, seed + 11, machine.millicpu_limit / 1000),
+        cpu_memory_usage_bytes=times.shares(host, 0.006, seed + 13, host_bytes),
         ephemeral_storage=times.storage([each.disk for each in used], seed + 17, disk_bytes),
     )
 

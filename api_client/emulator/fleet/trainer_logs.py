@@ -180,6 +180,11 @@ def _verl_step(run: SimRun, step: int) -> str:
     return " - ".join([f"step:{step}", *(f"{name}:{value}" for name, value in values.items())])
 
 
+_RAY = (
+    "(WorkerDict pid={count}) rollout batch {n}: {ms} sequences generated",
+    "(WorkerDict pid={count}) vLLM: KV cache usage {x:.1%}, running 64 reqs",
+    "(TaskRunner pid=2114) reward worker {rank} scored {ms} answers",
+)
 VERL = TrainerLog(
     opening=(
         (0.02, "Started a local Ray instance. View the dashboard at 127.0.0.1:8265"),
@@ -190,17 +195,7 @@ VERL = TrainerLog(
     saving=lambda _run, step: (
         f"(TaskRunner pid=2114) local_global_step_folder: /mnt/ckpts/global_step_{step}"
     ),
-    background=(
-        (
-            "INFO",
-            4.0,
-            (
-                "(WorkerDict pid={count}) rollout batch {n}: {ms} sequences generated",
-                "(WorkerDict pid={count}) vLLM: KV cache usage {x:.1%}, running 64 reqs",
-                "(TaskRunner pid=2114) reward worker {rank} scored {ms} answers",
-            ),
-        ),
-    ),
+    background=(("INFO", 4.0, _RAY),),
 )
 
 _PLAIN = ("worker {rank}: {count} items in the last minute", "heartbeat {n} ok")

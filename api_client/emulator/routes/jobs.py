@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from api_client.definitions.job_request import read_job_request
 from api_client.emulator.answers import (
     UNKNOWN_TIME,
     ApiFault,
@@ -189,7 +190,7 @@ def _download(request: Request) -> Response:
     job = job_of(request)
     names = [
         name
-        for name in platform.stores.artifacts.of(job.id)
+        for name in read_job_request(platform.backend_of(job.id).spec(job.id)).artifacts
         if platform.stores.blobs.path(name.bucket, name.key) is not None
     ]
     if not names:

@@ -192,6 +192,9 @@ class LocalBackend:
     def job(self, job_id: str) -> TrainingJob:
         return self._shown(self._jobs.get(job_id))
 
+    def spec(self, job_id: str) -> Mapping[str, Any]:
+        return self._jobs.get(job_id).spec
+
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
         return self._logs.read(job_id, wanted)
 

@@ -188,20 +188,6 @@ class SessionStore:
             )
             self._write(job_id, rank, session)
 
-    def copy(self, job_id: str, new_job_id: str, now: datetime) -> None:
-        """Create sessions for a recreated job with the settings of the original ones."""
-        sessions = self.of(job_id)
-        for first in sessions[:1]:
-            self.open(
-                new_job_id,
-                node_count=len(sessions),
-                trigger=first.trigger,
-                timeout_minutes=first.timeout_minutes,
-                session_provider=first.session_provider,
-                auth_provider=first.auth_provider,
-                now=now,
-            )
-
     def of(self, job_id: str) -> list[InteractiveSession]:
         rows = self._database.rows(
             "SELECT session FROM interactive_sessions WHERE job_id = ? ORDER BY node_rank", (job_id,)

@@ -1,4 +1,4 @@
-"""The objects of the object store, and the table of archives uploaded for each job."""
+"""The objects of the object store."""
 
 from __future__ import annotations
 
@@ -7,52 +7,9 @@ import re
 import secrets
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from api_client.emulator.store.database import Database
 from api_client.files import PRIVATE_FILE_MODE, AtomicFile, make_private_folder
-
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS job_artifacts (
-    job_id TEXT NOT NULL, position INTEGER NOT NULL, bucket TEXT NOT NULL, key TEXT NOT NULL,
-    PRIMARY KEY (job_id, position)
-);
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectName:
-    """Bucket and key of an uploaded object."""
-
-    bucket: str
-    key: str
-
-
-class ArtifactStore:
-    """The table of archives by job."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        database.create(SCHEMA)
-
-    def set(self, job_id: str, names: Sequence[ObjectName]) -> None:
-        self._database.write_many(
-            "INSERT INTO job_artifacts (job_id, position, bucket, key) VALUES (?, ?, ?, ?)",
-            [(job_id, position, name.bucket, name.key) for position, name in enumerate(names)],
-        )
-
-    def of(self, job_id: str) -> list[ObjectName]:
-        """Return a job's archives in the order in which they were listed."""
-        rows = self._database.rows(
-            "SELECT bucket, key FROM job_artifacts WHERE job_id = ? ORDER BY position", (job_id,)
-        )
-        return [ObjectName(row["bucket"], row["key"]) for row in rows]
-
-    def forget(self, job_id: str) -> None:
-        """Remove a deleted job's archives; the objects stay because other jobs may use them."""
-        self._database.write("DELETE FROM job_artifacts WHERE job_id = ?", (job_id,))
-
 
 BUCKET = "bt-emulator"
 """The emulator's only bucket."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from api_client.emulator.data_folder import EmulatorStartError
 
-FORMAT = 3
+FORMAT = 4
 """Version of the tables; raise it when they change."""
 
 
