@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from api_client.clock import Clock
-from api_client.definitions.job_request import JobRequest, read_job_request
+from api_client.definitions.job_request import read_job_request
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.job_run import JobOutcome, JobRun, RunServices
 from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob
@@ -19,24 +19,6 @@ CLOSE_TIMEOUT_S = 5.0
 SPOT = "spot"
 """Spot jobs use no pool: they may push usage above the limit (API facts, 2.2)."""
 STOPPED = JobOutcome(JobStatus.STOPPED)
-
-
-def check_can_start(spec: JobRequest, *, max_nodes: int) -> None:
-    """Raise ``CannotStart`` for a configuration that this machine can never run."""
-    if not any(command.strip() for command in spec.start_commands):
-        raise CannotStart("runtime.start_commands is empty: nothing to run")
-    if spec.node_count < 1:
-        raise CannotStart(f"compute.node_count is {spec.node_count}: a job needs at least one node")
-    if spec.node_count > max_nodes:
-        raise CannotStart(
-            f"compute.node_count is {spec.node_count}: this emulator runs at most {max_nodes} nodes at a time"
-        )
-    parse_weights(spec.weights)
-    for source in spec.load_from or ():
-        if source.is_loops:
-            raise CannotStart("load_checkpoint_config: there are no Loops checkpoints on this machine")
-        if source.is_nameless:
-            raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
 
 
 class Dispatcher:
@@ -142,15 +124,25 @@ class Dispatcher:
 
     def _check(self, row: StoredJob) -> None:
         """Raise ``CannotStart`` if the job can never run here or exceeds a fixed GPU limit."""
-        spec = read_job_request(row.spec)
-        check_can_start(spec, max_nodes=self._services.max_nodes)
+        spec, most = read_job_request(row.spec), self._services.max_nodes
+        if not any(command.strip() for command in spec.start_commands):
+            raise CannotStart("runtime.start_commands is empty: nothing to run")
+        if not 1 <= spec.node_count <= most:
+            raise CannotStart(
+                f"compute.node_count is {spec.node_count}; this emulator runs 1 to {most} nodes"
+            )
+        parse_weights(spec.weights)
+        for source in spec.load_from or ():
+            if source.is_loops:
+                raise CannotStart("load_checkpoint_config: there are no Loops checkpoints on this machine")
+            if source.is_nameless:
+                raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
         if spec.gpu_type is None or row.job.availability_model == SPOT:
             return
-        wanted = spec.total_gpus
         for pool in self._services.gpu_pools(row.job.project_id, spec.gpu_type):
-            if pool.is_fixed and wanted > pool.limit:
+            if pool.is_fixed and spec.total_gpus > pool.limit:
                 raise CannotStart(
-                    f"the job requests {wanted} × {spec.gpu_type}, but the limit is {pool.limit}"
+                    f"the job requests {spec.total_gpus} × {spec.gpu_type}, but the limit is {pool.limit}"
                 )
 
     async def _run(self, job_id: str) -> None:

@@ -40,7 +40,8 @@ MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
 It is unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model`` is correct in both places.
 """
 
-SecretByName = Callable[[str], str | None]
+SecretByName = Callable[[str, str], str]
+"""Returns a secret's value by its name and what refers to it; raises ``CannotStart`` if there is none."""
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
@@ -56,13 +57,7 @@ def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: SecretBy
     values: dict[str, str] = {}
     for name, value in variables.items():
         if isinstance(value, Mapping):
-            secret_name = str(value.get("name"))
-            secret = resolve(secret_name)
-            if secret is None:
-                raise CannotStart(
-                    f"environment variable {name} refers to the secret {secret_name!r}, which does not exist"
-                )
-            values[name] = secret
+            values[name] = resolve(str(value.get("name")), f"environment variable {name}")
         else:
             values[name] = str(value)
         if not name or "=" in name or "\0" in name + values[name]:

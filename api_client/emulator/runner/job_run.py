@@ -210,13 +210,8 @@ class JobRun:
     async def _deliver_weights(self) -> None:
         """Deliver the weights one source at a time, before DEPLOYING (API facts, 5)."""
         for index, weights in enumerate(parse_weights(self._spec.weights)):
-            name, secret = secret_name(weights), None
-            if name is not None:
-                secret = self._services.resolve_secret(self._project.id, name)
-                if secret is None:
-                    raise CannotStart(
-                        f"the weights {weights.source} need the secret {name!r}, which does not exist"
-                    )
+            name = secret_name(weights)
+            secret = self._secret(name, f"weights {weights.source}") if name else None
             if self._requested_end:
                 return
             destination = self._folders.weights(index)
@@ -230,9 +225,7 @@ class JobRun:
     def _prepare(self) -> tuple[list[str], list[dict[str, str]]]:
         """Do all other work on disk; return the command and each node's environment. Runs in a thread."""
         spec, services = self._spec, self._services
-        user_variables = resolved(
-            spec.environment, lambda name: services.resolve_secret(self._project.id, name)
-        )
+        user_variables = resolved(spec.environment, self._secret)
         command = [shell(), str(self._folders.script)]
         try:
             write_script(self._folders, spec.start_commands)
@@ -306,6 +299,12 @@ class JobRun:
                     node.stop()
         return self._requested_end or failed or JobOutcome(JobStatus.COMPLETED, exit_code=0)
 
+    def _secret(self, name: str, wanted_by: str) -> str:
+        value = self._services.resolve_secret(self._project.id, name)
+        if value is None:
+            raise CannotStart(f"{wanted_by} refers to the secret {name!r}, which does not exist")
+        return value
+
     def _take(self, node: NodeProcess, rank: int, lines: list[str]) -> bool:
         self._services.logs.add(self._job_id, rank, lines)
         if self._services.logs.is_full:
@@ -315,14 +314,8 @@ class JobRun:
 
     def _gpu_names(self, rank: int) -> list[str]:
         spec = self._spec
-        if spec.gpu_count == 0:
-            return []
-        return share_of(
-            self._services.gpus.names(),
-            gpus_per_node=spec.gpu_count,
-            node_count=spec.node_count,
-            rank=rank,
-        )
+        names = self._services.gpus.names() if spec.gpu_count else []
+        return share_of(names, gpus_per_node=spec.gpu_count, node_count=spec.node_count, rank=rank)
 
     def _log_job_placement(self) -> None:
         spec = self._spec
