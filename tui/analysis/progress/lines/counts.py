@@ -80,7 +80,11 @@ class Counts:
 def find_counts(text: str, lowered: str) -> Counts | None:
     """Return what a line counts; ``None`` if it counts nothing."""
     step = _best_step(lowered)
-    epoch = _EPOCH.search(lowered) if "epoch" in lowered else _SHORT_EPOCH.search(lowered)
+    epoch = None
+    if "epoch" in lowered:
+        epoch = _EPOCH.search(lowered)
+    elif "ep " in lowered or "ep:" in lowered or "ep=" in lowered:
+        epoch = _SHORT_EPOCH.search(lowered)
     if "[" in text or " / " in text:
         special = _counted_in_brackets(text, lowered, step)
         if special is not None:
@@ -94,7 +98,7 @@ def find_counts(text: str, lowered: str) -> Counts | None:
         return Counts(step=to_step(leading["step"]))
     done = None if step is None else _whole(step["step"])
     total = None if step is None else _whole(step["total"])
-    if total is None and done is not None:
+    if total is None and done is not None and ("total_step" in lowered or "max_step" in lowered):
         named = _TOTAL.search(lowered)
         total = None if named is None else to_step(named["total"])
     if epoch is None:

@@ -8,11 +8,12 @@ and sampled text give nothing.
 from __future__ import annotations
 
 import re
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from tui.analysis.progress.lines.counts import find_counts
 from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, to_float, to_step
-from tui.analysis.progress.lines.values import find_values
+from tui.analysis.progress.lines.values import Slots, find_slots, read_values, split_numbers
 from tui.analysis.progress.lines.vocabulary import meaning, word_set
 
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
@@ -37,9 +38,7 @@ _SENTENCE_WORDS = word_set(
     "below above differ differs given our"
 )
 _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
-_SETTINGS = re.compile(
-    r"\b\w*(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\("
-)
+_SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\(")
 # Text that a model generated or was given.
 _SAMPLED = re.compile(
     r"(?:^|[\]\s\"'|])(?:prompt|completion|response|answer|question|assistant|user|human|solution"
@@ -61,9 +60,7 @@ _EVALUATION_ALONE = re.compile(
     rf" ?[=:] ?(?P<value>{NUMBER.lower()})(?:$|, accuracy|\s)"
 )
 _EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
-_ITERATION_HEADING = re.compile(
-    r"^\s*(?:#+ )?learning iteration (?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\s+#*)?\s*$"
-)  # RSL-RL
+_ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,12}(?:\s+#*)?\s*$")  # RSL-RL
 _REWARD = re.compile(
     rf"\b(?:mean|average|avg)?[ _]?(?:reward|(?:episodic_)?return)s?(?:/mean)?\s?[:=]"
     rf"\s{{0,4}}{NUMBER.lower()}"
@@ -101,6 +98,44 @@ _BATCH_SIZE = re.compile(r"\bglobal batch size: {1,8}(?P<size>\d{1,9}) ")  # Meg
 _BOX = re.compile(r"^\s*[│┃║]")
 
 
+class _Kind(NamedTuple):
+    """What the text of a line says, whatever its numbers are."""
+
+    is_report: bool
+    evaluates: bool
+    under_way: bool
+    has_reward: bool
+    slots: Slots
+
+
+@lru_cache(maxsize=4096)
+def _kind(texts: tuple[str | None, ...]) -> _Kind:
+    text = "0".join(
+        f"{texts[place] or ''}" if place == 0 else f"{texts[place - 1] or ''}{texts[place] or ''}"
+        for place in range(0, len(texts), 2)
+    )
+    lowered = text.lower()
+    slots = find_slots(texts)
+    evaluates = "val" in lowered or "test" in lowered
+    is_report = (
+        (slots.marked or bool(slots.values))
+        and is_log_report(text, marked=slots.marked)
+        and not (
+            "time (ms)" in lowered
+            or _SAMPLED.search(lowered)
+            or _SETTINGS.search(text)
+            or (evaluates and _WITHIN_VALIDATION.search(lowered))
+        )
+    )
+    return _Kind(
+        is_report=is_report,
+        evaluates=evaluates and _EVALUATION.search(lowered) is not None,
+        under_way=_UNDER_WAY.search(lowered) is not None,
+        has_reward=_REWARD.search(lowered) is not None,
+        slots=slots,
+    )
+
+
 def read(text: str) -> ParsedMetrics | None:
     """Parse a line of text; ``None`` if it reports no progress."""
     if len(text) < _LONGEST_ALONE:
@@ -110,42 +145,30 @@ def read(text: str) -> ParsedMetrics | None:
     if "{'" in text or _BOX.match(text):
         return None
     lowered = text.lower()
-    if "time (ms)" in lowered:
-        return None
-    evaluates = "val" in lowered or "test" in lowered
-    if _SAMPLED.search(lowered):
-        return None
-    if evaluates and _WITHIN_VALIDATION.search(lowered):
-        return None
-    samples = _SAMPLES.match(text) if text.startswith("loss: ") else None
-    if samples is not None:
-        return ParsedMetrics(loss=to_float(samples["loss"]))
-    heading = _ITERATION_HEADING.match(lowered) if "learning iteration" in lowered else None
-    if heading is not None:
-        return ParsedMetrics(step=to_step(heading["step"]), total_steps=to_step(heading["total"]))
     counts = find_counts(text, lowered)
-    if "(" in text and _SETTINGS.search(text):
-        return None
     if counts is None:
-        return _without_count(text, lowered) if evaluates else None
-    values = find_values(text)
-    if not values.found.keys() - {"epoch"}:
-        rewarded = _REWARD.search(lowered) if counts.total or "global_step=" in lowered else None
-        under_way = rewarded or (counts.total and _UNDER_WAY.search(lowered))
+        return _without_count(text, lowered)
+    if "learning iteration" in lowered and _ITERATION_HEADING.match(lowered):
+        return ParsedMetrics(step=counts.step, total_steps=counts.total)
+    texts, numbers = split_numbers(text)
+    kind = _kind(texts)
+    if not kind.is_report:
+        return None
+    known: dict[str, Any] = dict(read_values(kind.slots, numbers))
+    if not known.keys() - {"epoch"}:
         bounded = counts.step is not None and (not counts.total or counts.step <= counts.total)
-        if under_way and bounded and is_log_report(text, marked=True):
+        rewarded = kind.has_reward and (counts.total or "global_step=" in lowered)
+        if bounded and (rewarded or (counts.total and kind.under_way)):
             return ParsedMetrics(step=counts.step, total_steps=counts.total)
         return None
-    if not is_log_report(text, marked=values.marked):
-        return None
-    known: dict[str, Any] = dict(values.found)
-    if evaluates and "loss" in known and "eval_loss" not in known and _EVALUATION.search(lowered):
+    if kind.evaluates and "loss" in known and "eval_loss" not in known:
         known["eval_loss"] = known.pop("loss")
     if "eval_loss" in known and "loss" not in known:
         known = {"eval_loss": known["eval_loss"]}  # an evaluation's speed is not the run's
-    batch = _BATCH_SIZE.search(lowered) if "samples_per_s" not in known and "step_time_s" in known else None
-    if batch is not None and known["step_time_s"] > 0:
-        known["samples_per_s"] = int(batch["size"]) / known["step_time_s"]
+    if "samples_per_s" not in known and known.get("step_time_s", 0) > 0 and "global batch size" in lowered:
+        batch = _BATCH_SIZE.search(lowered)
+        if batch is not None:
+            known["samples_per_s"] = int(batch["size"]) / known["step_time_s"]
     known |= {name: value for name, value in counts.fields().items() if value is not None}
     reading = ParsedMetrics(**known)
     return reading if is_training_metrics(reading) else None
@@ -162,7 +185,9 @@ def is_log_report(text: str, *, marked: bool) -> bool:
         return False
     if ("Error" in text or "Exception" in text or "Warning" in text) and _EXCEPTION.search(text):
         return False
-    if ("(" in text and _CALL.search(lowered)) or ("--" in text and _FLAG.search(lowered)):
+    if (("('" in text or '("' in text or "(f" in text) and _CALL.search(lowered)) or (
+        "--" in text and _FLAG.search(lowered)
+    ):
         return False
     if "back" in lowered and _ROLLED_BACK.search(lowered):
         return False
@@ -185,7 +210,12 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
 
 
 def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
-    if not is_log_report(text, marked=True):
+    if text.startswith("loss: "):
+        samples = _SAMPLES.match(text)
+        return None if samples is None else ParsedMetrics(loss=to_float(samples["loss"]))
+    if not ("val" in lowered or "test" in lowered) or not is_log_report(text, marked=True):
+        return None
+    if _SAMPLED.search(lowered) or _SETTINGS.search(text):
         return None
     alone = _EVALUATION_ALONE.match(lowered) if lowered.count("loss") == 1 else None
     alone = alone or _EVALUATION_SUMMARY.search(lowered)

@@ -1,14 +1,15 @@
 """Find named values in the text of a line: ``loss: 2.31``, ``grad norm 0.7``, ``12,345 tok/s``.
 
 Each number takes the words before it, back to a separator or another number, as its name, or else the word
-after it. Whether the name means anything is up to ``vocabulary``.
+after it. Whether the name means anything is up to ``vocabulary``. A trainer prints the same text around
+changing numbers, so what the text means is decided once (``find_slots``) and remembered.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -34,50 +35,64 @@ _PLAIN = frozenset({"loss", "eval_loss", "learning_rate", "grad_norm", "epoch"})
 _FINITE = frozenset({"learning_rate", "tokens_per_s", "samples_per_s", "step_time_s"})
 
 
-@dataclass(slots=True)
-class Values:
-    """The values of a line by field of ``ParsedMetrics``; ``marked`` if one has a ``=`` or ``:``."""
+class Slot(NamedTuple):
+    """The meaning of one number of a line: its position among the line's numbers, its field and factor."""
 
-    found: dict[str, float] = field(default_factory=dict)
-    marked: bool = False
-    _ranks: dict[str, int] = field(default_factory=dict)
-
-    def keep(self, known: Meaning, number: float) -> None:
-        if known.rank < self._ranks.get(known.field, 1000):
-            self.found[known.field] = number
-            self._ranks[known.field] = known.rank
+    position: int
+    field: str
+    factor: float
 
 
-def find_values(text: str) -> Values:
-    """Return the values of a text. Counts (steps and epochs) are read by ``counts``."""
-    values = Values()
-    before = 0
-    for match in _NUMBER.finditer(text):
-        start, end = match.span()
-        named = _named(text[max(before, start - _LONGEST_NAME) : start])
-        before = end
-        values.marked |= named.marked
-        known = _meaning_of(named, text, end)
-        if known is None or known.field in _COUNTS:
-            continue
-        number = _number(match[1], match[2] or "", known, named.name)
-        if number is not None:
-            values.keep(known, number)
+class Slots(NamedTuple):
+    """The numbers of a line that mean something; ``marked`` if one of them has a ``=`` or ``:`` before it."""
+
+    values: tuple[Slot, ...]
+    marked: bool
+
+
+def split_numbers(text: str) -> tuple[tuple[str | None, ...], list[str]]:
+    """Return the texts around the numbers, alternating with the numbers' units, and the numbers."""
+    parts = _NUMBER.split(text)
+    numbers = parts[1::3]
+    del parts[1::3]
+    return tuple(parts), numbers
+
+
+@lru_cache(maxsize=4096)
+def find_slots(texts: tuple[str | None, ...]) -> Slots:
+    """Return what the numbers between these texts mean: text, unit, text, unit, …, text.
+
+    If several name one field, the one with the lowest rank comes first. Counts (steps and epochs) are read by
+    ``counts``.
+    """
+    found: list[tuple[int, Slot]] = []
+    marked = False
+    for position in range(len(texts) // 2):
+        name, has_sign = _name((texts[2 * position] or "")[-_LONGEST_NAME:])
+        unit, after = texts[2 * position + 1] or "", texts[2 * position + 2] or ""
+        marked |= has_sign
+        is_last = 2 * position + 3 == len(texts)
+        known = _meaning_of(name, after if is_last else f"{after}0")
+        factor = None if known is None or known.field in _COUNTS else _factor(known, unit, name)
+        if known is not None and factor is not None:
+            found.append((known.rank, Slot(position, known.field, factor)))
+    found.sort(key=lambda one: one[0])
+    return Slots(tuple(slot for _, slot in found), marked)
+
+
+def read_values(slots: Slots, numbers: Sequence[str]) -> dict[str, float]:
+    """Return the values of a line by field of ``ParsedMetrics``."""
+    values: dict[str, float] = {}
+    for position, name, factor in slots.values:
+        if name not in values:
+            number = to_float(numbers[position])
+            if number is not None and (name not in _FINITE or math.isfinite(number)):
+                values[name] = number * factor if factor != 1.0 else number
     return values
 
 
-class _Name(NamedTuple):
-    name: str
-    marked: bool
-    known: Meaning | None
-
-
-@lru_cache(maxsize=8192)
-def _named(gap: str) -> _Name:
-    """Return the name at the end of the text before a number; ``marked`` if a sign separates the two.
-
-    Cached, because a trainer prints the same names in each of its lines.
-    """
+def _name(gap: str) -> tuple[str, bool]:
+    """Return the name at the end of the text before a number, and whether a sign separates the two."""
     name = gap.rstrip(" [(")
     if name.endswith(_WRAPPERS):
         name = name[:-7].removesuffix(".np").rstrip("np. t(")
@@ -91,10 +106,20 @@ def _named(gap: str) -> _Name:
         if separator in name:
             name = name.rpartition(separator)[2]
     name = name.strip()
-    return _Name(name, marked and name != "", _meaning(name))
+    return name, marked and name != ""
 
 
-def _meaning(name: str) -> Meaning | None:
+def _meaning_of(name: str, after: str) -> Meaning | None:
+    word = _AFTER.match(after)
+    unit = meaning(word[1]) if word is not None else None
+    if unit is not None and unit.field in _RATES:
+        return unit
+    if after.startswith("/s") and not after[2:3].isalnum():
+        return Meaning("samples_per_s", 30)
+    if not name:
+        return None if unit is None or unit.field == "epoch" else unit._replace(rank=unit.rank + 20)
+    if "hroughput" in name and word is not None:
+        return None  # in another unit
     known = meaning(name)
     while known is None:
         first, space, name = name.partition(" ")
@@ -104,31 +129,14 @@ def _meaning(name: str) -> Meaning | None:
     return known
 
 
-def _meaning_of(named: _Name, text: str, end: int) -> Meaning | None:
-    name = named.name
-    throughput = "hroughput" in name
-    after = _AFTER.match(text, end) if not name or throughput or "/" in text[end : end + 16] else None
-    unit = meaning(after[1]) if after is not None else None
-    if unit is not None and unit.field in _RATES:
-        return unit
-    if text.startswith("/s", end) and not text[end + 2 : end + 3].isalnum():
-        return Meaning("samples_per_s", 30)
-    if not name:
-        return None if unit is None or unit.field == "epoch" else unit._replace(rank=unit.rank + 20)
-    return None if throughput and after is not None else named.known  # None: it is in another unit
-
-
-def _number(text: str, unit: str, known: Meaning, name: str) -> float | None:
-    number = to_float(text)
-    if number is None or (known.field in _FINITE and not math.isfinite(number)):
-        return None
+def _factor(known: Meaning, unit: str, name: str) -> float | None:
     if known.field in _PLAIN:
-        return None if unit else number * known.scale
+        return None if unit else known.scale
     if unit in _THOUSANDS:
-        return number * _THOUSANDS[unit]
+        return _THOUSANDS[unit]
     if known.field == "step_time_s":
         if unit:
-            return number * (1e-3 if unit == "ms" else 1.0)
+            return 1e-3 if unit == "ms" else 1.0
         if name.lower().partition(" ")[0] == "time":
             return None  # without a unit it may be anything
-    return number * known.scale
+    return known.scale
