@@ -6,8 +6,10 @@ import sys
 import click
 import pytest
 
+from api_client.models.jobs import JobStatus, is_finished
 from tui.cli import cli
 from tui.commands.support.catalogue import COMMANDS, OTHER_WORDS
+from tui.commands.support.exit_codes import OUTCOMES
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *OTHER_WORDS])
@@ -36,3 +38,7 @@ def test_the_words_of_one_command_import_no_other(pytestconfig):
 
     assert "tui.commands.jobs.listing" in done.stderr.split()
     assert "tui.commands.jobs.push" not in done.stderr.split()
+
+
+def test_every_final_status_has_its_exit_code() -> None:
+    assert set(OUTCOMES) == {status for status in JobStatus if is_finished(status)}

@@ -18,7 +18,7 @@ from api_client.models.logs import LogEnd
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
 from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
 from tui.commands.logs.reading import LogRange, LogRead, progress_note
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, is_known_outcome, outcome_exit_code
+from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
 from tui.commands.support.options import (
     JSON,
     JobChoice,
@@ -217,6 +217,6 @@ def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
     output.remark(f"job {job.id} ended: {short_status(job.current_status)}{reason}{more}")
-    if not is_known_outcome(job.current_status):
+    if job.current_status not in OUTCOMES:
         output.remark(f"unknown status; reported as exit code {int(code)}")
     return code

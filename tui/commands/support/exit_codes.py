@@ -8,6 +8,16 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 
+from api_client.errors import (
+    ApiClientError,
+    ConfigurationError,
+    ErrorAnswer,
+    NotFound,
+    ReadOnlyError,
+    RequestError,
+    Unauthorized,
+)
+from api_client.files import FULL_DISK, why_not_written
 from tui.text.names import natural_key
 from tui.text.sanitize import clip, sanitize
 
@@ -91,28 +101,22 @@ MEANINGS: dict[ExitCode, str] = {
 }
 
 
+OUTCOMES = {
+    "TRAINING_JOB_COMPLETED": ExitCode.OK,
+    "TRAINING_JOB_FAILED": ExitCode.JOB_FAILED,
+    "TRAINING_JOB_DEPLOY_FAILED": ExitCode.DEPLOY_FAILED,
+    "TRAINING_JOB_STOPPED": ExitCode.JOB_STOPPED,
+    "TRAINING_JOB_PREEMPTED": ExitCode.JOB_STOPPED,
+}
+"""Exit codes for following a job, by the documented final statuses."""
+
+
 def outcome_exit_code(status: str) -> ExitCode:
     """Return the exit code for following a job that ended with ``status``.
 
     An unknown status counts as an end (API facts, 1), and as a failure, since it might be one.
     """
-    from api_client.models.jobs import JobStatus
-
-    known = {
-        JobStatus.COMPLETED: ExitCode.OK,
-        JobStatus.FAILED: ExitCode.JOB_FAILED,
-        JobStatus.DEPLOY_FAILED: ExitCode.DEPLOY_FAILED,
-        JobStatus.STOPPED: ExitCode.JOB_STOPPED,
-        JobStatus.PREEMPTED: ExitCode.JOB_STOPPED,
-    }
-    return {str(key): value for key, value in known.items()}.get(status, ExitCode.JOB_FAILED)
-
-
-def is_known_outcome(status: str) -> bool:
-    """Return True if ``status`` is one of the documented final statuses of a job."""
-    from api_client.models.jobs import JobStatus, is_finished
-
-    return is_finished(status) and status in set(JobStatus)
+    return OUTCOMES.get(status, ExitCode.JOB_FAILED)
 
 
 DEBUG_VARIABLE = "BT_TUI_DEBUG"
@@ -139,15 +143,6 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
 
     Errors of the client have a readable message and never contain a key. Any other exception is a bug.
     """
-    from api_client.errors import (
-        ApiClientError,
-        ConfigurationError,
-        NotFound,
-        ReadOnlyError,
-        RequestError,
-        Unauthorized,
-    )
-
     if isinstance(error, CommandFailed):
         return str(error), error.exit_code
     if isinstance(error, ConfigurationError):
@@ -163,8 +158,6 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
     if isinstance(error, ApiClientError):
         return str(error), ExitCode.UNEXPECTED
     if isinstance(error, OSError) and error.strerror:
-        from api_client.files import FULL_DISK, why_not_written
-
         reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
         place = "" if error.filename is None else f"{error.filename}: "
         return f"{place}{reason} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
@@ -182,8 +175,6 @@ def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:
 
 def request_details(error: Exception) -> str:
     """Return which request failed, to find it in a server's log; empty for other errors."""
-    from api_client.errors import ErrorAnswer, RequestError
-
     if not isinstance(error, RequestError) or not error.method:
         return ""
     parts = [f"{error.method} {error.path}", f"sent {error.attempts} times"]
