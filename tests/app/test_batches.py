@@ -11,7 +11,7 @@ from api_client.models import TrainingJob
 from support.dashboard import home, settle, text_of
 from support.waiting import until
 from tui.analysis.fleet.batches import Verb, batch_of
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 
 

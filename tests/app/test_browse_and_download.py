@@ -24,8 +24,7 @@ from support.remotes import remote_of
 from support.waiting import until, until_quiet
 from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
-from tui.screens.confirm import ConfirmScreen
-from tui.screens.downloads import DownloadFolderScreen, FileConflictScreen
+from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.job.screen import JobScreen
 from tui.widgets.file_tree import FileTreeView

@@ -10,7 +10,7 @@ from support.dashboard import home, loading_home, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenJobRequested

@@ -15,7 +15,7 @@ from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.job.screen import JobScreen
 
 TRAINING = (

@@ -15,7 +15,7 @@ from support.stranger import FakeBaseten
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.feeds.submission import find_configs, remember_config
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.submit import SubmitScreen

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from support.dashboard import home, settle, text_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenJobRequested

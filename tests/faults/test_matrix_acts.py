@@ -18,10 +18,10 @@ from support.faulty import FaultyServer
 from support.remotes import remote_of
 from support.waiting import until
 from tui.analysis.transfers import DownloadRequest, TransferState
-from tui.screens.confirm import ConfirmScreen
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.screen import DeployScreen
-from tui.screens.downloads import DownloadFolderScreen, DownloadsScreen
+from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import DownloadRequested
 from tui.screens.submit import SubmitScreen

@@ -29,22 +29,10 @@ JOB_ACTIONS: tuple[Action, ...] = (
     Action("stop_job", Scope.JOB, "s", "stop", "Stop this job.", in_footer=True, dangerous=True),
     Action("recreate_job", Scope.JOB, "R", "run again", "Run this job again.", dangerous=True),
     Action("open_cache", Scope.JOB, "C", "cache", "Browse the project's cache."),
-    Action(
-        "download_source",
-        Scope.JOB,
-        "A",
-        "source",
-        "Download the job's source code.",
-    ),
+    Action("download_source", Scope.JOB, "A", "source", "Download the job's source code."),
     Action("compare", Scope.JOB, "c", "compare", "Compare with the previous job in this project."),
     Action("export", Scope.JOB, "E", "export", "Export the chart data as CSV or JSON."),
-    Action(
-        "snooze",
-        Scope.JOB,
-        "z",
-        "snooze",
-        "Snooze this job's alerts; press again to undo.",
-    ),
+    Action("snooze", Scope.JOB, "z", "snooze", "Snooze this job's alerts; press again to undo."),
     Action("bookmark", Scope.JOB, "B", "bookmark", "Toggle a bookmark (a star on Home)."),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job id."),
     Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
@@ -54,14 +42,7 @@ JOB_ACTIONS: tuple[Action, ...] = (
 LOGS = Scope.LOGS
 
 LOG_ACTIONS: tuple[Action, ...] = (
-    Action(
-        "toggle_follow",
-        LOGS,
-        "f",
-        "follow",
-        "Follow new lines, or stop following.",
-        in_footer=True,
-    ),
+    Action("toggle_follow", LOGS, "f", "follow", "Follow new lines, or stop following.", in_footer=True),
     Action(
         "find_in_log",
         LOGS,
@@ -81,13 +62,7 @@ LOG_ACTIONS: tuple[Action, ...] = (
         "Show only lines that match, or that don't.",
         opens_field=True,
     ),
-    Action(
-        "next_level",
-        LOGS,
-        "l",
-        "level",
-        "Cycle the minimum level: all, INFO, WARNING, ERROR.",
-    ),
+    Action("next_level", LOGS, "l", "level", "Cycle the minimum level: all, INFO, WARNING, ERROR."),
     Action("first_error", LOGS, "e", "first error", "Jump to the first error on any node."),
     Action("next_error", LOGS, "x", "next error", "Next error."),
     Action("previous_error", LOGS, "X", "previous error", "Previous error."),
@@ -143,13 +118,7 @@ LOG_ACTIONS: tuple[Action, ...] = (
 
 CHART_ACTIONS: tuple[Action, ...] = (
     Action("next_chart", Scope.CHARTS, "m", "chart", "Next chart.", in_footer=True),
-    Action(
-        "next_span",
-        Scope.CHARTS,
-        "plus,equals_sign",
-        "zoom out",
-        "Zoom out (or mouse wheel).",
-    ),
+    Action("next_span", Scope.CHARTS, "plus,equals_sign", "zoom out", "Zoom out (or mouse wheel)."),
     Action("previous_span", Scope.CHARTS, "minus", "zoom in", "Zoom in."),
     Action(
         "pick_node",
@@ -179,22 +148,8 @@ METRICS_ACTIONS: tuple[Action, ...] = (
         "Cycle the layout: all charts, one large, one per row.",
         in_footer=True,
     ),
-    Action(
-        "nodes",
-        _WHERE,
-        "n",
-        "nodes",
-        "Show every GPU of every node, or the charts.",
-        in_footer=True,
-    ),
-    Action(
-        "cursor_left",
-        _WHERE,
-        "left",
-        "readout",
-        "Move the readout one column left.",
-        in_footer=True,
-    ),
+    Action("nodes", _WHERE, "n", "nodes", "Show every GPU of every node, or the charts.", in_footer=True),
+    Action("cursor_left", _WHERE, "left", "readout", "Move the readout one column left.", in_footer=True),
     Action("cursor_right", _WHERE, "right", "readout right", "Move the readout one column right."),
     Action("cursor_far_left", _WHERE, "shift+left", "readout 10 left", "Move the readout ten columns left."),
     Action(
@@ -207,21 +162,11 @@ METRICS_ACTIONS: tuple[Action, ...] = (
     Action("next_series", _WHERE, "down,j", "next series", "Select the next series and draw it on top."),
     Action("previous_series", _WHERE, "up,k", "previous series", "Select the previous series."),
     Action(
-        "toggle_series",
-        _WHERE,
-        "space",
-        "hide/show",
-        "Hide or show the selected series (or click its name).",
+        "toggle_series", _WHERE, "space", "hide/show", "Hide or show the selected series (or click its name)."
     ),
     Action("only_series", _WHERE, "i", "solo", "Solo the selected series; press again to show all."),
     Action("all_series", _WHERE, "a", "all series", "Show all series."),
-    Action(
-        "smoothing",
-        _WHERE,
-        "M",
-        "smooth",
-        "Increase smoothing; after the maximum, turn it off.",
-    ),
+    Action("smoothing", _WHERE, "M", "smooth", "Increase smoothing; after the maximum, turn it off."),
     Action("log_scale", _WHERE, "L", "log scale", "Toggle log scale on charts without a fixed range."),
     Action("x_axis", _WHERE, "x", "x axis", "Cycle the x axis: time ago, clock, time since start, step."),
     Action("sort_nodes", _WHERE, "S", "sort nodes", "Sort outlier nodes first, or by rank."),

@@ -11,13 +11,7 @@ GLOBAL_ACTIONS: tuple[Action, ...] = (
     Action("show_downloads", Scope.APP, "T", "downloads", "Downloads and their progress."),
     Action("go_back", Scope.APP, "alt+left,backspace", "go back", "Go back, as in a browser."),
     Action("go_forward", Scope.APP, "alt+right,F", "go forward", "Go forward, as in a browser."),
-    Action(
-        "switch_project",
-        Scope.APP,
-        "0",
-        "team or project",
-        "Switch team or project, or show all.",
-    ),
+    Action("switch_project", Scope.APP, "0", "team or project", "Switch team or project, or show all."),
     Action("switch_remote", Scope.APP, "U", "remote", "Switch remote."),
     Action("help", Scope.APP, "question_mark", "help", "Keyboard shortcuts.", in_footer=True),
     Action("quit", Scope.APP, "q", "quit", "Quit. Jobs keep running.", in_footer=True),
@@ -41,14 +35,7 @@ HOME_ACTIONS: tuple[Action, ...] = (
         in_footer=True,
         opens_field=True,
     ),
-    Action(
-        "sort",
-        Scope.HOME,
-        "S",
-        "sort",
-        "Sort by the next column (or click a heading).",
-        in_footer=True,
-    ),
+    Action("sort", Scope.HOME, "S", "sort", "Sort by the next column (or click a heading).", in_footer=True),
     Action("reverse_sort", Scope.HOME, "V", "reverse", "Reverse sort order."),
     Action(
         "new_job",
@@ -60,21 +47,8 @@ HOME_ACTIONS: tuple[Action, ...] = (
         dangerous=True,
     ),
     Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the project list."),
-    Action(
-        "open_cache",
-        Scope.HOME,
-        "C",
-        "cache",
-        "Browse the cache of the selected project or job.",
-    ),
-    Action(
-        "deploy",
-        Scope.HOME,
-        "d",
-        "deploy",
-        "Deploy checkpoints of the selected job.",
-        dangerous=True,
-    ),
+    Action("open_cache", Scope.HOME, "C", "cache", "Browse the cache of the selected project or job."),
+    Action("deploy", Scope.HOME, "d", "deploy", "Deploy checkpoints of the selected job.", dangerous=True),
     Action(
         "stop_job",
         Scope.HOME,
@@ -111,13 +85,7 @@ HOME_ACTIONS: tuple[Action, ...] = (
     ),
     Action("open_capacity", Scope.HOME, "Q", "capacity", "Show GPU capacity and the queue."),
     Action("export", Scope.HOME, "E", "export", "Export the listed jobs as CSV or JSON."),
-    Action(
-        "snooze",
-        Scope.HOME,
-        "z",
-        "snooze",
-        "Snooze this job's alerts; press again to undo.",
-    ),
+    Action("snooze", Scope.HOME, "z", "snooze", "Snooze this job's alerts; press again to undo."),
     Action("copy_id", Scope.HOME, "y", "copy id", "Copy the job id."),
     Action("open_browser", Scope.HOME, "o", "browser", "Open the job in the browser."),
 )
@@ -176,12 +144,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
     ),
     Action("next_chart", _WHERE, "m", "chart", "Next chart: loss, eval loss, throughput.", in_footer=True),
     Action(
-        "layout",
-        _WHERE,
-        "v",
-        "layout",
-        "Cycle the layout: charts and table, charts, table.",
-        in_footer=True,
+        "layout", _WHERE, "v", "layout", "Cycle the layout: charts and table, charts, table.", in_footer=True
     ),
     Action("smoothing", _WHERE, "M", "smooth", "Increase smoothing; after the maximum, turn it off."),
     Action("log_scale", _WHERE, "L", "log scale", "Toggle log scale."),
@@ -191,12 +154,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
     Action("pan_on", _WHERE, "greater_than_sign,full_stop", "later", "Pan right."),
     Action("next_base", _WHERE, "b", "baseline", "Use the next job as the baseline.", in_footer=True),
     Action(
-        "only_differing",
-        _WHERE,
-        "d",
-        "diffs only",
-        "Show only the rows that differ, or all.",
-        in_footer=True,
+        "only_differing", _WHERE, "d", "diffs only", "Show only the rows that differ, or all.", in_footer=True
     ),
     Action("export", _WHERE, "E", "export", "Export the table or the curves as CSV or JSON.", in_footer=True),
 )
@@ -248,14 +206,7 @@ FILE_ACTIONS: tuple[Action, ...] = (
         "expand all",
         "Expand everything below; if all is expanded, collapse it.",
     ),
-    Action(
-        "mark",
-        Scope.FILES,
-        "space",
-        "mark",
-        "Mark the file or directory for download.",
-        in_footer=True,
-    ),
+    Action("mark", Scope.FILES, "space", "mark", "Mark the file or directory for download.", in_footer=True),
     Action(
         "download",
         Scope.FILES,
@@ -281,13 +232,5 @@ FILE_ACTIONS: tuple[Action, ...] = (
 
 
 SUBMIT_ACTIONS: tuple[Action, ...] = (
-    Action(
-        "submit",
-        Scope.SUBMIT,
-        "ctrl+s",
-        "submit",
-        "Submit this job.",
-        in_footer=True,
-        dangerous=True,
-    ),
+    Action("submit", Scope.SUBMIT, "ctrl+s", "submit", "Submit this job.", in_footer=True, dangerous=True),
 )

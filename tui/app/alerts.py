@@ -28,7 +28,7 @@ from tui.analysis.fleet.snapshot import JobRow, without_snoozed
 from tui.analysis.run.finding import SEVERITIES
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import FleetChecked, RunChecked, SnoozeRequested
+from tui.screens.messages import FleetChecked, Handlers, RunChecked, SnoozeRequested
 from tui.settings.model import NotificationSettings
 from tui.text.units import duration
 
@@ -70,6 +70,10 @@ class Alerts:
         self._last_rows: Mapping[int, JobRow] = MappingProxyType({})
         self._knows_focus = False
         self._used_at = time.monotonic()
+
+    @property
+    def handlers(self) -> Handlers:
+        return {FleetChecked: self.take_fleet, RunChecked: self.take_run, SnoozeRequested: self.snooze}
 
     def start(self) -> None:
         wanted = self._wanted

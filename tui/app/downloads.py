@@ -12,12 +12,13 @@ from tui.actions.keymap import key_for
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
 from tui.app.files import SavedFiles
 from tui.readers.session import Session
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
 from tui.screens.messages import (
     CancelDownloadRequested,
     ClearDownloadsRequested,
     DownloadRequested,
     DownloadsChanged,
+    Handlers,
     RetryDownloadRequested,
 )
 from tui.system.saved_files import Outbox
@@ -48,6 +49,15 @@ class Downloads:
         self._outbox = outbox
         self._files = files
         self._feed: DownloadsFeed | None = None
+
+    @property
+    def handlers(self) -> Handlers:
+        return {
+            DownloadRequested: self.ask,
+            CancelDownloadRequested: self.cancel,
+            RetryDownloadRequested: self.retry,
+            ClearDownloadsRequested: self.clear,
+        }
 
     def _running_feed(self, session: Session) -> DownloadsFeed:
         if self._feed is None:
@@ -93,7 +103,6 @@ class Downloads:
             " if you download to the same folder again."
         )
         from tui.feeds.downloads import proposed_folder
-        from tui.screens.downloads import DownloadFolderScreen
 
         screen = DownloadFolderScreen(wanted.title, about, proposed_folder(wanted))
         folder = await self._app.push_screen_wait(screen)
@@ -104,7 +113,6 @@ class Downloads:
     async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
         """Ask about conflicts, then queue the download."""
         from api_client.transfers import Existing
-        from tui.screens.downloads import FileConflictScreen
 
         plan = await feed.plan(transfer_id)
         if plan is None:

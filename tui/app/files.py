@@ -14,7 +14,8 @@ from textual import events
 from textual.app import App
 
 from api_client.files import why_not_written, write_private
-from tui.screens.messages import ExportRequested, FilesSaved
+from tui.screens.dialogs import ExportScreen
+from tui.screens.messages import ExportRequested, FilesSaved, Handlers
 from tui.system.saved_files import Outbox, delivered_as, landing, packed, proposed_path, safe_name
 
 
@@ -26,12 +27,14 @@ class SavedFiles:
         self._outbox = outbox
         self._in_delivery: dict[str, Path] = {}
 
+    @property
+    def handlers(self) -> Handlers:
+        return {ExportRequested: self.export, FilesSaved: self.deliver}
+
     def export(self, message: ExportRequested) -> None:
         if not any(table.rows for table in message.tables):
             self._app.notify("Nothing to export yet.")
             return
-
-        from tui.screens.export import ExportScreen
 
         def saved(files: tuple[Path, ...] | None) -> None:
             if files:

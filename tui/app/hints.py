@@ -43,11 +43,7 @@ class HintLine(WrappedText):
     def text(self) -> Text:
         tones = tone_styles(self.app)
         keys, words = self.shown
-        return Text.assemble(
-            ("tip  ", tones["accent"]),
-            (keys, tones["key"]),
-            (f" {words}", tones["muted"]),
-        )
+        return Text.assemble(("tip  ", tones["accent"]), (keys, tones["key"]), (f" {words}", tones["muted"]))
 
     def on_click(self) -> None:
         self._dismiss()

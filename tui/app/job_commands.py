@@ -14,12 +14,13 @@ from tui.analysis.fleet.batches import Batch, Verb, batch_of, name_of
 from tui.analysis.status import status_view
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import (
     BatchRequested,
     BookmarkRequested,
     BrowserRequested,
+    Handlers,
     RecreateJobRequested,
     StopJobRequested,
 )
@@ -38,6 +39,16 @@ class JobCommands:
     def __init__(self, app: App[Any], session: Session | None) -> None:
         self._app = app
         self._session = session
+
+    @property
+    def handlers(self) -> Handlers:
+        return {
+            StopJobRequested: self.stop,
+            RecreateJobRequested: self.recreate,
+            BatchRequested: self.batch,
+            BookmarkRequested: self.bookmark,
+            BrowserRequested: self.browse,
+        }
 
     def stop(self, message: StopJobRequested) -> None:
         job = message.job

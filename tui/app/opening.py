@@ -24,6 +24,7 @@ from tui.screens.messages import (
     CompareCheckpointsRequested,
     CompareJobsRequested,
     DeployRequested,
+    Handlers,
     JobSubmitted,
     NewJobRequested,
     OpenCacheRequested,
@@ -62,6 +63,20 @@ class ScreenOpener:
         self._settings = settings
         self._memory = memory
         self._compared_runs: RunCache | None = None
+
+    @property
+    def handlers(self) -> Handlers:
+        return {
+            OpenJobRequested: self.job,
+            CompareJobsRequested: self.compare,
+            CapacityRequested: self.capacity,
+            OpenCacheRequested: self.cache,
+            OpenCheckpointRequested: self.checkpoint,
+            CompareCheckpointsRequested: self.compare_checkpoints,
+            NewJobRequested: self.new_job,
+            JobSubmitted: self.submitted,
+            DeployRequested: self.deploy,
+        }
 
     # One job
 

@@ -49,32 +49,11 @@ from tui.screens.base import AppScreen
 from tui.screens.help import HelpScreen
 from tui.screens.messages import (
     AppMessage,
-    BatchRequested,
-    BookmarkRequested,
-    BrowserRequested,
-    CancelDownloadRequested,
-    CapacityRequested,
-    ClearDownloadsRequested,
-    CompareCheckpointsRequested,
-    CompareJobsRequested,
     CopyRequested,
-    DeployRequested,
-    DownloadRequested,
     DownloadsChanged,
-    ExportRequested,
-    FilesSaved,
-    FleetChecked,
-    JobSubmitted,
-    NewJobRequested,
-    OpenCacheRequested,
-    OpenCheckpointRequested,
+    Handlers,
     OpenJobRequested,
     OpenProjectRequested,
-    RecreateJobRequested,
-    RetryDownloadRequested,
-    RunChecked,
-    SnoozeRequested,
-    StopJobRequested,
 )
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded, load_or_defaults
@@ -93,8 +72,6 @@ COPIED_CELLS = 160
 """Maximum width of the copied text that the notice repeats."""
 SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
 """Groups of the app's workers that belong to a session."""
-
-Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
 
 
 class BtTuiApp(App[WelcomeChoice]):
@@ -176,39 +153,17 @@ class BtTuiApp(App[WelcomeChoice]):
     def _handlers_of(self, session: Session | None) -> Handlers:
         """Return who carries out which request."""
         handlers: dict[type[AppMessage], Callable[[Any], object]] = {
-            BatchRequested: self.jobs.batch,
-            BookmarkRequested: self.jobs.bookmark,
-            RecreateJobRequested: self.jobs.recreate,
-            StopJobRequested: self.jobs.stop,
-            DownloadRequested: self.downloads.ask,
-            CancelDownloadRequested: self.downloads.cancel,
-            RetryDownloadRequested: self.downloads.retry,
-            ClearDownloadsRequested: self.downloads.clear,
             DownloadsChanged: self._take_transfers,
-            ExportRequested: self.files.export,
-            FilesSaved: self.files.deliver,
-            FleetChecked: self.alerts.take_fleet,
-            RunChecked: self.alerts.take_run,
-            SnoozeRequested: self.alerts.snooze,
-            OpenProjectRequested: self.teams.open_project,
             CopyRequested: self._copy,
-            BrowserRequested: self.jobs.browse,
+            OpenProjectRequested: self.teams.open_project,
         }
+        for service in (self.jobs, self.downloads, self.files, self.alerts):
+            handlers |= service.handlers
         if session is not None:
             self.opener = ScreenOpener(
                 self, session, self.navigation, self.teams, self._settings, self._memory
             )
-            handlers |= {
-                OpenJobRequested: self.opener.job,
-                CompareJobsRequested: self.opener.compare,
-                CapacityRequested: self.opener.capacity,
-                OpenCacheRequested: self.opener.cache,
-                OpenCheckpointRequested: self.opener.checkpoint,
-                CompareCheckpointsRequested: self.opener.compare_checkpoints,
-                NewJobRequested: self.opener.new_job,
-                JobSubmitted: self.opener.submitted,
-                DeployRequested: self.opener.deploy,
-            }
+            handlers |= self.opener.handlers
         return handlers
 
     @on(AppMessage)

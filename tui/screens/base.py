@@ -1,20 +1,16 @@
-"""Base classes of full screens and dialogs.
-
-A dialog is answered only once, even if its keys are pressed twice.
-"""
+"""The base class of full screens."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from textual import on
-from textual.await_complete import AwaitComplete
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -23,22 +19,6 @@ from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
-
-Answer = TypeVar("Answer")
-
-
-class Question(ModalScreen[Answer], Generic[Answer]):
-    """A modal screen whose ``dismiss`` closes only the screen itself.
-
-    Keys typed ahead (Enter twice) reach a field or a button before the first one is processed. Textual
-    would then close whatever screen is on top, possibly the last one, which ends the app.
-    """
-
-    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
-        """Close with this answer; do nothing if this screen is no longer on top."""
-        if self.app.screen is not self:
-            return AwaitComplete()
-        return super().dismiss(result)
 
 
 @dataclass(frozen=True, slots=True)

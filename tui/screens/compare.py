@@ -108,21 +108,14 @@ class CurveBuilder:
 
     def lines(self, runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
         """Return the curves of all runs."""
-        made_of: tuple[Source, ...] = tuple(
-            (
-                one.job.id,
-                one.job.name,
-                one.run.progress if one.run else None,
-                one.run.queue if one.run else None,
-            )
+        made_of = tuple(
+            (one.job.id, one.job.name, one.run.progress, one.run.queue)
+            if one.run
+            else (one.job.id, one.job.name, None, None)
             for one in runs
         )
         held = self._held.get((measure, axis))
-        if (
-            held is not None
-            and len(held[0]) == len(made_of)
-            and all(_same(old, new) for old, new in zip(held[0], made_of, strict=True))
-        ):
+        if held is not None and held[0] == made_of:
             return held[1]
         new = curves(runs, measure, axis)
         old = {line.name: line for line in held[1]} if held is not None else {}
@@ -174,10 +167,6 @@ def _title(measure: str, lines: Sequence[Series]) -> str:
     A single curve has no legend, so the title names its run.
     """
     return f"{measure} of {lines[0].name}" if len(lines) == 1 else measure
-
-
-def _same(one: Source, other: Source) -> bool:
-    return one[:2] == other[:2] and one[2] is other[2] and one[3] == other[3]
 
 
 MakeFeed = Callable[..., ComparisonFeed]

@@ -1,17 +1,14 @@
-"""The downloads screen, and the dialogs for the target folder and for existing files."""
+"""The downloads screen: all downloads, and the files of one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.widgets import Button, Input
+from textual.binding import BindingType
 
 from api_client.transfers.records import FileProgress, FileState
 from tui.actions import Scope
@@ -28,7 +25,7 @@ from tui.analysis.transfers import (
     speed_text,
     time_left,
 )
-from tui.screens.base import AppScreen, Question
+from tui.screens.base import AppScreen
 from tui.screens.messages import (
     CancelDownloadRequested,
     ClearDownloadsRequested,
@@ -37,7 +34,7 @@ from tui.screens.messages import (
 )
 from tui.tables.column import Span
 from tui.text.names import clip_middle
-from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, duration, percent, share_bar
 from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.row_table import Column, RowTable
@@ -113,129 +110,8 @@ FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
     Column(
         "size", "size", lambda file: [(bytes_iec(file.size_bytes), "plain")], width=9, align="right", keep=8
     ),
-    Column(
-        "error",
-        "",
-        _remark,
-        width=10,
-        flex=2,
-        keep=3,
-    ),
+    Column("error", "", _remark, width=10, flex=2, keep=3),
 )
-
-
-ExistingChoice = Literal["skip", "overwrite", "rename"]
-
-NAMES_SHOWN = 4
-
-
-class DownloadFolderScreen(Question[Path | None]):
-    """Dialog for the target folder of a download; the result is None if the user cancels."""
-
-    CSS_PATH = "ask.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
-
-    def __init__(self, title: str, about: str, folder: Path) -> None:
-        super().__init__()
-        self._title = title
-        self._about = about
-        self._folder = folder
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="box"):
-            yield WrappedText(sanitize_multiline(f"Download {self._title}"), id="question")
-            yield WrappedText(sanitize_multiline(self._about), id="about")
-            yield Input(str(self._folder), id="folder", compact=True)
-            yield WrappedText(id="problem")
-            with Horizontal(id="buttons"):
-                yield Button("Download (enter)", variant="primary", id="yes", compact=True)
-                yield Button("Cancel (esc)", id="no", compact=True)
-
-    def on_mount(self) -> None:
-        self.query_one("#folder", Input).focus()
-
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self._answer()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "yes":
-            self._answer()
-        else:
-            self.dismiss(None)
-
-    @on(Input.Changed)
-    def _changed(self) -> None:
-        self.query_one("#problem", WrappedText).update("")
-
-    def _answer(self) -> None:
-        problem = self._problem_with(self.query_one("#folder", Input).value.strip())
-        if isinstance(problem, Path):
-            self.dismiss(problem)
-        else:
-            self.query_one("#problem", WrappedText).update(problem)
-
-    def _problem_with(self, typed: str) -> Path | str:
-        """Return the typed folder as an absolute path, or an error message."""
-        if not typed:
-            return "Enter a folder; . is the current one."
-        try:
-            folder = Path(typed).expanduser()
-            if folder.exists() and not folder.is_dir():
-                return "That's a file; enter a folder."
-        except (OSError, RuntimeError, ValueError) as error:
-            return f"Not a valid folder: {sanitize(str(error))}"
-        return folder.absolute()
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
-
-class FileConflictScreen(Question[ExistingChoice | None]):
-    """Dialog that asks what to do with existing files of different content: skip, overwrite, or keep both."""
-
-    CSS_PATH = "ask.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,n", "choose('')", "cancel", show=False),
-        Binding("s", "choose('skip')", "skip", show=False),
-        Binding("o", "choose('overwrite')", "overwrite", show=False),
-        Binding("b", "choose('rename')", "both", show=False),
-        Binding("left", "app.focus_previous", "previous", show=False),
-        Binding("right", "app.focus_next", "next", show=False),
-    ]
-
-    def __init__(self, folder: str, names: Sequence[str]) -> None:
-        super().__init__()
-        self._folder = folder
-        self._names = tuple(names)
-
-    def compose(self) -> ComposeResult:
-        number = len(self._names)
-        shown = [sanitize(name) for name in self._names[:NAMES_SHOWN]]
-        if number > NAMES_SHOWN:
-            shown.append(f"and {number - NAMES_SHOWN:,} more")
-        what = "1 file already exists" if number == 1 else f"{number:,} files already exist"
-        with Vertical(id="box"):
-            yield WrappedText(f"{what} with different content", id="question")
-            yield WrappedText(f"In {sanitize(self._folder)}:\n" + "\n".join(shown), id="about")
-            with Horizontal(id="buttons"):
-                yield Button("Skip (s)", id="skip", compact=True)
-                yield Button("Keep both (b)", id="rename", compact=True)
-                yield Button("Overwrite (o)", variant="error", id="overwrite", compact=True)
-                yield Button("Cancel (esc)", id="cancel", compact=True)
-
-    def on_mount(self) -> None:
-        """Focus the safe choice, so that an accidental Enter does no harm."""
-        self.query_one("#skip", Button).focus()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.action_choose(event.button.id or "")
-
-    def action_choose(self, choice: str) -> None:
-        choices: dict[str, ExistingChoice] = {"skip": "skip", "overwrite": "overwrite", "rename": "rename"}
-        self.dismiss(choices.get(choice))
 
 
 MIN_FOLDER_CELLS = 20

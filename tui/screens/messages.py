@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.message import Message
 
@@ -29,10 +29,12 @@ class AppMessage(Message):
     changes_server: ClassVar[bool] = False
 
 
+Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
+"""The messages that a service takes, and its methods that carry them out."""
+
+
 @dataclass
 class OpenJobRequested(AppMessage):
-    """Request to show a job."""
-
     job: TrainingJob
 
 
@@ -63,21 +65,15 @@ class BatchRequested(AppMessage):
 
 @dataclass
 class BookmarkRequested(AppMessage):
-    """Request to toggle the bookmark of a job."""
-
     job: TrainingJob
 
 
 class NewJobRequested(AppMessage):
-    """Request to submit a new job."""
-
     changes_server = True
 
 
 @dataclass
 class JobSubmitted(AppMessage):
-    """A job was created."""
-
     job: TrainingJob
 
 
@@ -110,30 +106,22 @@ class CopyRequested(AppMessage):
 
 @dataclass
 class BrowserRequested(AppMessage):
-    """Request to open the job's page in the browser."""
-
     job: TrainingJob
 
 
 @dataclass
 class OpenCacheRequested(AppMessage):
-    """Request to show the cache of a project."""
-
     project_id: str
     name: str
 
 
 @dataclass
 class OpenProjectRequested(AppMessage):
-    """Request to show the jobs of a project on Home."""
-
     project_id: str
 
 
 @dataclass
 class OpenCheckpointRequested(AppMessage):
-    """Request to show the files of a checkpoint."""
-
     job: TrainingJob
     checkpoint: Checkpoint
 
@@ -147,8 +135,6 @@ class DownloadRequested(AppMessage):
 
 @dataclass
 class DownloadsChanged(AppMessage):
-    """The progress or the list of downloads has changed."""
-
     downloads: Transfers
 
     def can_replace(self, message: Message) -> bool:
@@ -164,13 +150,11 @@ class CancelDownloadRequested(AppMessage):
 
 @dataclass
 class RetryDownloadRequested(AppMessage):
-    """Request to resume a download."""
-
     transfer_id: str
 
 
 class ClearDownloadsRequested(AppMessage):
-    """Request to remove finished downloads from the list."""
+    pass
 
 
 @dataclass
@@ -183,8 +167,6 @@ class RunChecked(AppMessage):
 
 @dataclass
 class FleetChecked(AppMessage):
-    """Findings of all jobs."""
-
     fleet: FleetSnapshot
 
 
@@ -198,8 +180,6 @@ class SnoozeRequested(AppMessage):
 
 @dataclass
 class CompareCheckpointsRequested(AppMessage):
-    """Request to compare two checkpoints side by side."""
-
     job: TrainingJob
     left: CheckpointFacts
     right: CheckpointFacts
@@ -213,7 +193,7 @@ class CompareJobsRequested(AppMessage):
 
 
 class CapacityRequested(AppMessage):
-    """Request to show GPU capacity and the queue."""
+    pass
 
 
 @dataclass

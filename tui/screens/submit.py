@@ -24,7 +24,7 @@ from tui.actions import Scope
 from tui.actions.keymap import bindings_of
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.screens.base import AppScreen
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import JobSubmitted
 from tui.text.hardware import of_nodes
 from tui.text.sanitize import sanitize

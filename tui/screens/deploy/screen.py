@@ -26,8 +26,8 @@ from tui.actions import Scope
 from tui.actions.keymap import bindings_of
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.screens.base import AppScreen
-from tui.screens.confirm import ConfirmScreen
 from tui.screens.deploy.answers import QuestionPane
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.widgets.log_view.options import LogOptions
@@ -72,12 +72,7 @@ class DeploymentPane(Vertical):
             self.query_one(LogView).append(lines)
 
     def show(
-        self,
-        snapshot: DeploySnapshot,
-        *,
-        truss_config: str,
-        call: Calls | None,
-        serves_nothing: bool,
+        self, snapshot: DeploySnapshot, *, truss_config: str, call: Calls | None, serves_nothing: bool
     ) -> None:
         tones = tone_styles(self.app)
         result = snapshot.result
@@ -127,10 +122,7 @@ class DeploymentPane(Vertical):
 
 
 FILE_NAME = "deploy_{job_id}_{time}.py"
-WAITING = {
-    "loading": "Loading jobs, checkpoints and instance types…",
-    "working": "Deploying…",
-}
+WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 AGAIN = "Retrying automatically; press {key} to retry now."
 FORMS = ("python", "json", "command")
 MakeFeed = Callable[..., DeployFeed]
@@ -159,8 +151,7 @@ class DeployScreen(AppScreen):
         self._place = place
         self._shown: tuple[object, ...] = ()
         self._feed = feed_with(
-            publish=self.publish,
-            on_log=lambda lines: self.post_message(self.LogArrived(lines)),
+            publish=self.publish, on_log=lambda lines: self.post_message(self.LogArrived(lines))
         )
 
     def compose(self) -> ComposeResult:
@@ -411,6 +402,5 @@ class DeployScreen(AppScreen):
                 self.app.pop_screen()
 
         self.app.push_screen(
-            ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay"),
-            answered,
+            ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay"), answered
         )

@@ -118,14 +118,7 @@ JOB_COLUMNS: tuple[Column[JobRow], ...] = (
     Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
     Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),
     Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=2, keep=1),
-    Column(
-        "priority",
-        "prio",
-        lambda row: [(str(row.priority), "muted")],
-        width=4,
-        align="right",
-        keep=1,
-    ),
+    Column("priority", "prio", lambda row: [(str(row.priority), "muted")], width=4, align="right", keep=1),
     Column("spot", "", _spot, width=4, keep=0),
     Column("age", "age", lambda row: [(row.age, "muted")], width=3, align="right", keep=7),
 )

@@ -76,11 +76,7 @@ class HomeScreen(AppScreen):
     SHOWN_RESOURCES = frozenset({LISTS})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: FleetFeed
-    HORIZONTAL_BREAKPOINTS = [
-        (0, "-narrow"),
-        (72, "-normal"),
-        (120, "-wide"),
-    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (120, "-wide")]
 
     snapshot: var[FleetSnapshot | None] = var(None)
     marked: var[tuple[str, ...]] = var((), init=False)
@@ -242,11 +238,7 @@ class HomeScreen(AppScreen):
                 starred = frozenset(self.bookmarks)
                 jobs = [replace(row, bookmarked=True) if row.id in starred else row for row in jobs]
             rows = filter_and_sort(
-                jobs,
-                project_id=project_id,
-                query=self._query,
-                sort_by=column,
-                descending=descending,
+                jobs, project_id=project_id, query=self._query, sort_by=column, descending=descending
             )
             marked = frozenset(self.marked)
             self._jobs.set_rows(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil, floor, isfinite, log2
 from typing import Literal
 
@@ -190,16 +189,10 @@ class ChartBuilder:
                 if view.window.follows:
                     until = _rounded_up(reach[1], reach[1] - begin)
                 own = replace(own, title=f"{title}, {whole}", start=min(begin, until - 1), end=until)
-            if view.x_axis == "step" and told.step_series.values:
+            by_step = view.x_axis == "step" and bool(told.step_series.values)
+            if by_step:
                 own = self._by_step(own, told)
-                drawn = tuple(
-                    self._named(_over(series, told), name, told.step_series, series)
-                    for name, series in present
-                )
-            else:
-                drawn = tuple(
-                    self._named(partial(_same, series), name, None, series) for name, series in present
-                )
+            drawn = tuple(self._named(series, name, told if by_step else None) for name, series in present)
             charts.append(ChartData(chart_id, drawn, own, unit_name))
         return charts
 
@@ -262,7 +255,7 @@ class ChartBuilder:
         ]
         cache = run.metrics.cache_usage if run.metrics else EMPTY
         if cache.values:
-            line = self._named(partial(_same, cache), "cache", None, cache)
+            line = self._named(cache, "cache")
             charts.append(
                 ChartData("cache", (line,), replace(in_bytes, title="cache", first_colour=0), "bytes")
             )
@@ -272,38 +265,28 @@ class ChartBuilder:
         self, nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]
     ) -> tuple[Series, ...]:
         """Return one series per node, with the node's name."""
-        return tuple(
-            self._named(partial(_same, series(node)), sanitize(node.name), None, series(node))
-            for node in nodes
-        )
+        return tuple(self._named(series(node), sanitize(node.name)) for node in nodes)
 
     def _by_gpu(
         self, nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
     ) -> tuple[Series, ...]:
         """Return one series per GPU of one node, named by rank."""
         return tuple(
-            self._named(partial(_same, line), f"gpu {sanitize(gpu)}", None, line)
+            self._named(line, f"gpu {sanitize(gpu)}")
             for node in nodes
             if node.name == name
             for gpu, line in zip(node.gpus, series(node), strict=False)
         )
 
-    def _named(self, make: Callable[[], Series], name: str, context: object, source: Series) -> Series:
-        """Return the series renamed; the same object as long as source and context are the same."""
-        key = (id(source), name)
+    def _named(self, source: Series, name: str, by_step: ProgressSnapshot | None = None) -> Series:
+        """Return the series renamed, over steps if asked; the same object as long as its sources are."""
+        key, context = (id(source), name), by_step.step_series if by_step is not None else None
         held = self._held.get(key) or self._used.get(key)
         if held is None or held[0] is not source or held[1] is not context:
-            held = (source, context, replace(make(), name=name))
+            series = source if by_step is None else over_steps(source, by_step)
+            held = (source, context, replace(series, name=name))
         self._used[key] = held
         return held[2]
-
-
-def _same(series: Series) -> Series:
-    return series
-
-
-def _over(series: Series, told: ProgressSnapshot) -> Callable[[], Series]:
-    return lambda: over_steps(series, told)
 
 
 def _stretch(view: ChartView, first: float, last: float) -> tuple[float, float]:

@@ -84,11 +84,7 @@ class JobScreen(AppScreen):
     SHOWN_RESOURCES = frozenset({STATUS, LOG, METRICS, CHECKPOINTS})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: RunFeed
-    HORIZONTAL_BREAKPOINTS = [
-        (0, "-narrow"),
-        (72, "-normal"),
-        (110, "-wide"),
-    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-medium"), (34, "-tall")]
 
     job: TrainingJob

@@ -90,11 +90,7 @@ def header(
 
 
 def _legend(
-    series: Sequence[Series],
-    room: int,
-    unit: Callable[[float], str],
-    spec: ChartSpec,
-    order: Sequence[int],
+    series: Sequence[Series], room: int, unit: Callable[[float], str], spec: ChartSpec, order: Sequence[int]
 ) -> list[Run]:
     if not series or room <= 0:
         return []

@@ -31,11 +31,7 @@ def block(value: float | None, low: float = 0.0, high: float = 1.0) -> str:
 
 
 def trace(
-    values: Sequence[float | None],
-    cells: int,
-    *,
-    low: float | None = None,
-    high: float | None = None,
+    values: Sequence[float | None], cells: int, *, low: float | None = None, high: float | None = None
 ) -> str:
     """Return at most `cells` block characters, each the mean of its share of the values.
 

@@ -237,13 +237,7 @@ def time_ticks(
     return tuple(_clock_ticks(start, end, step_s, timezone))
 
 
-def place_label(
-    x: float,
-    axis: XAxis,
-    *,
-    origin: float = 0.0,
-    timezone: tzinfo | None = None,
-) -> str:
+def place_label(x: float, axis: XAxis, *, origin: float = 0.0, timezone: tzinfo | None = None) -> str:
     """Format one position on an x axis, exact to the second or step."""
     if axis == "step":
         return f"step {round(x):,}"

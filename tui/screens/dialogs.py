@@ -1,0 +1,233 @@
+"""Dialogs: a question, what it is about, an optional field, and buttons.
+
+A dialog is answered only once, even if its keys are pressed twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Generic, Literal, TypeVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input
+
+from api_client.files import why_not_written
+from tui.analysis.export import ExportTable
+from tui.system.saved_files import landing, save_tables, typed_path
+from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.units import count
+from tui.widgets.text_panel import WrappedText
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(ModalScreen[Answer], Generic[Answer]):
+    """A dialog, with a field if one is given."""
+
+    CSS_PATH = "dialogs.tcss"
+    ABOUT_ID = "about"
+
+    def __init__(
+        self, question: str, about: str, buttons: Sequence[Button], field: Input | None = None
+    ) -> None:
+        super().__init__()
+        self._question = question
+        self._about = about
+        self._buttons = buttons
+        self._field = field
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield WrappedText(sanitize_multiline(self._question), id="question")
+            yield WrappedText(sanitize_multiline(self._about), id=self.ABOUT_ID)
+            if self._field is not None:
+                yield self._field
+                yield WrappedText(id="problem")
+            with Horizontal(id="buttons"):
+                yield from self._buttons
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """Close with this answer; do nothing if this screen is no longer on top.
+
+        Keys typed ahead (Enter twice) reach a field or a button before the first one is processed. Textual
+        would then close whatever screen is on top, possibly the last one, which ends the app.
+        """
+        if self.app.screen is not self:
+            return AwaitComplete()
+        return super().dismiss(result)
+
+
+class ConfirmScreen(Dialog[bool]):
+    """A confirmation dialog that names its object; the result is True only after an explicit yes."""
+
+    ABOUT_ID = "consequence"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "yes", show=False),
+        Binding("n,escape,q", "answer(False)", "no", show=False),
+        Binding("left,right,tab", "app.focus_next", "other", show=False),
+    ]
+
+    def __init__(self, question: str, consequence: str, yes: str, no: str = "Cancel") -> None:
+        buttons = (
+            Button(f"{yes} (y)", variant="error", id="yes", compact=True),
+            Button(f"{no} (n)", id="no", compact=True),
+        )
+        super().__init__(question, consequence, buttons)
+
+    def on_mount(self) -> None:
+        """Focus the safe choice, so that an accidental Enter does no harm."""
+        self.query_one("#no", Button).focus()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_answer(self, answer: bool) -> None:
+        self.dismiss(answer)
+
+
+class PathDialog(Dialog[Answer]):
+    """Asks for a path; subclasses handle it, and close the dialog or show a problem."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
+
+    def __init__(self, question: str, about: str, field: Input, yes: str) -> None:
+        buttons = (
+            Button(f"{yes} (enter)", variant="primary", id="yes", compact=True),
+            Button("Cancel (esc)", id="no", compact=True),
+        )
+        super().__init__(question, about, buttons, field)
+
+    def take(self, typed: str) -> object:
+        """Handle the typed path."""
+        raise NotImplementedError
+
+    def show_problem(self, problem: str) -> None:
+        self.query_one("#problem", WrappedText).update(problem)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        self.show_problem("")
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.take(self.query_one(Input).value)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "yes":
+            self._submitted()
+        else:
+            self.action_leave()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class DownloadFolderScreen(PathDialog[Path]):
+    """Dialog for the target folder of a download; the result is None if the user cancels."""
+
+    def __init__(self, title: str, about: str, folder: Path) -> None:
+        field = Input(str(folder), id="folder", compact=True)
+        super().__init__(f"Download {title}", about, field, "Download")
+
+    def take(self, typed: str) -> None:
+        typed = typed.strip()
+        if not typed:
+            self.show_problem("Enter a folder; . is the current one.")
+            return
+        try:
+            folder = Path(typed).expanduser()
+            if folder.exists() and not folder.is_dir():
+                self.show_problem("That's a file; enter a folder.")
+                return
+        except (OSError, RuntimeError, ValueError) as error:
+            self.show_problem(f"Not a valid folder: {sanitize(str(error))}")
+            return
+        self.dismiss(folder.absolute())
+
+
+class ExportScreen(PathDialog[tuple[Path, ...]]):
+    """Asks where to save tables, and saves them; the result is the files written, None if canceled."""
+
+    def __init__(self, what: str, tables: Sequence[ExportTable], proposal: Path) -> None:
+        rows = sum(len(table.rows) for table in tables)
+        several = f" in {len(tables)} tables; CSV writes one file each" if len(tables) > 1 else ""
+        about = f"{count(rows)} rows{several}. .json saves JSON, any other name CSV."
+        field = Input(str(proposal), id="file", compact=True)
+        super().__init__(f"Export {sanitize(what)}", about, field, "Save")
+        self._tables = tuple(tables)
+        self._replaceable: Path | None = None
+        """Existing file that the user was warned about; saving to it again replaces it."""
+
+    @work(exclusive=True, group="export")
+    async def take(self, typed: str) -> None:
+        try:
+            path = typed_path(typed)
+            replace = path == self._replaceable
+            place = landing(self.app, path)
+            files = await asyncio.to_thread(save_tables, self._tables, place, replace=replace)
+        except FileExistsError:
+            self._replaceable = path
+            self.show_problem(f"{sanitize(str(path))} already exists; press enter again to replace it")
+        except OSError as error:
+            self.show_problem(f"not saved: {why_not_written(error)}")
+        except (ValueError, RuntimeError) as error:
+            self.show_problem(f"not saved: {sanitize(str(error))}")
+        else:
+            self.dismiss(tuple(files))
+
+
+ExistingChoice = Literal["skip", "overwrite", "rename"]
+
+NAMES_SHOWN = 4
+
+
+class FileConflictScreen(Dialog[ExistingChoice]):
+    """Asks what to do with existing files of different content: skip, overwrite, or keep both."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,n", "choose('')", "cancel", show=False),
+        Binding("s", "choose('skip')", "skip", show=False),
+        Binding("o", "choose('overwrite')", "overwrite", show=False),
+        Binding("b", "choose('rename')", "both", show=False),
+        Binding("left", "app.focus_previous", "previous", show=False),
+        Binding("right", "app.focus_next", "next", show=False),
+    ]
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
+        number = len(names)
+        shown = [sanitize(name) for name in names[:NAMES_SHOWN]]
+        if number > NAMES_SHOWN:
+            shown.append(f"and {number - NAMES_SHOWN:,} more")
+        what = "1 file already exists" if number == 1 else f"{number:,} files already exist"
+        buttons = (
+            Button("Skip (s)", id="skip", compact=True),
+            Button("Keep both (b)", id="rename", compact=True),
+            Button("Overwrite (o)", variant="error", id="overwrite", compact=True),
+            Button("Cancel (esc)", id="cancel", compact=True),
+        )
+        about = f"In {sanitize(folder)}:\n" + "\n".join(shown)
+        super().__init__(f"{what} with different content", about, buttons)
+
+    def on_mount(self) -> None:
+        """Focus the safe choice, so that an accidental Enter does no harm."""
+        self.query_one("#skip", Button).focus()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.action_choose(event.button.id or "")
+
+    def action_choose(self, choice: str) -> None:
+        choices: dict[str, ExistingChoice] = {"skip": "skip", "overwrite": "overwrite", "rename": "rename"}
+        self.dismiss(choices.get(choice))
