@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.message import Message
 from textual.reactive import var
 from textual.screen import Screen
@@ -16,9 +17,11 @@ from textual.widgets import Input
 
 from api_client.models import TrainingJob
 from tui.actions import Scope, actions_of
-from tui.actions.keymap import key_for, rebound
+from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
+from tui.widgets.notice import ConnectionNotice, StatusLine
+from tui.widgets.status_footer import StatusFooter
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,22 @@ class AppScreen(Screen[None]):
     """Snoozed findings, as pairs of a job's id and the finding's key."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Forward the actions of panes to them."""
+        """Bind the keys of the screen's scopes, and forward the actions of panes to them."""
+        cls.BINDINGS = bindings_of(*cls.SCOPES, Scope.SCREEN)
         super().__init_subclass__(**options)
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
                 setattr(cls, f"action_{action.id}", _forward(pane, action.id))
+
+    def compose(self) -> ComposeResult:
+        yield StatusLine(id="header")
+        yield ConnectionNotice().data_bind(AppScreen.connection)
+        yield from self.compose_body()
+        yield StatusFooter().data_bind(AppScreen.connection)
+
+    def compose_body(self) -> ComposeResult:
+        """Yield what is between the header and the footer."""
+        yield from ()
 
     def publish(self, snapshot: object) -> None:
         """Pass a newer snapshot to the screen; feeds call this."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.reactive import var
 from textual.widgets import Input
 
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.file_tree import ROOT, FileTree, Order, SortKey
 from tui.analysis.transfers import files_text
 from tui.feeds.cache import CacheFeed, CacheSnapshot
@@ -24,8 +21,7 @@ from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, percent
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.file_tree.renderer import middle_cut
-from tui.widgets.notice import ConnectionNotice, StatusLine
-from tui.widgets.status_footer import StatusFooter
+from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 BIGGEST = 6
@@ -47,7 +43,6 @@ class CacheScreen(TreeScreen):
 
     CSS_PATH = "cache.tcss"
     SCOPES = (Scope.CACHE,)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: CacheFeed
 
     snapshot: var[CacheSnapshot] = var(CacheSnapshot())
@@ -59,9 +54,7 @@ class CacheScreen(TreeScreen):
         self._project = sanitize(project)
         self._feed = feed_with(publish=self.publish)
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(CacheScreen.connection)
+    def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
         yield StatusLine(id="biggest")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
@@ -69,7 +62,6 @@ class CacheScreen(TreeScreen):
             order=BY_SIZE, now_s=self._now_s, empty_text="No paths match the filter.", id="tree"
         )
         yield WrappedText(id="instead")
-        yield StatusFooter().data_bind(CacheScreen.connection)
 
     def on_mount(self) -> None:
         self.tree_view.focus()

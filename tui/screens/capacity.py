@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.reactive import var
 
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.fleet.capacity import (
     CapacityView,
     GpuAllocation,
@@ -27,9 +24,8 @@ from tui.tables.capacity import GPUS, QUEUE, CapacityLine
 from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
 from tui.text.units import age
-from tui.widgets.notice import ConnectionNotice, StatusLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 
 SHOWN_OF_GPUS = "gpu team bar use free on_demand spot baseline waits"
@@ -51,7 +47,6 @@ class CapacityScreen(AppScreen):
 
     CSS_PATH = "capacity.tcss"
     SCOPES = (Scope.CAPACITY,)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: CapacityFeed
 
     snapshot: var[CapacityView] = var(CapacityView(), init=False)
@@ -62,15 +57,12 @@ class CapacityScreen(AppScreen):
         self._place = place
         self._feed = feed_with(publish=self.publish)
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header", priority_count=2)
-        yield ConnectionNotice().data_bind(CapacityScreen.connection)
+    def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
         yield RowTable(chosen(GPUS, SHOWN_OF_GPUS), lambda line: line.row.key, id="gpus", opens=False)
         yield WrappedText(id="instead")
         yield RowTable(chosen(QUEUE, SHOWN_OF_JOBS), lambda one: one.key, id="jobs")
         yield WrappedText(id="nobody")
-        yield StatusFooter().data_bind(CapacityScreen.connection)
 
     def on_mount(self) -> None:
         self._show()
@@ -134,7 +126,7 @@ class CapacityScreen(AppScreen):
             [(f"{sanitize(row.gpu_type)} ", "muted"), (f"{row.on_demand}/{row.limit}", "plain")]
             for row in own
         ]
-        self.query_one("#header", StatusLine).set_facts(facts)
+        self.query_one("#header", StatusLine).set_facts(facts, 2)
 
     def _show_jobs(self) -> None:
         view, line = self.snapshot, self._gpus.cursor_row

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.reactive import var
 
 from api_client.models import QueueContext, TrainingJob
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.comparison import (
     AXES,
     MEASURES,
@@ -43,9 +41,8 @@ from tui.text.units import number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import Window, XAxis
-from tui.widgets.notice import ConnectionNotice, StatusLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import Column, RowTable
-from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 
 TITLE_CELLS = 14
@@ -181,7 +178,6 @@ class CompareRunsScreen(AppScreen):
 
     CSS_PATH = "compare.tcss"
     SCOPES = (Scope.COMPARE,)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: ComparisonFeed
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-tall")]
 
@@ -197,13 +193,10 @@ class CompareRunsScreen(AppScreen):
         self._maker = CurveBuilder()
         self._feed = feed_with(publish=self.publish)
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(CompareRunsScreen.connection)
+    def compose_body(self) -> ComposeResult:
         yield WrappedText(id="problem")
         yield ChartGrid(id="charts")
         yield Vertical(self._new_table(), id="finals")
-        yield StatusFooter().data_bind(CompareRunsScreen.connection)
 
     def on_mount(self) -> None:
         self._show()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 
 from api_client.transfers.records import FileProgress, FileState
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.transfers import (
     FILE_STATE_VIEWS,
     RESUMABLE,
@@ -36,9 +33,8 @@ from tui.tables.column import Span
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, duration, percent, share_bar
-from tui.widgets.notice import ConnectionNotice, StatusLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import Column, RowTable
-from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 
 BAR_CELLS = 12
@@ -125,16 +121,12 @@ class DownloadsScreen(AppScreen):
 
     CSS_PATH = "downloads.tcss"
     SCOPES = (Scope.DOWNLOADS,)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(DownloadsScreen.connection)
+    def compose_body(self) -> ComposeResult:
         yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True)
         yield WrappedText(id="about")
         yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False, sized=True)
         yield WrappedText(NOTHING, id="nothing")
-        yield StatusFooter().data_bind(DownloadsScreen.connection)
 
     def on_mount(self) -> None:
         self.query_one("#transfers").focus()

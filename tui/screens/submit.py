@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual import events, on, work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.reactive import var
 from textual.suggester import SuggestFromList
@@ -21,7 +19,6 @@ from api_client.definitions import AvailabilityModel, SecretReference, TrainingJ
 from api_client.submission.archive import ArchivePlan
 from api_client.submission.payload import Overrides
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.screens.base import AppScreen
 from tui.screens.dialogs import ConfirmScreen
@@ -29,9 +26,8 @@ from tui.screens.messages import JobSubmitted
 from tui.text.hardware import of_nodes
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count
-from tui.widgets.notice import ConnectionNotice, StatusLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import Column, RowTable
-from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
@@ -185,7 +181,6 @@ class SubmitScreen(AppScreen):
 
     CSS_PATH = "submit.tcss"
     SCOPES = (Scope.SUBMIT,)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: SubmissionFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal")]
 
@@ -196,10 +191,8 @@ class SubmitScreen(AppScreen):
         self._place = place
         self._feed = feed_with(self.publish)
 
-    def compose(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         """Yield the widgets of all stages; CSS shows those of the current stage."""
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(SubmitScreen.connection)
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(placeholder=PATH_HINT, id="path", compact=True)
@@ -218,7 +211,6 @@ class SubmitScreen(AppScreen):
         with Vertical(id="submitting"):
             yield WrappedText(id="phase")
             yield ProgressBar(id="bar", show_eta=False)
-        yield StatusFooter().data_bind(SubmitScreen.connection)
 
     def on_mount(self) -> None:
         self.watch_snapshot(self.snapshot)

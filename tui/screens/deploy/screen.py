@@ -9,12 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
 
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.reactive import var
@@ -23,7 +21,6 @@ from textual.widgets import Static
 from api_client.deployment import Calls
 from api_client.models.logs import LogEntry
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.screens.base import AppScreen
 from tui.screens.deploy.answers import QuestionPane
@@ -32,8 +29,7 @@ from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
-from tui.widgets.notice import ConnectionNotice, StatusLine
-from tui.widgets.status_footer import StatusFooter
+from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 from tui.wizard.progress import WizardProgress, questions
@@ -133,7 +129,6 @@ class DeployScreen(AppScreen):
 
     CSS_PATH = "deploy.tcss"
     SCOPES = (Scope.DEPLOY,)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: DeployFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal"), (110, "-wide")]
 
@@ -154,9 +149,7 @@ class DeployScreen(AppScreen):
             publish=self.publish, on_log=lambda lines: self.post_message(self.LogArrived(lines))
         )
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(DeployScreen.connection)
+    def compose_body(self) -> ComposeResult:
         with Horizontal(id="asking"):
             with VerticalScroll(id="way", can_focus=False):
                 yield WrappedText(id="steps", scrolls=True)
@@ -168,7 +161,6 @@ class DeployScreen(AppScreen):
                 yield VerticalScroll(Static(id="made"), id="made-pane")
         yield WrappedText(id="waiting")
         yield DeploymentPane(id="following")
-        yield StatusFooter().data_bind(DeployScreen.connection)
 
     def on_mount(self) -> None:
         """Start the wizard, which asks the server for jobs, checkpoints and machines."""

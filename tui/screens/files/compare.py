@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 
 from api_client.errors import RequestError
 from api_client.models import CheckpointFile
-from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoints
 from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.screens.base import AppScreen
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.widgets.notice import ConnectionNotice, StatusLine
-from tui.widgets.status_footer import StatusFooter
+from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 
 WHAT_CELLS = 24
@@ -34,7 +29,6 @@ class CompareScreen(AppScreen):
 
     CSS_PATH = "compare.tcss"
     SCOPES = ()
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.SCREEN)
 
     def __init__(self, left: CheckpointFacts, right: CheckpointFacts, list_files: ListFiles) -> None:
         super().__init__()
@@ -44,11 +38,8 @@ class CompareScreen(AppScreen):
         self._compared: Sequence[ComparedLine] = ()
         self._remark = "Listing files…"
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(CompareScreen.connection)
+    def compose_body(self) -> ComposeResult:
         yield TextPanel(id="compared")
-        yield StatusFooter().data_bind(CompareScreen.connection)
 
     def on_mount(self) -> None:
         """Show the known settings at once, then list the files."""

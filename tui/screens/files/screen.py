@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.reactive import var
 from textual.widgets import Input
@@ -16,7 +14,6 @@ from textual.widgets import Input
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import is_safetensors
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.checkpoints.facts import checkpoint_entries
 from tui.analysis.transfers import DownloadRequest, files_text
 from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
@@ -27,8 +24,7 @@ from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count
 from tui.widgets.file_tree import FileTreeView
-from tui.widgets.notice import ConnectionNotice, StatusLine
-from tui.widgets.status_footer import StatusFooter
+from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 MAX_FILES_SCANNED = 2000
@@ -45,7 +41,6 @@ class FilesScreen(TreeScreen):
 
     CSS_PATH = "files.tcss"
     SCOPES = (Scope.FILES,)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: CheckpointFilesFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
@@ -67,16 +62,13 @@ class FilesScreen(TreeScreen):
         self._files: tuple[CheckpointFile, ...] = ()
         self._feed = feed_with(publish=self.publish)
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(FilesScreen.connection)
+    def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="No paths match the filter.", id="tree")
             yield PreviewPane(self._feed.look, self._feed.read_weights, now_s=self._now_s, id="preview")
         yield WrappedText(id="instead")
-        yield StatusFooter().data_bind(FilesScreen.connection)
 
     def on_mount(self) -> None:
         self.tree_view.focus()

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.reactive import var
 from textual.widgets import Input
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.fleet.batches import Verb
@@ -51,9 +48,8 @@ from tui.screens.messages import (
 )
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
-from tui.widgets.notice import ConnectionNotice, StatusLine
+from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init creates a starter config."
@@ -74,7 +70,6 @@ class HomeScreen(AppScreen):
     CSS_PATH = "home.tcss"
     SCOPES = (Scope.HOME,)
     SHOWN_RESOURCES = frozenset({LISTS})
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: FleetFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (120, "-wide")]
 
@@ -93,9 +88,7 @@ class HomeScreen(AppScreen):
         self._query = Query()
         self._feed = feed_with(self.publish)
 
-    def compose(self) -> ComposeResult:
-        yield StatusLine(id="header")
-        yield ConnectionNotice().data_bind(HomeScreen.connection)
+    def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
             yield RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
             with Vertical(id="jobs-pane"):
@@ -104,7 +97,6 @@ class HomeScreen(AppScreen):
                 yield RowTable(JOB_COLUMNS, lambda row: row.id, id="jobs")
                 yield WrappedText(id="empty")
                 yield WrappedText("Loading projects and jobs…", id="loading")
-        yield StatusFooter().data_bind(HomeScreen.connection)
 
     @property
     def _jobs(self) -> RowTable[JobRow]:

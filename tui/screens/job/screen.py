@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import var
@@ -17,7 +15,6 @@ from textual.widgets import Static
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
-from tui.actions.keymap import bindings_of
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
 from tui.analysis.run.snapshot import RunSnapshot, is_settled
@@ -82,7 +79,6 @@ class JobScreen(AppScreen):
         Scope.CHECKPOINTS: CheckpointPane,
     }
     SHOWN_RESOURCES = frozenset({STATUS, LOG, METRICS, CHECKPOINTS})
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     _feed: RunFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-medium"), (34, "-tall")]
