@@ -145,10 +145,10 @@ MUTANTS = (
         NAMED,
     ),
     Mutant(
-        "destinations: an upload looks the name up again to connect",
-        "api_client/transfers/tunnel.py",
-        "asyncio.open_connection(address, ",
-        "asyncio.open_connection(self._endpoint.host, ",
+        "destinations: a transfer looks the name up again to connect",
+        "api_client/transfers/connections.py",
+        "create_connection((address, port)",
+        "create_connection((host, port)",
         NAMED,
     ),
     Mutant(

@@ -185,7 +185,7 @@ async def connect(
     """
     needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
     # Loading the trusted certificates takes a tenth of a second, so don't do it on the event loop.
-    context = await asyncio.to_thread(_trusting_context) if needs_tls else _untrusting_context()
+    context = await asyncio.to_thread(trusting_context) if needs_tls else _untrusting_context()
     limits = httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
     try:
         # Don't let httpx read the environment: other code must also know if there is a proxy.
@@ -220,8 +220,11 @@ def user_agent() -> str:
     return f"bt-tui/{__version__} (Python/{python}; {sys.platform})"
 
 
-def _trusting_context() -> ssl.SSLContext:
-    """Load the default certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name."""
+def trusting_context() -> ssl.SSLContext:
+    """Load the default certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
+
+    Raises ConfigurationError.
+    """
     try:
         return httpx.create_ssl_context()
     except OSError as error:

@@ -20,7 +20,7 @@ import httpx
 
 from api_client.addresses import DEFAULT_PORTS, Destinations, is_host, is_loopback, proxy_of
 from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused
-from api_client.http.connection import CONNECT_TIMEOUT_S
+from api_client.http.connection import CONNECT_TIMEOUT_S, trusting_context
 
 READ_TIMEOUT_S = 30.0
 """Maximum time without data within a body; after that the connection counts as broken."""
@@ -188,12 +188,7 @@ class Connections:
 
     def _tls_context(self) -> ssl.SSLContext:
         with self._lock:
-            try:
-                self._tls = self._tls or httpx.create_ssl_context()
-            except OSError as error:
-                raise ConfigurationError(
-                    f"can't read the trusted certificates (SSL_CERT_FILE?): {error.strerror or error}"
-                ) from None
+            self._tls = self._tls or trusting_context()
             return self._tls
 
 

@@ -17,7 +17,6 @@ from api_client.errors import RequestError
 from api_client.transfers.connections import open_socket
 
 CHUNK_BYTES = 256 * 1024
-_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Tunnel:
@@ -33,13 +32,11 @@ class Tunnel:
         self._endpoint = endpoint
         self._destinations = destinations
         self._on_sent = on_sent
-        self._ready: list[_Streams] = []
         self._relays: set[asyncio.Task[None]] = set()
         self.host = self.url = ""
 
     async def open(self) -> None:
-        """Listen, and connect to the store for the first time. Raises what ``open_socket`` raises."""
-        self._ready.append(await self._connect())
+        """Listen."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.host, port = self._server.sockets[0].getsockname()
         self.url = f"http://{self.host}:{port}"
@@ -50,10 +47,8 @@ class Tunnel:
         for relay in self._relays:
             relay.cancel()
         await asyncio.gather(*self._relays, return_exceptions=True)
-        for _, writer in self._ready:
-            writer.close()
 
-    async def _connect(self) -> _Streams:
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         endpoint = self._endpoint
         connected = await asyncio.to_thread(
             open_socket, self._destinations, endpoint.scheme, endpoint.host, endpoint.port
@@ -72,7 +67,7 @@ class Tunnel:
             with suppress(OSError, EOFError, asyncio.LimitOverrunError, httpx.TransportError, RequestError):
                 if self._endpoint.scheme == "https":
                     await reader.readuntil(b"\r\n\r\n")
-                answers, upstream = self._ready.pop() if self._ready else await self._connect()
+                answers, upstream = await self._connect()
                 if self._endpoint.scheme == "https":
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 async with asyncio.TaskGroup() as group:

@@ -15,7 +15,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from functools import cache
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -30,7 +29,7 @@ from pydantic import TypeAdapter
 
 from api_client.addresses import BaseUrl, Destinations, parse_base_url, route
 from api_client.errors import AddressRefused, UploadFailed
-from api_client.http.connection import user_agent
+from api_client.http.connection import trusting_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
@@ -133,20 +132,25 @@ async def upload_file(
     _check(credentials)
     destinations = destinations or Destinations()
     endpoint, region = await _endpoint_of(credentials, destinations)
+    await _check_reachable(endpoint, destinations, credentials.s3_key)
     with path.open("rb") as file:
         upload = _Upload(file, credentials, endpoint, on_progress, on_note)
         tunnel = Tunnel(endpoint, destinations, upload.sent)
-        await _open(tunnel, endpoint, credentials.s3_key)
+        await tunnel.open()
         try:
-            await upload.run(_store(credentials, endpoint, region, tunnel))
+            await upload.run(await asyncio.to_thread(_store, credentials, endpoint, region, tunnel))
         finally:
             await tunnel.aclose()
 
 
-async def _open(tunnel: Tunnel, endpoint: BaseUrl, key: str) -> None:
-    """Raise UploadFailed if the store cannot be reached."""
+async def _check_reachable(endpoint: BaseUrl, destinations: Destinations, key: str) -> None:
+    """Connect once, and raise UploadFailed if that fails: obstore would try again for minutes."""
+
+    def connect() -> None:
+        Connections(destinations).take(parse_object_url(str(endpoint))).close()
+
     try:
-        await tunnel.open()
+        await asyncio.to_thread(connect)
         return
     except AddressRefused as error:
         problem: Exception = error
@@ -222,7 +226,7 @@ class _Upload:
             # At the next chunk, obstore gets an error instead and tells the store to discard the parts.
             self._is_cancelled = True
             if self._total_bytes > PART_BYTES:
-                await asyncio.wait({sending}, timeout=ABORT_TIMEOUT_S)
+                await asyncio.wait({asyncio.gather(sending, return_exceptions=True)}, timeout=ABORT_TIMEOUT_S)
             raise
         finally:
             sending.cancel()
@@ -245,16 +249,19 @@ class _Upload:
 
 def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str, tunnel: Tunnel) -> S3Store:
     creds, is_plain = credentials.creds, endpoint.scheme == "http"
-    client = {
+    client: dict[str, Any] = {
         # Without a proxy, obstore would use the environment's: for http there is one that is never used.
         "proxy_url": tunnel.url,
         "proxy_excludes": tunnel.host if is_plain else "",
         "user_agent": user_agent(),
         "timeout": timedelta(seconds=PART_TIMEOUT_S),
-        "root_certificate": _trusted_certificates(),
         "allow_http": is_plain,
         "allow_invalid_certificates": False,
     }
+    # obstore trusts the system's certificates, and also what other requests trust.
+    certificates = trusting_context().get_ca_certs(binary_form=True)
+    if certificates:
+        client["root_certificate"] = "".join(map(ssl.DER_cert_to_PEM_cert, certificates))
     with _without_aws_variables():
         return S3Store(
             credentials.s3_bucket,
@@ -291,13 +298,6 @@ def _without_aws_variables() -> Iterator[None]:
             yield
         finally:
             os.environ.update(hidden)
-
-
-@cache
-def _trusted_certificates() -> bytes:
-    """Return the certificates that the other requests trust."""
-    context = httpx.create_ssl_context()
-    return "".join(map(ssl.DER_cert_to_PEM_cert, context.get_ca_certs(binary_form=True))).encode()
 
 
 def _check(credentials: BlobCredentials) -> None:

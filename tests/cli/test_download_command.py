@@ -180,9 +180,12 @@ def test_hostile_names_do_not_reach_the_terminal(
 
 @pytest.fixture
 def slow_store() -> Iterator[FakeObjectStore]:
-    """Serves three quarters at once, and drips the rest until told to go on."""
-    content = random.Random(3).randbytes(64 * MIB)
+    """Cuts twenty answers, serves three quarters at once, and drips the rest until told to go on."""
+    chance = random.Random(3)
+    content = chance.randbytes(64 * MIB)
+    cuts = [chance.randrange(1, 3 * MIB) for _ in range(20)]
     with serving(Stored("ckpt/model.bin", content)) as store:
+        store.behaviour.cut_after = lambda number: cuts[number] if number < len(cuts) else None
         store.behaviour.before_piece = lambda sent: (
             sent >= len(content) * 3 // 4 and store.go_on.wait(POLL_EVERY_S)
         )
@@ -217,10 +220,19 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
         assert "run the same command again" in err
     assert not target.exists()
     kept = journaled_bytes(target)
+    before = store.sent_bytes
+
+    def expire(sent_bytes: int) -> None:
+        if sent_bytes > before + 2 * MIB:
+            store.token = 2
+
+    store.behaviour.before_piece = expire
     store.go_on.set()
     second = cli_process(*arguments, "-o", "json", environ=store.environ())
     out, err = second.communicate(timeout=PATIENCE_S)
     assert second.returncode == 0, err
+    assert store.token == 2
+    assert store.listings == 3  # a plan's each, and the renewal's
     # Only the rest was fetched.
     assert json.loads(out)["fetched_bytes"] == 64 * MIB - kept
     assert hashlib.sha256(target.read_bytes()).digest() == hashlib.sha256(store.files[0].content).digest()

@@ -240,7 +240,7 @@ async def test_a_host_without_address(world: World, monkeypatch: pytest.MonkeyPa
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", nobody)
-    monkeypatch.setattr("api_client.http.connection._trusting_context", lambda: False)
+    monkeypatch.setattr("api_client.http.connection.trusting_context", lambda: False)
     for variable in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(variable, raising=False)
         monkeypatch.delenv(variable.upper(), raising=False)

