@@ -6,13 +6,13 @@ Lists of jobs and metrics may be megabytes long, so pydantic encodes them in one
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
+from pydantic_core import to_json, to_jsonable_python
 from starlette.responses import Response
 
 from api_client.models import JobMetrics, StorageMetrics, TrainingJob
@@ -46,35 +46,20 @@ def _xml(body: str, status: int, headers: Mapping[str, str] | None = None) -> Re
     return Response(content, status_code=status, headers=headers, media_type="application/xml")
 
 
-_JOBS = TypeAdapter(list[TrainingJob])
 UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class JsonAnswer(Response):
-    """A JSON body in pure ASCII: text that is not valid Unicode (lone surrogates) is sent as escapes."""
+    """A JSON body of models and plain values."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         """Encode `content`; NaN and infinity become null because JSON cannot represent them."""
         try:
-            return _encode(content)
-        except ValueError:
-            return _encode(_without_nan(content))
-
-
-def _encode(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _without_nan(content: Any) -> Any:
-    if isinstance(content, float):
-        return content if math.isfinite(content) else None
-    if isinstance(content, dict):
-        return {key: _without_nan(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return [_without_nan(value) for value in content]
-    return content
+            return to_json(content, inf_nan_mode="null")
+        except ValueError:  # text that is not valid Unicode (lone surrogates) is sent as escapes
+            return json.dumps(to_jsonable_python(content, inf_nan_mode="null")).encode()
 
 
 def fault_answer(fault: ApiFault) -> Response:
@@ -99,24 +84,10 @@ def complete_job(job: TrainingJob) -> TrainingJob:
     return job.model_copy(update=update) if update else job
 
 
-def job_fields(job: TrainingJob) -> dict[str, Any]:
-    return complete_job(job).model_dump(mode="json")
-
-
-def jobs_answer(name: str, jobs: Sequence[TrainingJob]) -> Response:
-    """Return ``{name: [jobs]}``, encoded in one call because a list may hold 10,000 jobs."""
-    try:
-        body = _JOBS.dump_json([complete_job(job) for job in jobs])
-    except ValueError:  # text that is not valid Unicode
-        return JsonAnswer({name: [job_fields(job) for job in jobs]})
-    return Response(b'{"%b":%b}' % (name.encode(), body), media_type=JsonAnswer.media_type)
-
-
-def metrics_body(metrics: JobMetrics, job: TrainingJob) -> bytes:
-    """Encode the metrics answer directly from the models: these are the largest answers the API gives."""
+def complete_metrics(metrics: JobMetrics, job: TrainingJob) -> JobMetrics:
+    """Return the metrics with the fields that the schema requires filled in."""
     storage = metrics.ephemeral_storage or StorageMetrics()
-    complete = metrics.model_copy(update={"training_job": complete_job(job), "ephemeral_storage": storage})
-    return complete.model_dump_json(warnings=False).encode()
+    return metrics.model_copy(update={"training_job": complete_job(job), "ephemeral_storage": storage})
 
 
 class ApiFault(Exception):

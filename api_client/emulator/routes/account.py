@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api_client.emulator.answers import JsonAnswer, invalid, job_fields, not_found
+from api_client.emulator.answers import JsonAnswer, complete_job, invalid, not_found
 from api_client.emulator.capacity import queue_context, training_capacity
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES
 from api_client.emulator.parameters import Parameters, platform_of, read_object
@@ -19,11 +19,11 @@ EMULATOR_USER_ID = "emulator"
 def _teams(request: Request) -> Response:
     name = request.query_params.get("name")
     teams = [team for team in platform_of(request).stores.teams.all() if name in (None, "", team.name)]
-    return JsonAnswer({"teams": [team.model_dump(mode="json") for team in teams]})
+    return JsonAnswer({"teams": teams})
 
 
 def _team(request: Request) -> Response:
-    return JsonAnswer(platform_of(request).team(request.path_params["team_id"]).model_dump(mode="json"))
+    return JsonAnswer(platform_of(request).team(request.path_params["team_id"]))
 
 
 def _secrets_team(request: Request) -> Team:
@@ -34,7 +34,7 @@ def _secrets_team(request: Request) -> Team:
 
 def _secrets(request: Request) -> Response:
     secrets = platform_of(request).stores.secrets.names(_secrets_team(request))
-    return JsonAnswer({"secrets": [secret.model_dump(mode="json") for secret in secrets]})
+    return JsonAnswer({"secrets": secrets})
 
 
 async def _upsert_secret(request: Request) -> Response:
@@ -46,7 +46,7 @@ async def _upsert_secret(request: Request) -> Response:
     if value is None:
         raise invalid("value is required")
     secret = platform.stores.secrets.upsert(team, name, value, platform.now())
-    return JsonAnswer(secret.model_dump(mode="json"))
+    return JsonAnswer(secret)
 
 
 def _delete_secret(request: Request) -> Response:
@@ -57,11 +57,11 @@ def _delete_secret(request: Request) -> Response:
 
 
 def _instance_types(_: Request) -> Response:
-    return JsonAnswer({"instance_types": [machine.model_dump(mode="json") for machine in INSTANCE_TYPES]})
+    return JsonAnswer({"instance_types": INSTANCE_TYPES})
 
 
 def _prices(_: Request) -> Response:
-    return JsonAnswer({"instance_types": [price.model_dump(mode="json") for price in PRICES]})
+    return JsonAnswer({"instance_types": PRICES})
 
 
 def _me(request: Request) -> Response:
@@ -97,7 +97,7 @@ MAXIMUM_GPUS = 100_000
 
 
 def _capacity(request: Request) -> Response:
-    return JsonAnswer(training_capacity(platform_of(request)).model_dump(mode="json"))
+    return JsonAnswer(training_capacity(platform_of(request)))
 
 
 async def _set_limit(request: Request) -> Response:
@@ -116,12 +116,12 @@ async def _set_limit(request: Request) -> Response:
         for item in training_capacity(platform).team_gpu_capacities
         if (item.team_id, item.gpu_type) == (team.id, gpu_type)
     )
-    return JsonAnswer({"team_gpu_capacity": changed.model_dump(mode="json")})
+    return JsonAnswer({"team_gpu_capacity": changed})
 
 
 def _queue_context(request: Request) -> Response:
     context = queue_context(platform_of(request), request.path_params["job_id"])
-    return JsonAnswer(context.model_dump(mode="json"))
+    return JsonAnswer(context)
 
 
 CAPACITY_ROUTES = [
@@ -133,7 +133,7 @@ CAPACITY_ROUTES = [
 
 async def _preempt(request: Request) -> Response:
     job = await platform_of(request).preempt_job(request.path_params["job_id"])
-    return JsonAnswer({"training_job": job_fields(job)})
+    return JsonAnswer({"training_job": complete_job(job)})
 
 
 CONTROL_ROUTES = [Route("/emulator/jobs/{job_id}/preempt", _preempt, methods=["POST"])]

@@ -48,7 +48,7 @@ def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
 
 def _root(platform: Platform) -> dict[str, Any]:
     return {
-        "teams": [team.model_dump(mode="json") for team in platform.stores.teams.all()],
+        "teams": platform.stores.teams.all(),
         "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
         "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
         "user": {"email": EMULATOR_USER_EMAIL},

@@ -15,13 +15,11 @@ from api_client.emulator.answers import (
     UNKNOWN_TIME,
     ApiFault,
     JsonAnswer,
+    complete_job,
+    complete_metrics,
     invalid,
-    job_fields,
-    jobs_answer,
-    metrics_body,
 )
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.formats import iso
 from api_client.emulator.parameters import (
     JOB,
     PROJECT,
@@ -35,7 +33,7 @@ from api_client.emulator.parameters import (
 )
 from api_client.emulator.platform import AVAILABILITY_MODELS, Platform
 from api_client.emulator.routes.files import file_path
-from api_client.emulator.routes.projects import project_fields
+from api_client.emulator.routes.projects import complete_project
 from api_client.models import Checkpoint, TrainingJob
 
 DEFAULT_PAGE_SIZE = 1000
@@ -47,19 +45,16 @@ def _list_checkpoints(request: Request) -> Response:
     checkpoints = platform_of(request).backend_of(job.id).checkpoints(job.id)
     return JsonAnswer(
         {
-            "training_job": job_fields(job),
-            "checkpoints": [_checkpoint_fields(checkpoint, job.id) for checkpoint in checkpoints],
+            "training_job": complete_job(job),
+            "checkpoints": [_complete_checkpoint(checkpoint, job.id) for checkpoint in checkpoints],
         }
     )
 
 
-def _checkpoint_fields(checkpoint: Checkpoint, job_id: str) -> dict[str, Any]:
-    fields = checkpoint.model_dump(mode="json")
-    fields["created_at"] = fields["created_at"] or iso(UNKNOWN_TIME)
-    fields["checkpoint_type"] = fields["checkpoint_type"] or "full"
-    fields["size_bytes"] = fields["size_bytes"] or 0
-    fields["training_job_id"] = fields["training_job_id"] or job_id
-    return fields
+def _complete_checkpoint(checkpoint: Checkpoint, job_id: str) -> Checkpoint:
+    required = {"created_at": UNKNOWN_TIME, "checkpoint_type": "full", "size_bytes": 0}
+    given = {**required, "training_job_id": job_id}
+    return checkpoint.model_copy(update={name: getattr(checkpoint, name) or given[name] for name in given})
 
 
 def _files(request: Request) -> Response:
@@ -104,14 +99,14 @@ def _list(request: Request) -> Response:
     project = platform.project(request.path_params["project_id"])
     jobs = platform.project_jobs(project.id)
     return JsonAnswer(
-        {"training_project": project_fields(project), "training_jobs": [job_fields(job) for job in jobs]}
+        {"training_project": complete_project(project), "training_jobs": [complete_job(job) for job in jobs]}
     )
 
 
 def _get(request: Request) -> Response:
     job = job_of(request)
     project = platform_of(request).project(job.project_id)
-    return JsonAnswer({"training_project": project_fields(project), "training_job": job_fields(job)})
+    return JsonAnswer({"training_project": complete_project(project), "training_job": complete_job(job)})
 
 
 async def _search(request: Request) -> Response:
@@ -134,7 +129,7 @@ def _found(platform: Platform, fields: dict[str, Any]) -> Response:
     ]
     if ascending:
         jobs.reverse()
-    return jobs_answer("training_jobs", jobs)
+    return JsonAnswer({"training_jobs": [complete_job(job) for job in jobs]})
 
 
 def _is_ascending(order_by: Any) -> bool:
@@ -209,7 +204,7 @@ def _ids(request: Request) -> tuple[str, str]:
 
 
 def _job_answer(job: TrainingJob) -> Response:
-    return JsonAnswer({"training_job": job_fields(job)})
+    return JsonAnswer({"training_job": complete_job(job)})
 
 
 async def _logs(request: Request) -> Response:
@@ -254,7 +249,7 @@ def _metrics_answer(request: Request, parameters: Parameters) -> Response:
             step_s=parameters.integer("step_seconds", minimum=1, maximum=MAXIMUM_STEP_S),
         )
     )
-    return Response(metrics_body(metrics, job), media_type="application/json")
+    return JsonAnswer(complete_metrics(metrics, job))
 
 
 JOBS_ROUTES = [

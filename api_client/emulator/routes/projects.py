@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api_client.emulator.answers import ApiFault, JsonAnswer, job_fields, not_found
-from api_client.emulator.formats import iso
+from api_client.emulator.answers import ApiFault, JsonAnswer, complete_job, not_found
 from api_client.emulator.parameters import PROJECT, Parameters, platform_of, read_object
 from api_client.emulator.platform import Platform
-from api_client.models import CachedFile, Team, TrainingProject
+from api_client.models import Team, TrainingProject
 
 
-def project_fields(project: TrainingProject) -> dict[str, Any]:
-    fields = project.model_dump(mode="json", exclude={"latest_job"})
-    fields["latest_job"] = None if project.latest_job is None else job_fields(project.latest_job)
-    return fields
+def complete_project(project: TrainingProject) -> TrainingProject:
+    """Return the project with the fields that the schema requires of its newest job."""
+    latest = project.latest_job
+    return project if latest is None else project.model_copy(update={"latest_job": complete_job(latest)})
 
 
 def _list(request: Request) -> Response:
     projects = platform_of(request).projects()
-    return JsonAnswer({"training_projects": [project_fields(project) for project in projects]})
+    return JsonAnswer({"training_projects": [complete_project(project) for project in projects]})
 
 
 def _get(request: Request) -> Response:
     project = platform_of(request).project(request.path_params["project_id"])
-    return JsonAnswer({"training_project": project_fields(project)})
+    return JsonAnswer({"training_project": complete_project(project)})
 
 
 async def _upsert(request: Request) -> Response:
@@ -37,7 +33,7 @@ async def _upsert(request: Request) -> Response:
     fields = Parameters(Parameters(await read_object(request)).object("training_project"))
     name = fields.required_text("name")
     team = _team(platform, request.path_params.get("team_id"), fields.text("team_name"))
-    return JsonAnswer({"training_project": project_fields(platform.upsert_project(name, team))})
+    return JsonAnswer({"training_project": complete_project(platform.upsert_project(name, team))})
 
 
 def _team(platform: Platform, team_id: str | None, team_name: str | None) -> Team:
@@ -68,23 +64,8 @@ def _cache(request: Request) -> Response:
     known = [files for files in found if files is not None]
     if not known:
         raise ApiFault(404, "NOT_FOUND", "this project has no cache: none of its jobs used one")
-    files = [_file_fields(file) for files in known for file in files]
-    summary = {"timestamp": iso(platform.now()), "project_id": project_id, "file_summaries": files}
-    try:
-        return Response(to_json(summary), media_type=JsonAnswer.media_type)  # a third of json's time
-    except ValueError:
-        return JsonAnswer(summary)  # a name is not valid Unicode
-
-
-def _file_fields(file: CachedFile) -> dict[str, Any]:
-    # Built by hand: several times faster than a model dump for a cache of a hundred thousand files.
-    return {
-        "path": file.path,
-        "size_bytes": file.size_bytes,
-        "modified": file.modified,
-        "file_type": file.file_type,
-        "permissions": file.permissions,
-    }
+    files = [file for files in known for file in files]
+    return JsonAnswer({"timestamp": platform.now(), "project_id": project_id, "file_summaries": files})
 
 
 PROJECTS_ROUTES = [

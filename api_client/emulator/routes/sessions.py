@@ -34,15 +34,14 @@ def _auth_codes(request: Request) -> Response:
 
 
 def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
-    fields = session.model_dump(mode="json")
     return {
         "session_id": session.id,
         "replica_id": f"g{rank:02d}r0",
         "auth_code": session.auth_code or "",
         "auth_url": session.auth_url or "",
-        "generated_at": fields["auth_code_generated_at"],
+        "generated_at": session.auth_code_generated_at,
         "tunnel_name": session.tunnel_name,
-        "expires_at": fields["expires_at"],
+        "expires_at": session.expires_at,
         "working_directory": session.working_directory,
         "trigger": session.trigger,  # missing in the schema, but truss reads it (API facts, 2.2)
     }
@@ -74,9 +73,7 @@ async def _change(request: Request) -> Response:
         }
     )
     platform.stores.sessions.change(job.id, changed)
-    return JsonAnswer(
-        {"interactive_session": changed.model_dump(mode="json"), "message": "Interactive session updated"}
-    )
+    return JsonAnswer({"interactive_session": changed, "message": "Interactive session updated"})
 
 
 async def _sign(request: Request) -> Response:
