@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -138,15 +139,9 @@ class Transport:
         call = _Call(method, path, site, query, body)
         policy = retry or self._retry
         repeatable = method == "GET" if idempotent is None else idempotent
-
-        async def attempt() -> T:
-            call.attempt += 1
-            answer = await self._attempt(call, policy.read_timeout_s(call.attempt))
-            return await self._decoded(answer, adapter, call)
-
         try:
             return await retrying(
-                attempt,
+                partial(self._attempt, call, policy, adapter),
                 policy,
                 sleep=self._clock.sleep,
                 # A change is repeated only if it never arrived, or was rejected with 429.
@@ -173,17 +168,19 @@ class Transport:
         if http is not None:
             await http.aclose()
 
-    async def _attempt(self, call: _Call, read_timeout_s: float) -> _Answer:
+    async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: TypeAdapter[T]) -> T:
         """Send once. Raises its RequestErrors outside of any handler, so that none holds the key."""
+        call.attempt += 1
         host = self._sites[call.site].netloc
-        problem: Exception
+        problem: Exception | None = None
+        answer: _Answer | None = None
         call.arrived, call.status = False, None
         async with self._in_flight:
             http = await self._opened(call.line)
             self._emit_event("sent", call)
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                    return await self._exchange(http, call, read_timeout_s)
+                    answer = await self._exchange(http, call, policy.read_timeout_s(call.attempt))
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
                 problem = error
             except RuntimeError as error:
@@ -191,9 +188,12 @@ class Transport:
                 if not self._closed:
                     raise
                 problem = error
+        if answer is not None:
+            return await self._decoded(answer, adapter, call)
         if self._closed:
             call.arrived = True
             raise _closed(call.line)
+        assert problem is not None
         failure = failures.from_exception(problem, self._remote, host, call.line)
         call.arrived = failure.arrived
         raise failure.error
@@ -214,17 +214,21 @@ class Transport:
                         raise self._redirect_refused(call, site, target)
                     url = target
                     continue
-                content = await _read(response)
+                content = bytearray()
+                async for part in response.aiter_bytes():
+                    content += part
+                    if len(content) > MAX_ANSWER_BYTES:
+                        message = (
+                            f"can't {line.words}: {site.netloc} returned over {MAX_ANSWER_BYTES:,} bytes"
+                        )
+                        raise InvalidAnswer(message, **_details(line))
             finally:
                 await response.aclose()
-            if content is None:
-                message = f"can't {line.words}: {site.netloc} returned over {MAX_ANSWER_BYTES:,} bytes"
-                raise InvalidAnswer(message, **_details(line))
             if not response.is_success:
                 raise failures.from_answer(
-                    response, content, self._remote, site.netloc, line, self._clock.now()
+                    response, bytes(content), self._remote, site.netloc, line, self._clock.now()
                 )
-            return _Answer(content, response.headers.get("content-type", ""))
+            return _Answer(bytes(content), response.headers.get("content-type", ""))
         message = f"can't {line.words}: {site.netloc} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **_details(line))
 
@@ -305,17 +309,6 @@ def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s:
     if url.host.endswith(".localhost"):
         request.url = url.copy_with(host="localhost")
     return request
-
-
-async def _read(response: httpx.Response) -> bytes | None:
-    parts: list[bytes] = []
-    size_bytes = 0
-    async for part in response.aiter_bytes():
-        size_bytes += len(part)
-        if size_bytes > MAX_ANSWER_BYTES:
-            return None
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _redirect_target(response: httpx.Response, url: httpx.URL) -> httpx.URL | None:

@@ -204,9 +204,15 @@ class Follower:
             await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * MIN_PAUSE_SHARE))
             began_s = self._clock.monotonic()
             await self._job_poller.poll_when_due(at_once=self._pages.is_complete)
-            async with aclosing(self._poll()) as batches:
-                async for batch in batches:
-                    yield batch
+            count, delivered_s = self._delivered_count, self._delivered_s
+            reads = self._due_reads()
+            for reader, pacer in reads:
+                async with aclosing(self._read(reader, pacer, is_caught_up=True)) as batches:
+                    async for batch in batches:
+                        yield batch
+            self._is_quiet = self._delivered_count == count
+            self._adapt_interval(began_s - delivered_s)
+            self._note_quiet_read(began_s, [pacer for _, pacer in reads])
             if self._must_report_end():
                 yield LogBatch((), caught_up=True, finished_job=self._job_poller.finished_job)
             if self._is_known_complete() or self._is_drained():
@@ -298,25 +304,18 @@ class Follower:
             limit_s=DEEP_INTERVAL_LIMIT_S,
         )
 
-    async def _poll(self) -> AsyncGenerator[LogBatch, None]:
-        """Read new lines, and late lines if that is cheap or due."""
-        count = self._delivered_count
-        began_s, before_s = self._clock.monotonic(), self._delivered_s
-        reads = self._due_reads()
-        for reader, pacer in reads:
-            async with aclosing(self._read(reader, pacer, is_caught_up=True)) as batches:
-                async for batch in batches:
-                    yield batch
-        has_new_lines = self._delivered_count != count
-        if has_new_lines or self._job_poller.finished_s is None:
-            self._quiet_read_began_s = -inf
-        elif any(pacer is self._deep for _, pacer in reads):
-            self._quiet_read_began_s = began_s
-        self._is_quiet = not has_new_lines
+    def _adapt_interval(self, silent_s: float) -> None:
         longer_s = min(self._interval_s * INTERVAL_GROWTH, QUIET_INTERVAL_S)
         # Occasional lines are shown soon enough without frequent polling.
-        is_busy = has_new_lines and began_s - before_s <= SLOW_INTERVAL_S
+        is_busy = not self._is_quiet and silent_s <= SLOW_INTERVAL_S
         self._interval_s = BUSY_INTERVAL_S if is_busy else longer_s
+
+    def _note_quiet_read(self, began_s: float, pacers: list[PollPacer]) -> None:
+        """Record when the last full read after the job's end began, if no line came since."""
+        if not self._is_quiet or self._job_poller.finished_s is None:
+            self._quiet_read_began_s = -inf
+        elif self._deep in pacers:
+            self._quiet_read_began_s = began_s
 
     def _due_reads(self) -> list[tuple[RangeReader, PollPacer]]:
         is_short = self._deduplicator.long_characters <= CHEAP_CHARACTERS

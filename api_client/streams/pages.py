@@ -86,16 +86,35 @@ class PageSource:
         ``until_ms`` keeps lines up to another end than the one sent. Raises PageRefused and permanent
         RequestErrors.
         """
-        lines = await self._lines(start_ms, end_ms, direction, limit or MAX_PAGE_LINES)
+        failures: list[RequestError] = []
+
+        async def fetch_once() -> list[LogLine]:
+            if len(failures) >= TRIES:
+                raise PageRefused(str(failures[-1])) from failures[-1]
+            try:
+                answer = await self._fetch(
+                    start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit or MAX_PAGE_LINES
+                )
+                lines = _parse(answer)
+            except (ServerFault, InvalidAnswer, TimedOut) as error:
+                failures.append(error)
+                raise
+            self.is_complete = answer.get("complete", False)
+            return lines
+
+        lines = await retrying(fetch_once, ENDLESS, sleep=self._clock.sleep)
+        if direction == "desc":
+            lines.reverse()
+        lines.sort(key=_by_stamp)
+        start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
+        return self._checked(lines, start_ns, end_ns)
+
+    def _checked(self, lines: list[LogLine], start_ns: int, end_ns: int) -> Page:
         count = len(lines)
         is_big = sum([len(line.message) for line in lines]) >= BIG_TEXT_CHARACTERS
         has_more = is_big or (count > 0 and count >= min(self._longest_page, MAX_PAGE_LINES))
         is_proven = not is_big and count <= self.proven_lines
         self._longest_page = max(self._longest_page, count)
-        if direction == "desc":
-            lines.reverse()
-        lines.sort(key=_by_stamp)
-        start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
         if not lines or (lines[0].timestamp_ns >= start_ns and lines[-1].timestamp_ns < end_ns):
             return Page(lines, count, has_more, is_proven)
         inside = [line for line in lines if start_ns <= line.timestamp_ns < end_ns]
@@ -117,23 +136,6 @@ class PageSource:
         except RequestError as error:
             return isinstance(error, ErrorAnswer) and not error.retryable
         return True
-
-    async def _lines(self, start_ms: int, end_ms: int, direction: Direction, limit: int) -> list[LogLine]:
-        failures: list[RequestError] = []
-
-        async def fetch_once() -> list[LogLine]:
-            if len(failures) >= TRIES:
-                raise PageRefused(str(failures[-1])) from failures[-1]
-            try:
-                answer = await self._fetch(start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit)
-                lines = _parse(answer)
-            except (ServerFault, InvalidAnswer, TimedOut) as error:
-                failures.append(error)
-                raise
-            self.is_complete = answer.get("complete", False)
-            return lines
-
-        return await retrying(fetch_once, ENDLESS, sleep=self._clock.sleep)
 
 
 def _parse(page: LogsPage) -> list[LogLine]:

@@ -56,7 +56,7 @@ class RunLog:
         self._session = session
         self._restart = restart
         self._take_lines = take
-        self._publish_part = tell
+        self._publish = tell
         self._end = end
         self._begin_event = asyncio.Event()
         self._unread = {"history", "newest"}
@@ -92,7 +92,7 @@ class RunLog:
             return
         entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
         self._take_lines(entry for entry in entries if isinstance(entry, LogLine))
-        self._publish_part(LogPart(entries, filled=gap))
+        self._publish(LogPart(entries, filled=gap))
 
     def _begin(self) -> None:
         """Discard the previous reading once the first response arrives."""
@@ -100,11 +100,7 @@ class RunLog:
             self._begin_event.set()
             self._unread = {"history", "newest"}
             self._restart()
-            self._publish_part(LogPart((), restarted=True))
-
-    def _publish(self, part: LogPart) -> None:
-        self._begin()
-        self._publish_part(part)
+            self._publish(LogPart((), restarted=True))
 
     def _history_end(self, job: TrainingJob) -> datetime:
         """Return the time at which history ends and following begins, without overlap or gap."""
@@ -126,6 +122,7 @@ class RunLog:
                     self._unread.discard("newest")
 
     def _report_end(self, job: TrainingJob) -> None:
+        self._begin()
         self._publish(LogPart((), ended=True))
         self._end(job)
 
