@@ -65,16 +65,8 @@ class FoundCheckpoint:
         """Modification time of the oldest file in epoch seconds."""
         return min(file.modified_s for file in self.files)
 
-    @property
-    def modified_s(self) -> float:
-        return max(file.modified_s for file in self.files)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(file.size_bytes for file in self.files)
-
     def is_settled(self, now_s: float) -> bool:
-        return now_s - self.modified_s >= SETTLED_S
+        return now_s - max(file.modified_s for file in self.files) >= SETTLED_S
 
     def describe(self, job_id: str, *, settled: bool) -> Checkpoint:
         """Return the checkpoint in the form of the API; ``settled`` means that it is completely written."""
@@ -88,7 +80,7 @@ class FoundCheckpoint:
             checkpoint_type=kind,
             base_model=base if isinstance(base, str) else None,
             lora_adapter_config=adapter,
-            size_bytes=self.size_bytes,
+            size_bytes=sum(file.size_bytes for file in self.files),
             sync_status="COMPLETE" if settled else "SYNCING",
             training_job_id=job_id,
         )

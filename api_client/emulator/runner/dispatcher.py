@@ -39,8 +39,7 @@ class Dispatcher:
         self._clock = clock
         self._changes = changes
         self._queue = NodeQueue(services.max_nodes, services.gpu_pools)
-        self._runs: dict[str, JobRun] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, tuple[JobRun, asyncio.Task[None]]] = {}
         self._closing = False
 
     def submit(self, job_id: str) -> None:
@@ -80,14 +79,15 @@ class Dispatcher:
             row = self._jobs.get(job_id)
             if row.job.current_status == JobStatus.PENDING:
                 self.set_status(job_id, JobStatus.CREATED)
-            self._runs[job_id] = JobRun(
+            run = JobRun(
                 row.job,
                 read_job_request(row.spec),
                 self._services,
                 on_status=partial(self.set_status, job_id),
                 check=partial(self._check, row),
             )
-            self._tasks[job_id] = asyncio.create_task(self._run(job_id), name=f"job {job_id}")
+            task = asyncio.create_task(self._run(job_id, run), name=f"job {job_id}")
+            self._running[job_id] = run, task
 
     async def end(
         self, job_id: str, *, kill: bool, timeout_s: float | None, outcome: JobOutcome = STOPPED
@@ -98,18 +98,18 @@ class Dispatcher:
             self.finish(job_id, outcome)
             self.admit()
             return
-        run, task = self._runs.get(job_id), self._tasks.get(job_id)
-        if run is not None and task is not None:
+        if job_id in self._running:
+            run, task = self._running[job_id]
             run.request_end(outcome, kill=kill)
             await asyncio.wait([task], timeout=timeout_s)
 
     async def close(self, reason: str) -> None:
         """Kill all running jobs with that reason; waiting jobs stay in the queue for the next start."""
         self._closing = True
-        for run in self._runs.values():
+        for run, _ in self._running.values():
             run.request_end(JobOutcome(JobStatus.FAILED, reason), kill=True)
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=CLOSE_TIMEOUT_S)
+        if self._running:
+            await asyncio.wait([task for _, task in self._running.values()], timeout=CLOSE_TIMEOUT_S)
 
     def finish(self, job_id: str, outcome: JobOutcome) -> None:
         self.set_status(job_id, outcome.status, outcome.error_message, outcome.exit_code)
@@ -145,15 +145,14 @@ class Dispatcher:
                     f"the job requests {spec.total_gpus} × {spec.gpu_type}, but the limit is {pool.limit}"
                 )
 
-    async def _run(self, job_id: str) -> None:
+    async def _run(self, job_id: str, run: JobRun) -> None:
         try:
-            outcome = await self._runs[job_id].run()
+            outcome = await run.run()
             await self._services.logs.flush()
             self._services.logs.forget(job_id)
             self._services.checkpoints.forget(job_id)
             self.finish(job_id, outcome)
         finally:
-            self._runs.pop(job_id, None)
-            self._tasks.pop(job_id, None)
+            self._running.pop(job_id, None)
             self._queue.remove(job_id)
             self.admit()

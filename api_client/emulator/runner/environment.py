@@ -30,9 +30,8 @@ INHERITED = frozenset(
 INHERITED_PREFIXES = ("LC_",)
 
 LEADER_ADDRESS = "127.0.0.1"
-JOB_MARKER = "BT_TRAINING_JOB_ID"
 FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
-"""Together with the job id this marks the processes of this emulator's job, wherever they escape to."""
+"""Marks the processes of this emulator's job, wherever they escape to."""
 
 MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
 """Root of the container's absolute paths on a node.
@@ -80,7 +79,7 @@ def node_environment(
     """Build all variables of a node. ``visible_gpus`` lists the node's share of the machine's GPUs."""
     node = folders.node(rank)
     platform = {
-        JOB_MARKER: job_id,
+        "BT_TRAINING_JOB_ID": job_id,
         FOLDER_MARKER: str(folders.root),
         "BT_TRAINING_JOB_NAME": spec.name or "",
         "BT_TRAINING_PROJECT_ID": project.id,
@@ -111,20 +110,14 @@ def node_environment(
     return {**base, **defaults, **user_variables, **platform}
 
 
-def kill_orphans(job_id: str, folder: Path) -> int:
-    """Kill all processes of this user that belong to the job; return the number killed.
+def kill_orphans(job_folder: Path) -> None:
+    """Kill all processes of this user that belong to the job.
 
     This is the last resort, for processes whose supervisor was killed or that an earlier emulator left
-    behind. The folder makes the marker unique: another emulator may run a job with the same id.
+    behind.
     """
-    killed = 0
-    own_uid = os.getuid()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.pid == os.getpid() or process.uids().real != own_uid:
-                continue
-            marks = process.environ()
-            if marks.get(JOB_MARKER) == job_id and marks.get(FOLDER_MARKER) == str(folder):
+            is_own = process.uids().real == os.getuid() and process.pid != os.getpid()
+            if is_own and process.environ().get(FOLDER_MARKER) == str(job_folder):
                 process.kill()
-                killed += 1
-    return killed

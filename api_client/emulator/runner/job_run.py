@@ -335,7 +335,7 @@ class JobRun:
 
     def _clean_up(self) -> None:
         """Kill escaped processes and delete temporary data. Runs in a thread."""
-        kill_orphans(self._job_id, self._folders.root)
+        kill_orphans(self._folders.root)
         self._folders.wipe()
 
 

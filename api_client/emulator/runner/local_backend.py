@@ -164,7 +164,7 @@ class LocalBackend:
                 self._dispatcher.enqueue(row.job.id)
                 continue
             folders = self._folders.job(row.job.id)
-            await asyncio.to_thread(kill_orphans, row.job.id, folders.root)
+            await asyncio.to_thread(kill_orphans, folders.root)
             await asyncio.to_thread(folders.wipe)
             self._dispatcher.finish(row.job.id, JobOutcome(JobStatus.FAILED, RESTARTED))
         self._metrics.forget_before((self._clock.now() - SAMPLES_KEPT).timestamp())
@@ -175,7 +175,6 @@ class LocalBackend:
         await self._dispatcher.close(SHUT_DOWN)
         await self._services.sampling.close()
         await self._services.logs.close()
-        self._services.gpus.close()
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until the condition is true; it is checked now and after every change."""

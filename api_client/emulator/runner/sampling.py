@@ -9,9 +9,9 @@ import logging
 import os
 import shutil
 import sqlite3
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,33 +45,25 @@ _PERCENT = 100.0
 
 
 class Gpus:
-    """GPUs by the names used in CUDA_VISIBLE_DEVICES. Safe from any thread; NVML is opened only once."""
+    """GPUs by the names used in CUDA_VISIBLE_DEVICES. NVML is opened on first use, which may be slow."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._visible = environ.get("CUDA_VISIBLE_DEVICES")
-        self._lock = threading.Lock()
-        self._handles: dict[str, Any] | None = None
-        self._nvml: Any = None
 
     def names(self) -> list[str]:
         """Return indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
-        with self._lock:
-            if self._handles is None:
-                self._handles = self._open()
-            return list(self._handles)
+        return list(self._handles)
 
     def read(self, names: Sequence[str]) -> tuple[GpuReading, ...]:
         """Return one reading per GPU, ranked in the order of ``names``.
 
         Values that a GPU does not report are None; unknown GPUs are left out.
         """
-        self.names()
         readings = []
         for rank, name in enumerate(names):
-            handle = (self._handles or {}).get(name)
-            if handle is None:
+            if name not in self._handles:
                 continue
-            utilization = memory = None
+            handle, utilization, memory = self._handles[name], None, None
             with contextlib.suppress(self._nvml.NVMLError):
                 memory = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
             with contextlib.suppress(self._nvml.NVMLError):
@@ -79,22 +71,20 @@ class Gpus:
             readings.append(GpuReading(rank, utilization, memory))
         return tuple(readings)
 
-    def close(self) -> None:
-        with self._lock:
-            if self._nvml is not None:
-                with contextlib.suppress(self._nvml.NVMLError):
-                    self._nvml.nvmlShutdown()
-            self._nvml, self._handles = None, {}
-
-    def _open(self) -> dict[str, Any]:
+    @cached_property
+    def _nvml(self) -> Any:
         try:
-            nvml: Any = importlib.import_module("pynvml")
+            return importlib.import_module("pynvml")
         except ImportError:
+            return None
+
+    @cached_property
+    def _handles(self) -> dict[str, Any]:
+        nvml, handles = self._nvml, {}
+        if nvml is None:
             return {}
-        handles: dict[str, Any] = {}
         with contextlib.suppress(nvml.NVMLError):
             nvml.nvmlInit()
-            self._nvml = nvml
             if self._visible is None:
                 names = [str(index) for index in range(nvml.nvmlDeviceGetCount())]
             else:

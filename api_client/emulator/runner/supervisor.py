@@ -129,25 +129,16 @@ class Requests:
         return asked
 
 
-def read_order() -> dict[str, Any]:
-    """Read the first line of standard input byte by byte, so that no request after it is consumed."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            raise SystemExit(CANNOT_START)
-        line += byte
-    order: dict[str, Any] = json.loads(line)
-    return order
-
-
 def main() -> int:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    order = read_order()
+    with open(0, "rb", buffering=0, closefd=False) as orders:  # unbuffered: later requests stay in the pipe
+        line = orders.readline()
+    if not line:
+        return CANNOT_START
     requests = Requests()
     try:
-        node = Node(order)
+        node = Node(json.loads(line))
     except (OSError, ValueError) as error:
         os.write(1, f"[emulator] cannot start: {error}\n".encode())
         return CANNOT_START
