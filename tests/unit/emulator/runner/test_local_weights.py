@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from local_world import LocalWorld, job_spec, living, local_world
-from object_store_stub import ObjectStoreStub, object_store
 
 from api_client.emulator.runner.weights import FetchFailed, safe_name
 from api_client.models import JobStatus
+from support.fake_object_store import FakeObjectStore
 
 SECRET = json.dumps(
     {"access_key_id": "AKIATEST", "secret_access_key": "very-secret-value", "region": "eu-west-1"}
@@ -24,9 +24,9 @@ MOUNT = "/app/models/llama"
 
 
 @pytest.fixture
-def store() -> Iterator[ObjectStoreStub]:
-    with object_store() as stub:
-        yield stub
+def store() -> Iterator[FakeObjectStore]:
+    with FakeObjectStore() as store:
+        yield store
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def listing(more: str = "true") -> dict[str, Any]:
     return job_spec(f'cd "$BT_EMULATOR_ROOT{MOUNT}" && find . -type f | sort; {more}')
 
 
-def environ_for(store: ObjectStoreStub) -> dict[str, str]:
-    return {**os.environ, "AWS_ENDPOINT_URL": store.url, "STORAGE_EMULATOR_HOST": store.url}
+def environ_for(store: FakeObjectStore) -> dict[str, str]:
+    return {**os.environ, "AWS_ENDPOINT_URL": store.objects_url, "STORAGE_EMULATOR_HOST": store.objects_url}
 
 
 def remarks(world: LocalWorld, job_id: str) -> list[str]:
@@ -111,11 +111,11 @@ AMBIENT = {
 
 
 async def test_objects_are_fetched_anonymously_and_only_once(
-    tmp_path: Path, store: ObjectStoreStub, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, store: FakeObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in AMBIENT.items():
         monkeypatch.setenv(name, value)
-    store.objects = {
+    store.bucket = {
         "data/a.bin": b"A" * 1000,
         "data/sub/b.bin": b"B",
         "data/sub/": b"",
@@ -129,18 +129,18 @@ async def test_objects_are_fetched_anonymously_and_only_once(
             assert job.current_status == JobStatus.COMPLETED, job.error_message
             assert world.messages(job_id) == ["./a.bin", "./sub/b.bin", "1000"]
         assert sorted(store.downloads()) == ["data/a.bin", "data/sub/b.bin"]
-        assert {authorization for _, _, authorization in store.asked} == {""}
+        assert {each.headers.get("authorization", "") for each in store.taken} == {""}
         assert AMBIENT.items() <= os.environ.items()
-        store.objects["data/a.bin"] = b"B" * 1000  # of the same size and age, by its entity tag another one
+        store.bucket["data/a.bin"] = b"B" * 1000  # of the same size and age, by its entity tag another one
         await world.run("job3", with_weights(listing("cut -c 1-3 a.bin"), source))
         assert world.messages("job3")[-1] == "BBB"
 
 
 @pytest.mark.parametrize("in_auth", [True, False])
 async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
-    tmp_path: Path, store: ObjectStoreStub, in_auth: bool
+    tmp_path: Path, store: FakeObjectStore, in_auth: bool
 ) -> None:
-    store.objects = {"one.bin": b"1"}
+    store.bucket = {"one.bin": b"1"}
     store.needs_key = "AKIATEST"
     name = {"auth_secret_name": "bucket-key"}
     auth = {"auth": {"auth_method": "CUSTOM_SECRET", **name}} if in_auth else name
@@ -163,11 +163,11 @@ async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
 
 
 async def test_other_ways_to_name_objects(
-    tmp_path: Path, store: ObjectStoreStub, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, store: FakeObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in AMBIENT.items():
         monkeypatch.setenv(name, value)
-    store.objects = {"data/a.bin": b"1"}
+    store.bucket = {"data/a.bin": b"1"}
     sources = ("s3://my-bucket/data/a.bin", "r2://account0.my-bucket/data", "gs://my-bucket/data/")
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
         for number, source in enumerate(sources):
@@ -177,9 +177,9 @@ async def test_other_ways_to_name_objects(
             assert world.messages(job.id) == ["./a.bin"]
 
 
-async def test_a_stop_ends_the_delivery(tmp_path: Path, store: ObjectStoreStub) -> None:
-    store.objects = {"a.bin": b"1"}
-    store.hangs.set()
+async def test_a_stop_ends_the_delivery(tmp_path: Path, store: FakeObjectStore) -> None:
+    store.bucket = {"a.bin": b"1"}
+    store.hangs = True
     source = {"source": "s3://my-bucket", "mount_location": MOUNT}
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
         await world.create("job1", with_weights(job_spec("echo never"), source))
@@ -297,8 +297,8 @@ async def test_patterns_that_let_nothing_through_are_an_error(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("key", ["../up", "a/../../up"])
-async def test_an_object_cannot_be_put_elsewhere(tmp_path: Path, store: ObjectStoreStub, key: str) -> None:
-    store.objects = {"data/fine": b"1", f"data/{key}": b"evil"}
+async def test_an_object_cannot_be_put_elsewhere(tmp_path: Path, store: FakeObjectStore, key: str) -> None:
+    store.bucket = {"data/fine": b"1", f"data/{key}": b"evil"}
     source = {"source": "s3://my-bucket/data", "mount_location": MOUNT}
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
         job = await world.run("job1", with_weights(job_spec("true"), source))
