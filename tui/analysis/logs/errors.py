@@ -149,10 +149,6 @@ _RULER = 20
 """Minimum number of equal signs in a ruler of torchrun's banner."""
 
 
-SIGNS = (_HEADING, _SIGNAL, _FAILED_RANKS, *_NATIVE_BEGINNINGS)
-"""A line that begins a traceback contains one of these."""
-
-
 class TracebackPart(Enum):
     """The role of a line in its traceback.
 
@@ -192,10 +188,6 @@ class TracebackReader:
 
     def __init__(self) -> None:
         self._open: dict[str, _Open] = {}
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self._open)
 
     def read(self, text: str) -> TracebackLine | None:
         """Return the role of the next line; None if it is outside of any traceback.

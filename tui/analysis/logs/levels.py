@@ -106,14 +106,6 @@ def detected_level(message: str) -> LogLevel | Literal[""]:
     return _hard_end(head)
 
 
-SIGNS = (
-    *("ERROR", "WARN", "INFO", "DEBUG", "rror", "raceback", "xception", "Warning", "warning"),
-    *("FATAL", "CRITICAL", "atal", "level", "TRACE"),
-    *_HARD_ENDS,
-)
-"""A line with a level contains one of these, or begins with a bracket or a date in glog's format."""
-
-
 def level_rank(message: str, server_level: str | None = None) -> int:
     return RANKS[level_of(message, server_level)]
 

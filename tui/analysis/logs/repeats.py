@@ -1,29 +1,22 @@
 """Recognize lines that are shown as one: states of a progress bar, and lines that several ranks print.
 
 Bars are those of tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and custom ones (``[===>
-]``). A terminal would have overwritten them; a log keeps each state as a line of its own. ``BatchPrefilter``
-finds the few lines of a batch that need these checks.
+]``). A terminal would have overwritten them; a log keeps each state as a line of its own.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import re2
 
-from tui.analysis.logs import errors, levels
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 _LONGEST_BAR = 1024
 """No bar is longer; in longer text only the end is checked."""
-
-BAR_SIGNS = ("%|", "━", "╸", "[=", "[#", "[>")
-"""Every bar contains one of these."""
 
 _LAST_DIGITS = re.compile(r"(\d{1,3})$")
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
@@ -127,8 +120,6 @@ _SPEAKER = (
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
-SIGNS = ("ank", "uda", "pid", "ode", "PU", "gpu", "orker", "evice", "ocess", "host", "RANK")
-"""A line that names its rank, node, or device contains one of these."""
 _DIGITS = b"0123456789"
 _TIMED = frozenset("0123456789[IWEFD")
 """First characters of a line that begins with a time or a rank."""
@@ -195,97 +186,3 @@ def _without_node_names(text: str) -> str:
 @lru_cache(maxsize=1)
 def _speakers() -> Any:
     return re2.compile(_SPEAKER)
-
-
-LARGEST = 1 << 22
-"""Maximum number of characters to scan as one text; larger batches are scanned line by line."""
-
-_LEVEL_BEGINNING = r"\n(?:\[|.\d{4}|..\d{4})"
-_TIME_BEGINNING = r"\n[\d\[]"
-
-
-class BatchPrefilter:
-    """Finds the lines of a batch that need a closer check; it may report too many, but misses none."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = lines
-        self._begins: list[int] = []
-        text = "\n".join(("", *lines))
-        if len(text) > LARGEST:
-            self._text: bytes | None = None
-            self._is_plain_ascii = False
-        else:
-            self._text = _encoded(text)
-            self._is_plain_ascii = _anything().search(self._text) is None
-
-    @property
-    def may_contain_node_names(self) -> bool:
-        """True if some line may begin with a time or name a rank, so that it is not its own banner key."""
-        if self._is_plain_ascii:
-            return False
-        return self._text is None or _speaker_signs().search(self._text) is not None
-
-    def level_candidates(self) -> Collection[int]:
-        return self._places(_levels)
-
-    def traceback_candidates(self) -> Collection[int]:
-        return self._places(_tracebacks)
-
-    def progress_bar_candidates(self) -> Collection[int]:
-        return self._places(_bars)
-
-    def _places(self, signs: Any) -> Collection[int]:
-        if self._is_plain_ascii:
-            return ()
-        if self._text is None:
-            return range(len(self._lines))
-        found = [match.start() for match in signs().finditer(self._text)]
-        if not found:
-            return ()
-        if not self._begins:
-            self._begins = self._line_begins(self._text)
-        begins = self._begins
-        return {bisect_right(begins, position) - 1 for position in found}
-
-    def _line_begins(self, text: bytes) -> list[int]:
-        """Return each line's start, which is its preceding line break because a match may begin with it."""
-        lines: Sequence[str] | list[bytes] = text.split(b"\n")[1:]
-        if len(lines) > len(self._lines):  # A line contains line breaks itself.
-            lines = self._lines if text.isascii() else [_encoded(line) for line in self._lines]
-        return list(accumulate([len(line) + 1 for line in lines], initial=0))[:-1]
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
-
-
-def _compiled(signs: Iterable[str], *expressions: str) -> Any:
-    any_of_them = "|".join((*map(re2.escape, signs), *expressions))
-    # A match consumes the rest of its line, because one per line is enough.
-    return re2.compile(rf"(?:{any_of_them})[^\n]*".encode())
-
-
-@lru_cache(maxsize=1)
-def _levels() -> Any:
-    return _compiled(levels.SIGNS, _LEVEL_BEGINNING)
-
-
-@lru_cache(maxsize=1)
-def _tracebacks() -> Any:
-    return _compiled(errors.SIGNS)
-
-
-@lru_cache(maxsize=1)
-def _bars() -> Any:
-    return _compiled(BAR_SIGNS)
-
-
-@lru_cache(maxsize=1)
-def _speaker_signs() -> Any:
-    return _compiled(SIGNS, _TIME_BEGINNING)
-
-
-@lru_cache(maxsize=1)
-def _anything() -> Any:
-    signs = (*levels.SIGNS, *errors.SIGNS, *BAR_SIGNS, *SIGNS)
-    return _compiled(signs, _LEVEL_BEGINNING, _TIME_BEGINNING)

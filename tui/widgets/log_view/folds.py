@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
-from tui.analysis.logs.repeats import BatchPrefilter, banner_keys, progress_bar
+from tui.analysis.logs.repeats import banner_keys, progress_bar
 from tui.widgets.log_view.options import LogOptions
 
 FoldKind = Literal["traceback", "progress", "repeat"]
@@ -64,7 +64,6 @@ class FoldDetector:
         self._fold_tracebacks, self._fold_progress, self._fold_repeats = options.folds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
-        self._in_tracebacks: set[str | None] = set()  # nodes whose next line may belong to a traceback
         # A single line, known by its serial, is not a fold yet.
         self._open: dict[tuple[str | None, str], Fold | int] = {}
         self._bars: dict[tuple[str | None, str], tuple[Fold | int, float]] = {}
@@ -72,52 +71,21 @@ class FoldDetector:
 
     def read(self, lines: FoldInput, *, may_move: bool) -> None:
         """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
-        batch = BatchPrefilter(lines.texts)
-        # This check of the whole batch makes individual checks unnecessary for most lines.
-        begins = batch.traceback_candidates() if self._fold_tracebacks else ()
-        bars = batch.progress_bar_candidates() if self._fold_progress else ()
-        interrupted, repeats = self._in_tracebacks, self._fold_repeats
-        has_node_names = repeats and batch.may_contain_node_names
-        keys: Sequence[str] = banner_keys(lines.texts) if has_node_names else lines.texts
-        if not begins and not bars and not interrupted and (not repeats or self._are_new(lines, keys)):
-            return
-        if repeats and not has_node_names:
-            keys = banner_keys(lines.texts)
-        for place, (serial, time_ns, replica, text, key) in enumerate(zip(*lines, keys, strict=True)):
-            if (place in begins or replica in interrupted) and self._in_traceback(serial, replica, text):
+        keys: Sequence[str] = banner_keys(lines.texts) if self._fold_repeats else lines.texts
+        for serial, time_ns, replica, text, key in zip(*lines, keys, strict=True):
+            if self._fold_tracebacks and self._in_traceback(serial, replica, text):
                 continue
-            if place in bars:
-                bar = progress_bar(text)
-                if bar is not None:
-                    self._in_bar(serial, (replica, bar.key), bar.done, may_move)
-                    continue
-            if repeats and key:
+            bar = progress_bar(text) if self._fold_progress else None
+            if bar is not None:
+                self._in_bar(serial, (replica, bar.key), bar.done, may_move)
+            elif self._fold_repeats and key:
                 self._note_repeat(serial, time_ns, key)
-
-    def _are_new(self, lines: FoldInput, keys: Sequence[str]) -> bool:
-        """Return True and remember the lines if none repeats another or a remembered one."""
-        different = set(keys)
-        if len(different) < len(keys) or not different.isdisjoint(self._banners):
-            return False
-        newest = slice(-_REMEMBERED, None)
-        places = zip(lines.serials[newest], lines.times_ns[newest], strict=True)
-        known: dict[str, tuple[Fold | int, int]] = dict(zip(keys[newest], places, strict=True))
-        known.pop("", None)
-        room = _REMEMBERED - len(known)
-        if len(self._banners) > room:
-            self._banners = dict(list(self._banners.items())[len(self._banners) - room :])
-        self._banners |= known
-        return True
 
     def _in_traceback(self, serial: int, replica: str | None, text: str) -> bool:
         reader = self._tracebacks.get(replica)
         if reader is None:
             reader = self._tracebacks[replica] = TracebackReader()
         found = reader.read(text)
-        if reader.is_open:
-            self._in_tracebacks.add(replica)
-        else:
-            self._in_tracebacks.discard(replica)
         if found is None:
             return False
         key = (replica, found.lane)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.levels import RANKS, level_of
-from tui.analysis.logs.repeats import BatchPrefilter
 
 ERROR_RANK = RANKS["ERROR"]
 
@@ -76,16 +75,7 @@ class AttributeTable:
 
     def columns(self, entries: Sequence[LogEntry]) -> Columns:
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
-        leveled = BatchPrefilter([line.message for line in lines]).level_candidates()
-        keys = [
-            (
-                line.replica,
-                line.level,
-                line.late,
-                level_of(line.message, line.level) if line.level is not None or at in leveled else "",
-            )
-            for at, line in enumerate(lines)
-        ]
+        keys = [(line.replica, line.level, line.late, level_of(line.message, line.level)) for line in lines]
         known = self._codes
         for key in set(keys):
             if key not in known:
