@@ -7,14 +7,13 @@
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         projects = await client.projects.list()
 
-Public names are imported on first use, so that ``import api_client.models`` stays light.
+Public names are imported on first use, so that ``import api_client`` stays light.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from api_client.lazy_names import lazy_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -49,42 +48,11 @@ if TYPE_CHECKING:
     from api_client.submission.payload import Overrides
     from api_client.submission.submitting import Submission, SubmissionProgress, submit
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "submission.archive": ("ArchivePlan", "plan_archive", "write_archive"),
-        "client": ("TrainingClient",),
-        "clock": ("Clock", "SystemClock"),
-        "submission.config_file": ("load_deploy_checkpoints_config", "load_training_project"),
-        "errors": (
-            "ApiClientError",
-            "ArchiveError",
-            "BadRequest",
-            "ConfigFileError",
-            "ConfigurationError",
-            "ErrorAnswer",
-            "InvalidAnswer",
-            "NotFound",
-            "RateLimited",
-            "ReadOnlyError",
-            "RedirectRefused",
-            "RequestError",
-            "ServerFault",
-            "TimedOut",
-            "Unauthorized",
-            "Unreachable",
-            "UploadFailed",
-            "UrlExpired",
-        ),
-        "events": ("RequestEvent", "RequestListener"),
-        "submission.payload": ("Overrides",),
-        "programmatic": ("push",),
-        "remotes": ("Remote", "RemoteNotConfigured", "resolve_remote"),
-        "http.retry": ("RetryPolicy",),
-        "models.logs": ("LogBatch", "LogEnd", "LogEntry", "LogGap", "LogLine"),
-        "submission.submitting": ("Submission", "SubmissionProgress", "submit"),
-    },
-)
+_HOMES = (
+    "errors", "clock", "events", "remotes", "http.retry", "client", "models.logs", "submission.payload",
+    "submission.archive", "submission.config_file", "submission.submitting", "programmatic",
+)  # fmt: skip
+"""Modules that define the public names, the light ones first."""
 
 __all__ = [
     "ApiClientError",
@@ -130,6 +98,15 @@ __all__ = [
     "submit",
     "write_archive",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in _HOMES:
+            value = getattr(import_module(f"{__name__}.{home}"), name, None)
+            if value is not None:
+                return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -29,14 +29,7 @@ def trussrc_path(environ: Mapping[str, str]) -> Path:
 
 def read_sections(path: Path) -> dict[str, Section]:
     """Read the sections of the file; none without a file. Raises ConfigurationError; quotes no content."""
-    problem = ""
-    try:
-        return sections_of(path.read_bytes(), path)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        problem = error.strerror or "it cannot be opened"
-    raise ConfigurationError(f"{path} cannot be read: {problem}")
+    return sections_of(_read(path), path)
 
 
 def sections_of(content: bytes, path: Path) -> dict[str, Section]:
