@@ -109,15 +109,14 @@ def archive(path: Path, members: dict[str, bytes], *, mode: str = "w") -> Path:
     return path
 
 
-async def test_the_uploaded_archive_is_the_working_directory(tmp_path: Path) -> None:
+async def test_the_uploaded_archive_is_the_working_directory(tmp_path: Path, world: LocalWorld) -> None:
     files = {"run.sh": b"cat data/words; echo changed > data/words", "data/words": b"hello\n"}
-    async with local_world(tmp_path) as world:
-        for job_id, mode in (("plain", "w"), ("zipped", "w:gz")):
-            world.artifacts["bucket", job_id] = archive(tmp_path / f"{job_id}.tar", files, mode=mode)
-            artifact = {"s3_bucket": "bucket", "s3_key": job_id}
-            job = await world.run(job_id, job_spec("sh ./run.sh", nodes=2, artifacts=[artifact]))
-            assert job.current_status == JobStatus.COMPLETED
-            assert world.messages(job_id) == ["hello", "hello"]
+    for job_id, mode in (("plain", "w"), ("zipped", "w:gz")):
+        world.artifacts["bucket", job_id] = archive(tmp_path / f"{job_id}.tar", files, mode=mode)
+        artifact = {"s3_bucket": "bucket", "s3_key": job_id}
+        job = await world.run(job_id, job_spec("sh ./run.sh", nodes=2, artifacts=[artifact]))
+        assert job.current_status == JobStatus.COMPLETED
+        assert world.messages(job_id) == ["hello", "hello"]
 
 
 def bad_specs() -> list[tuple[dict[str, Any], str]]:
@@ -156,15 +155,14 @@ async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path) 
     assert not holds(tmp_path, "evil")
 
 
-async def test_the_cache_is_kept_for_the_project_and_listed(tmp_path: Path) -> None:
+async def test_the_cache_is_kept_for_the_project_and_listed(world: LocalWorld) -> None:
     config = {"cache_config": {"enabled": True}}
-    async with local_world(tmp_path) as world:
-        assert world.backend.cache_files("proj1") is None
-        command = 'mkdir "$BT_PROJECT_CACHE_DIR/hub"; printf 12345 > "$BT_PROJECT_CACHE_DIR/hub/weights"'
-        await world.run("job1", job_spec(command, **config))
-        await world.run("job2", job_spec('cat "$BT_PROJECT_CACHE_DIR/hub/weights"', **config))
-        assert world.messages("job2") == ["12345"]
-        files = {file.path: file for file in world.backend.cache_files("proj1") or []}
-        assert files["hub"].file_type == "directory"
-        assert (files["hub/weights"].size_bytes, files["hub/weights"].file_type) == (5, "file")
-        assert world.backend.cache_files("../proj1") is None
+    assert world.backend.cache_files("proj1") is None
+    command = 'mkdir "$BT_PROJECT_CACHE_DIR/hub"; printf 12345 > "$BT_PROJECT_CACHE_DIR/hub/weights"'
+    await world.run("job1", job_spec(command, **config))
+    await world.run("job2", job_spec('cat "$BT_PROJECT_CACHE_DIR/hub/weights"', **config))
+    assert world.messages("job2") == ["12345"]
+    files = {file.path: file for file in world.backend.cache_files("proj1") or []}
+    assert files["hub"].file_type == "directory"
+    assert (files["hub/weights"].size_bytes, files["hub/weights"].file_type) == (5, "file")
+    assert world.backend.cache_files("../proj1") is None

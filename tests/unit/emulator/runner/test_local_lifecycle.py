@@ -5,46 +5,44 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from local_world import PROJECT, job_spec, local_world
+from local_world import PROJECT, LocalWorld, job_spec, local_world
 
 from api_client.models import JobStatus
 
 
-async def test_a_job_that_exits_with_zero_completes(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        created = await world.create("job1", job_spec("echo hello"))
-        assert created.current_status == JobStatus.CREATED
-        assert created.name == "a-job"
-        assert created.node_count == 1
-        assert created.project_id == PROJECT.id
-        job = await world.finished("job1")
-        assert job.current_status == JobStatus.COMPLETED
-        assert job.error_message is None
-        assert world.messages("job1") == ["hello"]
-        assert world.statuses("job1") == [
-            JobStatus.CREATED,
-            JobStatus.DEPLOYING,
-            JobStatus.RUNNING,
-            JobStatus.COMPLETED,
-        ]
-        assert world.backend.events("job1")[-1].exit_code == 0
+async def test_a_job_that_exits_with_zero_completes(world: LocalWorld) -> None:
+    created = await world.create("job1", job_spec("echo hello"))
+    assert created.current_status == JobStatus.CREATED
+    assert created.name == "a-job"
+    assert created.node_count == 1
+    assert created.project_id == PROJECT.id
+    job = await world.finished("job1")
+    assert job.current_status == JobStatus.COMPLETED
+    assert job.error_message is None
+    assert world.messages("job1") == ["hello"]
+    assert world.statuses("job1") == [
+        JobStatus.CREATED,
+        JobStatus.DEPLOYING,
+        JobStatus.RUNNING,
+        JobStatus.COMPLETED,
+    ]
+    assert world.backend.events("job1")[-1].exit_code == 0
 
 
-async def test_commands_run_in_order_in_one_shell_until_one_fails(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        job = await world.run(
-            "job1",
-            job_spec("mkdir sub && cd sub", "export WORD=kept", "pwd; echo $WORD", "exit 3", "echo never"),
-        )
-        assert job.current_status == JobStatus.FAILED
-        assert job.error_message == "node-0: exit code 3"
-        assert world.backend.events("job1")[-1].exit_code == 3
-        where, word = world.messages("job1")
-        assert where.endswith("/sub")
-        assert word == "kept"
+async def test_commands_run_in_order_in_one_shell_until_one_fails(world: LocalWorld) -> None:
+    job = await world.run(
+        "job1",
+        job_spec("mkdir sub && cd sub", "export WORD=kept", "pwd; echo $WORD", "exit 3", "echo never"),
+    )
+    assert job.current_status == JobStatus.FAILED
+    assert job.error_message == "node-0: exit code 3"
+    assert world.backend.events("job1")[-1].exit_code == 3
+    where, word = world.messages("job1")
+    assert where.endswith("/sub")
+    assert word == "kept"
 
 
-async def test_a_failing_command_gives_its_exit_code(tmp_path: Path) -> None:
+async def test_a_failing_command_gives_its_exit_code(world: LocalWorld) -> None:
     commands = {
         "false": "exit code 1",
         "set -e\nfalse\necho never": "exit code 1",
@@ -52,72 +50,65 @@ async def test_a_failing_command_gives_its_exit_code(tmp_path: Path) -> None:
         "(exit 300)": "exit code 44",
         "kill -9 $$": "exit code 137 (SIGKILL)",
     }
-    async with local_world(tmp_path) as world:
-        for number, command in enumerate(commands):
-            await world.create(f"job{number}", job_spec(command, "echo never"))
-        for number, expected in enumerate(commands.values()):
-            job = await world.finished(f"job{number}")
-            assert job.current_status == JobStatus.FAILED
-            assert job.error_message == f"node-0: {expected}"
-            assert "never" not in world.messages(job.id)
-
-
-async def test_one_failing_node_ends_the_others(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        command = 'if [ "$BT_NODE_RANK" = 1 ]; then exit 7; fi; exec sleep 1000'
-        job = await world.run("job1", job_spec(command, nodes=3))
+    for number, command in enumerate(commands):
+        await world.create(f"job{number}", job_spec(command, "echo never"))
+    for number, expected in enumerate(commands.values()):
+        job = await world.finished(f"job{number}")
         assert job.current_status == JobStatus.FAILED
-        assert job.error_message == "node-1: exit code 7"
+        assert job.error_message == f"node-0: {expected}"
+        assert "never" not in world.messages(job.id)
 
 
-async def test_nodes_have_their_own_folders_and_one_log(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        command = 'echo "rank $BT_NODE_RANK" > mine; cat mine; ls | wc -l'
-        job = await world.run("job1", job_spec(command, nodes=2))
-        assert job.current_status == JobStatus.COMPLETED
+async def test_one_failing_node_ends_the_others(world: LocalWorld) -> None:
+    command = 'if [ "$BT_NODE_RANK" = 1 ]; then exit 7; fi; exec sleep 1000'
+    job = await world.run("job1", job_spec(command, nodes=3))
+    assert job.current_status == JobStatus.FAILED
+    assert job.error_message == "node-1: exit code 7"
+
+
+async def test_nodes_have_their_own_folders_and_one_log(world: LocalWorld) -> None:
+    command = 'echo "rank $BT_NODE_RANK" > mine; cat mine; ls | wc -l'
+    job = await world.run("job1", job_spec(command, nodes=2))
+    assert job.current_status == JobStatus.COMPLETED
+    for rank in (0, 1):
+        said = world.messages("job1", f"node-{rank}")
+        assert said[0] == f"rank {rank}"
+        assert int(said[1]) == 1
+
+
+async def test_two_jobs_side_by_side_keep_their_logs_apart(world: LocalWorld) -> None:
+    loop = 'for i in $(seq 200); do echo "$BT_TRAINING_JOB_ID line $i"; done'
+    await world.create("first", job_spec(loop, nodes=2))
+    await world.create("second", job_spec(loop, nodes=2))
+    for name in ("first", "second"):
+        assert (await world.finished(name)).current_status == JobStatus.COMPLETED
         for rank in (0, 1):
-            said = world.messages("job1", f"node-{rank}")
-            assert said[0] == f"rank {rank}"
-            assert int(said[1]) == 1
+            expected = [f"{name} line {number}" for number in range(1, 201)]
+            assert world.messages(name, f"node-{rank}") == expected
 
 
-async def test_two_jobs_side_by_side_keep_their_logs_apart(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        loop = 'for i in $(seq 200); do echo "$BT_TRAINING_JOB_ID line $i"; done'
-        await world.create("first", job_spec(loop, nodes=2))
-        await world.create("second", job_spec(loop, nodes=2))
-        for name in ("first", "second"):
-            assert (await world.finished(name)).current_status == JobStatus.COMPLETED
-            for rank in (0, 1):
-                expected = [f"{name} line {number}" for number in range(1, 201)]
-                assert world.messages(name, f"node-{rank}") == expected
+async def test_recreate_runs_the_same_configuration_under_a_new_id(world: LocalWorld) -> None:
+    await world.run("job1", job_spec("echo $BT_TRAINING_JOB_ID"))
+    again = await world.backend.recreate("job1", "job2")
+    assert again.id == "job2"
+    assert (await world.finished("job2")).current_status == JobStatus.COMPLETED
+    assert world.messages("job2") == ["job2"]
+    assert world.messages("job1") == ["job1"]
 
 
-async def test_recreate_runs_the_same_configuration_under_a_new_id(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec("echo $BT_TRAINING_JOB_ID"))
-        again = await world.backend.recreate("job1", "job2")
-        assert again.id == "job2"
-        assert (await world.finished("job2")).current_status == JobStatus.COMPLETED
-        assert world.messages("job2") == ["job2"]
-        assert world.messages("job1") == ["job1"]
+async def test_a_deleted_job_leaves_nothing(tmp_path: Path, world: LocalWorld) -> None:
+    await world.create("job1", job_spec("echo here; sleep 1000"))
+    await world.said("job1", "here")
+    await world.backend.delete("job1")
+    assert not world.backend.owns("job1")
+    assert world.backend.jobs() == []
+    assert world.records("job1") == []
+    assert not (tmp_path / "jobs" / "job1").exists()
 
 
-async def test_a_deleted_job_leaves_nothing(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.create("job1", job_spec("echo here; sleep 1000"))
-        await world.said("job1", "here")
-        await world.backend.delete("job1")
-        assert not world.backend.owns("job1")
-        assert world.backend.jobs() == []
-        assert world.records("job1") == []
-        assert not (tmp_path / "jobs" / "job1").exists()
-
-
-async def test_an_id_that_is_no_folder_name_is_refused(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        with pytest.raises(ValueError, match="unusable"):
-            await world.create("../up", job_spec("true"))
+async def test_an_id_that_is_no_folder_name_is_refused(world: LocalWorld) -> None:
+    with pytest.raises(ValueError, match="unusable"):
+        await world.create("../up", job_spec("true"))
 
 
 async def test_jobs_beyond_the_capacity_wait_for_their_turn_by_priority(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from local_world import job_spec, local_world
+from local_world import LocalWorld, job_spec, local_world
 
 from api_client.emulator.runner.sampling import Gpus, share_of
 from api_client.emulator.store.database import Database
@@ -18,38 +18,36 @@ from api_client.models import NodeMetrics
 BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"
 
 
-async def test_cpu_memory_and_disk_of_every_node_are_sampled(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        command = f'head -c 300000 /dev/zero > big; if [ "$BT_NODE_RANK" = 1 ]; then {BUSY}; fi; sleep 1000'
-        await world.create("job1", job_spec(command, nodes=2))
+async def test_cpu_memory_and_disk_of_every_node_are_sampled(world: LocalWorld) -> None:
+    command = f'head -c 300000 /dev/zero > big; if [ "$BT_NODE_RANK" = 1 ]; then {BUSY}; fi; sleep 1000'
+    await world.create("job1", job_spec(command, nodes=2))
 
-        def measured() -> bool:
-            metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
-            return len(metrics.per_node_metrics) == 2 and len(metrics.cpu_usage) >= 1
-
-        await world.until(measured)
+    def measured() -> bool:
         metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
-        idle, busy = (node.metrics for node in metrics.per_node_metrics)
-        assert [node.node_id for node in metrics.per_node_metrics] == ["node-0", "node-1"]
-        assert metrics.cpu_usage == idle.cpu_usage
-        assert metrics.training_job is not None
-        assert (busy.cpu_usage[-1].value or 0) > (idle.cpu_usage[-1].value or 0)
-        assert (busy.cpu_memory_usage_bytes[-1].value or 0) > 50_000_000
-        assert (idle.cpu_memory_usage_bytes[-1].value or 0) > 0
-        assert idle.ephemeral_storage is not None
-        assert (idle.ephemeral_storage.usage_bytes[-1].value or 0) >= 300_000
-        assert 0 <= (idle.ephemeral_storage.utilization[-1].value or 0) <= 1
-        assert metrics.gpu_utilization == {}
-        assert metrics.cache is None
+        return len(metrics.per_node_metrics) == 2 and len(metrics.cpu_usage) >= 1
+
+    await world.until(measured)
+    metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
+    idle, busy = (node.metrics for node in metrics.per_node_metrics)
+    assert [node.node_id for node in metrics.per_node_metrics] == ["node-0", "node-1"]
+    assert metrics.cpu_usage == idle.cpu_usage
+    assert metrics.training_job is not None
+    assert (busy.cpu_usage[-1].value or 0) > (idle.cpu_usage[-1].value or 0)
+    assert (busy.cpu_memory_usage_bytes[-1].value or 0) > 50_000_000
+    assert (idle.cpu_memory_usage_bytes[-1].value or 0) > 0
+    assert idle.ephemeral_storage is not None
+    assert (idle.ephemeral_storage.usage_bytes[-1].value or 0) >= 300_000
+    assert 0 <= (idle.ephemeral_storage.utilization[-1].value or 0) <= 1
+    assert metrics.gpu_utilization == {}
+    assert metrics.cache is None
 
 
-async def test_a_job_without_samples_answers_empty_series(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec("true"))
-        metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
-        assert metrics.cpu_usage == []
-        assert metrics.per_node_metrics == []
-        assert metrics.model_dump(mode="json")["training_job"]["id"] == "job1"
+async def test_a_job_without_samples_answers_empty_series(world: LocalWorld) -> None:
+    await world.run("job1", job_spec("true"))
+    metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
+    assert metrics.cpu_usage == []
+    assert metrics.per_node_metrics == []
+    assert metrics.model_dump(mode="json")["training_job"]["id"] == "job1"
 
 
 def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Path) -> None:

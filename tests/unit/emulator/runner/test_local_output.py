@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_world import PATIENCE_S, job_spec, local_world
+from local_world import PATIENCE_S, LocalWorld, job_spec
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
@@ -91,7 +91,7 @@ def test_the_level_is_read_off_the_line(line: str, level: str | None) -> None:
     assert detect_level(line) == level
 
 
-async def test_hostile_output_arrives_as_it_is(tmp_path: Path) -> None:
+async def test_hostile_output_arrives_as_it_is(tmp_path: Path, world: LocalWorld) -> None:
     program = (
         "import sys\n"
         "out = sys.stdout.buffer\n"
@@ -100,60 +100,57 @@ async def test_hostile_output_arrives_as_it_is(tmp_path: Path) -> None:
         "out.write(b'no line end')\n"
     )
     (tmp_path / "hostile.py").write_text(program)
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(f"{sys.executable} {tmp_path}/hostile.py"))
-        said = world.messages("job1")
-        assert said[:4] == ["\x1b[2J\x1b[31mred", "[bold]markup[/]", "nul\0nul", "��"]
-        assert said[4] == "m" * 1_000_000
-        assert said[5:] == ["no line end"]
+    await world.run("job1", job_spec(f"{sys.executable} {tmp_path}/hostile.py"))
+    said = world.messages("job1")
+    assert said[:4] == ["\x1b[2J\x1b[31mred", "[bold]markup[/]", "nul\0nul", "��"]
+    assert said[4] == "m" * 1_000_000
+    assert said[5:] == ["no line end"]
 
 
-async def test_stdout_and_stderr_keep_their_order(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec("echo one; echo two >&2; echo three; echo WARNING four >&2"))
-        assert world.messages("job1") == ["one", "two", "three", "WARNING four"]
-        assert world.backend.log_is_complete("job1")
-        assert [record["level"] for record in world.records("job1")][-2:] == [None, "WARNING"]
+async def test_stdout_and_stderr_keep_their_order(world: LocalWorld) -> None:
+    await world.run("job1", job_spec("echo one; echo two >&2; echo three; echo WARNING four >&2"))
+    assert world.messages("job1") == ["one", "two", "three", "WARNING four"]
+    assert world.backend.log_is_complete("job1")
+    assert [record["level"] for record in world.records("job1")][-2:] == [None, "WARNING"]
 
 
-async def test_a_line_without_end_is_seen_while_the_job_runs(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.create("job1", job_spec("printf 'waiting for input'; sleep 1000"))
-        await world.said("job1", "waiting for input")
-        assert not world.backend.log_is_complete("job1")
+async def test_a_line_without_end_is_seen_while_the_job_runs(world: LocalWorld) -> None:
+    await world.create("job1", job_spec("printf 'waiting for input'; sleep 1000"))
+    await world.said("job1", "waiting for input")
+    assert not world.backend.log_is_complete("job1")
 
 
-async def test_a_burst_is_kept_whole_in_order_and_can_be_paged_by_milliseconds(tmp_path: Path) -> None:
+async def test_a_burst_is_kept_whole_in_order_and_can_be_paged_by_milliseconds(
+    tmp_path: Path, world: LocalWorld
+) -> None:
     count = 60_000
     program = f"import sys\nsys.stdout.write(''.join(f'{{n}}\\n' for n in range({count})))\n"
     (tmp_path / "burst.py").write_text(program)
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(f"{sys.executable} {tmp_path}/burst.py"))
-        assert world.messages("job1") == [str(number) for number in range(count)]
-        stamps = [int(record["timestamp"]) for record in world.records("job1")]
-        assert stamps == sorted(set(stamps))
-        per_ms: dict[int, int] = {}
-        for stamp in stamps:
-            per_ms[stamp // 1_000_000] = per_ms.get(stamp // 1_000_000, 0) + 1
-        assert max(per_ms.values()) <= 1000
+    await world.run("job1", job_spec(f"{sys.executable} {tmp_path}/burst.py"))
+    assert world.messages("job1") == [str(number) for number in range(count)]
+    stamps = [int(record["timestamp"]) for record in world.records("job1")]
+    assert stamps == sorted(set(stamps))
+    per_ms: dict[int, int] = {}
+    for stamp in stamps:
+        per_ms[stamp // 1_000_000] = per_ms.get(stamp // 1_000_000, 0) + 1
+    assert max(per_ms.values()) <= 1000
 
 
-async def test_logs_are_read_by_window_direction_limit_and_level(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec("echo plain; echo INFO a; echo ERROR b; echo INFO c"))
-        records = world.records("job1")
-        first, last = int(records[0]["timestamp"]), int(records[-1]["timestamp"])
+async def test_logs_are_read_by_window_direction_limit_and_level(world: LocalWorld) -> None:
+    await world.run("job1", job_spec("echo plain; echo INFO a; echo ERROR b; echo INFO c"))
+    records = world.records("job1")
+    first, last = int(records[0]["timestamp"]), int(records[-1]["timestamp"])
 
-        def read(**changes: Any) -> list[str]:
-            found = world.backend.logs("job1", replace(LogQuery(first, last, "asc", limit=100), **changes))
-            return [record["message"] for record in found]
+    def read(**changes: Any) -> list[str]:
+        found = world.backend.logs("job1", replace(LogQuery(first, last, "asc", limit=100), **changes))
+        return [record["message"] for record in found]
 
-        everything = [record["message"] for record in records]
-        assert read() == everything[:-1]
-        assert read(end_ns=last + 1, direction="desc", limit=2) == ["INFO c", "ERROR b"]
-        assert read(end_ns=last + 1, levels=frozenset({"ERROR"})) == ["ERROR b"]
-        assert read(start_ns=-(10**30), end_ns=10**30) == everything
-        assert read(start_ns=last + 1, end_ns=10**30) == []
+    everything = [record["message"] for record in records]
+    assert read() == everything[:-1]
+    assert read(end_ns=last + 1, direction="desc", limit=2) == ["INFO c", "ERROR b"]
+    assert read(end_ns=last + 1, levels=frozenset({"ERROR"})) == ["ERROR b"]
+    assert read(start_ns=-(10**30), end_ns=10**30) == everything
+    assert read(start_ns=last + 1, end_ns=10**30) == []
 
 
 def test_half_a_line_is_no_line_because_nobody_read_on() -> None:

@@ -75,16 +75,15 @@ async def test_a_raised_limit_lets_waiting_jobs_start(tmp_path: Path) -> None:
         assert (await world.finished("job1")).current_status == JobStatus.COMPLETED
 
 
-async def test_a_preempted_job_may_save_and_says_what_happened(tmp_path: Path) -> None:
+async def test_a_preempted_job_may_save_and_says_what_happened(world: LocalWorld) -> None:
     command = 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
-    async with local_world(tmp_path) as world:
-        await world.create("job1", on_gpus(job_spec(command), 1, model="spot"))
-        await world.said("job1", "ready")
-        job = await world.backend.preempt("job1")
-        assert job.current_status == JobStatus.PREEMPTED
-        assert "reclaimed" in (job.error_message or "")
-        assert world.messages("job1")[-1] == "saved"
-        assert world.statuses("job1")[-1] == JobStatus.PREEMPTED
+    await world.create("job1", on_gpus(job_spec(command), 1, model="spot"))
+    await world.said("job1", "ready")
+    job = await world.backend.preempt("job1")
+    assert job.current_status == JobStatus.PREEMPTED
+    assert "reclaimed" in (job.error_message or "")
+    assert world.messages("job1")[-1] == "saved"
+    assert world.statuses("job1")[-1] == JobStatus.PREEMPTED
 
 
 async def test_a_team_shares_one_cache_and_another_team_does_not(tmp_path: Path) -> None:
@@ -104,17 +103,16 @@ async def test_a_team_shares_one_cache_and_another_team_does_not(tmp_path: Path)
         assert world.messages("after") == ["ours"]
 
 
-async def test_cache_paths_of_a_container_lead_to_the_cache(tmp_path: Path) -> None:
+async def test_cache_paths_of_a_container_lead_to_the_cache(world: LocalWorld) -> None:
     config = {"enabled": True, "enable_legacy_hf_mount": True, "mount_base_path": "/my/cache"}
     command = (
         'echo x > "$BT_EMULATOR_ROOT/my/cache/user_artifacts/f"; ls "$BT_PROJECT_CACHE_DIR";'
         ' [ "$HF_HOME" -ef "$BT_EMULATOR_ROOT/root/.cache/huggingface" ] && echo hf'
     )
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(command, cache_config=config))
-        assert world.messages("job1") == ["f", "hf"]
-        files = world.backend.cache_files(PROJECT.id) or []
-        assert [file.path for file in files] == ["f"]
+    await world.run("job1", job_spec(command, cache_config=config))
+    assert world.messages("job1") == ["f", "hf"]
+    files = world.backend.cache_files(PROJECT.id) or []
+    assert [file.path for file in files] == ["f"]
 
 
 def save(name: str, content: str) -> str:
@@ -175,34 +173,31 @@ async def test_every_way_to_name_a_checkpoint(tmp_path: Path) -> None:
         assert "Loops" in loops
 
 
-async def test_the_folder_that_the_configuration_names_leads_there(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(save("c-1", "one"), **ENABLED))
-        config = {"enabled": True, "checkpoints": [latest()], "download_folder": "/loaded"}
-        command = 'cat "$BT_EMULATOR_ROOT/loaded/rank-0/c-1/model.safetensors"'
-        await world.run("job2", job_spec(command, load_checkpoint_config=config))
-        assert world.messages("job2") == ["one"]
+async def test_the_folder_that_the_configuration_names_leads_there(world: LocalWorld) -> None:
+    await world.run("job1", job_spec(save("c-1", "one"), **ENABLED))
+    config = {"enabled": True, "checkpoints": [latest()], "download_folder": "/loaded"}
+    command = 'cat "$BT_EMULATOR_ROOT/loaded/rank-0/c-1/model.safetensors"'
+    await world.run("job2", job_spec(command, load_checkpoint_config=config))
+    assert world.messages("job2") == ["one"]
 
 
-async def test_a_checkpoint_of_several_nodes_is_loaded_by_rank(tmp_path: Path) -> None:
+async def test_a_checkpoint_of_several_nodes_is_loaded_by_rank(world: LocalWorld) -> None:
     shard = 'mkdir -p "$BT_CHECKPOINT_DIR/c"; cd "$BT_CHECKPOINT_DIR/c"; echo $BT_NODE_RANK > shard'
-    async with local_world(tmp_path) as world:
-        await world.run("shards", job_spec(shard, nodes=2, **ENABLED))
-        assert await load(world, "loading", latest()) == ["./rank-0/c/shard 0", "./rank-1/c/shard 1"]
+    await world.run("shards", job_spec(shard, nodes=2, **ENABLED))
+    assert await load(world, "loading", latest()) == ["./rank-0/c/shard 0", "./rank-1/c/shard 1"]
 
 
-async def test_every_node_has_its_own_custom_checkpoint_path(tmp_path: Path) -> None:
+async def test_every_node_has_its_own_custom_checkpoint_path(world: LocalWorld) -> None:
     config = {"enabled": True, "checkpoint_path": "/mnt/ckpts"}
     command = 'cd "$BT_EMULATOR_ROOT/mnt/ckpts"; mkdir c; echo x > c/f-$BT_NODE_RANK'
-    async with local_world(tmp_path) as world:
-        job = await world.run("job1", job_spec(command, nodes=2, checkpointing_config=config))
-        assert job.current_status == JobStatus.COMPLETED, job.error_message
-        (checkpoint,) = world.backend.checkpoints("job1")
-        assert (checkpoint.checkpoint_id, checkpoint.size_bytes) == ("c", 4)
-        names = [(file.node_rank, file.relative_name) for file in world.backend.checkpoint_files("job1")]
-        assert names == [(0, "c/f-0"), (1, "c/f-1")]
-        assert [checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints("job1")] == ["c"]
-        assert job.checkpoint_sync_status == "COMPLETED"
+    job = await world.run("job1", job_spec(command, nodes=2, checkpointing_config=config))
+    assert job.current_status == JobStatus.COMPLETED, job.error_message
+    (checkpoint,) = world.backend.checkpoints("job1")
+    assert (checkpoint.checkpoint_id, checkpoint.size_bytes) == ("c", 4)
+    names = [(file.node_rank, file.relative_name) for file in world.backend.checkpoint_files("job1")]
+    assert names == [(0, "c/f-0"), (1, "c/f-1")]
+    assert [checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints("job1")] == ["c"]
+    assert job.checkpoint_sync_status == "COMPLETED"
 
 
 async def test_what_a_killed_emulator_left_is_wiped(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 
 import psutil
-from local_world import job_spec, living, local_world
+from local_world import LocalWorld, job_spec, living, local_world
 
 from api_client.models import JobStatus
 
@@ -31,23 +31,22 @@ def marked_sleep(marker: str) -> str:
     return f"{sys.executable} -c 'import time; print(\"up\", flush=True); time.sleep(1000)' {marker}"
 
 
-async def test_stop_ends_the_whole_tree(tmp_path: Path) -> None:
+async def test_stop_ends_the_whole_tree(tmp_path: Path, world: LocalWorld) -> None:
     marker = uuid.uuid4().hex
     (tmp_path / "escape.py").write_text(ESCAPING)
     commands = f"{marked_sleep(marker)} & {sys.executable} {tmp_path}/escape.py {marker}"
-    async with local_world(tmp_path) as world:
-        await world.create("job1", job_spec(commands, nodes=2))
+    await world.create("job1", job_spec(commands, nodes=2))
 
-        def all_up() -> bool:
-            # Two processes write to one pipe: their words may share a line.
-            said = "".join(world.messages("job1"))
-            return said.count("up") == said.count("escaped") == 2
+    def all_up() -> bool:
+        # Two processes write to one pipe: their words may share a line.
+        said = "".join(world.messages("job1"))
+        return said.count("up") == said.count("escaped") == 2
 
-        await world.until(all_up)
-        assert len(living(marker)) >= 6
-        job = await world.backend.stop("job1")
-        assert job.current_status == JobStatus.STOPPED
-        assert living(marker) == []
+    await world.until(all_up)
+    assert len(living(marker)) >= 6
+    job = await world.backend.stop("job1")
+    assert job.current_status == JobStatus.STOPPED
+    assert living(marker) == []
 
 
 async def test_a_job_that_ignores_the_request_is_killed_after_its_grace(tmp_path: Path) -> None:
@@ -61,36 +60,33 @@ async def test_a_job_that_ignores_the_request_is_killed_after_its_grace(tmp_path
         assert living(marker) == []
 
 
-async def test_a_job_may_say_goodbye(tmp_path: Path) -> None:
+async def test_a_job_may_say_goodbye(tmp_path: Path, world: LocalWorld) -> None:
     program = (
         "import signal, sys, time\n"
         "def bye(*_):\n    print('saving', flush=True)\n    sys.exit(0)\n"
         "signal.signal(signal.SIGTERM, bye)\nprint('up', flush=True)\ntime.sleep(1000)\n"
     )
     (tmp_path / "polite.py").write_text(program)
-    async with local_world(tmp_path) as world:
-        await world.create("job1", job_spec(f"{sys.executable} {tmp_path}/polite.py; echo unreached"))
-        await world.said("job1", "up")
-        job = await world.backend.stop("job1")
-        assert job.current_status == JobStatus.STOPPED
-        assert "saving" in world.messages("job1")
+    await world.create("job1", job_spec(f"{sys.executable} {tmp_path}/polite.py; echo unreached"))
+    await world.said("job1", "up")
+    job = await world.backend.stop("job1")
+    assert job.current_status == JobStatus.STOPPED
+    assert "saving" in world.messages("job1")
 
 
-async def test_stopping_a_finished_job_changes_nothing(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec("true"))
-        assert (await world.backend.stop("job1")).current_status == JobStatus.COMPLETED
+async def test_stopping_a_finished_job_changes_nothing(world: LocalWorld) -> None:
+    await world.run("job1", job_spec("true"))
+    assert (await world.backend.stop("job1")).current_status == JobStatus.COMPLETED
 
 
-async def test_what_a_finished_node_leaves_behind_is_killed(tmp_path: Path) -> None:
+async def test_what_a_finished_node_leaves_behind_is_killed(world: LocalWorld) -> None:
     marker = uuid.uuid4().hex
-    async with local_world(tmp_path) as world:
-        # read waits for the background process to be up before the node ends
-        command = f"mkfifo up; {marked_sleep(marker)} > up & read word < up; echo $word"
-        job = await world.run("job1", job_spec(command))
-        assert job.current_status == JobStatus.COMPLETED
-        assert world.messages("job1") == ["up"]
-        assert living(marker) == []
+    # read waits for the background process to be up before the node ends
+    command = f"mkfifo up; {marked_sleep(marker)} > up & read word < up; echo $word"
+    job = await world.run("job1", job_spec(command))
+    assert job.current_status == JobStatus.COMPLETED
+    assert world.messages("job1") == ["up"]
+    assert living(marker) == []
 
 
 async def test_closing_kills_what_runs(tmp_path: Path) -> None:
@@ -112,27 +108,26 @@ def is_supervisor(process: psutil.Process) -> bool:
         return False
 
 
-async def test_a_lost_supervisor_fails_the_job_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_lost_supervisor_fails_the_job_and_leaves_nothing(world: LocalWorld) -> None:
     marker = uuid.uuid4().hex
-    async with local_world(tmp_path) as world:
-        await world.create("job1", job_spec(marked_sleep(marker)))
-        await world.said("job1", "up")
-        supervisors = [child for child in psutil.Process().children() if is_supervisor(child)]
-        assert len(supervisors) == 1
-        supervisors[0].kill()
-        job = await world.finished("job1")
-        assert job.current_status == JobStatus.FAILED
-        assert job.error_message == "node-0: exit code 137 (SIGKILL)"
-        # The system tells them of their parent's death when it comes to it.
-        _gone, alive = psutil.wait_procs(map(psutil.Process, living(marker)), timeout=PATIENCE_S)
-        assert alive == []
+    await world.create("job1", job_spec(marked_sleep(marker)))
+    await world.said("job1", "up")
+    supervisors = [child for child in psutil.Process().children() if is_supervisor(child)]
+    assert len(supervisors) == 1
+    supervisors[0].kill()
+    job = await world.finished("job1")
+    assert job.current_status == JobStatus.FAILED
+    assert job.error_message == "node-0: exit code 137 (SIGKILL)"
+    # The system tells them of their parent's death when it comes to it.
+    _gone, alive = psutil.wait_procs(map(psutil.Process, living(marker)), timeout=PATIENCE_S)
+    assert alive == []
 
 
 EMULATOR = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from local_world import job_spec, local_world
+from local_world import LocalWorld, job_spec, local_world
 async def main():
     async with local_world(Path(sys.argv[2])) as world:
         await world.create("job1", job_spec(sys.argv[3], nodes=2))
