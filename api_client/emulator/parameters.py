@@ -1,4 +1,4 @@
-"""What routes read from a request: the job in its path, its parameters, its JSON body, and its base URL."""
+"""Readers of requests for routes: the job in the path, parameters, the JSON body, and the base URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an emulator contains: the demo world (scripted fleet and one real job) or an empty workspace."""
+"""The worlds of an emulator: the demo (scripted fleet and one real job) or an empty workspace."""
 
 from __future__ import annotations
 

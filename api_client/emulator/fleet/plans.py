@@ -87,7 +87,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a job ends, and after how many seconds of its run; 0 means at the run's own end."""
+    """A job's end, ``after_s`` seconds into its run; 0 means at the run's own end."""
 
     outcome: JobStatus = JobStatus.COMPLETED
     after_s: float = 0.0

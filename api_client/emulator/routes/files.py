@@ -124,24 +124,20 @@ def _from_disk(path: Path, data_dir: Path) -> StoredBytes | None:
 FILES_ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]
 
 
-WELCOME = "This is the bt-tui emulator: Baseten Training's REST API on this machine.\n"
+WELCOME = """This is the bt-tui emulator: Baseten Training's REST API on this machine.
+It has no web pages. To see a job, run: bt-tui watch JOB_ID
+"""
 
 
 def _welcome(_: Request) -> Response:
     return PlainTextResponse(WELCOME)
 
 
-def _job(request: Request) -> Response:
-    job_id = "".join(c for c in request.path_params["job_id"] if c.isascii() and c.isalnum())
-    return PlainTextResponse(f"{WELCOME}It has no web pages; to see this job, run: bt-tui watch {job_id}\n")
-
-
-def _deployment(_: Request) -> Response:
-    return PlainTextResponse(f"{WELCOME}It has no web pages; read this deployment's log with the API.\n")
-
-
 PAGES_ROUTES = [
-    Route("/", _welcome, methods=["GET"]),
-    Route("/training/{project_id}/logs/{job_id}", _job, methods=["GET"]),
-    Route("/models/{model_id}/logs/{deployment_id}", _deployment, methods=["GET"]),
+    Route(path, _welcome, methods=["GET"])
+    for path in (
+        "/",
+        "/training/{project_id}/logs/{job_id}",
+        "/models/{model_id}/logs/{deployment_id}",
+    )
 ]
