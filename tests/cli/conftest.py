@@ -1,5 +1,6 @@
 """Run command lines against a stranger's server."""
 
+import io
 import os
 import subprocess
 import sys
@@ -43,6 +44,12 @@ def clean_environ(tmp_path: Path) -> dict[str, str]:
     """An environment that knows no remote, and no home of a developer."""
     kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return kept | {"HOME": str(tmp_path), "USER_TRUSSRC_PATH": str(tmp_path / "trussrc"), "TZ": "UTC"}
+
+
+@pytest.fixture
+def pipe_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Make a text the standard input."""
+    return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from support.stranger import Answer, job, line
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line
 
 LIMIT_S = 60
 HEAVY = {"textual", "rich.console", "plotext", "questionary", "starlette", "uvicorn", "psutil"}
@@ -38,7 +39,9 @@ def modules_loaded_by(arguments: list[str], environ: dict[str, str]) -> set[str]
 @pytest.mark.parametrize(
     "arguments", [["projects"], ["jobs", "-o", "json"], ["job", "job1"], ["logs", "job1"]]
 )
-def test_headless_commands_load_no_screen(stranger, clean_environ, arguments, pytestconfig):
+def test_headless_commands_load_no_screen(
+    stranger: FakeBaseten, clean_environ: dict[str, str], arguments: list[str], pytestconfig: pytest.Config
+) -> None:
     stranger.logs["job1"] = [line("a line")]
     environ = clean_environ | stranger.environ() | {"PYTHONPATH": str(pytestconfig.rootpath)}
 
@@ -48,13 +51,15 @@ def test_headless_commands_load_no_screen(stranger, clean_environ, arguments, py
     assert "httpx" in loaded
 
 
-def test_help_loads_no_transport_either(clean_environ, pytestconfig):
+def test_help_loads_no_transport_either(clean_environ: dict[str, str], pytestconfig: pytest.Config) -> None:
     environ = clean_environ | {"PYTHONPATH": str(pytestconfig.rootpath)}
 
     assert modules_loaded_by(["--help"], environ) & (HEAVY | TRANSPORT) == set()
 
 
-def test_a_reader_that_goes_away_is_no_error(cli_process, stranger):
+def test_a_reader_that_goes_away_is_no_error(
+    cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten
+) -> None:
     # More than a pipe holds, so that the command is still writing when its reader leaves.
     stranger.logs["job1"] = [line("x" * 1_000, at_ms=1_740_830_400_000 + number) for number in range(3_000)]
 
@@ -66,7 +71,9 @@ def test_a_reader_that_goes_away_is_no_error(cli_process, stranger):
     assert process.returncode == 0
 
 
-def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(cli_process, stranger):
+def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(
+    cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten
+) -> None:
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.logs["job1"] = [line("the only one")]
 
@@ -78,7 +85,9 @@ def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(cli
     assert process.returncode == 0
 
 
-def test_ctrl_c_while_following_ends_with_130(cli_process, stranger):
+def test_ctrl_c_while_following_ends_with_130(
+    cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten
+) -> None:
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.logs["job1"] = [line("running")]
 
@@ -92,10 +101,12 @@ def test_ctrl_c_while_following_ends_with_130(cli_process, stranger):
     assert "Traceback" not in err
 
 
-def test_ctrl_c_while_the_server_is_silent(cli_process, stranger):
+def test_ctrl_c_while_the_server_is_silent(
+    cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten
+) -> None:
     arrived = threading.Event()
 
-    def hang(_asked):
+    def hang(_asked: ReceivedRequest) -> Answer:
         arrived.set()
         return Answer(hangs=True)
 
@@ -110,7 +121,9 @@ def test_ctrl_c_while_the_server_is_silent(cli_process, stranger):
     assert "Traceback" not in err
 
 
-def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(cli_process, stranger):
+def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(
+    cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten
+) -> None:
     stranger.logs["job1"] = [line("grüße 你好")]
     environ = stranger.environ() | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
 
@@ -122,7 +135,13 @@ def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(cli_pr
 
 
 @pytest.mark.parametrize(("closed", "printed"), [("2>&-", "a line\n"), ("<&- >&- 2>&-", "")])
-def test_streams_that_were_closed_lead_nowhere(stranger, clean_environ, pytestconfig, closed, printed):
+def test_streams_that_were_closed_lead_nowhere(
+    stranger: FakeBaseten,
+    clean_environ: dict[str, str],
+    pytestconfig: pytest.Config,
+    closed: str,
+    printed: str,
+) -> None:
     stranger.logs["job1"] = [line("a line")]
     done = subprocess.run(
         ["sh", "-c", f"exec {sys.executable} -m tui logs job1 -o raw {closed}"],
@@ -137,7 +156,7 @@ def test_streams_that_were_closed_lead_nowhere(stranger, clean_environ, pytestco
     assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
 
 
-def test_a_reader_that_never_reads_is_no_error(cli_process):
+def test_a_reader_that_never_reads_is_no_error(cli_process: Callable[..., subprocess.Popen[str]]) -> None:
     with cli_process("projects") as process:
         process.stdout.close()
         process.wait(LIMIT_S)

@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer, project
+from support.stranger import Answer, FakeBaseten, project
 
 SUMMARY = "/v1/training_projects/proj1/cache/summary"
 
@@ -30,7 +32,7 @@ def summary(files: object = FILES) -> Answer:
     return Answer(body={"timestamp": "2026-03-04T00:00:00Z", "project_id": "proj1", "file_summaries": files})
 
 
-def test_json_is_the_official_document(cli, stranger):
+def test_json_is_the_official_document(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("GET", SUMMARY, summary())
 
     result = cli("cache", "summarize", "llama-sft", "-o", "json")
@@ -63,13 +65,13 @@ def test_json_is_the_official_document(cli, stranger):
 @pytest.mark.parametrize(
     ("sort", "first"), [("size", "hub"), ("filepath", "notes"), ("modified", "notes"), ("type", "hub/b.bin")]
 )
-def test_sorts_downwards(cli, stranger, sort, first):
+def test_sorts_downwards(cli: RunCli, stranger: FakeBaseten, sort: str, first: str) -> None:
     stranger.on("GET", SUMMARY, summary())
     asked = ("cache", "summarize", "proj1", "--sort", sort, "--order", "desc", "-o", "json")
     assert json.loads(cli(*asked).out)["files"][0]["path"] == first
 
 
-def test_csv_and_table(cli, stranger):
+def test_csv_and_table(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on(
         "GET", SUMMARY, summary([*FILES, {"path": "=cmd|x"}, {"path": "a\nb\x1b[2J", "size_bytes": None}])
     )
@@ -84,7 +86,7 @@ def test_csv_and_table(cli, stranger):
     assert "as of 2026-03-04 00:00:00" in table.err
 
 
-def test_directories_alone(cli, stranger):
+def test_directories_alone(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("GET", SUMMARY, summary())
     document = json.loads(cli("cache", "summarize", "proj1", "--by-directory", "1", "-o", "json").out)
     (hub,) = document["directories"]
@@ -93,7 +95,7 @@ def test_directories_alone(cli, stranger):
 
 
 @pytest.mark.parametrize("answer", [Answer(404, {"message": "no"}), Answer(body=None), Answer(body={})])
-def test_no_cache(cli, stranger, answer):
+def test_no_cache(cli: RunCli, stranger: FakeBaseten, answer: Any) -> None:
     stranger.on("GET", SUMMARY, answer)
     result = cli("cache", "summarize", "llama-sft", "-o", "json")
     assert (result.code, json.loads(result.out)["files"]) == (7, [])
@@ -101,7 +103,7 @@ def test_no_cache(cli, stranger, answer):
 
 
 @pytest.mark.parametrize("files", [[], None])
-def test_an_empty_cache_is_no_failure(cli, stranger, files):
+def test_an_empty_cache_is_no_failure(cli: RunCli, stranger: FakeBaseten, files: list[Any] | None) -> None:
     stranger.on("GET", SUMMARY, summary(files))
     result = cli("cache", "summarize", "llama-sft", "-o", "json")
     assert (result.code, json.loads(result.out)["total_files"]) == (0, 0)
@@ -118,21 +120,21 @@ def test_an_empty_cache_is_no_failure(cli, stranger, files):
         (Answer(body=b'{"file_summaries": ' + b"[" * 100_000), 1),
     ],
 )
-def test_a_call_that_fails(cli, stranger, answer, code):
+def test_a_call_that_fails(cli: RunCli, stranger: FakeBaseten, answer: Any, code: int) -> None:
     stranger.on("GET", SUMMARY, answer)
     result = cli("cache", "summarize", "proj1", "-o", "json")
     assert (result.code, result.out) == (code, "")
     assert result.err.startswith("bt-tui: ")
 
 
-def test_which_project_is_meant(cli, stranger):
+def test_which_project_is_meant(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project("proj1"), project("proj2")]
     assert cli("cache", "summarize", "nobody").code == 7
     assert cli("cache", "summarize", "llama-sft").code == 2
     assert "proj2" in cli("cache", "summarize", "llama-sft").err
 
 
-def test_a_thousand_levels_and_twenty_thousand_files(cli, stranger):
+def test_a_thousand_levels_and_twenty_thousand_files(cli: RunCli, stranger: FakeBaseten) -> None:
     files = [{"path": "d/" * 1000 + "f", "size_bytes": 1}]
     files += [{"path": f"flat/{number}", "size_bytes": 1, "file_type": "file"} for number in range(20_000)]
     stranger.on("GET", SUMMARY, summary(files))

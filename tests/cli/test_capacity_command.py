@@ -6,15 +6,16 @@ import json
 import time
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import CAPACITY, iso, serve_capacity
 
 NOW = time.time()
 
 
 @pytest.fixture
-def busy(stranger):
+def busy(stranger: FakeBaseten) -> FakeBaseten:
     serve_capacity(stranger)
     stranger.jobs = [
         job("late", "PENDING", created_at=iso(NOW - 60), priority=0, node_count=4),
@@ -25,7 +26,7 @@ def busy(stranger):
     return stranger
 
 
-def test_the_table_has_limits_teams_and_the_queue(cli, busy):
+def test_the_table_has_limits_teams_and_the_queue(cli: RunCli, busy: FakeBaseten) -> None:
     out = cli("capacity", "view").out
 
     assert "H100" in out and " 32 " in out and "50 %" in out
@@ -37,13 +38,13 @@ def test_the_table_has_limits_teams_and_the_queue(cli, busy):
     assert "over" not in out.split()
 
 
-def test_alone_it_is_the_view_with_the_views_options(cli, busy):
+def test_alone_it_is_the_view_with_the_views_options(cli: RunCli, busy: FakeBaseten) -> None:
     assert cli("capacity").out == cli("capacity", "view").out
     assert cli("capacity", "-o", "csv").out == cli("capacity", "view", "-o", "csv").out
     assert "update" in cli("capacity", "--help").out
 
 
-def test_json_is_the_apis_answer_with_the_jobs_beside_it(cli, busy):
+def test_json_is_the_apis_answer_with_the_jobs_beside_it(cli: RunCli, busy: FakeBaseten) -> None:
     document = json.loads(cli("capacity", "view", "-o", "json").out)
 
     assert document["gpu_capacities"][0] == CAPACITY["gpu_capacities"][0]
@@ -54,7 +55,7 @@ def test_json_is_the_apis_answer_with_the_jobs_beside_it(cli, busy):
     ]
 
 
-def test_csv_has_the_limits_and_runs_nothing_in_a_spreadsheet(cli, busy):
+def test_csv_has_the_limits_and_runs_nothing_in_a_spreadsheet(cli: RunCli, busy: FakeBaseten) -> None:
     rows = list(csv.DictReader(io.StringIO(cli("capacity", "view", "--output-format", "csv").out)))
 
     assert [(row["scope"], row["gpu_type"], row["free"]) for row in rows] == [
@@ -65,7 +66,7 @@ def test_csv_has_the_limits_and_runs_nothing_in_a_spreadsheet(cli, busy):
     assert rows[2]["team"] == "'=cmd()"
 
 
-def test_a_server_without_capacity_and_a_key_without_the_right(cli, stranger):
+def test_a_server_without_capacity_and_a_key_without_the_right(cli: RunCli, stranger: FakeBaseten) -> None:
     assert cli("capacity", "view").code == 7
     stranger.on("GET", "/v1/training/capacity", Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
 
@@ -74,7 +75,7 @@ def test_a_server_without_capacity_and_a_key_without_the_right(cli, stranger):
     assert refused.code == 6 and refused.out == ""
 
 
-def test_no_limits_is_no_failure(cli, stranger):
+def test_no_limits_is_no_failure(cli: RunCli, stranger: FakeBaseten) -> None:
     serve_capacity(stranger, {"gpu_capacities": [], "team_gpu_capacities": []})
     stranger.jobs = []
 
@@ -83,7 +84,9 @@ def test_no_limits_is_no_failure(cli, stranger):
     assert result.code == 0 and "no GPU limits" in result.err
 
 
-def test_update_sends_the_teams_id_and_says_what_the_official_command_says(cli, stranger):
+def test_update_sends_the_teams_id_and_says_what_the_official_command_says(
+    cli: RunCli, stranger: FakeBaseten
+) -> None:
     stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
     changed = {"team_id": "t1", "team_name": "Research", "gpu_type": "H100", "limit": 24}
     stranger.on("PATCH", "/v1/training/capacity", Answer(body={"team_gpu_capacity": changed}))
@@ -94,7 +97,7 @@ def test_update_sends_the_teams_id_and_says_what_the_official_command_says(cli, 
     assert stranger.asked[-1].body == {"team_id": "t1", "gpu_type": "H100", "max_gpus": 24}
 
 
-def test_update_of_no_team_names_those_there_are(cli, stranger):
+def test_update_of_no_team_names_those_there_are(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
 
     result = cli("capacity", "update", "--team", "Sales", "--gpu-type", "H100", "--capacity", "24")

@@ -5,8 +5,11 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
 from api_client.client import TrainingClient
 from support.fake_object_store import FakeObjectStore, Stored
@@ -81,7 +84,7 @@ def saved(stranger: FakeBaseten, store: FakeObjectStore) -> FakeBaseten:
     return stranger
 
 
-def test_list_as_the_official_document(cli, saved):
+def test_list_as_the_official_document(cli: RunCli, saved: FakeBaseten) -> None:
     document = json.loads(cli("checkpoints", "list", "--job-id", "job1", "-o", "json").out)
     assert (document["job_id"], document["total_checkpoints"]) == ("job1", 3)
     assert [each["checkpoint_id"] for each in document["checkpoints"]] == [
@@ -113,7 +116,7 @@ def test_list_as_the_official_document(cli, saved):
     assert [row["Checkpoint Name"] for row in rows] == ["checkpoint-200", "checkpoint-100", "."]
 
 
-def test_the_table_marks_the_newest_and_the_best(cli, saved):
+def test_the_table_marks_the_newest_and_the_best(cli: RunCli, saved: FakeBaseten) -> None:
     result = cli("checkpoints", "list", "--job-id", "job1")
     lines = result.out.splitlines()
     assert "uploading" in lines[1]
@@ -139,7 +142,9 @@ def broken(stranger: FakeBaseten) -> FakeBaseten:
     return stranger
 
 
-def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(cli, broken):
+def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(
+    cli: RunCli, broken: FakeBaseten
+) -> None:
     table = cli("checkpoints", "list", "--job-id", "broken")
     rows = [line.split() for line in table.out.splitlines()[1:]]
     assert [row[1] for row in rows] == ["100", "best", "after", "newest,"]
@@ -155,7 +160,9 @@ def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(cli, broke
     assert fault["kind"] == "loss-not-finite" and fault["since"].endswith("Z")
 
 
-def test_without_the_log_checkpoints_are_listed_and_nothing_is_claimed(cli, broken):
+def test_without_the_log_checkpoints_are_listed_and_nothing_is_claimed(
+    cli: RunCli, broken: FakeBaseten
+) -> None:
     broken.on("GET", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
     broken.on("POST", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
     table = cli("checkpoints", "list", "--job-id", "broken")
@@ -167,7 +174,7 @@ def test_without_the_log_checkpoints_are_listed_and_nothing_is_claimed(cli, brok
     assert not any(one["judged"] for one in document["checkpoints"])
 
 
-async def test_a_log_that_is_too_long_to_read_judges_nothing(broken):
+async def test_a_log_that_is_too_long_to_read_judges_nothing(broken: FakeBaseten) -> None:
     async with TrainingClient(remote_of(broken)) as client:
         job_ = await client.jobs.find("broken")
         listed = await client.checkpoints.list(job_.project_id, job_.id)
@@ -177,21 +184,21 @@ async def test_a_log_that_is_too_long_to_read_judges_nothing(broken):
 
 
 @pytest.mark.parametrize("listed", [None, []])
-def test_no_checkpoints(cli, stranger, listed):
+def test_no_checkpoints(cli: RunCli, stranger: FakeBaseten, listed: list[Any] | None) -> None:
     stranger.on("GET", JOB + "/checkpoints", Answer(body={"checkpoints": listed}))
     result = cli("checkpoints", "list", "--job-id", "job1", "-o", "json")
     assert (result.code, json.loads(result.out)["total_checkpoints"]) == (0, 0)
     assert "has no checkpoints" in result.err
 
 
-def test_three_thousand_checkpoints(cli, stranger):
+def test_three_thousand_checkpoints(cli: RunCli, stranger: FakeBaseten) -> None:
     listed = [checkpoint(f"checkpoint-{number}", number % 24) for number in range(3000)]
     stranger.on("GET", JOB + "/checkpoints", Answer(body={"checkpoints": listed}))
     stranger.on("GET", JOB + "/checkpoint_files", Answer(body={"presigned_urls": None}))
     assert len(cli("checkpoints", "list", "--job-id", "job1").out.splitlines()) == 3001
 
 
-def test_files_of_all_of_one_and_of_the_root(cli, saved):
+def test_files_of_all_of_one_and_of_the_root(cli: RunCli, saved: FakeBaseten) -> None:
     def listed(*arguments: str) -> list[str]:
         result = cli("checkpoints", "files", *arguments, "--job-id", "job1", "-o", "json")
         assert "generation" not in result.out
@@ -207,7 +214,9 @@ def test_files_of_all_of_one_and_of_the_root(cli, saved):
 
 
 @pytest.mark.parametrize("ignores_ranges", [False, True])
-def test_show_reads_headers_alone_and_sends_no_key(cli, saved, store, ignores_ranges):
+def test_show_reads_headers_alone_and_sends_no_key(
+    cli: RunCli, saved: FakeBaseten, store: FakeObjectStore, ignores_ranges: bool
+) -> None:
     store.behaviour.ignores_ranges = ignores_ranges
     result = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1", "-o", "json")
     assert result.code == 0, result.err
@@ -228,14 +237,16 @@ def test_show_reads_headers_alone_and_sends_no_key(cli, saved, store, ignores_ra
     assert "100 × 50" in table
 
 
-def test_a_large_file_costs_its_header(cli, saved, store):
+def test_a_large_file_costs_its_header(cli: RunCli, saved: FakeBaseten, store: FakeObjectStore) -> None:
     far = {"big": {"dtype": "U8", "shape": [5_000_000], "data_offsets": [0, 5_000_000]}}
     store.files[0] = Stored("checkpoint-200/model.safetensors", safetensors(far, 5_000_000))
     assert cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1").code == 0
     assert store.sent_bytes < 100_000
 
 
-def test_an_expired_url_is_renewed_by_listing_again(cli, saved, store):
+def test_an_expired_url_is_renewed_by_listing_again(
+    cli: RunCli, saved: FakeBaseten, store: FakeObjectStore
+) -> None:
     listings = saved._own_routes[:]
     (files,) = [route for method, pattern, route in listings if pattern.pattern.endswith("files")]
     first = []
@@ -256,7 +267,9 @@ def test_an_expired_url_is_renewed_by_listing_again(cli, saved, store):
     assert len(listed) == 4  # two pages, and the same two again: once for all files
 
 
-def test_a_hostile_header_is_a_sentence_and_the_rest_is_shown(cli, saved, store):
+def test_a_hostile_header_is_a_sentence_and_the_rest_is_shown(
+    cli: RunCli, saved: FakeBaseten, store: FakeObjectStore
+) -> None:
     store.files[0] = Stored("checkpoint-200/model.safetensors", b"\xff" * 100)
     index = b'{"weight_map": {"a": "gone.safetensors"}}'
     store.files.append(Stored("checkpoint-200/model.safetensors.index.json", index))
@@ -267,7 +280,9 @@ def test_a_hostile_header_is_a_sentence_and_the_rest_is_shown(cli, saved, store)
     assert "lora_alpha" in result.out
 
 
-def test_urls_are_written_as_the_official_file(cli, saved, tmp_path, monkeypatch):
+def test_urls_are_written_as_the_official_file(
+    cli: RunCli, saved: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     saved.jobs = [job(training_project={"id": "proj1", "name": "../my project"})]
     result = cli("get_checkpoint_urls", "--job-id", "job1")
@@ -285,13 +300,13 @@ def test_urls_are_written_as_the_official_file(cli, saved, tmp_path, monkeypatch
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_the_snippet_of_the_newest_or_a_named_one(cli, saved):
+def test_the_snippet_of_the_newest_or_a_named_one(cli: RunCli, saved: FakeBaseten) -> None:
     assert 'checkpoint_name="checkpoint-200"' in cli("checkpoints", "snippet", "--job-id", "job1").out
     assert 'checkpoint_name="."' in cli("checkpoints", "snippet", ".", "--job-id", "job1").out
     assert cli("checkpoints", "snippet", "nope", "--job-id", "job1").code == 7
 
 
-def test_which_job_is_meant(cli, saved):
+def test_which_job_is_meant(cli: RunCli, saved: FakeBaseten) -> None:
     saved.jobs = [
         job("job0", created_at="2025-01-01T00:00:00Z"),
         job("job1", created_at="2025-02-01T00:00:00Z"),

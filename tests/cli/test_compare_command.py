@@ -3,15 +3,17 @@
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer
+from support.stranger import Answer, FakeBaseten
 from support.stranger_runs import finished_run
 
 
 @pytest.fixture
-def two(stranger):
+def two(stranger: FakeBaseten) -> FakeBaseten:
     finished_run(stranger, "one", name="a", hours=2, losses=[3.0, 2.0, 1.5], speed=1000)
     finished_run(stranger, "two", name="b", hours=1, losses=[3.0, 1.0, 1.2], speed=2000, status="FAILED")
     stranger.on(
@@ -24,7 +26,7 @@ def two(stranger):
     return stranger
 
 
-def test_json_agrees_with_sums_done_by_hand(cli, two):
+def test_json_agrees_with_sums_done_by_hand(cli: RunCli, two: FakeBaseten) -> None:
     result = cli("compare", "one", "two", "-o", "json")
     one, other = json.loads(result.out)["jobs"]
 
@@ -38,7 +40,7 @@ def test_json_agrees_with_sums_done_by_hand(cli, two):
     assert (one["status"], other["status"]) == ("TRAINING_JOB_COMPLETED", "TRAINING_JOB_FAILED")
 
 
-def test_no_price_no_money(cli, two):
+def test_no_price_no_money(cli: RunCli, two: FakeBaseten) -> None:
     two.on("GET", "/v1/instance_type_prices", Answer(404, {"code": "NOT_FOUND", "message": "no"}))
 
     (one, _) = json.loads(cli("compare", "one", "two", "-o", "json").out)["jobs"]
@@ -47,7 +49,7 @@ def test_no_price_no_money(cli, two):
     assert "cost_usd" not in one
 
 
-def test_the_table_marks_what_differs_and_the_best(cli, two):
+def test_the_table_marks_what_differs_and_the_best(cli: RunCli, two: FakeBaseten) -> None:
     lines = {row[3:15].strip(): row for row in cli("compare", "one", "two").out.splitlines()}
 
     assert lines["status"].startswith("≠") and "✗ failed" in lines["status"]
@@ -56,7 +58,7 @@ def test_the_table_marks_what_differs_and_the_best(cli, two):
     assert "≈ $60.00 −50 %" in lines["cost, est."]
 
 
-def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli, two):
+def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli: RunCli, two: FakeBaseten) -> None:
     rows = list(csv.DictReader(io.StringIO(cli("compare", "one", "two", "-o", "csv").out)))
     by_property = {row["property"]: row for row in rows}
     assert (by_property["best_loss"]["one"], by_property["best_loss"]["two"]) == ("1.5", "1.0")
@@ -75,7 +77,7 @@ def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli, two):
     assert [float(time) for time in times[:3]] == [0.0, 10.0, 20.0]  # from each run's first line
 
 
-def test_a_chart_of_both(cli, two):
+def test_a_chart_of_both(cli: RunCli, two: FakeBaseten) -> None:
     out = cli("compare", "one", "two", "-o", "chart", "--x", "relative", "--smoothing", "0.5").out
 
     assert "loss by relative" in out and "tok/s by relative" in out
@@ -83,7 +85,9 @@ def test_a_chart_of_both(cli, two):
     assert "\x1b" not in out
 
 
-def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(cli, two):
+def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(
+    cli: RunCli, two: FakeBaseten
+) -> None:
     finished_run(two, "quiet", losses=[])
 
     result = cli("compare", "one", "nobody", "quiet", "-o", "json")
@@ -95,5 +99,5 @@ def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(cli,
 
 
 @pytest.mark.parametrize("ids", [("one",), ("one", "one"), tuple(f"j{n}" for n in range(9))])
-def test_wrong_usage(cli, two, ids):
+def test_wrong_usage(cli: RunCli, two: FakeBaseten, ids: Any) -> None:
     assert cli("compare", *ids).code == 2

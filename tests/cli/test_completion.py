@@ -4,10 +4,12 @@ import json
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
+from conftest import RunCli
 
 from support.stranger import Answer, FakeBaseten, job, project
 from tui.cli import cli as root
@@ -42,7 +44,7 @@ main()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_names_program_and_variable(cli, shell):
+def test_the_script_names_program_and_variable(cli: RunCli, shell: str) -> None:
     result = cli("completion", shell)
 
     assert result.code == 0
@@ -51,7 +53,7 @@ def test_the_script_names_program_and_variable(cli, shell):
 
 
 @pytest.fixture
-def run_asked(stranger, clean_environ):
+def run_asked(stranger: FakeBaseten, clean_environ: dict[str, str]) -> Callable[..., str]:
     """Run this Python as a shell would at tab."""
 
     def run(*arguments: str, environ: dict[str, str] | None = None, line: str = "") -> str:
@@ -75,7 +77,7 @@ def run_asked(stranger, clean_environ):
 
 
 @pytest.fixture
-def tab(run_asked):
+def tab(run_asked: Callable[..., str]) -> Callable[..., list[list[str]]]:
     """Press tab after each of these command lines; the words that are offered each time."""
 
     def press(*lines: str, environ: dict[str, str] | None = None) -> list[list[str]]:
@@ -87,11 +89,11 @@ def tab(run_asked):
     return press
 
 
-def test_commands_are_offered_without_a_server(run_asked):
+def test_commands_are_offered_without_a_server(run_asked: Callable[..., str]) -> None:
     assert run_asked("-m", "tui", environ={}, line="bt-tui remo") == "plain,remotes\n"
 
 
-def test_a_shell_that_asks_nothing_has_its_command_run(clean_environ):
+def test_a_shell_that_asks_nothing_has_its_command_run(clean_environ: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tui", "--version"],
         env=clean_environ | {"_BT_TUI_COMPLETE": ""},
@@ -105,7 +107,9 @@ def test_a_shell_that_asks_nothing_has_its_command_run(clean_environ):
     assert done.stdout.startswith("bt-tui ")
 
 
-def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab, stranger: FakeBaseten):
+def test_jobs_and_projects_are_those_of_the_server_and_none_twice(
+    tab: Callable[..., list[list[str]]], stranger: FakeBaseten
+) -> None:
     stranger.jobs = [job("abc1"), job("abd2"), job("xyz3")]
     stranger.projects = [project("p1", "llama-sft"), project("p2", "two words")]
     assert tab(
@@ -118,14 +122,16 @@ def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab, stranger:
     assert len(stranger.asked) == 2  # the rest is remembered
 
 
-def test_words_that_a_shell_would_run_are_not_offered(tab, stranger: FakeBaseten):
+def test_words_that_a_shell_would_run_are_not_offered(
+    tab: Callable[..., list[list[str]]], stranger: FakeBaseten
+) -> None:
     stranger.jobs = [job(name) for name in ("$(id)", "`id`", "a;b", "-rf", "a\nplain,b", "a b", "good")]
     assert tab("bt-tui job ") == [["good"]]
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_is_offered(
-    run_asked, stranger: FakeBaseten, clean_environ
-):
+    run_asked: Callable[..., str], stranger: FakeBaseten, clean_environ: dict[str, str]
+) -> None:
     def jobs() -> str:
         return run_asked("-m", "tui", line="bt-tui job ")
 
@@ -147,7 +153,9 @@ def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_i
     assert jobs() == "\n"
 
 
-def test_checkpoints_are_those_of_the_job_that_is_named(tab, stranger: FakeBaseten):
+def test_checkpoints_are_those_of_the_job_that_is_named(
+    tab: Callable[..., list[list[str]]], stranger: FakeBaseten
+) -> None:
     listed = [
         {"training_job_id": "job1", "checkpoint_id": name, "size_bytes": 1}
         for name in ("checkpoint-100", "checkpoint-200")
@@ -161,7 +169,9 @@ def test_checkpoints_are_those_of_the_job_that_is_named(tab, stranger: FakeBaset
     ) == [["checkpoint-100", "checkpoint-200"], [], []]
 
 
-def test_the_remote_that_is_named_is_asked(tab, stranger: FakeBaseten, clean_environ):
+def test_the_remote_that_is_named_is_asked(
+    tab: Callable[..., list[list[str]]], stranger: FakeBaseten, clean_environ: dict[str, str]
+) -> None:
     Path(clean_environ["USER_TRUSSRC_PATH"]).write_text(
         f"[here]\nremote_provider = baseten\napi_key = {stranger.key}\nremote_url = {stranger.url}\n"
         "[there]\nremote_provider = baseten\napi_key = k\nremote_url = http://127.0.0.1:1\n"
@@ -177,7 +187,7 @@ def test_the_remote_that_is_named_is_asked(tab, stranger: FakeBaseten, clean_env
     assert not [*Path(clean_environ["HOME"]).rglob("emulator*")]
 
 
-def test_no_screen_is_loaded_for_it(run_asked):
+def test_no_screen_is_loaded_for_it(run_asked: Callable[..., str]) -> None:
     assert run_asked("-c", LOADED, line="bt-tui job ") == "plain,job1\n[]\n"
 
 
@@ -186,7 +196,7 @@ def all_parameters(command: click.Command) -> list[click.Parameter]:
     return [*command.params, *(one for child in below for one in all_parameters(child))]
 
 
-def test_every_parameter_that_takes_a_job_or_a_checkpoint_is_known():
+def test_every_parameter_that_takes_a_job_or_a_checkpoint_is_known() -> None:
     for name in COMMANDS:
         command = root.get_command(click.Context(root), name)
         for parameter in all_parameters(command):

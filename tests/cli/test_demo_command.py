@@ -30,7 +30,7 @@ def assert_all_gone(processes: list[psutil.Process], folder: Path) -> None:
     assert list(folder.glob("bt-tui-demo-*")) == []
 
 
-def test_quitting_leaves_no_process_and_no_data(terminal_environ, tmp_path):
+def test_quitting_leaves_no_process_and_no_data(terminal_environ: dict[str, str], tmp_path: Path) -> None:
     with in_terminal("demo", "--world", "empty", environ=terminal_environ) as program:
         program.sees("demo")
         started = descendants(program)
@@ -41,7 +41,7 @@ def test_quitting_leaves_no_process_and_no_data(terminal_environ, tmp_path):
     assert_all_gone(started, tmp_path)
 
 
-def test_being_killed_leaves_no_process_and_no_data(terminal_environ, tmp_path):
+def test_being_killed_leaves_no_process_and_no_data(terminal_environ: dict[str, str], tmp_path: Path) -> None:
     with in_terminal("demo", "--world", "empty", environ=terminal_environ) as program:
         program.sees("demo")
         started = descendants(program)
@@ -51,7 +51,7 @@ def test_being_killed_leaves_no_process_and_no_data(terminal_environ, tmp_path):
     assert_all_gone(started, tmp_path)
 
 
-def test_without_any_remote_the_welcome_screen_opens(terminal_environ):
+def test_without_any_remote_the_welcome_screen_opens(terminal_environ: dict[str, str]) -> None:
     with in_terminal(environ=terminal_environ) as program:
         program.sees("emulator")
         program.types(b"q")

@@ -2,24 +2,29 @@
 
 import json
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import RunCli
 from deployer import BASE, Deployer, broken_loss, checkpoint
 
-from support.stranger import Answer
+from support.stranger import Answer, FakeBaseten
 
 ENOUGH = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--model-name", "tuned", "--gpu", "H100:2")
 ALL = (*ENOUGH, "--base-model", BASE, "--lora-rank", "32", "--hf-secret", "hf_access_token")
 
 
 @pytest.fixture
-def deployer(stranger, tmp_path, monkeypatch):
+def deployer(stranger: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployer:
     monkeypatch.chdir(tmp_path)
     return Deployer(stranger)
 
 
 @pytest.mark.parametrize("name", ["deploy_checkpoints", "deploy-checkpoints", "deploy"])
-def test_with_all_options_it_is_one_document_and_one_request(cli, deployer, name):
+def test_with_all_options_it_is_one_document_and_one_request(
+    cli: RunCli, deployer: Deployer, name: str
+) -> None:
     result = cli(name, *ALL, "--env", "A=b=c", "--secret", "W=hf_access_token", "--yes", "-o", "json")
 
     assert result.code == 0
@@ -55,7 +60,9 @@ def test_with_all_options_it_is_one_document_and_one_request(cli, deployer, name
     ]
 
 
-def test_a_dry_run_writes_the_truss_config_and_creates_nothing(cli, deployer, tmp_path):
+def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
+    cli: RunCli, deployer: Deployer, tmp_path: Path
+) -> None:
     result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
 
     assert result.code == 0
@@ -70,7 +77,9 @@ def test_a_dry_run_writes_the_truss_config_and_creates_nothing(cli, deployer, tm
     assert len(deployer.requests) == 1
 
 
-def test_a_dry_run_stays_one_with_yes_and_goes_where_it_is_told(cli, deployer, tmp_path):
+def test_a_dry_run_stays_one_with_yes_and_goes_where_it_is_told(
+    cli: RunCli, deployer: Deployer, tmp_path: Path
+) -> None:
     result = cli("deploy", *ENOUGH, "--dry-run", "--yes", "--truss-config-output-dir", str(tmp_path / "out"))
 
     assert result.code == 0
@@ -80,7 +89,9 @@ def test_a_dry_run_stays_one_with_yes_and_goes_where_it_is_told(cli, deployer, t
 
 
 @pytest.mark.parametrize("missing", ["--job-id", "--checkpoint", "--model-name", "--gpu"])
-def test_one_missing_answer_is_named_before_anything_is_asked(cli, deployer, missing):
+def test_one_missing_answer_is_named_before_anything_is_asked(
+    cli: RunCli, deployer: Deployer, missing: str
+) -> None:
     place = ENOUGH.index(missing)
     result = cli("deploy", *ENOUGH[:place], *ENOUGH[place + 2 :], "--yes", "-o", "json")
 
@@ -89,7 +100,7 @@ def test_one_missing_answer_is_named_before_anything_is_asked(cli, deployer, mis
     assert deployer.stranger.asked == []
 
 
-def test_all_missing_answers_are_named_at_once(cli, deployer):
+def test_all_missing_answers_are_named_at_once(cli: RunCli, deployer: Deployer) -> None:
     result = cli("deploy")
 
     assert result.code == 2
@@ -98,7 +109,7 @@ def test_all_missing_answers_are_named_at_once(cli, deployer):
     assert deployer.stranger.asked == []
 
 
-def test_without_yes_nothing_is_deployed(cli, deployer):
+def test_without_yes_nothing_is_deployed(cli: RunCli, deployer: Deployer) -> None:
     result = cli("deploy", *ALL)
 
     assert result.code == 2
@@ -106,7 +117,7 @@ def test_without_yes_nothing_is_deployed(cli, deployer):
     assert deployer.requests == []
 
 
-def test_a_base_model_that_no_checkpoint_names_is_missing(cli, deployer):
+def test_a_base_model_that_no_checkpoint_names_is_missing(cli: RunCli, deployer: Deployer) -> None:
     deployer.checkpoints = [checkpoint("checkpoint-100", base_model=None)]
 
     result = cli("deploy", *ENOUGH, "--yes")
@@ -119,7 +130,9 @@ def test_a_base_model_that_no_checkpoint_names_is_missing(cli, deployer):
 @pytest.mark.parametrize(
     ("r", "rank"), [(8, 8), (16, 16), (24, 32), (64, 64), (320, 320), (None, 16), ("abc", 16), ("", 16)]
 )
-def test_the_rank_is_read_off_the_adapter_and_told(cli, deployer, r, rank):
+def test_the_rank_is_read_off_the_adapter_and_told(
+    cli: RunCli, deployer: Deployer, r: int | str | None, rank: int
+) -> None:
     config = {} if r == "" else {"r": r}
     deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config=config)]
 
@@ -130,7 +143,7 @@ def test_the_rank_is_read_off_the_adapter_and_told(cli, deployer, r, rank):
     assert f"LoRA rank {rank}" in result.err
 
 
-def test_an_adapter_that_is_too_large_is_refused(cli, deployer):
+def test_an_adapter_that_is_too_large_is_refused(cli: RunCli, deployer: Deployer) -> None:
     deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config={"r": 600})]
 
     result = cli("deploy", *ENOUGH, "--yes")
@@ -141,7 +154,7 @@ def test_an_adapter_that_is_too_large_is_refused(cli, deployer):
 
 
 @pytest.mark.parametrize("rank", ["0", "1", "7", "24", "100", "513", "-8", '"16"', "16.5", "None"])
-def test_other_ranks_are_refused_with_the_list(cli, deployer, rank):
+def test_other_ranks_are_refused_with_the_list(cli: RunCli, deployer: Deployer, rank: str) -> None:
     result = cli("deploy", *ENOUGH, f"--lora-rank={rank}", "--yes")
 
     assert result.code == 2
@@ -161,7 +174,9 @@ def test_other_ranks_are_refused_with_the_list(cli, deployer, rank):
         ([], ("a",), "no checkpoints"),
     ],
 )
-def test_checkpoints_that_cannot_be_deployed_stop_it(cli, deployer, checkpoints, names, words):
+def test_checkpoints_that_cannot_be_deployed_stop_it(
+    cli: RunCli, deployer: Deployer, checkpoints: list[Any], names: tuple[str, ...], words: str
+) -> None:
     deployer.checkpoints = checkpoints
     chosen = [part for name in names for part in ("--checkpoint", name)]
 
@@ -184,7 +199,9 @@ def test_checkpoints_that_cannot_be_deployed_stop_it(cli, deployer, checkpoints,
         (("--project", "nonesuch"), 7, "nonesuch"),
     ],
 )
-def test_wrong_answers_are_named(cli, deployer, options, code, words):
+def test_wrong_answers_are_named(
+    cli: RunCli, deployer: Deployer, options: tuple[str, ...], code: int, words: str
+) -> None:
     result = cli("deploy", *ENOUGH, *options, "--yes")
 
     assert result.code == code
@@ -192,7 +209,7 @@ def test_wrong_answers_are_named(cli, deployer, options, code, words):
     assert deployer.requests == []
 
 
-def test_the_value_of_a_variable_is_never_printed(cli, deployer):
+def test_the_value_of_a_variable_is_never_printed(cli: RunCli, deployer: Deployer) -> None:
     result = cli("deploy", *ENOUGH, "--env", "TOKEN=s3cret", "--yes")
     wrong = cli("deploy", *ENOUGH, "--env", "s3cret", "--yes")
 
@@ -200,7 +217,7 @@ def test_the_value_of_a_variable_is_never_printed(cli, deployer):
     assert "s3cret" not in result.out + result.err + wrong.out + wrong.err
 
 
-def test_a_config_file_is_enough_and_options_win(cli, deployer, tmp_path):
+def test_a_config_file_is_enough_and_options_win(cli: RunCli, deployer: Deployer, tmp_path: Path) -> None:
     path = tmp_path / "deploy.py"
     path.write_text(
         f"""
@@ -239,7 +256,9 @@ config = definitions.DeployCheckpointsConfig(
 
 
 @pytest.mark.parametrize("rank", ["0", "7", "24", "513", "-8", "16.5", "8"])
-def test_a_config_file_with_a_rank_that_will_not_do_is_refused(cli, deployer, tmp_path, rank):
+def test_a_config_file_with_a_rank_that_will_not_do_is_refused(
+    cli: RunCli, deployer: Deployer, tmp_path: Path, rank: str
+) -> None:
     path = tmp_path / "deploy.py"
     path.write_text(
         f"""
@@ -261,7 +280,9 @@ config = DeployCheckpointsConfig(
     assert deployer.requests == []
 
 
-def test_a_config_file_that_names_a_checkpoint_that_is_not_there(cli, deployer, tmp_path):
+def test_a_config_file_that_names_a_checkpoint_that_is_not_there(
+    cli: RunCli, deployer: Deployer, tmp_path: Path
+) -> None:
     path = tmp_path / "deploy.py"
     path.write_text(
         """
@@ -283,7 +304,7 @@ config = DeployCheckpointsConfig(
     assert deployer.requests == []
 
 
-def test_the_command_of_a_dry_run_sends_the_same_request(cli, deployer):
+def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, deployer: Deployer) -> None:
     first = cli("deploy", *ALL, "--env", "A=it's $HOME", "--dry-run", "-o", "json")
     program, *arguments = shlex.split(json.loads(first.out)["command"])
     cli(*arguments, "--dry-run")
@@ -292,7 +313,9 @@ def test_the_command_of_a_dry_run_sends_the_same_request(cli, deployer):
     assert deployer.requests[0] == deployer.requests[1]
 
 
-def test_waiting_tells_the_statuses_and_fails_with_the_deployment(cli, deployer, monkeypatch):
+def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
+    cli: RunCli, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
     deployer.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     good = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
@@ -304,7 +327,9 @@ def test_waiting_tells_the_statuses_and_fails_with_the_deployment(cli, deployer,
     assert (bad.code, json.loads(bad.out)["status"]) == (5, "BUILD_FAILED")
 
 
-def test_a_refusal_of_the_server_is_its_own_words_and_is_not_repeated(cli, deployer):
+def test_a_refusal_of_the_server_is_its_own_words_and_is_not_repeated(
+    cli: RunCli, deployer: Deployer
+) -> None:
     deployer.fails = Answer(
         body={
             "errors": [
@@ -320,7 +345,9 @@ def test_a_refusal_of_the_server_is_its_own_words_and_is_not_repeated(cli, deplo
     assert len(deployer.requests) == 1
 
 
-def test_a_lost_answer_never_deploys_twice(cli, deployer, monkeypatch):
+def test_a_lost_answer_never_deploys_twice(
+    cli: RunCli, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
     deployer.fails = Answer(502, {"message": "lost"})
 
@@ -331,12 +358,14 @@ def test_a_lost_answer_never_deploys_twice(cli, deployer, monkeypatch):
     assert len(deployer.requests) == 1
 
 
-async def _no_sleep(_self, _seconds):
+async def _no_sleep(_self: object, _seconds: float) -> None:
     """Do not wait."""
 
 
 @pytest.mark.parametrize("how", ["--dry-run", "--yes"])
-def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(cli, deployer, how):
+def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(
+    cli: RunCli, deployer: Deployer, how: str
+) -> None:
     broken_loss(deployer)
     options = ("--job-id", "job1", "--model-name", "x", "--gpu", "L4")
     bad = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-200", how)

@@ -29,7 +29,9 @@ def deployer() -> Iterator[Deployer]:
         yield Deployer(stranger, checkpoints=[checkpoint("checkpoint-100", lora_adapter_config={"r": 24})])
 
 
-def test_from_the_job_to_the_model_with_a_wrong_rank_and_a_step_back(deployer, tmp_path):
+def test_from_the_job_to_the_model_with_a_wrong_rank_and_a_step_back(
+    deployer: Deployer, tmp_path: Path
+) -> None:
     deployer.stranger.jobs = [job(), job("job0", created_at="2020-01-01T00:00:00Z")]
     with person(deployer.stranger.environ(), tmp_path, "deploy", "-o", "json") as someone:
         someone.sees("[1/")
@@ -84,7 +86,7 @@ def given(*more: str) -> tuple[str, ...]:
     )
 
 
-def test_enter_alone_at_the_last_question_deploys_nothing(deployer, tmp_path):
+def test_enter_alone_at_the_last_question_deploys_nothing(deployer: Deployer, tmp_path: Path) -> None:
     with person(deployer.stranger.environ(), tmp_path, *given()) as someone:
         someone.sees(LAST_QUESTION)
         someone.types(ENTER)
@@ -104,7 +106,7 @@ def test_enter_alone_at_the_last_question_deploys_nothing(deployer, tmp_path):
     assert deployer.requests == []
 
 
-def test_a_failed_call_loses_no_answer(deployer, tmp_path):
+def test_a_failed_call_loses_no_answer(deployer: Deployer, tmp_path: Path) -> None:
     deployer.fails = Answer(body={"errors": [{"message": "no machine is free"}]})
     with person(deployer.stranger.environ(), tmp_path, *given()) as someone:
         someone.sees(LAST_QUESTION)
@@ -123,7 +125,7 @@ def test_a_failed_call_loses_no_answer(deployer, tmp_path):
     assert deployer.requests[0] == deployer.requests[1]
 
 
-def test_saved_from_the_review_and_deployed_from_the_file(deployer, tmp_path):
+def test_saved_from_the_review_and_deployed_from_the_file(deployer: Deployer, tmp_path: Path) -> None:
     with person(deployer.stranger.environ(), tmp_path, *given("--env", "A=it's")) as someone:
         someone.sees(LAST_QUESTION)
         someone.types(DOWN * 2 + ENTER)
@@ -145,7 +147,7 @@ def test_saved_from_the_review_and_deployed_from_the_file(deployer, tmp_path):
     assert deployer.wet == []
 
 
-def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(deployer, tmp_path):
+def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(deployer: Deployer, tmp_path: Path) -> None:
     deployer.fails = Answer(body={"errors": [{"message": "not today"}]})
     with person(deployer.stranger.environ(), tmp_path, "deploy", "--job-id", "job1", "--dry-run") as someone:
         for words in (
@@ -171,7 +173,9 @@ def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(deployer, tmp_path
     assert deployer.wet == []
 
 
-def test_words_of_the_server_do_not_reach_the_terminal_as_commands(deployer, tmp_path):
+def test_words_of_the_server_do_not_reach_the_terminal_as_commands(
+    deployer: Deployer, tmp_path: Path
+) -> None:
     deployer.checkpoints = [checkpoint("evil\x1b]0;pwned\x07", base_model="b\x1b[2Jad")]
     with person(deployer.stranger.environ(), tmp_path, "deploy", "--job-id", "job1") as someone:
         someone.sees("Which checkpoints?")
@@ -186,7 +190,7 @@ def test_words_of_the_server_do_not_reach_the_terminal_as_commands(deployer, tmp
     assert b"b\x1b[2Jad" not in someone.shown
 
 
-def test_a_long_list_is_filtered_by_typing(deployer, tmp_path):
+def test_a_long_list_is_filtered_by_typing(deployer: Deployer, tmp_path: Path) -> None:
     deployer.stranger.jobs = [job(f"job{number}") for number in range(1, 31)]
     with person(deployer.stranger.environ(), tmp_path, "deploy") as someone:
         someone.sees("type to filter")
@@ -202,7 +206,7 @@ def test_a_long_list_is_filtered_by_typing(deployer, tmp_path):
     ]
 
 
-def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer, tmp_path):
+def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer: Deployer, tmp_path: Path) -> None:
     unfinished = checkpoint("checkpoint-200", lora_adapter_config={"r": 8}, sync_status="SYNCING")
     deployer.checkpoints = [unfinished, *deployer.checkpoints]
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-200")
@@ -217,7 +221,9 @@ def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer, tmp_path):
         assert someone.end() == 130
 
 
-def test_a_wrong_answer_among_the_options_is_named_with_its_question(deployer, tmp_path):
+def test_a_wrong_answer_among_the_options_is_named_with_its_question(
+    deployer: Deployer, tmp_path: Path
+) -> None:
     wrong = ("--model-name", "tuned", "--gpu", "L4", "--lora-rank", "24")
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100")
     with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen, *wrong) as someone:
@@ -229,7 +235,7 @@ def test_a_wrong_answer_among_the_options_is_named_with_its_question(deployer, t
         assert someone.end() == 130
 
 
-def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(deployer, tmp_path):
+def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(deployer: Deployer, tmp_path: Path) -> None:
     broken_loss(deployer)
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-200", "--model-name", "tuned", "--gpu", "L4")
     with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen) as someone:

@@ -4,6 +4,10 @@ import json
 import re
 import signal
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from conftest import RunCli
 
 LIMIT_S = 60
 
@@ -24,7 +28,12 @@ def read_exports(process: subprocess.Popen[str], shell_environ: dict[str, str]) 
     return dict(zip(names, done.stdout.splitlines(), strict=True))
 
 
-def test_serve_use_and_end(cli, cli_process, clean_environ, tmp_path):
+def test_serve_use_and_end(
+    cli: RunCli,
+    cli_process: Callable[..., subprocess.Popen[str]],
+    clean_environ: dict[str, str],
+    tmp_path: Path,
+) -> None:
     arguments = ("emulator", "--world", "empty", "--port", "0", "--data", str(tmp_path / "a folder"))
 
     with cli_process(*arguments, environ={}) as process:

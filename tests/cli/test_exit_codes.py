@@ -3,11 +3,12 @@
 import socket
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, job
 
 
-def test_no_remote_at_all_names_the_three_ways(cli):
+def test_no_remote_at_all_names_the_three_ways(cli: RunCli) -> None:
     result = cli("jobs", environ={})
 
     assert result.code == 6
@@ -16,7 +17,7 @@ def test_no_remote_at_all_names_the_three_ways(cli):
     assert result.out == ""
 
 
-def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli, stranger):
+def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli: RunCli, stranger: FakeBaseten) -> None:
     result = cli("jobs", environ=stranger.environ(key="wrong-key-77"))
 
     assert result.code == 6
@@ -26,7 +27,7 @@ def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli, stranger)
     assert "wrong-key-77" not in result.out + result.err
 
 
-def test_a_key_that_the_server_echoes_is_not_printed(cli, stranger):
+def test_a_key_that_the_server_echoes_is_not_printed(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on(
         "GET", "/v1/training_projects", Answer(400, {"code": "BAD", "message": f"bad {stranger.key}"})
     )
@@ -37,18 +38,18 @@ def test_a_key_that_the_server_echoes_is_not_printed(cli, stranger):
     assert stranger.key not in result.out + result.err
 
 
-def test_an_unknown_job_is_not_found(cli):
+def test_an_unknown_job_is_not_found(cli: RunCli) -> None:
     result = cli("job", "nosuch")
 
     assert result.code == 7
     assert "nosuch" in result.err
 
 
-def test_an_unknown_project_is_not_found(cli):
+def test_an_unknown_project_is_not_found(cli: RunCli) -> None:
     assert cli("jobs", "--project", "nosuch").code == 7
 
 
-def test_an_unreachable_server(cli, stranger):
+def test_an_unreachable_server(cli: RunCli, stranger: FakeBaseten) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed_soon:
         address = f"http://127.0.0.1:{closed_soon.getsockname()[1]}"
     environ = stranger.environ() | {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": address}
@@ -64,7 +65,7 @@ def test_an_unreachable_server(cli, stranger):
     "arguments",
     [["nonsense"], ["jobs", "--nonsense"], ["jobs", "-o", "xml"], ["job"], ["emulator", "--port", "-1"]],
 )
-def test_wrong_usage(cli, arguments):
+def test_wrong_usage(cli: RunCli, arguments: list[str]) -> None:
     result = cli(*arguments)
 
     assert result.code == 2
@@ -72,14 +73,14 @@ def test_wrong_usage(cli, arguments):
     assert "Error" in result.err
 
 
-def test_without_a_terminal_the_dashboard_says_what_works_instead(cli):
+def test_without_a_terminal_the_dashboard_says_what_works_instead(cli: RunCli) -> None:
     result = cli()
 
     assert result.code == 2
     assert "terminal" in result.err
 
 
-def test_an_answer_that_is_no_json_is_one_line_on_stderr(cli, stranger):
+def test_an_answer_that_is_no_json_is_one_line_on_stderr(cli: RunCli, stranger: FakeBaseten) -> None:
     html = Answer(200, b"<html>a proxy's page</html>", {"Content-Type": "text/html"})
     stranger.on("GET", "/v1/training_projects", html)
 
@@ -90,7 +91,9 @@ def test_an_answer_that_is_no_json_is_one_line_on_stderr(cli, stranger):
     assert len(result.err.splitlines()) == 1
 
 
-def test_our_own_faults_are_a_sentence_and_the_details_are_one_variable_away(cli, stranger, monkeypatch):
+def test_our_own_faults_are_a_sentence_and_the_details_are_one_variable_away(
+    cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stranger.jobs = [job()]
 
     def broken(*_arguments: object, **_named: object) -> str:
@@ -108,7 +111,7 @@ def test_our_own_faults_are_a_sentence_and_the_details_are_one_variable_away(cli
     assert "Traceback" in detailed.err
 
 
-def test_help_lists_every_exit_code_and_the_examples(cli):
+def test_help_lists_every_exit_code_and_the_examples(cli: RunCli) -> None:
     result = cli("-h")
 
     assert result.code == 0
@@ -118,7 +121,7 @@ def test_help_lists_every_exit_code_and_the_examples(cli):
     assert cli("logs", "-h").out.startswith("Usage: bt-tui logs")
 
 
-def test_version_names_the_program(cli):
+def test_version_names_the_program(cli: RunCli) -> None:
     result = cli("--version")
 
     assert result.code == 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import RunCli
 
 from api_client.http.retry import RetryPolicy
 from support.fake_backend import START
@@ -54,7 +55,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_command_tells_it_by_its_exit_code(
-    fault: str, faulty: FaultyServer, cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    fault: str, faulty: FaultyServer, cli: RunCli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     defaults = RetryPolicy.__init__.__defaults__
     monkeypatch.setattr(RetryPolicy.__init__, "__defaults__", (1, *defaults[1:]))

@@ -2,10 +2,12 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
 
 
@@ -14,7 +16,7 @@ def now() -> float:
     return time.time()
 
 
-def running(stranger, job_id, losses, *, silent_s=0.0):
+def running(stranger: FakeBaseten, job_id: str, losses: list[float], *, silent_s: float = 0.0) -> None:
     begin_s = now() - silent_s - 10 * len(losses)
     stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now()), node_count=1))
     training_log(stranger, job_id, begin_s, losses, total=10_000)
@@ -24,7 +26,7 @@ def running(stranger, job_id, losses, *, silent_s=0.0):
 STEADY = [3.0 - step / 200 for step in range(360)]
 
 
-def test_a_healthy_run_is_0(cli, stranger):
+def test_a_healthy_run_is_0(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = []
     running(stranger, "well", STEADY)
 
@@ -34,7 +36,7 @@ def test_a_healthy_run_is_0(cli, stranger):
     assert "✓ healthy" in result.out
 
 
-def test_all_jobs_are_judged_sickest_first_with_a_total(cli, stranger):
+def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = []
     running(stranger, "well", STEADY)
     stranger.jobs.append(job("queued", "PENDING", created_at=iso(now() - 5)))
@@ -51,7 +53,7 @@ def test_all_jobs_are_judged_sickest_first_with_a_total(cli, stranger):
     assert [one["job_id"] for one in given] == ["well", "nan"]
 
 
-def test_a_run_that_stands_still_at_full_use_is_11(cli, stranger):
+def test_a_run_that_stands_still_at_full_use_is_11(cli: RunCli, stranger: FakeBaseten) -> None:
     running(stranger, "hangs", STEADY, silent_s=1800)
 
     result = cli("health", "hangs", "-o", "json")
@@ -64,7 +66,7 @@ def test_a_run_that_stands_still_at_full_use_is_11(cli, stranger):
     assert "100 %" in found["findings"][0]["text"] or "95 %" in found["findings"][0]["text"]
 
 
-def test_a_loss_that_is_no_number_is_11(cli, stranger):
+def test_a_loss_that_is_no_number_is_11(cli: RunCli, stranger: FakeBaseten) -> None:
     running(stranger, "nan", [*STEADY, *["nan"] * 60])
 
     result = cli("health", "nan", "-o", "json")
@@ -73,7 +75,7 @@ def test_a_loss_that_is_no_number_is_11(cli, stranger):
     assert "loss-not-finite" in {one["kind"] for one in json.loads(result.out)[0]["findings"]}
 
 
-def test_gpus_that_idle_are_a_warning_10(cli, stranger):
+def test_gpus_that_idle_are_a_warning_10(cli: RunCli, stranger: FakeBaseten) -> None:
     running(stranger, "idle", STEADY)
     serve_metrics(stranger, metrics_of(node("node-0", [0.0] * 60, end_s=now(), gpus=8)))
 
@@ -87,7 +89,7 @@ def test_gpus_that_idle_are_a_warning_10(cli, stranger):
 @pytest.mark.parametrize(
     ("status", "code"), [("COMPLETED", 0), ("FAILED", 3), ("STOPPED", 4), ("DEPLOY_FAILED", 5)]
 )
-def test_a_job_that_has_ended_tells_how(cli, stranger, status, code):
+def test_a_job_that_has_ended_tells_how(cli: RunCli, stranger: FakeBaseten, status: str, code: int) -> None:
     finished_run(stranger, "over", losses=[1.0], status=status)
 
     result = cli("health", "over", "-o", "json")
@@ -96,7 +98,9 @@ def test_a_job_that_has_ended_tells_how(cli, stranger, status, code):
     assert json.loads(result.out)[0]["verdict"] == "finished"
 
 
-def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(cli, stranger):
+def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(
+    cli: RunCli, stranger: FakeBaseten
+) -> None:
     stranger.jobs = []
     running(stranger, "well", STEADY)
     finished_run(stranger, "over", losses=[1.0], status="FAILED")
@@ -119,7 +123,9 @@ def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(cl
     ],
     ids=["garbage", "refused"],
 )
-def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(cli, stranger, answer, code):
+def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(
+    cli: RunCli, stranger: FakeBaseten, answer: Any, code: int
+) -> None:
     stranger.jobs = []
     running(stranger, "well", STEADY)
     running(stranger, "nan", [*STEADY, *["nan"] * 60])

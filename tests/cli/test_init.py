@@ -4,8 +4,10 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
 from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
@@ -19,11 +21,11 @@ def names_in(folder: Path) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path, monkeypatch):
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_without_arguments_it_is_the_quick_start_in_a_folder_of_its_name(cli, tmp_path):
+def test_without_arguments_it_is_the_quick_start_in_a_folder_of_its_name(cli: RunCli, tmp_path: Path) -> None:
     result = cli("init")
 
     assert result.code == 0
@@ -35,7 +37,7 @@ def test_without_arguments_it_is_the_quick_start_in_a_folder_of_its_name(cli, tm
     assert stat.S_IMODE((tmp_path / "cpu-quickstart" / "train.py").stat().st_mode) == 0o644
 
 
-def test_a_template_goes_right_into_the_given_folder(cli, tmp_path):
+def test_a_template_goes_right_into_the_given_folder(cli: RunCli, tmp_path: Path) -> None:
     result = cli("init", "a/b c", "--template", "lora-finetune")
 
     assert result.code == 0
@@ -43,7 +45,7 @@ def test_a_template_goes_right_into_the_given_folder(cli, tmp_path):
     assert "'a/b c/config.py'" in result.err
 
 
-def test_several_go_into_folders_of_their_names(cli, tmp_path):
+def test_several_go_into_folders_of_their_names(cli: RunCli, tmp_path: Path) -> None:
     result = cli("init", "lab", "--examples", "cpu-quickstart, multinode-torchrun", "-o", "json")
 
     assert result.code == 0
@@ -51,7 +53,7 @@ def test_several_go_into_folders_of_their_names(cli, tmp_path):
     assert f"lab{os.sep}cpu-quickstart{os.sep}config.py" in json.loads(result.out)
 
 
-def test_nothing_is_overwritten_and_nothing_half_written(cli, tmp_path):
+def test_nothing_is_overwritten_and_nothing_half_written(cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "cpu-quickstart"
     folder.mkdir()
     (folder / "run.sh").write_text("mine")
@@ -64,7 +66,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(cli, tmp_path):
     assert (folder / "run.sh").read_text() == "mine"
 
 
-def test_force_overwrites_but_follows_no_link(cli, tmp_path):
+def test_force_overwrites_but_follows_no_link(cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "cpu-quickstart"
     folder.mkdir()
     (tmp_path / "precious").write_text("mine")
@@ -78,7 +80,7 @@ def test_force_overwrites_but_follows_no_link(cli, tmp_path):
     assert "train.py" in (folder / "run.sh").read_text()
 
 
-def test_what_there_is(cli):
+def test_what_there_is(cli: RunCli) -> None:
     as_table, as_json = cli("init", "--list-examples"), cli("init", "--list-examples", "-o", "json")
 
     assert [each["name"] for each in json.loads(as_json.out)] == list(NAMES)
@@ -94,7 +96,9 @@ def test_what_there_is(cli):
         ("--examples", "cpu-quickstart", "--template", "cpu-quickstart"),
     ],
 )
-def test_wrong_names_are_usage_and_write_nothing(cli, tmp_path, arguments):
+def test_wrong_names_are_usage_and_write_nothing(
+    cli: RunCli, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     result = cli("init", *arguments)
 
     assert result.code == 2
@@ -102,7 +106,7 @@ def test_wrong_names_are_usage_and_write_nothing(cli, tmp_path, arguments):
     assert names_in(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_made_is_said(cli, tmp_path):
+def test_a_folder_that_cannot_be_made_is_said(cli: RunCli, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     result = cli("init", "file/below")
@@ -112,7 +116,7 @@ def test_a_folder_that_cannot_be_made_is_said(cli, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_loads_and_has_nothing_to_complain_about(cli, tmp_path, name):
+def test_each_loads_and_has_nothing_to_complain_about(cli: RunCli, tmp_path: Path, name: Any) -> None:
     cli("init", ".", "--template", name)
 
     project = load_training_project(tmp_path / "config.py")

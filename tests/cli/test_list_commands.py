@@ -3,10 +3,14 @@
 import csv
 import json
 
-from support.stranger import Answer, job, project
+from conftest import RunCli
+
+from support.stranger import Answer, FakeBaseten, job, project
 
 
-def test_projects_as_json_carry_the_apis_own_names_and_what_we_never_heard_of(cli, stranger):
+def test_projects_as_json_carry_the_apis_own_names_and_what_we_never_heard_of(
+    cli: RunCli, stranger: FakeBaseten
+) -> None:
     stranger.projects = [project(team_name="Research", quota={"gpus": 8}), project("proj2", "whisper")]
 
     result = cli("projects", "-o", "json")
@@ -18,7 +22,7 @@ def test_projects_as_json_carry_the_apis_own_names_and_what_we_never_heard_of(cl
     assert second["created_at"] == "2025-03-01T12:00:00Z"
 
 
-def test_projects_as_table(cli, stranger):
+def test_projects_as_table(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project(latest_job=job(name="night run", status="RUNNING"))]
 
     header, row = cli("projects").out.splitlines()
@@ -30,7 +34,7 @@ def test_projects_as_table(cli, stranger):
     assert "2025-03-01 12:00:00" in row or "2025-03-01" in row
 
 
-def test_jobs_come_running_first_and_newest_first(cli, stranger):
+def test_jobs_come_running_first_and_newest_first(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [
         job("old", "COMPLETED", created_at="2025-01-01T00:00:00Z"),
         job("waits", "PENDING"),
@@ -43,7 +47,7 @@ def test_jobs_come_running_first_and_newest_first(cli, stranger):
     assert [each["id"] for each in listed] == ["runs", "waits", "new", "old"]
 
 
-def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli, stranger):
+def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [
         job("b", "RUNNING", name="=1+1", node_count=4),
         job("a", "FAILED", error_message="two\nlines, and a comma"),
@@ -63,7 +67,7 @@ def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli, stranger):
     assert failed["error_message"].endswith("lines, and a comma")
 
 
-def test_projects_as_csv(cli, stranger):
+def test_projects_as_csv(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project(team_name="Research", latest_job=job("j", "RUNNING"))]
 
     (row,) = csv.DictReader(cli("projects", "-o", "csv").out.splitlines())
@@ -72,13 +76,13 @@ def test_projects_as_csv(cli, stranger):
     assert row["created_at"] == "2025-03-01T12:00:00Z"
 
 
-def test_no_jobs_as_csv_are_a_heading(cli, stranger):
+def test_no_jobs_as_csv_are_a_heading(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = []
 
     assert cli("jobs", "-o", "csv").out.startswith("id,name,current_status,")
 
 
-def test_jobs_of_one_status_in_either_spelling(cli, stranger):
+def test_jobs_of_one_status_in_either_spelling(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("a", "RUNNING"), job("b", "DEPLOY_FAILED"), job("c", "COMPLETED")]
 
     result = cli("jobs", "--status", "running", "--status", "TRAINING_JOB_DEPLOY_FAILED", "-o", "json")
@@ -89,7 +93,7 @@ def test_jobs_of_one_status_in_either_spelling(cli, stranger):
     assert set(searches[-1]["statuses"]) == {"TRAINING_JOB_RUNNING", "TRAINING_JOB_DEPLOY_FAILED"}
 
 
-def test_jobs_of_a_project_by_id_or_by_name(cli, stranger):
+def test_jobs_of_a_project_by_id_or_by_name(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project(), project("proj2", "whisper")]
     stranger.jobs = [job("a"), job("b", training_project_id="proj2")]
 
@@ -99,7 +103,7 @@ def test_jobs_of_a_project_by_id_or_by_name(cli, stranger):
     assert [each["id"] for each in by_name] == [each["id"] for each in by_id] == ["b"]
 
 
-def test_a_project_name_that_two_teams_have_must_be_told_apart(cli, stranger):
+def test_a_project_name_that_two_teams_have_must_be_told_apart(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project(team_name="A"), project("proj2", team_name="B")]
 
     result = cli("jobs", "--project", "llama-sft")
@@ -109,7 +113,9 @@ def test_a_project_name_that_two_teams_have_must_be_told_apart(cli, stranger):
     assert "proj2 (team B)" in result.err
 
 
-def test_jobs_table_shows_unknown_statuses_and_survives_what_is_missing(cli, stranger):
+def test_jobs_table_shows_unknown_statuses_and_survives_what_is_missing(
+    cli: RunCli, stranger: FakeBaseten
+) -> None:
     bare = {"id": "bare", "current_status": "TRAINING_JOB_HIBERNATING"}
     stranger.jobs = [bare | {"training_project_id": "proj1"}, job("full", "RUNNING", node_count=4)]
 
@@ -122,7 +128,7 @@ def test_jobs_table_shows_unknown_statuses_and_survives_what_is_missing(cli, str
     assert "? hibernating" in strange
 
 
-def test_server_text_in_a_table_is_inert(cli, stranger):
+def test_server_text_in_a_table_is_inert(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [
         job(name="\x1b[31mred\x1b[0m\x1b]0;title\x07", error_message="two\nlines [bold]x[/bold]")
     ]
@@ -135,7 +141,7 @@ def test_server_text_in_a_table_is_inert(cli, stranger):
     assert "[bold]x[/bold]" in result.out
 
 
-def test_one_job_as_json_is_one_object(cli, stranger):
+def test_one_job_as_json_is_one_object(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("abc", "FAILED", error_message="exit code 3", colour="blue")]
 
     result = cli("job", "abc", "-o", "json")
@@ -145,7 +151,7 @@ def test_one_job_as_json_is_one_object(cli, stranger):
     assert (found["id"], found["error_message"], found["colour"]) == ("abc", "exit code 3", "blue")
 
 
-def test_one_job_as_text_says_what_there_is_and_where_to_look(cli, stranger):
+def test_one_job_as_text_says_what_there_is_and_where_to_look(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("abc", "RUNNING", node_count=2, user={"email": "kim@example.com"})]
 
     out = cli("job", "abc").out
@@ -155,7 +161,7 @@ def test_one_job_as_text_says_what_there_is_and_where_to_look(cli, stranger):
     assert f"{stranger.url}/training/proj1/logs/abc" in out
 
 
-def test_json_stays_parsable_while_waits_are_remarked(cli, stranger):
+def test_json_stays_parsable_while_waits_are_remarked(cli: RunCli, stranger: FakeBaseten) -> None:
     answers = iter([Answer(503, {"message": "back soon"}, {"Retry-After": "0"})])
     stranger.on(
         "GET", "/v1/training_projects", lambda asked: next(answers, Answer(body={"training_projects": []}))
@@ -169,7 +175,7 @@ def test_json_stays_parsable_while_waits_are_remarked(cli, stranger):
     assert "back soon (503); retrying in 0.0 s" in result.err
 
 
-def test_method_route_and_request_id_are_details_of_an_error(cli, stranger):
+def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, stranger: FakeBaseten) -> None:
     refused = Answer(400, {"message": "only while it waits"}, {"X-Request-Id": "req-1"})
     stranger.on("PATCH", "/v1/.*", refused)
 
@@ -182,7 +188,9 @@ def test_method_route_and_request_id_are_details_of_an_error(cli, stranger):
     assert "PATCH /v1/training_projects/proj1/jobs/job1, sent 1 times, status 400, id req-1" in detailed.err
 
 
-def test_remote_may_stand_before_and_after_the_command(cli, stranger, clean_environ):
+def test_remote_may_stand_before_and_after_the_command(
+    cli: RunCli, stranger: FakeBaseten, clean_environ: dict[str, str]
+) -> None:
     from pathlib import Path
 
     trussrc = Path(clean_environ["USER_TRUSSRC_PATH"])
@@ -197,7 +205,9 @@ def test_remote_may_stand_before_and_after_the_command(cli, stranger, clean_envi
     assert "here" in missing.err
 
 
-def test_an_empty_list_is_no_error_and_says_so_to_the_person_alone(cli, stranger):
+def test_an_empty_list_is_no_error_and_says_so_to_the_person_alone(
+    cli: RunCli, stranger: FakeBaseten
+) -> None:
     stranger.projects, stranger.jobs = [], []
 
     for command in ("projects", "jobs"):

@@ -3,20 +3,24 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from conftest import RunCli
 
 from api_client.emulator.processes import ensure_running
+from support.stranger import FakeBaseten
 
 
 @pytest.fixture
-def home(cli, clean_environ, tmp_path):
+def home(cli: RunCli, clean_environ: dict[str, str], tmp_path: Path) -> Iterator[dict[str, str]]:
     environ = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
     yield environ
     assert cli("emulator", "stop", environ=environ).code == 0
 
 
-def test_it_starts_when_needed_goes_on_and_is_stopped(cli, home):
+def test_it_starts_when_needed_goes_on_and_is_stopped(cli: RunCli, home: dict[str, str]) -> None:
     assert cli("emulator", "status", environ=home).code == 7
 
     first = cli("projects", "--remote", "local", "-o", "json", environ=home)
@@ -34,7 +38,7 @@ def test_it_starts_when_needed_goes_on_and_is_stopped(cli, home):
     assert json.loads(cli("emulator", "status", "-o", "json", environ=home).out) == []
 
 
-def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path):
+def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path: Path) -> None:
     """As a child that queue empty for, it stays in the list of processes once it has ended."""
     data = tmp_path / "emulator"
     ensure_running(data)
@@ -47,7 +51,9 @@ def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path):
     assert stopped.returncode == 0
 
 
-def test_a_section_of_that_name_goes_first(cli, stranger, clean_environ, tmp_path):
+def test_a_section_of_that_name_goes_first(
+    cli: RunCli, stranger: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path
+) -> None:
     path = tmp_path / "trussrc"
     path.write_text(f"[local]\nremote_url={stranger.url}\napi_key={stranger.key}\n")
 

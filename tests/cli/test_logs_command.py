@@ -3,15 +3,16 @@
 import json
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import LONG_AGO_MS, Answer, job, line
+from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, ReceivedRequest, job, line
 
 
 def parse(out: str) -> list[dict]:
     return [json.loads(each) for each in out.splitlines()]
 
 
-def test_whole_log_oldest_first_as_ndjson(cli, stranger):
+def test_whole_log_oldest_first_as_ndjson(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [
         line("second", at_ms=LONG_AGO_MS + 2_000, replica="node-1", level="ERROR"),
         line("first", at_ms=LONG_AGO_MS + 1_000, level=None),
@@ -38,7 +39,7 @@ def test_whole_log_oldest_first_as_ndjson(cli, stranger):
     ]
 
 
-def test_more_lines_than_a_page_holds_are_all_there_once(cli, stranger):
+def test_more_lines_than_a_page_holds_are_all_there_once(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [
         line(f"line {number}", at_ms=LONG_AGO_MS + number // 7) for number in range(2_500)
     ]
@@ -48,7 +49,7 @@ def test_more_lines_than_a_page_holds_are_all_there_once(cli, stranger):
     assert [each["message"] for each in lines] == [f"line {number}" for number in range(2_500)]
 
 
-def test_text_is_inert_and_keeps_nodes_apart(cli, stranger):
+def test_text_is_inert_and_keeps_nodes_apart(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [
         line("\x1b[2J\x1b[31mboom\x00[red]x[/red]", at_ms=LONG_AGO_MS),
         line("a trace\n  at here", at_ms=LONG_AGO_MS + 1, replica="node-1"),
@@ -66,7 +67,7 @@ def test_text_is_inert_and_keeps_nodes_apart(cli, stranger):
     assert continued.index("at here") == second.index("a trace") + 2
 
 
-def test_hostile_text_cannot_break_ndjson(cli, stranger):
+def test_hostile_text_cannot_break_ndjson(cli: RunCli, stranger: FakeBaseten) -> None:
     hostile = '\x1b]0;x\x07 \x9b31m \u2028 \u202e \x7f "quoted" \n end'
     stranger.logs["job1"] = [line(hostile), line("m" * 1_000_000, at_ms=LONG_AGO_MS + 1)]
 
@@ -90,7 +91,9 @@ def test_hostile_text_cannot_break_ndjson(cli, stranger):
         ("HIBERNATING", 3),
     ],
 )
-def test_follow_ends_by_itself_and_tells_how_the_job_ended(cli, stranger, status, code):
+def test_follow_ends_by_itself_and_tells_how_the_job_ended(
+    cli: RunCli, stranger: FakeBaseten, status: str, code: int
+) -> None:
     stranger.jobs = [job("job1", status)]
     stranger.logs["job1"] = [line("only")]
 
@@ -101,12 +104,12 @@ def test_follow_ends_by_itself_and_tells_how_the_job_ended(cli, stranger, status
     assert status.lower().replace("_", "-") in result.err
 
 
-def test_follow_of_a_job_that_ends_under_way(cli, stranger):
+def test_follow_of_a_job_that_ends_under_way(cli: RunCli, stranger: FakeBaseten) -> None:
     running, done = job("job1", "RUNNING"), job("job1", "FAILED", error_message="exit code 9")
     stranger.jobs = [running]
     stranger.logs["job1"] = [line("before the end")]
 
-    def finish(_asked):
+    def finish(_asked: ReceivedRequest) -> Answer:
         stranger.jobs = [done]
         return Answer(body={"training_job": done})
 
@@ -119,7 +122,7 @@ def test_follow_of_a_job_that_ends_under_way(cli, stranger):
     assert "exit code 9" in result.err
 
 
-def test_a_job_without_lines_prints_nothing_and_remarks_it(cli):
+def test_a_job_without_lines_prints_nothing_and_remarks_it(cli: RunCli) -> None:
     result = cli("logs", "job1")
 
     assert (result.code, result.out) == (0, "")

@@ -2,17 +2,21 @@
 
 import json
 import signal
+import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from conftest import Result, RunCli
 
-from support.stranger import LONG_AGO_MS, Answer, job, line, project
+from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, ReceivedRequest, job, line, project
 
 MINUTE_MS = 60_000
 
 
 @pytest.fixture
-def filled(stranger):
+def filled(stranger: FakeBaseten) -> FakeBaseten:
     """Ten minutes of two nodes, a line a minute and node."""
     stranger.logs["job1"] = [
         line(
@@ -27,13 +31,13 @@ def filled(stranger):
     return stranger
 
 
-def messages(result):
+def messages(result: Result) -> list[str | None]:
     assert result.code == 0, result.err
     return [json.loads(each).get("message") for each in result.out.splitlines()]
 
 
-def test_from_and_to_a_time(cli, filled):
-    def between(*arguments):
+def test_from_and_to_a_time(cli: RunCli, filled: FakeBaseten) -> None:
+    def between(*arguments: str) -> list[str | None]:
         return messages(cli("logs", "job1", "-o", "ndjson", "--node", "0", *arguments))
 
     assert between("--start", "2025-03-01T12:08:00Z") == ["step 8 of rank 0", "step 9 of rank 0"]
@@ -46,7 +50,9 @@ def test_from_and_to_a_time(cli, filled):
     assert between("--since", "2h") == []
 
 
-def test_json_is_one_array_of_what_ndjson_has_line_by_line(cli, filled, tmp_path):
+def test_json_is_one_array_of_what_ndjson_has_line_by_line(
+    cli: RunCli, filled: FakeBaseten, tmp_path: Path
+) -> None:
     lines = [json.loads(each) for each in cli("logs", "job1", "-o", "ndjson").out.splitlines()]
 
     assert json.loads(cli("logs", "job1", "-o", "json").out) == lines
@@ -57,14 +63,16 @@ def test_json_is_one_array_of_what_ndjson_has_line_by_line(cli, filled, tmp_path
 
 
 @pytest.mark.parametrize("how", [("-o", "json"), ("--save", "run.json")])
-def test_json_that_is_followed_is_referred_to_ndjson(cli, filled, how):
+def test_json_that_is_followed_is_referred_to_ndjson(
+    cli: RunCli, filled: FakeBaseten, how: tuple[str, ...]
+) -> None:
     result = cli("logs", "job1", "--follow", *how)
 
     assert (result.code, result.out) == (2, "")
     assert "-o ndjson" in result.err
 
 
-def test_nothing_that_fits_is_said_and_not_left_to_be_wondered_at(cli, filled):
+def test_nothing_that_fits_is_said_and_not_left_to_be_wondered_at(cli: RunCli, filled: FakeBaseten) -> None:
     result = cli("logs", "job1", "--grep", "nowhere")
 
     assert (result.code, result.out) == (0, "")
@@ -72,7 +80,7 @@ def test_nothing_that_fits_is_said_and_not_left_to_be_wondered_at(cli, filled):
     assert "no lines" not in cli("logs", "job1", "--grep", "step 8").err
 
 
-def test_since_counts_from_now(cli, stranger):
+def test_since_counts_from_now(cli: RunCli, stranger: FakeBaseten) -> None:
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     stranger.logs["job1"] = [
         line("old", at_ms=now_ms - 90 * MINUTE_MS),
@@ -83,7 +91,7 @@ def test_since_counts_from_now(cli, stranger):
     assert messages(cli("logs", "job1", "-o", "ndjson", "--since", "1h45m")) == ["old", "new"]
 
 
-def test_the_last_lines_are_read_from_the_end_and_no_further(cli, stranger):
+def test_the_last_lines_are_read_from_the_end_and_no_further(cli: RunCli, stranger: FakeBaseten) -> None:
     hours_ago = datetime.now(UTC) - timedelta(hours=5)
     stranger.jobs = [job("job1", created_at=hours_ago.isoformat())]
     begin_ms = int(hours_ago.timestamp() * 1000)
@@ -97,13 +105,13 @@ def test_the_last_lines_are_read_from_the_end_and_no_further(cli, stranger):
     assert messages(cli("logs", "job1", "--last", "0", "-o", "ndjson")) == []
 
 
-def test_the_last_matches_with_what_is_around_them(cli, filled):
+def test_the_last_matches_with_what_is_around_them(cli: RunCli, filled: FakeBaseten) -> None:
     out = cli("logs", "job1", "--node", "1", "--grep", "step [2-8]", "--last", "2", "--context", "1").out
     shown = [text.split("node-1  ")[1] for text in out.splitlines()]
     assert shown == ["step 6 of rank 1", "step 7 of rank 1", "step 8 of rank 1", "step 9 of rank 1"]
 
 
-def test_lines_around_matches_are_told_apart(cli, filled):
+def test_lines_around_matches_are_told_apart(cli: RunCli, filled: FakeBaseten) -> None:
     result = cli(
         "logs", "job1", "--grep", "CUDA|step 9", "--context", "1", "--node", "node-0", "-o", "ndjson"
     )
@@ -124,8 +132,8 @@ def test_lines_around_matches_are_told_apart(cli, filled):
     assert text.count("--\n") == 1
 
 
-def test_patterns_levels_and_nodes(cli, filled):
-    def some(*arguments):
+def test_patterns_levels_and_nodes(cli: RunCli, filled: FakeBaseten) -> None:
+    def some(*arguments: str) -> list[str | None]:
         return messages(cli("logs", "job1", "-o", "ndjson", *arguments))
 
     assert some("--min-level", "error") == ["RuntimeError: CUDA error"] * 2
@@ -158,7 +166,9 @@ def test_patterns_levels_and_nodes(cli, filled):
         (["--time", "swatch"], "swatch"),
     ],
 )
-def test_what_makes_no_sense_is_said_before_anything_is_asked(cli, stranger, arguments, told):
+def test_what_makes_no_sense_is_said_before_anything_is_asked(
+    cli: RunCli, stranger: FakeBaseten, arguments: list[str], told: str
+) -> None:
     result = cli("logs", "job1", *arguments)
 
     assert (result.code, result.out) == (2, "")
@@ -175,25 +185,25 @@ def test_what_makes_no_sense_is_said_before_anything_is_asked(cli, stranger, arg
         ("off", "node-0  step 1"),
     ],
 )
-def test_times_as_wanted(cli, filled, mode, stamp):
+def test_times_as_wanted(cli: RunCli, filled: FakeBaseten, mode: str, stamp: str) -> None:
     out = cli("logs", "job1", "--time", mode, "--grep", "step 1 ", "--node", "0").out
     assert out.startswith(stamp)
 
 
-def test_relative_times_count_back_from_now(cli, stranger):
+def test_relative_times_count_back_from_now(cli: RunCli, stranger: FakeBaseten) -> None:
     ago = datetime.now(UTC) - timedelta(hours=1)
     stranger.logs["job1"] = [line("x", at_ms=int(ago.timestamp() * 1000))]
 
     assert cli("logs", "job1", "--time", "relative").out.startswith("-1:00:0")
 
 
-def test_raw_is_what_the_job_wrote(cli, stranger):
+def test_raw_is_what_the_job_wrote(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [line("a\x1b[31mb\tc\n  d"), line("{}\n", at_ms=LONG_AGO_MS + 1)]
 
     assert cli("logs", "job1", "-o", "raw").out == "a\x1b[31mb\tc\n  d\n{}\n"
 
 
-def test_saved_to_a_file_and_never_over_another(cli, filled, tmp_path):
+def test_saved_to_a_file_and_never_over_another(cli: RunCli, filled: FakeBaseten, tmp_path: Path) -> None:
     file = tmp_path / "run.log"
 
     saved = cli("logs", "job1", "--output", str(file), "--node", "0", "--time", "off")
@@ -213,14 +223,16 @@ def test_saved_to_a_file_and_never_over_another(cli, filled, tmp_path):
     assert (nowhere.code, nowhere.out) == (2, "")
 
 
-def test_a_full_disk_is_told_as_what_it_is(cli, filled):
+def test_a_full_disk_is_told_as_what_it_is(cli: RunCli, filled: FakeBaseten) -> None:
     full = cli("logs", "job1", "--save", "/dev/full", "--force")
 
     assert full.code == 1
     assert full.err == "bt-tui: can't write /dev/full: the disk is full; make room or choose another place\n"
 
 
-def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(cli, cli_process, stranger, tmp_path):
+def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(
+    cli: RunCli, cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten, tmp_path: Path
+) -> None:
     now = datetime.now(UTC).isoformat()
     stranger.jobs = [job("job1", "RUNNING", created_at=now, updated_at=now)]
     stranger.logs["job1"] = [line("one", at_ms=int(datetime.now(UTC).timestamp() * 1000) - MINUTE_MS)]
@@ -244,7 +256,7 @@ def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(cli, cli
     assert not part.exists()
 
 
-def test_the_newest_job_of_a_project(cli, stranger):
+def test_the_newest_job_of_a_project(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project(), project("proj2", "other")]
     stranger.jobs = [
         job("old", created_at="2025-02-01T00:00:00Z"),
@@ -260,13 +272,13 @@ def test_the_newest_job_of_a_project(cli, stranger):
     assert messages(cli("logs", "--job-id", "old", "-o", "ndjson")) == ["of old"]
 
 
-def test_follow_begins_with_the_last_lines(cli, stranger):
+def test_follow_begins_with_the_last_lines(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS + n) for n in range(3_000)]
 
     assert messages(cli("logs", "job1", "-f", "--last", "2", "-o", "ndjson")) == ["line 2998", "line 2999"]
 
 
-def test_what_cannot_be_read_is_a_gap_in_every_form(cli, stranger):
+def test_what_cannot_be_read_is_a_gap_in_every_form(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS) for n in range(2_500)]
 
     result = cli("logs", "job1", "-o", "ndjson")
@@ -279,11 +291,11 @@ def test_what_cannot_be_read_is_a_gap_in_every_form(cli, stranger):
     assert "gap 2025-03-01" in raw.err
 
 
-def test_answers_that_cannot_be_read_are_asked_for_again(cli, stranger):
+def test_answers_that_cannot_be_read_are_asked_for_again(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.logs["job1"] = [line("there")]
     wrong = iter([b'{"training_jobs": [', b"<html>"])
 
-    def search(_asked):
+    def search(_asked: ReceivedRequest) -> Answer:
         broken = next(wrong, None)
         return Answer(body=broken if broken is not None else {"training_jobs": stranger.jobs})
 
@@ -292,7 +304,9 @@ def test_answers_that_cannot_be_read_are_asked_for_again(cli, stranger):
     assert messages(cli("logs", "job1", "-o", "ndjson")) == ["there"]
 
 
-def test_ctrl_c_while_waiting_for_late_lines_ends_as_the_job_ended(cli_process, stranger):
+def test_ctrl_c_while_waiting_for_late_lines_ends_as_the_job_ended(
+    cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten
+) -> None:
     now = datetime.now(UTC).isoformat()
     stranger.jobs = [job("job1", "STOPPED", created_at=now, updated_at=now)]
 

@@ -6,15 +6,16 @@ import json
 import time
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso, metrics_of, node, samples, serve_metrics
 
 NOW = time.time()
 
 
 @pytest.fixture
-def running(stranger):
+def running(stranger: FakeBaseten) -> FakeBaseten:
     stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW - 3600), updated_at=iso(NOW), node_count=2)]
     serve_metrics(
         stranger,
@@ -27,7 +28,7 @@ def running(stranger):
     return stranger
 
 
-def test_a_table_tells_what_each_node_does_now(cli, running):
+def test_a_table_tells_what_each_node_does_now(cli: RunCli, running: FakeBaseten) -> None:
     result = cli("metrics", "runs")
 
     assert (result.code, result.err) == (0, "")
@@ -39,14 +40,14 @@ def test_a_table_tells_what_each_node_does_now(cli, running):
     assert "(cache)" in cache and "1.00 GiB" in cache and "10 %" in cache
 
 
-def test_the_official_words_find_the_same_job(cli, running):
+def test_the_official_words_find_the_same_job(cli: RunCli, running: FakeBaseten) -> None:
     by_words = cli("metrics", "--job-id", "runs").out
     by_project = cli("metrics", "--project", "llama-sft").out
 
     assert by_words == by_project == cli("metrics", "runs").out
 
 
-def test_csv_has_a_line_a_sample_in_the_order_of_time(cli, running):
+def test_csv_has_a_line_a_sample_in_the_order_of_time(cli: RunCli, running: FakeBaseten) -> None:
     rows = list(csv.DictReader(io.StringIO(cli("metrics", "runs", "-o", "csv").out)))
 
     assert [row["timestamp"] for row in rows] == sorted(row["timestamp"] for row in rows)
@@ -65,7 +66,7 @@ def test_csv_has_a_line_a_sample_in_the_order_of_time(cli, running):
     assert {row["node"] for row in rows} == {"node-0", "node-1", ""}
 
 
-def test_json_has_the_series_of_the_chosen_node_and_metric(cli, running):
+def test_json_has_the_series_of_the_chosen_node_and_metric(cli: RunCli, running: FakeBaseten) -> None:
     document = json.loads(
         cli("metrics", "runs", "--node", "1", "--metric", "gpu_utilization", "-o", "json").out
     )
@@ -78,13 +79,13 @@ def test_json_has_the_series_of_the_chosen_node_and_metric(cli, running):
     assert [one["value"] for one in document["series"][0]["samples"]] == [0.5, 0.6, 0.7]
 
 
-def test_leader_only_metrics_are_one_node(cli, stranger, running):
+def test_leader_only_metrics_are_one_node(cli: RunCli, stranger: FakeBaseten, running: FakeBaseten) -> None:
     serve_metrics(stranger, metrics_of(node("x", [0.4], end_s=NOW)) | {"per_node_metrics": []})
 
     assert cli("metrics", "runs").out.splitlines()[1].split()[:3] == ["leader", "40", "%"]
 
 
-def test_since_and_step_reach_the_server(cli, running):
+def test_since_and_step_reach_the_server(cli: RunCli, running: FakeBaseten) -> None:
     cli("metrics", "runs", "--since", "30m", "--step", "15", "-o", "csv")
 
     asked = running.asked[-1].query
@@ -92,8 +93,10 @@ def test_since_and_step_reach_the_server(cli, running):
     assert abs(int(asked["start_epoch_millis"]) / 1000 - (time.time() - 1800)) < 60
 
 
-def test_a_window_that_the_server_refuses_becomes_one_that_it_chooses(cli, running):
-    def picky(asked):
+def test_a_window_that_the_server_refuses_becomes_one_that_it_chooses(
+    cli: RunCli, running: FakeBaseten
+) -> None:
+    def picky(asked: ReceivedRequest) -> Answer:
         if "start_epoch_millis" in asked.query:
             return Answer(400, {"code": "VALIDATION_ERROR", "message": "window too long"})
         return Answer(body=metrics_of(node("node-0", [0.5], end_s=NOW)))
@@ -103,10 +106,10 @@ def test_a_window_that_the_server_refuses_becomes_one_that_it_chooses(cli, runni
     assert "node-0" in cli("metrics", "runs", "-o", "csv").out
 
 
-def test_following_tells_each_sample_once_and_ends_with_the_job(cli, running):
+def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, running: FakeBaseten) -> None:
     answers = [[0.1, 0.2], [0.2, 0.3]]
 
-    def growing(_asked):
+    def growing(_asked: ReceivedRequest) -> Answer:
         use = answers.pop(0) if len(answers) > 1 else answers[0]
         if len(answers) == 1:
             running.jobs = [dict(running.jobs[0], current_status="TRAINING_JOB_FAILED")]
@@ -122,7 +125,9 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli, running):
     assert [json.loads(row)["value"] for row in result.out.splitlines()] == [0.1, 0.2, 0.3]
 
 
-def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(cli, running):
+def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(
+    cli: RunCli, running: FakeBaseten
+) -> None:
     serve_metrics(
         running,
         metrics_of(
@@ -137,7 +142,7 @@ def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(cl
     assert "evil" in result.out and "node-1" in result.out
 
 
-def test_no_samples_yet_is_said_and_no_failure(cli, running):
+def test_no_samples_yet_is_said_and_no_failure(cli: RunCli, running: FakeBaseten) -> None:
     serve_metrics(running, metrics_of())
 
     result = cli("metrics", "runs", "-o", "json")
@@ -151,9 +156,9 @@ def test_no_samples_yet_is_said_and_no_failure(cli, running):
     "words",
     [("--since", "yesterdayish"), ("--step", "0"), ("--follow", "-o", "chart"), ("--job-id", "other")],
 )
-def test_wrong_usage(cli, running, words):
+def test_wrong_usage(cli: RunCli, running: FakeBaseten, words: tuple[str, ...]) -> None:
     assert cli("metrics", "runs", *words).code == 2
 
 
-def test_a_job_that_is_not_there(cli, running):
+def test_a_job_that_is_not_there(cli: RunCli, running: FakeBaseten) -> None:
     assert cli("metrics", "nobody").code == 7

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -31,20 +32,20 @@ def requirements() -> list[Requirement]:
 
 
 @pytest.mark.parametrize("requirement", requirements(), ids=str)
-def test_every_requirement_has_a_tested_version_in_its_range(requirement):
+def test_every_requirement_has_a_tested_version_in_its_range(requirement: Any) -> None:
     version = pinned()[canonicalize_name(requirement.name)]
 
     assert requirement.specifier.contains(version)
 
 
-def test_textual_is_pinned_exactly():
+def test_textual_is_pinned_exactly() -> None:
     (textual,) = [each for each in requirements() if each.name == "textual"]
 
     assert [each.operator for each in textual.specifier] == ["=="]
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml", "Makefile", ".ci/run"])
-def test_no_package_host_is_named(name):
+def test_no_package_host_is_named(name: str) -> None:
     text = (ROOT / name).read_text()
 
     assert not re.search(r"index-url|find-links|trusted-host|https?://(?!semver)", text)

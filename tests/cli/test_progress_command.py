@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+from pathlib import Path
 
-from support.stranger import Answer, job, line
+from conftest import RunCli
+
+from support.stranger import Answer, FakeBaseten, job, line
 from support.stranger_runs import finished_run
 
 
-def test_json_tells_how_far_the_log_says_it_is(cli, stranger):
+def test_json_tells_how_far_the_log_says_it_is(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[3.0, 2.5, 2.0, 1.5])
 
     result = cli("progress", "run1", "-o", "json")
@@ -21,7 +24,7 @@ def test_json_tells_how_far_the_log_says_it_is(cli, stranger):
     assert told["log_lines"] == 4 and "series" not in told
 
 
-def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli, stranger):
+def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[3.0, "nan", 2.0])
 
     found = json.loads(cli("progress", "run1", "--series", "-o", "json").out)["series"]["loss"]
@@ -33,7 +36,7 @@ def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli, stranger):
     assert {row["series"] for row in rows} >= {"loss", "learning_rate", "tokens_per_s"}
 
 
-def test_csv_without_series_is_one_row(cli, stranger):
+def test_csv_without_series_is_one_row(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[3.0, 2.0])
 
     (row,) = csv.DictReader(io.StringIO(cli("progress", "run1", "-o", "csv").out))
@@ -41,7 +44,7 @@ def test_csv_without_series_is_one_row(cli, stranger):
     assert (row["job_id"], row["step"], row["loss"]) == ("run1", "2", "2.0")
 
 
-def test_a_table_for_people(cli, stranger):
+def test_a_table_for_people(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[3.0, 2.0], name="night\x1b[31m run")
 
     out = cli("progress", "run1", "--series").out
@@ -51,7 +54,7 @@ def test_a_table_for_people(cli, stranger):
     assert out.splitlines()[-4].split()[:2] == ["loss", "2"]
 
 
-def test_a_log_without_progress_is_said_and_no_failure(cli, stranger):
+def test_a_log_without_progress_is_said_and_no_failure(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[])
     begin = stranger.jobs[-1]["created_at"]
     stranger.logs["run1"] = [line("hello", at_ms=0)]
@@ -63,11 +66,11 @@ def test_a_log_without_progress_is_said_and_no_failure(cli, stranger):
     assert "no training progress" in result.err
 
 
-def test_a_job_that_is_not_there(cli):
+def test_a_job_that_is_not_there(cli: RunCli) -> None:
     assert cli("progress", "nobody").code == 7
 
 
-def test_a_part_of_the_log_may_do(cli, stranger):
+def test_a_part_of_the_log_may_do(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[3.0, 2.5, 2.0, 1.5])
     last_ms = max(int(each["timestamp"]) for each in stranger.logs["run1"]) // 1_000_000
 
@@ -77,7 +80,7 @@ def test_a_part_of_the_log_may_do(cli, stranger):
     assert cli("progress", "run1", "--since", "whenever").code == 2
 
 
-def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli, stranger):
+def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli: RunCli, stranger: FakeBaseten) -> None:
     """What the log alone tells may never have been stored: the API's list goes before it."""
     finished_run(stranger, "run1", losses=[3.0, 2.5])
     at_ms = int(stranger.logs["run1"][-1]["timestamp"]) // 1_000_000 + 1
@@ -102,7 +105,7 @@ def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli, stranger):
 SAVED = "step 3 | loss 2.0 | lr 1e-4\nhello\nSaving model checkpoint to out/checkpoint-3\n"
 
 
-def test_a_saved_log_is_read_line_by_line_without_a_job(cli, tmp_path):
+def test_a_saved_log_is_read_line_by_line_without_a_job(cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(SAVED)
 
@@ -115,7 +118,7 @@ def test_a_saved_log_is_read_line_by_line_without_a_job(cli, tmp_path):
     ]
 
 
-def test_a_log_saved_as_ndjson_keeps_its_messages(cli, tmp_path):
+def test_a_log_saved_as_ndjson_keeps_its_messages(cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "train.ndjson"
     entries = [
         {"timestamp": str(n), "replica": "node-0", "level": None, "message": message}
@@ -129,7 +132,7 @@ def test_a_log_saved_as_ndjson_keeps_its_messages(cli, tmp_path):
     assert (told["step"], told["loss"], told["checkpoints"]) == (3, 2.0, ["checkpoint-3"])
 
 
-def test_ones_own_pattern_wins_on_a_saved_log(cli, stranger, tmp_path):
+def test_ones_own_pattern_wins_on_a_saved_log(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
     path = tmp_path / "train.log"
@@ -141,7 +144,7 @@ def test_ones_own_pattern_wins_on_a_saved_log(cli, stranger, tmp_path):
     assert json.loads(result.out) == {"line": 0, "loss": 4.5}
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(cli, tmp_path):
+def test_a_file_that_is_not_there_is_a_usage_error(cli: RunCli, tmp_path: Path) -> None:
     result = cli("progress", "--file", str(tmp_path / "none.log"))
     assert (result.code, result.out) == (2, "")
     assert "can't read" in result.err and "No such file" in result.err

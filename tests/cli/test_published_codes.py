@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import RunCli
 
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
@@ -90,7 +91,9 @@ WAYS: list[tuple[ExitCode, Provoke]] = [
 
 
 @pytest.mark.parametrize(("code", "provoke"), WAYS)
-def test_the_code_of(cli, stranger, monkeypatch, code: ExitCode, provoke: Provoke) -> None:
+def test_the_code_of(
+    cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch, code: ExitCode, provoke: Provoke
+) -> None:
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
     result = cli(*provoke(stranger))
 

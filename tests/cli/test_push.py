@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
 from support.emulator import running_emulator
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, job
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120.0
@@ -54,7 +56,7 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def account(stranger):
+def account(stranger: FakeBaseten) -> FakeBaseten:
     """The stranger tells of its account, where all is well."""
     stranger.on(
         "GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "Research", "default": True}]})
@@ -69,13 +71,15 @@ def account(stranger):
     return stranger
 
 
-def changes(stranger) -> list[str]:
+def changes(stranger: FakeBaseten) -> list[str]:
     """The requests that were more than a question."""
     questions = ("/v1/training_jobs/search",)
     return [each.path for each in stranger.asked if each.method != "GET" and each.path not in questions]
 
 
-def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(cli, account, config):
+def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
+    cli: RunCli, account: FakeBaseten, config: Path
+) -> None:
     result = cli("push", str(config), "--dry-run", "-o", "json")
 
     assert result.code == 0
@@ -97,7 +101,7 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(cli, account, conf
     assert "words of the config" in result.err
 
 
-def test_options_win_over_the_config(cli, account, config):
+def test_options_win_over_the_config(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     result = cli(
         *("push", str(config), "--dry-run", "-o", "json", "--job-name", "second", "--team", "Research"),
         *("--accelerator", "H100:4", "--node-count", "2", "--entrypoint", "python x", "--priority", "3"),
@@ -118,7 +122,7 @@ def test_options_win_over_the_config(cli, account, config):
     assert "replaces" in result.err
 
 
-def test_a_dry_run_for_reading(cli, account, config):
+def test_a_dry_run_for_reading(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     out = cli("push", str(config), "--dry-run").out
 
     for words in ("llama-sft", "bash run.sh", "debug.log", "left out", "about $30.00 per hour"):
@@ -128,7 +132,9 @@ def test_a_dry_run_for_reading(cli, account, config):
 @pytest.mark.parametrize(
     "environ", [{}, {"BASETEN_API_KEY": "k", "BASETEN_REMOTE_URL": "http://127.0.0.1:9"}]
 )
-def test_a_dry_run_without_a_server_leaves_the_account_out(cli, config, environ, monkeypatch):
+def test_a_dry_run_without_a_server_leaves_the_account_out(
+    cli: RunCli, config: Path, environ: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     if environ:
         environ = environ | {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": "http://127.0.0.1:9"}
         monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
@@ -140,11 +146,11 @@ def test_a_dry_run_without_a_server_leaves_the_account_out(cli, config, environ,
     assert "not checked" in finding["problem"]
 
 
-async def _no_sleep(_self, _seconds):
+async def _no_sleep(_self: object, _seconds: float) -> None:
     """Do not wait between attempts."""
 
 
-def test_errors_stop_it_before_anything_is_sent(cli, account, config):
+def test_errors_stop_it_before_anything_is_sent(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
     (config.parent / "run.sh").unlink()
 
@@ -157,7 +163,7 @@ def test_errors_stop_it_before_anything_is_sent(cli, account, config):
     assert changes(account) == []
 
 
-def test_skipping_the_checks_goes_on_to_the_upload(cli, account, config):
+def test_skipping_the_checks_goes_on_to_the_upload(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
     account.on("GET", "/v1/blobs/credentials/train", Answer(403, {"message": "no uploads for you"}))
 
@@ -177,7 +183,9 @@ def test_skipping_the_checks_goes_on_to_the_upload(cli, account, config):
         ("config.py", None, "config.py"),
     ],
 )
-def test_a_config_that_cannot_be_loaded_is_one_clear_message(cli, stranger, tmp_path, name, text, words):
+def test_a_config_that_cannot_be_loaded_is_one_clear_message(
+    cli: RunCli, stranger: FakeBaseten, tmp_path: Path, name: str, text: str | None, words: str
+) -> None:
     if text is not None:
         (tmp_path / name).write_text(text)
 
@@ -189,7 +197,7 @@ def test_a_config_that_cannot_be_loaded_is_one_clear_message(cli, stranger, tmp_
     assert stranger.asked == []
 
 
-def test_a_team_that_is_not_there(cli, account, config):
+def test_a_team_that_is_not_there(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     result = cli("push", str(config), "--team", "Nobody")
 
     assert result.code == 2
@@ -198,7 +206,9 @@ def test_a_team_that_is_not_there(cli, account, config):
 
 
 @pytest.mark.parametrize("flags", [("--accelerator", "h100"), ("--node-count", "0")])
-def test_options_that_no_job_can_have(cli, account, config, flags):
+def test_options_that_no_job_can_have(
+    cli: RunCli, account: FakeBaseten, config: Path, flags: tuple[str, ...]
+) -> None:
     result = cli("push", str(config), *flags)
 
     assert result.code == 2
@@ -206,7 +216,7 @@ def test_options_that_no_job_can_have(cli, account, config, flags):
     assert changes(account) == []
 
 
-def test_from_the_starter_project_to_the_end_on_an_emulator(tmp_path):
+def test_from_the_starter_project_to_the_end_on_an_emulator(tmp_path: Path) -> None:
     """A job that works and one that fails, side by side."""
     with running_emulator() as emulator:
         environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
@@ -247,7 +257,7 @@ def test_from_the_starter_project_to_the_end_on_an_emulator(tmp_path):
         assert "9" in bad_err.splitlines()[-1]
 
 
-def test_a_job_told_and_not_followed_on_an_emulator(cli, tmp_path):
+def test_a_job_told_and_not_followed_on_an_emulator(cli: RunCli, tmp_path: Path) -> None:
     with running_emulator() as emulator:
         assert cli("init", str(tmp_path / "quick")).code == 0
         config = str(tmp_path / "quick" / "config.py")
@@ -269,7 +279,7 @@ def test_a_job_told_and_not_followed_on_an_emulator(cli, tmp_path):
         assert cli("stop", job_id, environ=environ).code == 0
 
 
-def test_stop_names_the_job_and_says_what_it_did(cli, stranger):
+def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
     stranger.on("POST", "/v1/.*/job1/stop", Answer(body={"training_job": job("job1", "STOPPED")}))
 
@@ -280,7 +290,7 @@ def test_stop_names_the_job_and_says_what_it_did(cli, stranger):
     assert changes(stranger) == ["/v1/training_projects/proj1/jobs/job1/stop"]
 
 
-def test_stop_without_an_id_asks_and_nobody_can_answer(cli, stranger):
+def test_stop_without_an_id_asks_and_nobody_can_answer(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
 
     result = cli("stop")
@@ -290,7 +300,7 @@ def test_stop_without_an_id_asks_and_nobody_can_answer(cli, stranger):
     assert changes(stranger) == []
 
 
-def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli, stranger):
+def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "PENDING"), job("job3", "FAILED")]
     stranger.on("POST", "/v1/.*/job1/stop", Answer(409, {"message": "it is just ending"}))
     stranger.on("POST", "/v1/.*/job2/stop", Answer(body={"training_job": job("job2", "STOPPED")}))
@@ -302,7 +312,7 @@ def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli, stranger):
     assert [each["id"] for each in json.loads(result.out)] == ["job2"]
 
 
-def test_stop_does_not_say_that_a_job_goes_on_when_it_cannot_know(cli, stranger):
+def test_stop_does_not_say_that_a_job_goes_on_when_it_cannot_know(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.on("POST", "/v1/.*/job1/stop", Answer(502, {"message": "bad gateway"}))
 
@@ -322,14 +332,16 @@ def test_stop_does_not_say_that_a_job_goes_on_when_it_cannot_know(cli, stranger)
         (("nonesuch",), ["RUNNING"], 7),
     ],
 )
-def test_stop_of_nothing_in_particular(cli, stranger, arguments, statuses, code):
+def test_stop_of_nothing_in_particular(
+    cli: RunCli, stranger: FakeBaseten, arguments: tuple[str, ...], statuses: list[str], code: int
+) -> None:
     stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses)]
 
     assert cli("stop", *arguments).code == code
     assert changes(stranger) == []
 
 
-def test_recreate_without_an_id_takes_the_newest_after_asking(cli, stranger):
+def test_recreate_without_an_id_takes_the_newest_after_asking(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [
         job("old", "FAILED", created_at="2025-01-01T00:00:00Z"),
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
@@ -345,7 +357,7 @@ def test_recreate_without_an_id_takes_the_newest_after_asking(cli, stranger):
     assert "newest" in result.out
 
 
-def test_recreate_is_sent_once_even_if_the_server_fails(cli, stranger):
+def test_recreate_is_sent_once_even_if_the_server_fails(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("POST", "/v1/.*/recreate", Answer(500, {"message": "oops"}))
 
     assert cli("recreate", "job1").code == 8

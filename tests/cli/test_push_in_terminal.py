@@ -38,7 +38,7 @@ def at_terminal(environ: dict[str, str], *arguments: str) -> AtTerminal:
     return AtTerminal(*arguments, environ={**os.environ, **environ, **settings}, output_apart=True)
 
 
-def test_a_no_sends_nothing(config):
+def test_a_no_sends_nothing(config: Path) -> None:
     with FakeBaseten() as stranger:
         stranger.on("GET", "/v1/teams", Answer(body={"teams": []}))
         with at_terminal(stranger.environ(), "push", str(config)) as push:
@@ -51,7 +51,7 @@ def test_a_no_sends_nothing(config):
     assert {each.method for each in stranger.asked} == {"GET"}
 
 
-def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(config):
+def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(config: Path) -> None:
     with running_emulator() as emulator:
         environ = emulator.remote_environ()
         with at_terminal(environ, "push", str(config)) as push:
@@ -76,7 +76,7 @@ class Terminal(StringIO):
         return True
 
 
-def test_progress_is_drawn_ten_times_a_second_at_most():
+def test_progress_is_drawn_ten_times_a_second_at_most() -> None:
     terminal, now_s = Terminal(), [0.0]
     line = ProgressLine(terminal, monotonic=lambda: now_s[0])
 
@@ -88,7 +88,7 @@ def test_progress_is_drawn_ten_times_a_second_at_most():
     assert terminal.getvalue().count("uploading") == 11
 
 
-def test_progress_is_nothing_where_there_is_no_terminal():
+def test_progress_is_nothing_where_there_is_no_terminal() -> None:
     stream = StringIO()
     line = ProgressLine(stream)
 
@@ -98,7 +98,7 @@ def test_progress_is_nothing_where_there_is_no_terminal():
     assert stream.getvalue() == ""
 
 
-def test_progress_in_words():
+def test_progress_in_words() -> None:
     assert progress_text("creating", 0, 0) == "creating …"
     assert progress_text("uploading", 512, 1024, "again in 2 s") == (
         "uploading  ████████████░░░░░░░░░░░░  50 %  512 B of 1.00 KiB  again in 2 s"

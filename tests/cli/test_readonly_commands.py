@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
 from support.stranger import Answer, FakeBaseten, job
 from tui.commands.support.exit_codes import ExitCode
@@ -47,7 +49,7 @@ def world(stranger: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", CHANGING)
-def test_no_command_changes_anything(cli, world, name):
+def test_no_command_changes_anything(cli: RunCli, world: FakeBaseten, name: Any) -> None:
     done = cli(*CHANGING[name], environ=world.environ() | {"BT_TUI_READONLY": "true"})
 
     assert done.code == ExitCode.USAGE, done.err
@@ -56,7 +58,9 @@ def test_no_command_changes_anything(cli, world, name):
     assert changes_of(world) == []
 
 
-def test_the_message_names_the_setting_that_forbids_it(cli, world, tmp_path):
+def test_the_message_names_the_setting_that_forbids_it(
+    cli: RunCli, world: FakeBaseten, tmp_path: Path
+) -> None:
     settings = tmp_path / "config.toml"
     settings.write_text('remote = "lab"\nreadonly = true\n')
 
@@ -71,7 +75,7 @@ def test_the_message_names_the_setting_that_forbids_it(cli, world, tmp_path):
     assert changes_of(world) == ["POST /v1/training_projects/proj1/jobs/job1/stop"]
 
 
-def test_reading_goes_on(cli, world):
+def test_reading_goes_on(cli: RunCli, world: FakeBaseten) -> None:
     done = cli("--readonly", "jobs", "-o", "json")
 
     assert done.code == ExitCode.OK

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import stat
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import RunCli
 
 from support.stranger import Answer, FakeBaseten
 from support.terminal import AtTerminal
@@ -22,20 +22,14 @@ def trussrc(clean_environ: dict[str, str]) -> Path:
     return Path(clean_environ["USER_TRUSSRC_PATH"])
 
 
-@pytest.fixture
-def type_key(monkeypatch: pytest.MonkeyPatch):
-    def pipe(text: str) -> None:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-
-    return pipe
-
-
 def user(stranger: FakeBaseten) -> None:
     stranger.on("GET", "/v1/users/me", Answer(body={"email": "ada@example.com", "workspace_name": "acme"}))
 
 
 class TestRemotes:
-    def test_every_value_says_where_it_came_from(self, cli, stranger, trussrc):
+    def test_every_value_says_where_it_came_from(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path
+    ) -> None:
         trussrc.write_text(ONE.format(url=stranger.url, key=stranger.key))
         trussrc.chmod(0o600)
 
@@ -54,7 +48,7 @@ class TestRemotes:
         assert "vision" in result.out
         assert stranger.key[:6] not in result.out
 
-    def test_json_has_the_same(self, cli, stranger, trussrc):
+    def test_json_has_the_same(self, cli: RunCli, stranger: FakeBaseten, trussrc: Path) -> None:
         trussrc.write_text(ONE.format(url=stranger.url, key=stranger.key) + "[two]\nremote_url=http://a.b\n")
 
         result = cli("remotes", "-o", "json", "--remote", "one")
@@ -75,7 +69,7 @@ class TestRemotes:
         assert (local["name"], local["source"], local["app_url"]) == ("local", "emulator", None)
         assert stranger.key not in result.out + result.err
 
-    def test_several_and_none_chosen(self, cli, trussrc):
+    def test_several_and_none_chosen(self, cli: RunCli, trussrc: Path) -> None:
         trussrc.write_text("[one]\napi_key = a\n[two]\napi_key = b\n")
 
         result = cli("remotes", environ={})
@@ -84,12 +78,14 @@ class TestRemotes:
         assert "--remote NAME" in result.err
         assert "▸" not in result.out
 
-    def test_a_name_that_does_not_exist(self, cli, trussrc):
+    def test_a_name_that_does_not_exist(self, cli: RunCli, trussrc: Path) -> None:
         trussrc.write_text("[one]\napi_key = a\n")
 
         assert cli("remotes", "--remote", "three", environ={}).code == 2
 
-    def test_the_emulator_is_always_one_and_is_not_started_for_being_shown(self, cli, trussrc):
+    def test_the_emulator_is_always_one_and_is_not_started_for_being_shown(
+        self, cli: RunCli, trussrc: Path
+    ) -> None:
         result = cli("remotes", "--remote", "local", environ={})
 
         assert result.code == 0
@@ -99,13 +95,13 @@ class TestRemotes:
         trussrc.write_text("[local]\napi_key = a\n")
         assert "not running" not in cli("remotes", environ={}).out
 
-    def test_none_at_all(self, cli):
+    def test_none_at_all(self, cli: RunCli) -> None:
         result = cli("remotes", environ={})
 
         assert result.code == 0
         assert "bt-tui login" in result.err
 
-    def test_a_file_that_others_may_read(self, cli, trussrc):
+    def test_a_file_that_others_may_read(self, cli: RunCli, trussrc: Path) -> None:
         trussrc.write_text("[one]\napi_key = a\n")
         trussrc.chmod(0o644)
 
@@ -113,10 +109,12 @@ class TestRemotes:
 
 
 class TestLogin:
-    def test_the_key_is_verified_and_kept_for_its_owner_alone(self, cli, stranger, trussrc, type_key):
+    def test_the_key_is_verified_and_kept_for_its_owner_alone(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
+    ) -> None:
         user(stranger)
         trussrc.write_text("# mine\n[other]\napi_key = k\n")
-        type_key(stranger.key + "\n")
+        pipe_in(stranger.key + "\n")
 
         result = cli("login", "--remote", "acme", "--remote-url", stranger.url, "--api-key-stdin", environ={})
 
@@ -131,13 +129,15 @@ class TestLogin:
         assert stat.S_IMODE(trussrc.stat().st_mode) == 0o600
         assert cli("projects", "--remote", "acme", environ={}).code == 0
 
-    def test_a_team_that_there_is_is_kept_and_another_named(self, cli, stranger, trussrc, type_key):
+    def test_a_team_that_there_is_is_kept_and_another_named(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
+    ) -> None:
         user(stranger)
         stranger.on(
             "GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Vision", "default": True}]})
         )
         for team, code in (("Visoin", 7), ("Vision", 0)):
-            type_key(stranger.key)
+            pipe_in(stranger.key)
             result = cli(
                 *("login", "--remote-url", stranger.url, "--team", team, "--api-key-stdin"), environ={}
             )
@@ -145,8 +145,10 @@ class TestLogin:
             assert trussrc.exists() == (code == 0)
         assert "team = Vision" in trussrc.read_text()
 
-    def test_a_refused_key_is_not_kept(self, cli, stranger, trussrc, type_key):
-        type_key("wrong-key-55")
+    def test_a_refused_key_is_not_kept(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
+    ) -> None:
+        pipe_in("wrong-key-55")
 
         result = cli("login", "--remote-url", stranger.url, "--api-key-stdin", environ={})
 
@@ -154,19 +156,23 @@ class TestLogin:
         assert "wrong-key-55" not in result.err
         assert not trussrc.exists()
 
-    def test_a_key_of_a_workspace_has_no_user(self, cli, stranger, trussrc, type_key):
+    def test_a_key_of_a_workspace_has_no_user(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
+    ) -> None:
         stranger.on("GET", "/v1/users/me", Answer(403, {"message": "no user"}))
-        type_key(stranger.key)
+        pipe_in(stranger.key)
 
         assert cli("login", "--remote-url", stranger.url, "--api-key-stdin", environ={}).code == 0
         assert trussrc.exists()
 
-    def test_logging_in_again_keeps_address_team_and_comments(self, cli, stranger, trussrc, type_key):
+    def test_logging_in_again_keeps_address_team_and_comments(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
+    ) -> None:
         before = ONE.format(url=stranger.url, key="old").replace(
             "api_key = old", "auth_type = oauth\noauth_access_token = a\noauth_refresh_token = b"
         )
         trussrc.write_text(before)
-        type_key(stranger.key)
+        pipe_in(stranger.key)
 
         assert cli("login", "--remote", "one", "--api-key-stdin", environ={}).code == 0
 
@@ -180,7 +186,9 @@ class TestLogin:
         "arguments",
         [["sk-in-argv"], ["--api-key", "sk-in-argv"], ["--api-key=sk-in-argv"], ["a", "sk-in-argv"]],
     )
-    def test_a_key_on_the_command_line_is_refused_and_not_repeated(self, cli, trussrc, arguments):
+    def test_a_key_on_the_command_line_is_refused_and_not_repeated(
+        self, cli: RunCli, trussrc: Path, arguments: list[str]
+    ) -> None:
         result = cli("login", *arguments, environ={})
 
         assert result.code == 2
@@ -188,8 +196,10 @@ class TestLogin:
         assert "sk-in-argv" not in result.out + result.err
         assert not trussrc.exists()
 
-    def test_without_a_terminal_it_says_how_scripts_do_it(self, cli, type_key):
-        type_key("")
+    def test_without_a_terminal_it_says_how_scripts_do_it(
+        self, cli: RunCli, pipe_in: Callable[[str], None]
+    ) -> None:
+        pipe_in("")
 
         result = cli("login", environ={})
 
@@ -197,8 +207,10 @@ class TestLogin:
         assert "--api-key-stdin" in result.err
 
     @pytest.mark.parametrize("text", ["", " \n", "two words", "schlüssel"])
-    def test_what_can_be_no_key(self, cli, trussrc, type_key, text):
-        type_key(text)
+    def test_what_can_be_no_key(
+        self, cli: RunCli, trussrc: Path, pipe_in: Callable[[str], None], text: str
+    ) -> None:
+        pipe_in(text)
 
         result = cli("login", "--api-key-stdin", environ={})
 
@@ -206,21 +218,27 @@ class TestLogin:
         assert not text.strip() or text not in result.err
         assert not trussrc.exists()
 
-    def test_variables_that_go_first_are_told_of(self, cli, stranger, type_key):
-        type_key(stranger.key)
+    def test_variables_that_go_first_are_told_of(
+        self, cli: RunCli, stranger: FakeBaseten, pipe_in: Callable[[str], None]
+    ) -> None:
+        pipe_in(stranger.key)
 
         result = cli("login", "--remote-url", stranger.url, "--api-key-stdin")
 
         assert result.code == 0
         assert "unset" in result.err
 
-    def test_plain_http_to_another_machine_is_refused_before_the_key_is_read(self, cli, type_key):
+    def test_plain_http_to_another_machine_is_refused_before_the_key_is_read(
+        self, cli: RunCli, pipe_in: Callable[[str], None]
+    ) -> None:
         result = cli("login", "--remote-url", "http://example.com", "--api-key-stdin", environ={})
 
         assert result.code == 2
         assert "https" in result.err
 
-    def test_at_a_terminal_the_key_is_asked_for_and_never_shown(self, stranger, clean_environ, trussrc):
+    def test_at_a_terminal_the_key_is_asked_for_and_never_shown(
+        self, stranger: FakeBaseten, clean_environ: dict[str, str], trussrc: Path
+    ) -> None:
         user(stranger)
         environ = clean_environ | {"TERM": "xterm"}
         with AtTerminal("login", "--remote-url", stranger.url, environ=environ) as login:
@@ -236,7 +254,7 @@ class TestLogin:
 
 
 class TestLogout:
-    def test_the_section_goes_and_the_rest_stays(self, cli, trussrc):
+    def test_the_section_goes_and_the_rest_stays(self, cli: RunCli, trussrc: Path) -> None:
         trussrc.write_text("# mine\n[one]\napi_key = a\n\n[two]\napi_key = b\n")
 
         result = cli("logout", "--remote", "one", environ={})
@@ -245,19 +263,21 @@ class TestLogout:
         assert trussrc.read_text() == "# mine\n[two]\napi_key = b\n"
         assert stat.S_IMODE(trussrc.stat().st_mode) == 0o600
 
-    def test_the_only_one_needs_no_name(self, cli, trussrc):
+    def test_the_only_one_needs_no_name(self, cli: RunCli, trussrc: Path) -> None:
         trussrc.write_text("[one]\napi_key = a\n")
 
         assert cli("logout", environ={}).code == 0
         assert trussrc.read_text() == ""
 
-    def test_several_need_one(self, cli, trussrc):
+    def test_several_need_one(self, cli: RunCli, trussrc: Path) -> None:
         trussrc.write_text("[one]\napi_key = a\n[two]\napi_key = b\n")
 
         assert cli("logout", environ={}).code == 2
         assert cli("logout", "--remote", "three", environ={}).code == 7
 
-    def test_an_oauth_login_is_ended_at_the_server(self, cli, stranger, trussrc):
+    def test_an_oauth_login_is_ended_at_the_server(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path
+    ) -> None:
         stranger.on("POST", "/v1/users/auth/logout", Answer(200, b""))
         trussrc.write_text(
             f"[one]\nremote_url={stranger.url}\nauth_type=oauth\noauth_access_token={stranger.key}\n"
@@ -269,7 +289,9 @@ class TestLogout:
         assert [asked.path for asked in stranger.asked] == ["/v1/users/auth/logout"]
         assert "still logged in on the server" not in result.err
 
-    def test_an_unreachable_server_does_not_keep_it(self, cli, stranger, trussrc):
+    def test_an_unreachable_server_does_not_keep_it(
+        self, cli: RunCli, stranger: FakeBaseten, trussrc: Path
+    ) -> None:
         stranger.on("POST", "/v1/users/auth/logout", Answer(500, {"message": "broken"}))
         trussrc.write_text(
             f"[one]\nremote_url={stranger.url}\nauth_type=oauth\noauth_access_token={stranger.key}\n"

@@ -2,8 +2,11 @@
 
 import sys
 
+import pytest
+from conftest import RunCli
 
-def test_what_is_missing_names_the_python_that_lacks_it(cli, monkeypatch):
+
+def test_what_is_missing_names_the_python_that_lacks_it(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.commands.app.serve.find_spec", lambda _name: None)
 
     result = cli("serve", environ={})

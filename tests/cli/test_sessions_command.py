@@ -1,18 +1,19 @@
 """Interactive sessions, changes to waiting jobs, and secrets, against a stranger's server."""
 
-import io
 import json
-import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, job
 
 JOB_PATH = "/v1/training_projects/proj1/jobs/job1"
 FAR_AWAY, LONG_AGO = "2999-01-01T00:00:00Z", "2020-01-01T00:00:00Z"
 
 
-def code(replica, expires_at=FAR_AWAY, **more):
+def code(replica: str, expires_at: str | None = FAR_AWAY, **more: object) -> dict[str, object]:
     return {
         "session_id": "s1",
         "replica_id": replica,
@@ -23,16 +24,8 @@ def code(replica, expires_at=FAR_AWAY, **more):
     } | more
 
 
-@pytest.fixture
-def piped(monkeypatch):
-    def pipe(text):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-
-    return pipe
-
-
 class TestSessions:
-    def test_each_replica_with_its_code_and_end(self, cli, stranger):
+    def test_each_replica_with_its_code_and_end(self, cli: RunCli, stranger: FakeBaseten) -> None:
         stranger.on(
             "GET",
             JOB_PATH + "/auth_codes",
@@ -47,14 +40,16 @@ class TestSessions:
 
     @pytest.mark.parametrize("words", [["sessions", "job1"], ["isession", "--job-id", "job1"]])
     @pytest.mark.parametrize("flag", ["-o", "--format"])
-    def test_json_has_the_api_s_fields(self, cli, stranger, words, flag):
+    def test_json_has_the_api_s_fields(
+        self, cli: RunCli, stranger: FakeBaseten, words: list[str], flag: str
+    ) -> None:
         stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": [code("g00r0")]}))
 
         [found] = json.loads(cli(*words, flag, "json").out)
 
         assert (found["auth_code"], found["replica_id"], found["session_id"]) == ("CODE-g00r0", "g00r0", "s1")
 
-    def test_none(self, cli, stranger):
+    def test_none(self, cli: RunCli, stranger: FakeBaseten) -> None:
         stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": None}))
 
         result = cli("sessions", "job1", "-o", "json")
@@ -70,7 +65,9 @@ class TestSessions:
             ["update_session", "job1", "--timeout-minutes", "60", "--trigger", "on_demand"],
         ],
     )
-    def test_a_session_of_several_replicas_is_changed_once(self, cli, stranger, words):
+    def test_a_session_of_several_replicas_is_changed_once(
+        self, cli: RunCli, stranger: FakeBaseten, words: list[str]
+    ) -> None:
         both = [code("g00r0"), code("g01r0")]
         stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": both}))
         answer = {"interactive_session": {"id": "s1"}, "message": "Extended"}
@@ -83,7 +80,7 @@ class TestSessions:
         changes = [asked for asked in stranger.asked if asked.method == "PATCH"]
         assert [asked.body for asked in changes] == [{"timeout_minutes": 60, "trigger": "on_demand"}]
 
-    def test_what_cannot_be_changed(self, cli, stranger):
+    def test_what_cannot_be_changed(self, cli: RunCli, stranger: FakeBaseten) -> None:
         stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": []}))
 
         assert cli("sessions", "job1", "--update-timeout", "60").code == 7
@@ -99,10 +96,10 @@ class TestSessions:
             ["update_session", "job1"],
         ],
     )
-    def test_wrong_usage(self, cli, words):
+    def test_wrong_usage(self, cli: RunCli, words: list[str]) -> None:
         assert cli(*words).code == 2
 
-    def test_hostile_codes_are_harmless(self, cli, stranger):
+    def test_hostile_codes_are_harmless(self, cli: RunCli, stranger: FakeBaseten) -> None:
         hostile = code("g00r0", auth_code="\x1b]0;evil\x07", auth_url="https://x/\x1b[31m")
         stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": [hostile]}))
 
@@ -111,7 +108,7 @@ class TestSessions:
 
 class TestUpdate:
     @pytest.mark.parametrize("words", [["job1"], ["--job-id", "job1"]])
-    def test_the_priority(self, cli, stranger, words):
+    def test_the_priority(self, cli: RunCli, stranger: FakeBaseten, words: list[str]) -> None:
         stranger.jobs = [job("job1", "PENDING")]
         stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job("job1", "PENDING", priority=7)}))
 
@@ -121,13 +118,13 @@ class TestUpdate:
         assert stranger.asked[-1].body == {"priority": 7}
         assert "priority" in cli("update", *words, "--priority", "7").out
 
-    def test_zero_is_a_priority(self, cli, stranger):
+    def test_zero_is_a_priority(self, cli: RunCli, stranger: FakeBaseten) -> None:
         stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job()}))
 
         assert cli("update", "job1", "--priority", "0").code == 0
         assert stranger.asked[-1].body == {"priority": 0}
 
-    def test_a_refusal_is_the_server_s(self, cli, stranger):
+    def test_a_refusal_is_the_server_s(self, cli: RunCli, stranger: FakeBaseten) -> None:
         refusal = Answer(400, {"code": "VALIDATION_ERROR", "message": "the job waits no more"})
         stranger.on("PATCH", JOB_PATH, refusal)
 
@@ -137,7 +134,7 @@ class TestUpdate:
         assert "the job waits no more" in result.err
 
     @pytest.mark.parametrize("words", [[], ["job1"], ["--priority", "1"], ["job1", "--priority", "high"]])
-    def test_wrong_usage(self, cli, words):
+    def test_wrong_usage(self, cli: RunCli, words: list[Any]) -> None:
         assert cli("update", *words).code == 2
 
 
@@ -147,7 +144,7 @@ class TestSecrets:
         {"id": "2", "name": "other", "created_at": LONG_AGO, "team_name": "vision", "value": "never-shown"},
     )
 
-    def test_their_names(self, cli, stranger):
+    def test_their_names(self, cli: RunCli, stranger: FakeBaseten) -> None:
         stranger.on("GET", "/v1/secrets", Answer(body={"secrets": self.NAMES}))
 
         table, document = cli("secrets").out, cli("secrets", "-o", "json").out
@@ -156,16 +153,18 @@ class TestSecrets:
         assert "never-shown" not in table + document
 
     @pytest.mark.parametrize("team", ["vision", "t1"])
-    def test_of_a_team(self, cli, stranger, team):
+    def test_of_a_team(self, cli: RunCli, stranger: FakeBaseten, team: str) -> None:
         stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "vision"}]}))
         stranger.on("GET", "/v1/teams/t1/secrets", Answer(body={"secrets": []}))
 
         assert cli("secrets", "--team", team).code == 0
         assert cli("secrets", "--team", "nosuch").code == 7
 
-    def test_a_value_comes_by_standard_input_and_goes_nowhere_else(self, cli, stranger, piped):
+    def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
+        self, cli: RunCli, stranger: FakeBaseten, pipe_in: Callable[[str], None]
+    ) -> None:
         stranger.on("POST", "/v1/secrets", Answer(body=self.NAMES[0]))
-        piped("line one\nsecret-value-9\n")
+        pipe_in("line one\nsecret-value-9\n")
 
         result = cli("secrets", "set", "hf_access_token")
 
@@ -173,19 +172,21 @@ class TestSecrets:
         assert stranger.asked[-1].body == {"name": "hf_access_token", "value": "line one\nsecret-value-9"}
         assert "secret-value-9" not in result.out + result.err
 
-    def test_a_value_on_the_command_line_is_refused_and_not_repeated(self, cli, stranger):
+    def test_a_value_on_the_command_line_is_refused_and_not_repeated(
+        self, cli: RunCli, stranger: FakeBaseten
+    ) -> None:
         result = cli("secrets", "set", "name", "secret-value-9")
 
         assert result.code == 2
         assert "secret-value-9" not in result.out + result.err
         assert stranger.asked == []
 
-    def test_without_a_value(self, cli, piped):
-        piped("\n")
+    def test_without_a_value(self, cli: RunCli, pipe_in: Callable[[str], None]) -> None:
+        pipe_in("\n")
 
         assert cli("secrets", "set", "name").code == 2
 
-    def test_one_is_deleted_after_agreeing(self, cli, stranger):
+    def test_one_is_deleted_after_agreeing(self, cli: RunCli, stranger: FakeBaseten) -> None:
         stranger.on("DELETE", "/v1/secrets/name", Answer(body={"name": "name"}))
 
         assert cli("secrets", "delete", "name").code == 2

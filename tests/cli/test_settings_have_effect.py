@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from conftest import RunCli
 
 from tui.settings.loading import setting_names
 
@@ -84,7 +85,9 @@ def test_the_test_of_a_setting_sets_it(setting: str) -> None:
     assert setting.rpartition(".")[2] in sources_of(file)[test]
 
 
-def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(cli, monkeypatch) -> None:
+def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(
+    cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from api_client.emulator import processes
     from tui.commands.app import demo
 

@@ -14,8 +14,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from conftest import RunCli
 
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, job
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60
@@ -72,12 +73,12 @@ def proxy(answer: bytes = b"\x00", *, hangs_up: bool = False) -> Iterator[Proxy]
 
 
 @pytest.fixture
-def running(stranger):
+def running(stranger: FakeBaseten) -> FakeBaseten:
     stranger.jobs = [job("job1", "RUNNING")]
     return stranger
 
 
-def signs(stranger, address):
+def signs(stranger: FakeBaseten, address: str) -> None:
     answer = {
         "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com AAAA made-up",
         "jwt": TOKEN,
@@ -88,7 +89,7 @@ def signs(stranger, address):
 
 
 @pytest.fixture
-def ssh_environ(stranger, clean_environ, tmp_path):
+def ssh_environ(stranger: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
     return (
         clean_environ
         | stranger.environ()
@@ -100,7 +101,9 @@ def ssh_environ(stranger, clean_environ, tmp_path):
     )
 
 
-def run(environ, *arguments, text=None):
+def run(
+    environ: dict[str, str], *arguments: str, text: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "tui", *arguments],
         cwd=ROOT,
@@ -128,7 +131,9 @@ def stand_in_for_ssh(folder: Path) -> Path:
     return folder
 
 
-def test_ssh_signs_for_the_node_and_goes_through_the_proxy(running, ssh_environ, tmp_path):
+def test_ssh_signs_for_the_node_and_goes_through_the_proxy(
+    running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
+) -> None:
     environ = ssh_environ | {"PATH": f"{stand_in_for_ssh(tmp_path / 'bin')}:{ssh_environ['PATH']}"}
     with proxy() as way:
         signs(running, way.address)
@@ -155,7 +160,9 @@ def test_ssh_signs_for_the_node_and_goes_through_the_proxy(running, ssh_environ,
     assert not list(keys.glob("*.token"))
 
 
-def test_the_real_ssh_comes_through_to_the_other_side(running, ssh_environ):
+def test_the_real_ssh_comes_through_to_the_other_side(
+    running: FakeBaseten, ssh_environ: dict[str, str]
+) -> None:
     assert shutil.which("ssh", path=ssh_environ["PATH"])
     with proxy(hangs_up=True) as way:
         signs(running, way.address)
@@ -165,7 +172,9 @@ def test_the_real_ssh_comes_through_to_the_other_side(running, ssh_environ):
     assert way.heard.startswith(b"SSH-2.0-")
 
 
-def test_a_proxy_that_turns_the_connection_away_is_said(running, ssh_environ):
+def test_a_proxy_that_turns_the_connection_away_is_said(
+    running: FakeBaseten, ssh_environ: dict[str, str]
+) -> None:
     with proxy(b"\x01") as way:
         signs(running, way.address)
         assert run(ssh_environ, "ssh-sign", HOST).returncode == 0
@@ -176,7 +185,7 @@ def test_a_proxy_that_turns_the_connection_away_is_said(running, ssh_environ):
     assert done.stdout == b""
 
 
-def test_a_token_is_never_sent_readably(running, ssh_environ):
+def test_a_token_is_never_sent_readably(running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
     with proxy() as way:
         signs(running, way.address)
         plain = {name: value for name, value in ssh_environ.items() if name != "BASETEN_SSH_PROXY_INSECURE"}
@@ -188,7 +197,7 @@ def test_a_token_is_never_sent_readably(running, ssh_environ):
     assert way.token != TOKEN
 
 
-def test_a_token_serves_once(running, ssh_environ):
+def test_a_token_serves_once(running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
     with proxy() as way:
         signs(running, way.address)
         assert run(ssh_environ, "ssh-sign", HOST).returncode == 0
@@ -200,7 +209,9 @@ def test_a_token_serves_once(running, ssh_environ):
 
 
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
-def test_a_job_that_has_ended(cli, stranger, ssh_environ, status):
+def test_a_job_that_has_ended(
+    cli: RunCli, stranger: FakeBaseten, ssh_environ: dict[str, str], status: str
+) -> None:
     stranger.jobs = [job("job1", status)]
 
     result = cli("ssh", "job1", environ=ssh_environ)
@@ -209,7 +220,9 @@ def test_a_job_that_has_ended(cli, stranger, ssh_environ, status):
     assert "has ended" in result.err
 
 
-def test_the_server_s_reason_is_passed_on(cli, running, ssh_environ):
+def test_the_server_s_reason_is_passed_on(
+    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]
+) -> None:
     running.on("POST", SIGN_PATH, Answer(400, {"error": "SSH is not enabled for this workspace"}))
 
     result = cli("ssh", "job1", environ=ssh_environ)
@@ -219,14 +232,18 @@ def test_the_server_s_reason_is_passed_on(cli, running, ssh_environ):
 
 
 @pytest.mark.parametrize("name", ["../../etc", "-oProxyCommand=evil", "a b", "job1;rm", "a.b"])
-def test_job_ids_that_no_host_can_have(cli, running, ssh_environ, name):
+def test_job_ids_that_no_host_can_have(
+    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], name: str
+) -> None:
     result = cli("ssh", "--node", "0", "--", name, environ=ssh_environ)
 
     assert result.code == 2
     assert running.asked == []
 
 
-def test_ssh_config_is_what_ssh_understands(cli, running, ssh_environ, tmp_path):
+def test_ssh_config_is_what_ssh_understands(
+    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
+) -> None:
     block = cli("ssh-config", environ=ssh_environ).out
     config = tmp_path / "ssh_config"
     config.write_text(block)
@@ -249,13 +266,15 @@ def test_ssh_config_is_what_ssh_understands(cli, running, ssh_environ, tmp_path)
     assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()
 
 
-def test_ssh_config_names_the_remote_it_was_made_for(cli, ssh_environ):
+def test_ssh_config_names_the_remote_it_was_made_for(cli: RunCli, ssh_environ: dict[str, str]) -> None:
     assert (
         "ssh-sign --remote=staging '%n'" in cli("ssh-config", "--remote", "staging", environ=ssh_environ).out
     )
 
 
-def test_installing_it_replaces_an_earlier_one_and_nothing_else(cli, ssh_environ, tmp_path):
+def test_installing_it_replaces_an_earlier_one_and_nothing_else(
+    cli: RunCli, ssh_environ: dict[str, str], tmp_path: Path
+) -> None:
     config = tmp_path / "config"
     config.write_text("Host mine\n    User me")
     environ = ssh_environ | {"BASETEN_SSH_CONFIG_PATH": str(config)}
@@ -274,7 +293,9 @@ def test_installing_it_replaces_an_earlier_one_and_nothing_else(cli, ssh_environ
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
 
 
-def test_the_host_may_name_the_remote(cli, running, ssh_environ, tmp_path):
+def test_the_host_may_name_the_remote(
+    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
+) -> None:
     trussrc = tmp_path / "trussrc"
     trussrc.write_text(f"[here]\nremote_url={running.url}\napi_key={running.key}\n")
     environ = {name: value for name, value in ssh_environ.items() if not name.startswith("BASETEN_")}
@@ -288,7 +309,9 @@ def test_the_host_may_name_the_remote(cli, running, ssh_environ, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a\nProxyCommand touch here", 'a"b', "a\\", "it's", "\x1b]0;a", "${HOME}"])
-def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(cli, ssh_environ, name):
+def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(
+    cli: RunCli, ssh_environ: dict[str, str], name: str
+) -> None:
     result = cli("ssh-config", "--remote", name, environ=ssh_environ)
 
     assert (result.code, result.out) == (2, "")
@@ -298,7 +321,14 @@ def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(cli, ssh_envi
 
 @pytest.mark.parametrize("folder", ['a"b', "a\\b", "a\nUser root", "${HOME}"])
 @pytest.mark.parametrize("command", [("ssh", "job1"), ("ssh-config",)])
-def test_a_folder_that_ssh_cannot_be_told_of_is_refused(cli, running, ssh_environ, tmp_path, folder, command):
+def test_a_folder_that_ssh_cannot_be_told_of_is_refused(
+    cli: RunCli,
+    running: FakeBaseten,
+    ssh_environ: dict[str, str],
+    tmp_path: Path,
+    folder: str,
+    command: tuple[str, ...],
+) -> None:
     signs(running, "127.0.0.1:1")
 
     result = cli(*command, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
@@ -318,7 +348,9 @@ def test_a_folder_that_ssh_cannot_be_told_of_is_refused(cli, running, ssh_enviro
         "x\\';touch here;'",
     ],
 )
-def test_no_host_name_becomes_a_command(cli, ssh_environ, tmp_path, name):
+def test_no_host_name_becomes_a_command(
+    cli: RunCli, ssh_environ: dict[str, str], tmp_path: Path, name: str
+) -> None:
     """As a version of ssh does it that lets such names pass: newer ones refuse them."""
     block = cli("ssh-config", environ=ssh_environ).out
     patterns = re.search(r'originalhost "([^"]*)"', block)[1].split(",")
@@ -343,8 +375,13 @@ def test_no_host_name_becomes_a_command(cli, ssh_environ, tmp_path, name):
 
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_a_folder_of_the_package_s_name_is_not_run(
-    cli, running, ssh_environ, tmp_path, monkeypatch, is_installed
-):
+    cli: RunCli,
+    running: FakeBaseten,
+    ssh_environ: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_installed: bool,
+) -> None:
     if not is_installed:
         monkeypatch.setattr("pathlib.Path.is_file", lambda _path: False)
     config = tmp_path / "ssh_config"

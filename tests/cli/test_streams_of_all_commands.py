@@ -9,8 +9,11 @@ import logging
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import RunCli
 from every_command import (
     CHANGING,
     JOB,
@@ -79,7 +82,9 @@ def test_no_command_and_no_format_is_left_out() -> None:
 
 @pytest.mark.usefixtures("noisy_stderr")
 @pytest.mark.parametrize(("words", "output_format"), runs(READING))
-def test_what_only_reads_prints_its_format_alone_at_any_width(cli, world, faulty, words, output_format):
+def test_what_only_reads_prints_its_format_alone_at_any_width(
+    cli: RunCli, world: Any, faulty: Any, words: Any, output_format: Any
+) -> None:
     written = []
     for width in WIDTHS:
         faulty.set_faults(NOISE)
@@ -95,7 +100,9 @@ def test_what_only_reads_prints_its_format_alone_at_any_width(cli, world, faulty
 
 @pytest.mark.usefixtures("noisy_stderr")
 @pytest.mark.parametrize(("words", "output_format"), runs(CHANGING))
-def test_what_changes_something_prints_its_format_alone(cli, world, words, output_format):
+def test_what_changes_something_prints_its_format_alone(
+    cli: RunCli, world: Any, words: Any, output_format: Any
+) -> None:
     arguments = (*words.split(), *CHANGING[words], "-o", output_format)
     result = cli(*arguments, environ=world | {"COLUMNS": "20"})
 
@@ -115,7 +122,7 @@ TELLING: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("words", TELLING)
-def test_what_only_tells_leaves_stdout_empty(cli, world, tmp_path, words):
+def test_what_only_tells_leaves_stdout_empty(cli: RunCli, world: Any, tmp_path: Path, words: Any) -> None:
     (tmp_path / "trussrc").write_text("[one]\napi_key = k\n")
     result = cli(*TELLING[words], environ=world)
 
@@ -137,7 +144,9 @@ class LeftPipe(io.StringIO):
 
 
 @pytest.mark.parametrize("words", [*READING, "completion", "ssh-config", "checkpoints snippet"])
-def test_a_reader_that_leaves_at_once_is_no_error(cli, world, tmp_path, monkeypatch, words):
+def test_a_reader_that_leaves_at_once_is_no_error(
+    cli: RunCli, world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Any
+) -> None:
     others = {"completion": ("bash",), "checkpoints snippet": ("--job-id", JOB), "ssh-config": ()}
     with (tmp_path / "spare").open("w") as spare:
         monkeypatch.setattr(sys, "stdout", LeftPipe(spare.fileno()))

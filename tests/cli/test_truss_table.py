@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+from conftest import RunCli
 
-from support.stranger import job, project
+from support.stranger import FakeBaseten, job, project
 from tui.cli import cli as program
 
 PAGE = Path(__file__).parents[2] / "docs" / "truss.md"
@@ -19,7 +21,7 @@ OFFICIAL = (
 
 
 @pytest.mark.parametrize("words", sorted(set(NAMED)))
-def test_every_command_that_is_named_is_there(words):
+def test_every_command_that_is_named_is_there(words: Any) -> None:
     command: click.Command = program
     for word in words.split():
         if word.startswith("--"):
@@ -32,17 +34,17 @@ def test_every_command_that_is_named_is_there(words):
 
 
 @pytest.mark.parametrize("word", OFFICIAL.split())
-def test_every_official_command_has_a_row(word):
+def test_every_official_command_has_a_row(word: Any) -> None:
     rows = [row["theirs"].split() for row in ROW.finditer(PAGE.read_text())]
     assert any(words[:2] == ["train", word] for words in rows)
 
 
-def test_a_row_without_a_command_says_what_to_do():
+def test_a_row_without_a_command_says_what_to_do() -> None:
     for row in list(ROW.finditer(PAGE.read_text()))[1:]:
         assert "bt-tui" in row["ours"] or "not there" in row["difference"]
 
 
-def test_the_official_word_for_looking(cli, stranger):
+def test_the_official_word_for_looking(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects, stranger.jobs = [project()], [job("one"), job("two")]
     alone = cli("view").out
     assert alone == cli("projects").out + "\n" + cli("jobs").out
@@ -80,7 +82,7 @@ OFFICIAL_OPTIONS = {
 
 
 @pytest.mark.parametrize("words", OFFICIAL_OPTIONS)
-def test_the_official_options_are_understood(words):
+def test_the_official_options_are_understood(words: Any) -> None:
     command: click.Command = program
     for word in words.split():
         assert isinstance(command, click.Group)
@@ -94,7 +96,7 @@ def test_the_official_options_are_understood(words):
         assert {"--remote", "--non-interactive", "--log"} <= ours
 
 
-def test_only_the_jobs_of_a_project_are_stopped(cli, stranger):
+def test_only_the_jobs_of_a_project_are_stopped(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project(), project("proj2", "other")]
     stranger.jobs = [job("mine", "RUNNING"), job("theirs", "RUNNING", training_project_id="proj2")]
     asked = cli("stop", "--project", "other", "--non-interactive")
@@ -104,6 +106,6 @@ def test_only_the_jobs_of_a_project_are_stopped(cli, stranger):
     assert cli("stop", "mine", "--project", "other").code == 2
 
 
-def test_a_starter_project_by_the_official_option(cli, tmp_path):
+def test_a_starter_project_by_the_official_option(cli: RunCli, tmp_path: Path) -> None:
     assert cli("init", "--target-directory", str(tmp_path / "there")).code == 0
     assert (tmp_path / "there" / "config.py").is_file()

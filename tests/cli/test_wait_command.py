@@ -1,21 +1,23 @@
 """``bt-tui wait``: one or many, every outcome, outages and the timeout."""
 
 import json
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
 from api_client.http.retry import RetryPolicy
-from support.stranger import Answer, job
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 
 QUICK = ("--interval", "0.01")
 JOB_PATH = "/v1/training_projects/proj1/jobs/"
 
 
-def goes_through(stranger, job_id, *statuses):
+def goes_through(stranger: FakeBaseten, job_id: str, *statuses: str | None) -> None:
     """Each look finds the next status, the last one for ever; None is an outage."""
     left = list(statuses)
 
-    def look(_asked):
+    def look(_asked: ReceivedRequest) -> Answer:
         status = left.pop(0) if len(left) > 1 else left[0]
         return (
             Answer(503, {"message": "down"})
@@ -37,7 +39,7 @@ def goes_through(stranger, job_id, *statuses):
         ("NOBODY_KNOWS", 3),
     ],
 )
-def test_the_exit_code_is_the_outcome(cli, stranger, status, code):
+def test_the_exit_code_is_the_outcome(cli: RunCli, stranger: FakeBaseten, status: str, code: int) -> None:
     stranger.jobs = [job("job1", "RUNNING")]
     goes_through(stranger, "job1", "PENDING", "RUNNING", status)
 
@@ -57,7 +59,9 @@ def test_the_exit_code_is_the_outcome(cli, stranger, status, code):
         (("FAILED", "COMPLETED", "DEPLOY_FAILED"), 3),
     ],
 )
-def test_of_several_the_worst_counts(cli, stranger, statuses, code):
+def test_of_several_the_worst_counts(
+    cli: RunCli, stranger: FakeBaseten, statuses: tuple[str, ...], code: int
+) -> None:
     stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses)]
 
     result = cli("wait", *(each["id"] for each in stranger.jobs), "-o", "json", *QUICK)
@@ -68,7 +72,7 @@ def test_of_several_the_worst_counts(cli, stranger, statuses, code):
     ]
 
 
-def test_each_is_printed_when_it_ends(cli, stranger):
+def test_each_is_printed_when_it_ends(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("slow", "RUNNING"), job("quick", "RUNNING")]
     goes_through(stranger, "slow", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "COMPLETED")
     goes_through(stranger, "quick", "COMPLETED")
@@ -83,7 +87,7 @@ def test_each_is_printed_when_it_ends(cli, stranger):
     assert len(rows) == 2
 
 
-def test_until_running_ends_when_it_runs(cli, stranger):
+def test_until_running_ends_when_it_runs(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "PENDING")]
     goes_through(stranger, "job1", "PENDING", "DEPLOYING", "RUNNING")
 
@@ -93,13 +97,13 @@ def test_until_running_ends_when_it_runs(cli, stranger):
     assert json.loads(result.out)[0]["current_status"] == "TRAINING_JOB_RUNNING"
 
 
-def test_until_running_of_a_job_that_never_ran(cli, stranger):
+def test_until_running_of_a_job_that_never_ran(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "DEPLOY_FAILED")]
 
     assert cli("wait", "job1", "--until", "running").code == 5
 
 
-def test_the_timeout_has_a_code_of_its_own(cli, stranger):
+def test_the_timeout_has_a_code_of_its_own(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "FAILED")]
 
     result = cli("wait", "job1", "job2", "--timeout", "0s", "-o", "json")
@@ -109,7 +113,7 @@ def test_the_timeout_has_a_code_of_its_own(cli, stranger):
     assert [each["id"] for each in json.loads(result.out)] == ["job1", "job2"]
 
 
-def test_an_outage_is_waited_out(cli, stranger, monkeypatch):
+def test_an_outage_is_waited_out(cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api_client.http.retry.RetryPolicy.longest_delay_s", lambda *_arguments: 0.0)
     monkeypatch.setattr("api_client.streams.job_poller.ENDLESS", RetryPolicy(max_attempts=None))
     stranger.jobs = [job("job1", "RUNNING")]
@@ -118,7 +122,7 @@ def test_an_outage_is_waited_out(cli, stranger, monkeypatch):
     assert cli("wait", "job1", *QUICK).code == 0
 
 
-def test_a_job_that_vanishes_ends_the_wait(cli, stranger):
+def test_a_job_that_vanishes_ends_the_wait(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
     stranger.on("GET", JOB_PATH + "job1", Answer(404, {"message": "deleted"}))
 
@@ -129,10 +133,10 @@ def test_a_job_that_vanishes_ends_the_wait(cli, stranger):
     "arguments",
     [[], ["job1", "--timeout", "soon"], ["job1", "--until", "tomorrow"], ["job1", "--interval", "0"]],
 )
-def test_wrong_usage(cli, arguments):
+def test_wrong_usage(cli: RunCli, arguments: list[Any]) -> None:
     assert cli("wait", *arguments).code == 2
 
 
 @pytest.mark.parametrize("span", ["2h", "1h30m", "45s", "90"])
-def test_spans(cli, stranger, span):
+def test_spans(cli: RunCli, stranger: FakeBaseten, span: str) -> None:
     assert cli("wait", "job1", "--timeout", span).code == 0

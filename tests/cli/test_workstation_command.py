@@ -4,14 +4,18 @@
 """
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import RunCli
 
 from api_client.ssh.tickets import parse_host
 from api_client.submission.workstation import workstation_hosts
 from support.emulator import running_emulator
-from support.stranger import Answer
+from support.stranger import Answer, FakeBaseten
 from tui.commands.support.exit_codes import ExitCode
 
 RECORDED = json.loads((Path(__file__).parent / "golden" / "workstation.json").read_text())
@@ -20,16 +24,16 @@ LIMIT_S = 60.0
 NOWHERE = {"BASETEN_API_KEY": ""}
 
 
-def nodes_of(record) -> int:
+def nodes_of(record: dict[str, Any]) -> int:
     return record["printed"]["node_count"]
 
 
-def named(record) -> str:
+def named(record: dict[str, Any]) -> str:
     return " ".join(record["arguments"]) or "nothing"
 
 
 @pytest.mark.parametrize("record", RECORDED, ids=named)
-def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli, record):
+def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record: dict[str, Any]) -> None:
     expected = record["training_job"]
     expected = expected | {"runtime": expected["runtime"] | {"artifacts": []}}  # given out with the upload
     arguments = [word for word in record["arguments"] if word not in ("--team", "Research")]
@@ -50,7 +54,9 @@ def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli, record):
 
 
 @pytest.mark.parametrize("flags", [("--node-count", "2"), ("--node-count", "16", "--orchestrator", "SLURM")])
-def test_slurm_is_refused_with_what_to_do_instead(cli, stranger, flags):
+def test_slurm_is_refused_with_what_to_do_instead(
+    cli: RunCli, stranger: FakeBaseten, flags: tuple[str, ...]
+) -> None:
     result = cli("workstation", *flags)
 
     assert result.code == 2
@@ -71,7 +77,9 @@ def test_slurm_is_refused_with_what_to_do_instead(cli, stranger, flags):
         (("--checkpoint-volume-size", "much"), "not a valid integer"),
     ],
 )
-def test_options_that_no_workstation_can_have(cli, stranger, flags, words):
+def test_options_that_no_workstation_can_have(
+    cli: RunCli, stranger: FakeBaseten, flags: tuple[str, ...], words: str
+) -> None:
     result = cli("workstation", *flags)
 
     assert result.code == 2
@@ -79,7 +87,7 @@ def test_options_that_no_workstation_can_have(cli, stranger, flags, words):
     assert stranger.asked == []
 
 
-def test_a_dry_run_for_reading_has_no_empty_table_of_files(cli, stranger):
+def test_a_dry_run_for_reading_has_no_empty_table_of_files(cli: RunCli, stranger: FakeBaseten) -> None:
     result = cli("workstation", "--dry-run")
 
     assert result.code == 0
@@ -89,14 +97,16 @@ def test_a_dry_run_for_reading_has_no_empty_table_of_files(cli, stranger):
     assert [each.path for each in stranger.asked if each.path.endswith("/jobs")] == []
 
 
-def test_checkpoint_options_alone_keep_nothing_and_it_says_so(cli, stranger):
+def test_checkpoint_options_alone_keep_nothing_and_it_says_so(cli: RunCli, stranger: FakeBaseten) -> None:
     flags = ("--checkpoint-path", "/mnt/ckpts", "--dry-run")
 
     assert "--enable-checkpointing" in cli("workstation", *flags).err
     assert "--enable-checkpointing" not in cli("workstation", *flags, "--enable-checkpointing").err
 
 
-def test_from_submitting_to_stopping_on_an_emulator(cli, tmp_path, monkeypatch):
+def test_from_submitting_to_stopping_on_an_emulator(
+    cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "private.txt").write_text("not to be sent")
     monkeypatch.chdir(tmp_path)
     official = RECORDED[0]["printed"]
@@ -125,7 +135,9 @@ def test_from_submitting_to_stopping_on_an_emulator(cli, tmp_path, monkeypatch):
         assert cli("stop", job_id, "--yes", environ=environ).code == 0
 
 
-def test_followed_as_json_until_it_is_stopped(cli, cli_process, tmp_path):
+def test_followed_as_json_until_it_is_stopped(
+    cli: RunCli, cli_process: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
     """The document in one line, told before there is a log; its hosts name a remote of another name."""
     with running_emulator() as emulator:
         section = f"[lab]\nremote_provider = baseten\nremote_url = {emulator.url}\napi_key = {emulator.key}\n"
@@ -158,14 +170,14 @@ def test_followed_as_json_until_it_is_stopped(cli, cli_process, tmp_path):
         ("two words", "training-job-j1-0.ssh.baseten.co"),
     ],
 )
-def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(remote_name, host):
+def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(remote_name: str, host: str) -> None:
     (first,) = workstation_hosts("j1", 1, remote_name=remote_name)
 
     assert first.name == host
     assert parse_host(host) == first
 
 
-def test_a_team_that_is_not_there(cli, stranger):
+def test_a_team_that_is_not_there(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on(
         "GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "Research", "default": True}]})
     )

@@ -96,7 +96,7 @@ def opened(hook: Opened, here: Path) -> Iterator[Opened]:
 
 @pytest.mark.parametrize(("arguments", "written"), WRITING.values(), ids=WRITING)
 def test_what_is_created_is_created_exclusively(
-    cli: Callable[..., Any], environ: dict[str, str], here: Path, opened: Opened, arguments, written
+    cli: Callable[..., Any], environ: dict[str, str], here: Path, opened: Opened, arguments: Any, written: Any
 ) -> None:
     result = cli(*arguments, environ=environ)
 
@@ -108,7 +108,7 @@ def test_what_is_created_is_created_exclusively(
 
 @pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)
 def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(
-    cli: Callable[..., Any], environ: dict[str, str], here: Path, tmp_path: Path, arguments, written
+    cli: Callable[..., Any], environ: dict[str, str], here: Path, tmp_path: Path, arguments: Any, written: Any
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text(OLD)
@@ -172,7 +172,7 @@ def on_full_disk(
 
 @pytest.mark.parametrize(("arguments", "written"), WRITING.values(), ids=WRITING)
 def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
-    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments, written
+    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments: Any, written: Any
 ) -> None:
     result = on_full_disk(arguments, clean_environ | environ, here, limit=5)
 
@@ -186,7 +186,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
 
 @pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)
 def test_on_a_full_disk_what_was_there_stays(
-    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments, written
+    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments: Any, written: Any
 ) -> None:
     (here / written).parent.mkdir(parents=True, exist_ok=True)
     (here / written).write_text(OLD)

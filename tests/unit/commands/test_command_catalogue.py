@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import click
 import pytest
@@ -13,13 +14,13 @@ from tui.commands.support.exit_codes import OUTCOMES
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *OTHER_WORDS])
-def test_each_command_is_found(name):
+def test_each_command_is_found(name: Any) -> None:
     context = click.Context(cli)
 
     assert isinstance(cli.get_command(context, name), click.Command)
 
 
-def test_other_words_are_in_no_list():
+def test_other_words_are_in_no_list() -> None:
     context = click.Context(cli)
 
     listed = {name for name in cli.list_commands(context) if not cli.get_command(context, name).hidden}
@@ -28,7 +29,7 @@ def test_other_words_are_in_no_list():
     assert {"jobs", "push", "demo"} < listed
 
 
-def test_the_words_of_one_command_import_no_other(pytestconfig):
+def test_the_words_of_one_command_import_no_other(pytestconfig: pytest.Config) -> None:
     program = (
         "import sys; from tui.cli import main; main(['jobs', '--help']); print(*sys.modules, file=sys.stderr)"
     )

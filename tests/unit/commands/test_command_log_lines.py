@@ -20,7 +20,7 @@ def text_lines() -> TextLines:
     return TextLines(Output(io.StringIO(), io.StringIO(), {}))
 
 
-def test_a_gap_is_an_object_with_gap():
+def test_a_gap_is_an_object_with_gap() -> None:
     gap = LogGap(start_ns=NOON_NS, end_ns=NOON_NS + 1_000_000, reason="more lines than can be fetched")
 
     assert json.loads(ndjson_line(OutputLine(gap))) == {
@@ -33,20 +33,20 @@ def test_a_gap_is_an_object_with_gap():
     assert "more lines than can be fetched" in text_lines().render(OutputLine(gap))
 
 
-def test_a_late_line_says_so_and_others_do_not():
+def test_a_late_line_says_so_and_others_do_not() -> None:
     assert json.loads(ndjson_line(OutputLine(log_line(late=True))))["late"] is True
     assert "late" not in json.loads(ndjson_line(OutputLine(log_line())))
 
 
-def test_nanoseconds_survive_in_the_timestamp():
+def test_nanoseconds_survive_in_the_timestamp() -> None:
     assert json.loads(ndjson_line(OutputLine(log_line())))["timestamp"] == str(NOON_NS + 123_456_789)
 
 
-def test_a_line_without_replica_and_text_is_still_a_line():
+def test_a_line_without_replica_and_text_is_still_a_line() -> None:
     assert text_lines().render(OutputLine(log_line("", replica=None))).endswith("-  \n")
     assert json.loads(ndjson_line(OutputLine(log_line(replica=None))))["replica"] is None
 
 
-def test_stamps_beyond_the_calendar_do_not_crash():
+def test_stamps_beyond_the_calendar_do_not_crash() -> None:
     assert iso_time_of_ns(10**30) is None
     assert str(10**30) in text_lines().render(OutputLine(log_line(timestamp_ns=10**30)))

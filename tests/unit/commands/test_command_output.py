@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Any
 
 import pytest
 
@@ -24,21 +25,21 @@ class Terminal(io.StringIO):
         (io.StringIO(), {"TERM": "xterm"}, False),
     ],
 )
-def test_colours_only_where_they_are_wanted(stream, environ, coloured):
+def test_colours_only_where_they_are_wanted(stream: Any, environ: dict[str, Any], coloured: bool) -> None:
     painted = Output(stream, io.StringIO(), environ).paint("word", "bad")
 
     assert painted == ("\x1b[31mword\x1b[0m" if coloured else "word")
 
 
-def test_an_unknown_tone_is_no_colour():
+def test_an_unknown_tone_is_no_colour() -> None:
     assert Output(Terminal(), io.StringIO(), {}).paint("word", "sparkling") == "word"
 
 
-def test_width_is_unbounded_when_piped():
+def test_width_is_unbounded_when_piped() -> None:
     assert Output(io.StringIO(), io.StringIO(), {}).width_cells is None
 
 
-def test_remarks_are_one_inert_line():
+def test_remarks_are_one_inert_line() -> None:
     stderr = io.StringIO()
 
     Output(io.StringIO(), stderr, {}).remark("server says \x1b[31m\nno")
@@ -51,7 +52,7 @@ HOSTILE = "\x1b]0;title\x07\x1b[2J\x1b[5m\x9b31m\u202e\u200b\U000e0041\x00\r\tx"
 
 
 @pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["terminal", "pipe"])
-def test_data_holds_nothing_that_a_terminal_obeys_but_our_own_colours(stream):
+def test_data_holds_nothing_that_a_terminal_obeys_but_our_own_colours(stream: Any) -> None:
     output = Output(stream, io.StringIO(), {"TERM": "xterm"})
 
     output.data(f"{output.paint(HOSTILE, 'bad')} {HOSTILE}\nsecond\n")
@@ -61,7 +62,7 @@ def test_data_holds_nothing_that_a_terminal_obeys_but_our_own_colours(stream):
     assert ("\x1b[31m" in stream.getvalue()) == output.has_colour
 
 
-def test_verbatim_data_is_as_it_is_in_a_pipe_and_sanitized_at_a_terminal():
+def test_verbatim_data_is_as_it_is_in_a_pipe_and_sanitized_at_a_terminal() -> None:
     pipe, terminal = io.StringIO(), Terminal()
 
     Output(pipe, io.StringIO(), {}).verbatim().data(HOSTILE)
@@ -71,7 +72,7 @@ def test_verbatim_data_is_as_it_is_in_a_pipe_and_sanitized_at_a_terminal():
     assert "\x1b]" not in terminal.getvalue()
 
 
-def test_a_closed_pipe_is_told_apart_from_other_errors():
+def test_a_closed_pipe_is_told_apart_from_other_errors() -> None:
     class Closed(io.StringIO):
         def flush(self) -> None:
             raise BrokenPipeError
@@ -80,21 +81,21 @@ def test_a_closed_pipe_is_told_apart_from_other_errors():
         Output(Closed(), io.StringIO(), {}).data("text")
 
 
-def test_a_closed_stderr_is_no_error():
+def test_a_closed_stderr_is_no_error() -> None:
     closed = io.StringIO()
     closed.close()
 
     Output(io.StringIO(), closed, {}).remark("nobody hears this")
 
 
-def test_json_is_ascii_whatever_is_inside():
+def test_json_is_ascii_whatever_is_inside() -> None:
     assert ascii_json({"é": "\x7f\x9b\u2028"}) == '{"\\u00e9": "\\u007f\\u009b\\u2028"}'
 
 
 @pytest.mark.parametrize(
     "text", ["plain", 'é "quoted" \\ \u2028 😀', "\x7f\x9b\x1b[2J\x00", "half \ud83d of a pair"]
 )
-def test_answers_are_written_as_any_other_json(text):
+def test_answers_are_written_as_any_other_json(text: str) -> None:
     jobs = [
         TrainingJob.model_validate(
             {

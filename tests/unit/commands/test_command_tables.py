@@ -10,7 +10,7 @@ def plain(text: str, _tone: str | None) -> str:
 COLUMNS = (TextColumn("ID"), TextColumn("NAME", shrinks=True), TextColumn("AGE", right=True))
 
 
-def test_columns_are_aligned_and_lines_have_no_trailing_blanks():
+def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:
     rows = [[Cell("a"), Cell("short"), Cell("5d")], [Cell("bbb"), Cell("a longer name"), Cell("12h")]]
 
     assert render_table(COLUMNS, rows, width_cells=None, paint=plain) == (
@@ -20,7 +20,7 @@ def test_columns_are_aligned_and_lines_have_no_trailing_blanks():
     )  # fmt: skip
 
 
-def test_wide_letters_take_two_cells():
+def test_wide_letters_take_two_cells() -> None:
     rows = [[Cell("a"), Cell("你好"), Cell("1s")], [Cell("b"), Cell("abcd"), Cell("1s")]]
 
     _header, wide, narrow = render_table(COLUMNS, rows, width_cells=None, paint=plain).splitlines()
@@ -29,7 +29,7 @@ def test_wide_letters_take_two_cells():
     assert narrow == "b   abcd   1s"
 
 
-def test_on_a_terminal_only_shrinking_columns_are_clipped():
+def test_on_a_terminal_only_shrinking_columns_are_clipped() -> None:
     rows = [[Cell("identifier"), Cell("n" * 80), Cell("5d")]]
 
     for line in render_table(COLUMNS, rows, width_cells=40, paint=plain).splitlines():
@@ -38,17 +38,17 @@ def test_on_a_terminal_only_shrinking_columns_are_clipped():
     assert "…" in render_table(COLUMNS, rows, width_cells=40, paint=plain)
 
 
-def test_a_hopelessly_narrow_terminal_does_not_loop():
+def test_a_hopelessly_narrow_terminal_does_not_loop() -> None:
     rows = [[Cell("identifier"), Cell("n" * 80), Cell("5d")]]
 
     assert "identifier" in render_table(COLUMNS, rows, width_cells=3, paint=plain)
 
 
-def test_without_rows_the_header_stands_alone():
+def test_without_rows_the_header_stands_alone() -> None:
     assert render_table(COLUMNS, [], width_cells=None, paint=plain) == "ID  NAME  AGE\n"
 
 
-def test_facts_keep_long_values_whole():
+def test_facts_keep_long_values_whole() -> None:
     assert render_facts([("id", Cell("x" * 200)), ("status", Cell("ok"))], paint=plain) == (
         f"id      {'x' * 200}\nstatus  ok\n"
     )
