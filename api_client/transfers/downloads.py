@@ -6,6 +6,7 @@ An archive is unpacked into a folder that appears either complete or not at all.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import shutil
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from api_client.transfers.planning import (
     chosen,
     find_listed_again,
     from_api_file,
+    list_files,
     make_plan,
     plain_checkpoint,
     refreshed_plan,
@@ -56,7 +58,7 @@ def unpack(archive: Path, folder: Path) -> Path:
     Raises DestinationExists, and DownloadError if the archive is damaged, too large, or has a rejected
     member. The archive itself stays.
     """
-    if folder.exists() or folder.is_symlink():
+    if os.path.lexists(folder):
         raise DestinationExists(folder)
     with translate_os_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +111,7 @@ class Downloads:
         A glob is matched against the whole name (``checkpoint-40/*``), the name within the checkpoint
         (``tokenizer/*``), and the file's own name (``*.json``).
         """
-        listed = await self._listing(project_id, job_id)
+        listed = await list_files(self._checkpoints, project_id, job_id)
         by_rank = any(file.node_rank for file in listed)
         others: set[str] = set()
         if ROOT_CHECKPOINT in map(plain_checkpoint, checkpoints or ()):
@@ -147,7 +149,7 @@ class Downloads:
         """
         name = safe_component(f"{project_name or project_id}_{job_id}")
         target = folder / (name if unpack else f"{name}.tgz")
-        if target.exists() or target.is_symlink():
+        if await asyncio.to_thread(os.path.lexists, target):
             raise DestinationExists(target)
         path = folder / f".{name}.tgz" if unpack else target
         try:
@@ -203,12 +205,6 @@ class Downloads:
             raise DownloadError(f"{error} (the archive is kept: {kept})") from error
         archive.unlink(missing_ok=True)
         return replace(report, unpacked_to=target)
-
-    async def _listing(self, project_id: str, job_id: str) -> list[PlannedFile]:
-        listed: list[PlannedFile] = []
-        async for file in self._checkpoints.files(project_id, job_id):
-            listed.append(from_api_file(file, len(listed)))
-        return listed
 
     async def _renewed_files(self, plan: DownloadPlan, stale: PlannedFile) -> list[PlannedFile]:
         return await find_listed_again(self._checkpoints, plan.project_id, plan.job_id, stale)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import stat
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -67,14 +67,11 @@ def _matches(name: str, glob: str) -> bool:
     return any(fnmatchcase(text, glob) for text in (plain, below, plain.rpartition("/")[2]) if text)
 
 
-Renewed = list[PlannedFile]
-
-
 class UrlCache:
     """Current URL of every file of a run; one renewal updates all files that it finds."""
 
     def __init__(
-        self, files: Iterable[PlannedFile], renew: Callable[[PlannedFile], Awaitable[Renewed]]
+        self, files: Iterable[PlannedFile], renew: Callable[[PlannedFile], Awaitable[list[PlannedFile]]]
     ) -> None:
         self._files = {file.key: file for file in files}
         self._renew = renew
@@ -98,29 +95,22 @@ class UrlCache:
             return self._files[stale.key]
 
 
+async def list_files(checkpoints: Checkpoints, project_id: str, job_id: str) -> list[PlannedFile]:
+    """List all files of the job, without paths yet."""
+    listed = [file async for file in checkpoints.files(project_id, job_id)]
+    return [from_api_file(file, index) for index, file in enumerate(listed)]
+
+
 async def find_listed_again(
     checkpoints: Checkpoints, project_id: str, job_id: str, wanted: PlannedFile
-) -> Renewed:
-    """List pages up to the one with the wanted file, starting where it was before.
-
-    Returns only the files on these pages; other files need another call.
-    """
-    seen: Renewed = []
-    following: int | None = wanted.listing_index // FILES_PAGE_SIZE * FILES_PAGE_SIZE
-    asked: set[int] = set()
-    while following is not None and following not in asked:
-        token = following
-        asked.add(token)
-        page = await checkpoints.files_page(project_id, job_id, page_token=token)
-        files = [from_api_file(file, token + place) for place, file in enumerate(page.presigned_urls)]
-        seen += files
-        if any(file.key == wanted.key for file in files):
-            break
-        following = page.next_page_token if files else None
-        if following is None and 0 not in asked:
-            # Files were added or removed before it, so search from the beginning.
-            following = 0
-    return seen
+) -> list[PlannedFile]:
+    """List the page where the file was before; all pages if it is no longer there."""
+    first = wanted.listing_index // FILES_PAGE_SIZE * FILES_PAGE_SIZE
+    page = await checkpoints.files_page(project_id, job_id, page_token=first)
+    files = [from_api_file(file, first + index) for index, file in enumerate(page.presigned_urls)]
+    if any(file.key == wanted.key for file in files):
+        return files
+    return await list_files(checkpoints, project_id, job_id)
 
 
 TIME_TOLERANCE_S = 2.0
@@ -158,7 +148,7 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
     for file in files:
         if is_there(file):
             continue
-        if is_taken(file.path):
+        if os.path.lexists(file.path):
             conflicts.append(file)
         needed_bytes += max(0, (file.size_bytes or 0) - file.part_bytes)
     return replace(
@@ -170,15 +160,6 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
         conflicts=tuple(conflicts),
         unknown_sizes=sum(file.size_bytes is None for file in files),
     )
-
-
-def is_taken(path: Path) -> bool:
-    """Return True if anything exists at the path, even a broken link."""
-    try:
-        path.lstat()
-    except OSError:
-        return False
-    return True
 
 
 def is_there(file: PlannedFile, path: Path | None = None) -> bool:
@@ -198,19 +179,10 @@ def is_there(file: PlannedFile, path: Path | None = None) -> bool:
 
 
 def modified(text: str) -> float | None:
-    """Parse a server's time to epoch seconds: ISO 8601 or an HTTP date; None if it is neither."""
-    moment: datetime | None = None
+    """Parse a server's time to epoch seconds; None if it is none."""
     try:
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(text)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    try:
-        seconds = moment.timestamp()
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
     return seconds if seconds > 0 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from api_client.http.retry import RetryPolicy
 from api_client.transfers.file_download import DownloadCallbacks, DownloadContext, FileDownload
 from api_client.transfers.objects import Objects
 from api_client.transfers.part_file import PartFile
-from api_client.transfers.planning import UrlCache, is_taken, is_there, refreshed_plan
+from api_client.transfers.planning import UrlCache, is_there, refreshed_plan
 from api_client.transfers.records import (
     DownloadError,
     DownloadPlan,
@@ -142,7 +143,7 @@ def free_name(file: PlannedFile) -> tuple[Path, bool]:
         candidate = file.path.with_name(f"{stem}.{number}{ending}")
         if is_there(file, candidate):
             return candidate, True
-        if not is_taken(candidate):
+        if not os.path.lexists(candidate):
             return candidate, False
     raise DownloadError(f"{file.path.name}: too many files with this name")
 
@@ -243,7 +244,7 @@ class DownloadRun:
         begun = FileProgress(file.name, file.path, size_bytes=file.size_bytes)
         if is_there(file):
             return replace(begun, state=FileState.SKIPPED, note="already there")
-        if not is_taken(file.path) or self._existing is Existing.OVERWRITE:
+        if not os.path.lexists(file.path) or self._existing is Existing.OVERWRITE:
             return begun
         if self._existing is Existing.RENAME:
             path, is_same = free_name(file)
@@ -300,7 +301,7 @@ class DownloadRun:
         )
 
     def _finish(self, part: PartFile, path: Path, modified_s: float | None) -> None:
-        if self._existing is not Existing.OVERWRITE and is_taken(path):
+        if self._existing is not Existing.OVERWRITE and os.path.lexists(path):
             raise DownloadError(f"{path.name} appeared meanwhile; left unchanged")
         if path.is_dir():
             raise DownloadError(f"{path} is a directory; left unchanged")
