@@ -17,21 +17,21 @@ from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.remotes import Remote
+from api_client.resources.account import Account
+from api_client.resources.cache import Cache
+from api_client.resources.capacity import Capacity
+from api_client.resources.checkpoints import Checkpoints
+from api_client.resources.graphql import Graphql
 from api_client.resources.jobs import Jobs
+from api_client.resources.logs import Logs
+from api_client.resources.metrics import Metrics
+from api_client.resources.models import Models
 from api_client.resources.projects import Projects
+from api_client.resources.sessions import Sessions
 
 if TYPE_CHECKING:
     from api_client.checkpoints.reading import CheckpointContents
     from api_client.definitions import TrainingProject
-    from api_client.resources.account import Account
-    from api_client.resources.cache import Cache
-    from api_client.resources.capacity import Capacity
-    from api_client.resources.checkpoints import Checkpoints
-    from api_client.resources.graphql import Graphql
-    from api_client.resources.logs import Logs
-    from api_client.resources.metrics import Metrics
-    from api_client.resources.models import Models
-    from api_client.resources.sessions import Sessions
     from api_client.submission.archive import ArchivePlan
     from api_client.submission.payload import Overrides
     from api_client.submission.submitting import OnProgress, Submission
@@ -82,64 +82,17 @@ class TrainingClient:
         self.remote = remote
         self.projects = Projects(transport)
         self.jobs = Jobs(transport, self.projects, clock)
+        self.logs = Logs(transport, self.jobs, clock)
+        self.metrics = Metrics(transport, self.jobs, clock)
+        self.checkpoints = Checkpoints(transport)
+        self.cache = Cache(transport, self.projects)
+        self.sessions = Sessions(transport)
+        self.capacity = Capacity(transport)
+        self.account = Account(transport)
+        self.models = Models(transport)
+        self.graphql = Graphql(transport, remote)
 
-    # Other resources are imported and created on first use: a short command needs only one or two of them.
-
-    @cached_property
-    def logs(self) -> Logs:
-        """Log lines: exact reads of a time range, and following."""
-        from api_client.resources.logs import Logs
-
-        return Logs(self._transport, self.jobs, self._clock)
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """GPU, CPU, memory and disk metrics."""
-        from api_client.resources.metrics import Metrics
-
-        return Metrics(self._transport, self.jobs, self._clock)
-
-    @cached_property
-    def checkpoints(self) -> Checkpoints:
-        """Checkpoints and their files."""
-        from api_client.resources.checkpoints import Checkpoints
-
-        return Checkpoints(self._transport)
-
-    @cached_property
-    def cache(self) -> Cache:
-        """Contents of a project's cache."""
-        from api_client.resources.cache import Cache
-
-        return Cache(self._transport, self.projects)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        """Interactive sessions and other access to a job."""
-        from api_client.resources.sessions import Sessions
-
-        return Sessions(self._transport)
-
-    @cached_property
-    def capacity(self) -> Capacity:
-        """GPU limits and usage of the teams."""
-        from api_client.resources.capacity import Capacity
-
-        return Capacity(self._transport)
-
-    @cached_property
-    def account(self) -> Account:
-        """The user, teams and secrets."""
-        from api_client.resources.account import Account
-
-        return Account(self._transport)
-
-    @cached_property
-    def models(self) -> Models:
-        """Served models and their deployments."""
-        from api_client.resources.models import Models
-
-        return Models(self._transport)
+    # What moves bytes is imported and created on first use: most commands only ask the API.
 
     @cached_property
     def blobs(self) -> Blobs:
@@ -147,13 +100,6 @@ class TrainingClient:
         from api_client.transfers.uploads import Blobs
 
         return Blobs(self._transport, self.destinations)
-
-    @cached_property
-    def graphql(self) -> Graphql:
-        """The two calls that exist only in the web app's GraphQL API."""
-        from api_client.resources.graphql import Graphql
-
-        return Graphql(self._transport, self.remote)
 
     @cached_property
     def objects(self) -> Objects:
