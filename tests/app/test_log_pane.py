@@ -301,7 +301,7 @@ async def test_a_full_disk_is_told_once_and_how_much_was_dropped_always(
             later = tuple(line(-number, f"later {number}") for number in range(begin, begin + 3_000))
             reader.pane.take(LogPart(later))
         await settle(reader.pilot)
-        dropped = reader.pane.view.dropped
+        dropped = reader.pane.view.store.dropped
         assert dropped > 4_000
         assert f"{dropped:,} oldest lines dropped" in reader.bar
         assert reader.notices.count("Disk full") == 1

@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 
 from log_lines import NS_PER_S, START_NS, line, lines
+from textual import on
 from textual.pilot import Pilot
 from widget_text import WidgetApp, shown
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.log_view.messages import GapRetryRequested
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 
@@ -29,13 +31,10 @@ class ReadApp(WidgetApp):
     def __init__(self, view: LogView) -> None:
         super().__init__(view)
         self.retried: list[LogGap] = []
-        self.errors: list[LogEntry | None] = []
 
-    def on_log_view_gap_retry_requested(self, message: LogView.GapRetryRequested) -> None:
+    @on(GapRetryRequested)
+    def _gap(self, message: GapRetryRequested) -> None:
         self.retried.append(message.gap)
-
-    def on_log_view_first_error_changed(self, message: LogView.FirstErrorChanged) -> None:
-        self.errors.append(message.entry)
 
 
 @asynccontextmanager
@@ -70,12 +69,12 @@ def traceback(second: float, node: int) -> list[LogEntry]:
 
 
 async def test_a_traceback_is_one_row_that_says_what_went_wrong() -> None:
-    async with reading(line(0, "a step", 0), *traceback(1, 0), line(2, "after it", 1)) as (view, pilot, app):
+    async with reading(line(0, "a step", 0), *traceback(1, 0), line(2, "after it", 1)) as (view, pilot, _):
         assert texts(view)[0] == "a step"
         assert texts(view)[1].startswith("RuntimeError: CUDA out of memory")
         assert texts(view)[1].endswith("(4 lines)")
         assert texts(view)[2] == "after it"
-        assert app.errors == [line(1, TRACEBACK[0], 0)]
+        assert view.first_error == line(1, TRACEBACK[0], 0)
         assert view.go_to_first_error()
         assert [entry.message for entry in view.selected_entries() if isinstance(entry, LogLine)] == TRACEBACK
         await pilot.press("enter")

@@ -9,13 +9,14 @@ from datetime import UTC
 
 import pytest
 from log_lines import NS_PER_S, START_NS, line, lines
-from textual import events
-from textual.message import Message
+from textual import events, on
 from textual.pilot import Pilot
 from widget_text import WidgetApp, full_lines, shown
 
 from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.log_view.gutter import TIME_MODES
+from tui.widgets.log_view.messages import MatchChanged, StatusChanged
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 
@@ -28,8 +29,6 @@ class LogApp(WidgetApp):
     # The screen around the view binds these: they are in its table of actions.
     BINDINGS = [
         ("f", "view('toggle_follow')"),
-        ("w", "view('toggle_wrap')"),
-        ("t", "view('next_time_mode')"),
         ("n", "view('next_match')"),
         ("N", "view('previous_match')"),
     ]
@@ -39,19 +38,17 @@ class LogApp(WidgetApp):
 
     def __init__(self, view: LogView) -> None:
         super().__init__(view)
-        self.heard: list[Message] = []
+        self.heard: list[MatchChanged] = []
+        self.statuses: list[tuple[bool, int]] = []
 
-    def on_log_view_follow_changed(self, message: LogView.FollowChanged) -> None:
+    @on(MatchChanged)
+    def _match(self, message: MatchChanged) -> None:
         self.heard.append(message)
 
-    def on_log_view_unseen_changed(self, message: LogView.UnseenChanged) -> None:
-        self.heard.append(message)
-
-    def on_log_view_match_changed(self, message: LogView.MatchChanged) -> None:
-        self.heard.append(message)
-
-    def on_log_view_oldest_reached(self, message: LogView.OldestReached) -> None:
-        self.heard.append(message)
+    @on(StatusChanged)
+    def _status(self) -> None:
+        view = self.query_one(LogView)
+        self.statuses.append((view.follow, view.unseen))
 
 
 @asynccontextmanager
@@ -143,12 +140,7 @@ async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
         await pilot.press("G")
         assert messages(view)[-1] == "line 149"
         assert view.unseen == 0
-        assert [type(message).__name__ for message in app.heard] == [
-            "FollowChanged",
-            "UnseenChanged",
-            "FollowChanged",
-            "UnseenChanged",
-        ]
+        assert app.statuses == [(False, 0), (False, 50), (True, 0)]
 
 
 async def test_the_cursor_moves_line_by_line_and_follows_again_at_the_end() -> None:
@@ -173,10 +165,9 @@ async def test_the_cursor_moves_line_by_line_and_follows_again_at_the_end() -> N
 
 
 async def test_keys_reach_both_ends() -> None:
-    async with running(list(lines(0, 100))) as (view, pilot, app):
+    async with running(list(lines(0, 100))) as (view, pilot, _):
         await pilot.press("g")
         assert messages(view)[0] == "line 0"
-        assert any(isinstance(message, LogView.OldestReached) for message in app.heard)
         await pilot.press("pagedown")
         assert messages(view)[0] == "line 19"
         await pilot.press("end")
@@ -272,13 +263,13 @@ async def test_find_goes_from_match_to_match_and_around() -> None:
         assert "line 150" in messages(view)
         view.find(LogPattern("line 29"))
         await search(view, pilot)
-        found = [message.entry.message for message in app.heard if isinstance(message, LogView.MatchChanged)]
+        found = [message.entry.message for message in app.heard]
         assert found == ["line 59", "line 150", "line 150", "line 290"]
         await pilot.press("N")
         await search(view, pilot)
         await pilot.press("N")
         await search(view, pilot)
-        found = [message.entry.message for message in app.heard if isinstance(message, LogView.MatchChanged)]
+        found = [message.entry.message for message in app.heard]
         assert found[4:] == ["line 29", "line 299"]
         view.find(LogPattern("nowhere"))
         await search(view, pilot)
@@ -297,9 +288,9 @@ async def test_wrapping_and_panning_show_the_rest_of_long_lines() -> None:
     text = " ".join(f"word{number}" for number in range(30))
     async with running([line(0, "short"), line(1, text)]) as (view, pilot, _):
         assert "word29" not in "\n".join(shown(view))
-        await pilot.press("w")
+        view.options = LogOptions(wrap=True)
         assert "word29" in "\n".join(shown(view)).replace("\n" + " " * 15, "")
-        await pilot.press("w")
+        view.options = LogOptions()
         await pilot.press("right")
         assert shown(view)[1].startswith(" 22:13:21 n0   ")
         for _ in range(20):
@@ -312,18 +303,20 @@ async def test_wrapping_and_panning_show_the_rest_of_long_lines() -> None:
         assert shown(view)[0].endswith("short")
 
 
-async def test_time_modes_take_turns() -> None:
-    async with running([line(0, "a"), line(65, "b")]) as (view, pilot, _):
-        await pilot.press("t")
-        assert shown(view)[1] == " 22:14:25Z n0   b"
-        await pilot.press("t")
-        assert view.options.time == "relative"
-        await pilot.press("t")
-        assert shown(view)[1] == "  0:01:05 n0   b"
-        await pilot.press("t")
-        assert shown(view)[1] == "  n0   b"
-        await pilot.press("t")
-        assert shown(view)[1] == " 22:14:25 n0   b"
+async def test_times_are_shown_in_each_mode() -> None:
+    async with running([line(0, "a"), line(65, "b")]) as (view, _, _):
+        rows = {}
+        for mode in TIME_MODES:
+            view.options = LogOptions(time=mode)
+            rows[mode] = shown(view)[1]
+        ages = rows.pop("relative")
+        assert ages.endswith(" n0   b")
+        assert rows == {
+            "clock": " 22:14:25 n0   b",
+            "utc": " 22:14:25Z n0   b",
+            "elapsed": "  0:01:05 n0   b",
+            "off": "  n0   b",
+        }
 
 
 HOSTILE = (
@@ -353,7 +346,7 @@ async def test_memory_is_bounded() -> None:
         view.flush()
         await pilot.pause()
         assert view.store.spilled_lines >= 800
-        assert (view.line_count, view.dropped) == (1000, 0)
+        assert (view.line_count, view.store.dropped) == (1000, 0)
         assert messages(view)[-1] == "line 999"
         await pilot.press("g")
         assert messages(view)[0] == "line 0"

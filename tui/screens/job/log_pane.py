@@ -42,13 +42,7 @@ from tui.text.sanitize import sanitize
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import count
 from tui.widgets.log_view.gutter import TIME_MODES
-from tui.widgets.log_view.messages import (
-    FirstErrorChanged,
-    FollowChanged,
-    GapRetryRequested,
-    MatchChanged,
-    UnseenChanged,
-)
+from tui.widgets.log_view.messages import GapRetryRequested, MatchChanged, StatusChanged
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 from tui.widgets.text_panel import WrappedText
@@ -191,7 +185,7 @@ class LogPane(Vertical):
 
     def _report_dropped(self) -> None:
         """Notify the user once; the log bar continues to show the number of dropped lines."""
-        if self.columns.main.dropped and not self._reported_dropped:
+        if self.columns.main.store.dropped and not self._reported_dropped:
             self._reported_dropped = True
             self.notify(
                 "Disk full: the oldest lines were dropped from this view. "
@@ -628,9 +622,7 @@ class LogPane(Vertical):
 
     # Status
 
-    @on(FirstErrorChanged)
-    @on(FollowChanged)
-    @on(UnseenChanged)
+    @on(StatusChanged)
     def show_log_status(self) -> None:
         """Update the status line, the first error and the placeholder."""
         main, view = self.columns.main, self.view
@@ -655,7 +647,7 @@ class LogPane(Vertical):
                 pattern=self._pattern,
                 match=self._match,
                 day=main.only_day,
-                dropped=main.dropped,
+                dropped=main.store.dropped,
             )
         )
 

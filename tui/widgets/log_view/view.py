@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import tzinfo
 from typing import ClassVar
 
@@ -25,11 +24,11 @@ from textual.widget import Widget
 
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
-from tui.text.sanitize import clip, sanitize
-from tui.widgets.log_view import messages
-from tui.widgets.log_view.gutter import CLOCKS, TIME_MODES, TimeColumn
+from tui.text.sanitize import clip
+from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
 from tui.widgets.log_view.layout import ScrollPosition, earlier, thumb
 from tui.widgets.log_view.line import LineKey
+from tui.widgets.log_view.messages import GapRetryRequested, MatchChanged, StatusChanged
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import Geometry, LogRenderer
@@ -114,14 +113,6 @@ class LogView(Widget, can_focus=True):
         Binding("enter", "open_row", "Open", show=False, id="log.open"),
     ]
 
-    FollowChanged = messages.FollowChanged
-    UnseenChanged = messages.UnseenChanged
-    MatchChanged = messages.MatchChanged
-    OldestReached = messages.OldestReached
-    FirstErrorChanged = messages.FirstErrorChanged
-    GapRetryRequested = messages.GapRetryRequested
-    CursorMoved = messages.CursorMoved
-
     def __init__(
         self,
         *,
@@ -130,7 +121,6 @@ class LogView(Widget, can_focus=True):
         timezone: tzinfo | None = None,
         now_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
-        empty_text: str = "No log lines yet.",
         id: str | None = None,
     ) -> None:
         """Create a view that follows.
@@ -141,12 +131,10 @@ class LogView(Widget, can_focus=True):
             timezone: Time zone for times of day; the system's if None.
             now_s: Wall clock, epoch seconds, for ages.
             monotonic_s: Monotonic clock in seconds, for intervals.
-            empty_text: Text to show if there are no entries.
             id: Widget ID.
         """
         super().__init__(id=id)
         options = options or LogOptions()
-        self.empty_text = empty_text
         self._monotonic_s = monotonic_s
         self._model = LogModel(store or LogStore(options.max_lines), options, self._lines_changed)
         self._times = TimeColumn(now_s, timezone)
@@ -157,11 +145,9 @@ class LogView(Widget, can_focus=True):
         self._refreshed_s = float("-inf")
         self._refresh_timer: Timer | None = None
         self._relative_timer: Timer | None = None
-        self._is_building = self._asked_older = self._is_dragging = self._is_selecting = False
-        self._reported_unseen = 0
+        self._is_building = self._is_dragging = self._is_selecting = False
         self._reported_total: int | None = None
-        self._reported_error: LogEntry | None = None
-        self._reported_cursor: tuple[LineKey | None, int] = (None, 0)
+        self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
 
     # --- data ---------------------------------------------------------------------------------
 
@@ -177,11 +163,6 @@ class LogView(Widget, can_focus=True):
     def shown_count(self) -> int:
         """Number of rows: entries that pass the filter, with each fold counted once."""
         return len(self._model)
-
-    @property
-    def dropped(self) -> int:
-        """Number of entries dropped because the file for older lines could not be written."""
-        return self._model.store.dropped
 
     @property
     def only_day(self) -> str:
@@ -223,7 +204,6 @@ class LogView(Widget, can_focus=True):
         self._model.store.append(entries)
 
     def prepend(self, entries: Sequence[LogEntry]) -> int:
-        self._asked_older = False
         return self._model.store.prepend(entries)
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
@@ -240,7 +220,6 @@ class LogView(Widget, can_focus=True):
     def clear(self) -> None:
         """Remove all entries and the start of elapsed time; options and search stay."""
         self._times.origin_ns = None
-        self._asked_older = False
         self._model.store.clear()
 
     def set_origin(self, time_ns: int) -> None:
@@ -287,13 +266,6 @@ class LogView(Widget, can_focus=True):
         self._renderer.forget()
         self._schedule_refresh()
 
-    def action_toggle_wrap(self) -> None:
-        self.options = replace(self.options, wrap=not self.options.wrap)
-
-    def action_next_time_mode(self) -> None:
-        after = TIME_MODES.index(self.options.time) + 1
-        self.options = replace(self.options, time=TIME_MODES[after % len(TIME_MODES)])
-
     @property
     def follow(self) -> bool:
         """True to keep the end visible as lines arrive."""
@@ -309,7 +281,6 @@ class LogView(Widget, can_focus=True):
             self._viewport.page()
         model.following = follow
         model.set_cursor(None if follow else len(model) - 1)
-        self.post_message(messages.FollowChanged(self, follow))
         self._paint()
 
     def action_toggle_follow(self) -> None:
@@ -380,18 +351,10 @@ class LogView(Widget, can_focus=True):
 
     def _post_changes(self) -> None:
         model = self._model
-        if model.unseen != self._reported_unseen:
-            self._reported_unseen = model.unseen
-            self.post_message(messages.UnseenChanged(self, model.unseen))
-        error = self.first_error
-        if error != self._reported_error:
-            self._reported_error = error
-            self.post_message(messages.FirstErrorChanged(self, error))
-        low, high = model.selected_rows()
-        if (model.cursor, high - low) != self._reported_cursor:
-            self._reported_cursor = (model.cursor, high - low)
-            entry = None if model.cursor is None else model.store.entry(model.cursor)
-            self.post_message(messages.CursorMoved(self, entry, high - low))
+        status = (model.following, model.unseen, model.store.first_error)
+        if status != self._reported_status:
+            self._reported_status = status
+            self.post_message(StatusChanged())
         search = model.search
         if search is not None and self._reported_total is not None:
             if not search.is_final:
@@ -465,8 +428,8 @@ class LogView(Widget, can_focus=True):
         elif len(self._model.store):
             text = "No lines match the filter."
         else:
-            text = self.empty_text
-        text = clip(sanitize(text), width)
+            text = "No log lines yet."
+        text = clip(text, width)
         left = (width - cell_len(text)) // 2
         return [
             Segment(" " * left + text, self._style("empty")),
@@ -517,8 +480,6 @@ class LogView(Widget, can_focus=True):
             self.follow = True
         else:
             self._put_cursor(row + rows, extend=extend)
-            if rows < 0 and model.cursor_row == 0:
-                self._ask_older()
 
     def _put_cursor(self, row: int, *, extend: bool = False) -> None:
         """Move the cursor to a row, scrolling no more than needed."""
@@ -547,7 +508,7 @@ class LogView(Widget, can_focus=True):
         """Retry the lines of a gap, toggle a fold, or expand an object."""
         entry = self.cursor_entry
         if isinstance(entry, LogGap):
-            self.post_message(messages.GapRetryRequested(self, entry))
+            self.post_message(GapRetryRequested(entry))
         elif not self.toggle_fold():
             self.notify("Nothing to expand on this line.", timeout=3)
 
@@ -578,8 +539,6 @@ class LogView(Widget, can_focus=True):
             self.follow = True
         elif top != self._model.top:
             self._read_at(top)
-        if lines < 0 and top == ScrollPosition():
-            self._ask_older()
 
     def action_scroll_pages(self, pages: int) -> None:
         """Scroll by a number of screens, keeping one line of overlap."""
@@ -589,7 +548,6 @@ class LogView(Widget, can_focus=True):
         self.follow = False
         self._model.set_cursor(0)
         self._read_at(ScrollPosition(), keep_cursor=True)
-        self._ask_older()
 
     def action_last(self) -> None:
         """Go to the newest line and follow."""
@@ -601,11 +559,6 @@ class LogView(Widget, can_focus=True):
             self._pan = self._viewport.panned(self._pan, steps)
             self._fit()
             self._paint()
-
-    def _ask_older(self) -> None:
-        if not self._asked_older:
-            self._asked_older = True
-            self.post_message(messages.OldestReached(self))
 
     # --- search -------------------------------------------------------------------------------
 
@@ -659,8 +612,7 @@ class LogView(Widget, can_focus=True):
             return
         self._reported_total = search.total
         self.post_message(
-            messages.MatchChanged(
-                self,
+            MatchChanged(
                 search.pattern,
                 None if search.found is None else self._model.store.entry(search.found),
                 position=search.position,
@@ -708,8 +660,6 @@ class LogView(Widget, can_focus=True):
             self.follow = True
             return
         self._seek_row(target)
-        if target == 0 and seconds < 0:
-            self._ask_older()
 
     def toggle_bookmark(self) -> bool | None:
         """Toggle the bookmark on the cursor line; return True if it is now set, None if there is no line."""
