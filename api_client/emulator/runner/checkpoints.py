@@ -42,15 +42,9 @@ class FoundFile:
 
     checkpoint: str
     name: str
-    rank: int
     path: Path
-    size_bytes: int
     modified_s: float
-
-    @property
-    def relative_name(self) -> str:
-        """Name in the API: it starts with the checkpoint's name."""
-        return self.name if self.checkpoint == ROOT_CHECKPOINT else f"{self.checkpoint}/{self.name}"
+    stored: StoredFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +74,14 @@ class FoundCheckpoint:
             checkpoint_type=kind,
             base_model=base if isinstance(base, str) else None,
             lora_adapter_config=adapter,
-            size_bytes=sum(file.size_bytes for file in self.files),
+            size_bytes=sum(file.stored.size_bytes for file in self.files),
             sync_status="COMPLETE" if settled else "SYNCING",
             training_job_id=job_id,
         )
 
     def _json(self, name: str) -> dict[str, Any] | None:
         for file in self.files:
-            if file.name == name and file.size_bytes <= MAXIMUM_CONFIG_BYTES:
+            if file.name == name and file.stored.size_bytes <= MAXIMUM_CONFIG_BYTES:
                 try:
                     content = json.loads(file.path.read_bytes())
                 except (OSError, ValueError, RecursionError):
@@ -106,20 +100,6 @@ def find_checkpoints(folders: JobFolders, node_count: int) -> list[FoundCheckpoi
     return sorted(found, key=lambda checkpoint: (checkpoint.created_s, checkpoint.name))
 
 
-def stored_files(checkpoints: list[FoundCheckpoint]) -> list[StoredFile]:
-    return [
-        StoredFile(
-            relative_name=file.relative_name,
-            node_rank=file.rank,
-            size_bytes=file.size_bytes,
-            modified=datetime.fromtimestamp(file.modified_s, UTC).isoformat(),
-            path=file.path,
-        )
-        for checkpoint in checkpoints
-        for file in checkpoint.files
-    ]
-
-
 def _node_files(root: Path, rank: int) -> Iterator[FoundFile]:
     for parent, folders, names in os.walk(root):
         inside = Path(parent).relative_to(root)
@@ -133,15 +113,12 @@ def _node_files(root: Path, rank: int) -> Iterator[FoundFile]:
                 status = path.lstat()
             except OSError:
                 continue  # deleted in the meantime
-            if stat.S_ISREG(status.st_mode):  # a symlink could point anywhere on this machine
-                yield FoundFile(
-                    checkpoint,
-                    Path(*inside.parts[1:], name).as_posix(),
-                    rank,
-                    path,
-                    status.st_size,
-                    status.st_mtime,
-                )
+            if not stat.S_ISREG(status.st_mode):
+                continue  # a symlink could point anywhere on this machine
+            modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
+            stored = StoredFile((inside / name).as_posix(), rank, status.st_size, modified, path)
+            own_name = Path(*inside.parts[1:], name).as_posix()
+            yield FoundFile(checkpoint, own_name, path, status.st_mtime, stored)
 
 
 def _is_whisper(config: dict[str, Any]) -> bool:
@@ -229,6 +206,6 @@ class CheckpointStore:
 
 def _copy(checkpoint: FoundCheckpoint, destination: Path) -> None:
     for file in checkpoint.files:
-        target = destination / f"rank-{file.rank}" / checkpoint.name / file.name
+        target = destination / f"rank-{file.stored.node_rank}" / checkpoint.name / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file.path, target)

@@ -14,7 +14,7 @@ from api_client.clock import Clock, SystemClock
 from api_client.definitions.job_request import read_job_request
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.data_folder import remove_tree
-from api_client.emulator.runner.checkpoints import CheckpointStore, stored_files
+from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.dispatcher import Dispatcher
 from api_client.emulator.runner.environment import kill_orphans
 from api_client.emulator.runner.folders import UNKNOWN_TEAM, DataFolders, is_safe_id
@@ -234,7 +234,8 @@ class LocalBackend:
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        return stored_files(self._checkpoints.of(self._jobs.get(job_id)))
+        found = self._checkpoints.of(self._jobs.get(job_id))
+        return [file.stored for checkpoint in found for file in checkpoint.files]
 
     def events(self, job_id: str) -> list[QueueEvent]:
         return self._events.read(job_id, self._jobs.get(job_id).job.name)

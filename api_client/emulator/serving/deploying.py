@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -79,18 +78,6 @@ class TemplateRequest(_RequestPart):
     inference_stack: _InferenceStack
     instance_type_id: _Text
     dry_run: bool = False
-
-    @property
-    def model_name(self) -> str:
-        return self.metadata.oracle_name
-
-    @property
-    def places(self) -> list[CheckpointReference]:
-        return [source.b10_training_checkpoint_weights_source.checkpoint for source in self.weights_sources]
-
-    @property
-    def environment(self) -> list[EnvironmentVariable]:
-        return self.inference_stack.environment_variables
 
 
 def check_template_request(fields: Any) -> TemplateRequest:
@@ -264,38 +251,32 @@ def _example(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"model": checkpoint.checkpoint_id, "messages": [{"role": "user", "content": "Hello!"}]}
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateAnswer:
-    """The rendered configuration as JSON text, and the deployment (None for a dry run)."""
-
-    truss_config: str
-    deployment: StoredDeployment | None
-
-
-def deploy(platform: Platform, fields: Any) -> TemplateAnswer:
+def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | None]:
     """Execute the mutation's ``request``; if this raises an ``ApiFault``, nothing was created.
 
-    The model belongs to the team of the first checkpoint's project.
+    Returns the rendered configuration as JSON text and the deployment, None for a dry run. The model
+    belongs to the team of the first checkpoint's project.
     """
     request = check_template_request(fields)
     try:
         machine = instance(request.instance_type_id)
     except LookupError:
         raise not_found("Instance type", request.instance_type_id) from None
-    checkpoints = choose(platform, request.places)
+    model_name, environment = request.metadata.oracle_name, request.inference_stack.environment_variables
+    sources = (source.b10_training_checkpoint_weights_source for source in request.weights_sources)
+    checkpoints = choose(platform, [source.checkpoint for source in sources])
     team_id = platform.stored_project(platform.job_by_id(checkpoints[0].training_job_id).project_id).team_id
-    config = json.dumps(render(request.model_name, machine, checkpoints, request.environment))
+    config = json.dumps(render(model_name, machine, checkpoints, environment))
     if request.dry_run:
-        return TemplateAnswer(config, None)
+        return config, None
     plan = DeploymentPlan(
         instance_type_id=machine.id,
         truss_config=config,
         served_names=tuple(each.checkpoint_id for each in checkpoints),
-        warnings=tuple(_missing_secrets(platform, team_id, request.environment)),
+        warnings=tuple(_missing_secrets(platform, team_id, environment)),
         failure=startup_error(platform, machine, checkpoints),
     )
-    stored = platform.stores.deployments.add(request.model_name, team_id, plan, platform.now())
-    return TemplateAnswer(config, stored)
+    return config, platform.stores.deployments.add(model_name, team_id, plan, platform.now())
 
 
 def _missing_secrets(
