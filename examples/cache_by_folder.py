@@ -21,7 +21,7 @@ async def main(project_name: str) -> int:
         # ``summary`` returns models that keep unknown fields; ``listing`` suits very large caches.
         listing = await client.cache.listing(projects[project_name].id)
     sizes: Counter[str] = Counter()
-    for file in listing.files if listing is not None else []:
+    for file in listing.file_summaries if listing is not None else []:
         sizes[file.path.strip("/").partition("/")[0]] += file.size_bytes
     for folder, size_bytes in sizes.most_common():
         print(f"{size_bytes:>18,}  {folder!r}")
