@@ -1,7 +1,7 @@
 """A log view with follow, filters, folds and search, for logs of any length at the cost of one screen.
 
 ``LogView`` is the widget: keys, mouse, messages, and when to paint. Its model holds the lines and positions,
-its viewport places rows on the screen, its renderer draws them, its search runs in slices.
+its viewport has the rows on the screen and the moves of the cursor, its renderer draws them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from api_client.models.logs import NS_PER_S, LogEntry, LogGap
+from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
-from tui.widgets.log_view.layout import ScrollPosition, earlier, thumb
+from tui.widgets.log_view.layout import ScrollPosition, thumb
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.messages import GapRetryRequested, MatchChanged, StatusChanged
 from tui.widgets.log_view.model import LogModel
@@ -188,7 +188,7 @@ class LogView(Widget, can_focus=True):
     @property
     def cursor_entry(self) -> LogEntry | None:
         """The cursor line; the newest line while following; None if the log is empty."""
-        row = self._own_row()
+        row = self._viewport.own_row()
         return None if row is None else self._model.store.entry(self._model.face(row).shown)
 
     def selected_entries(self) -> list[LogEntry]:
@@ -268,19 +268,12 @@ class LogView(Widget, can_focus=True):
 
     @property
     def follow(self) -> bool:
-        """True to keep the end visible as lines arrive."""
-        return self._model.following
+        """True to keep the end visible as lines arrive. Stopping puts the cursor on the last line."""
+        return self._viewport.follow
 
     @follow.setter
     def follow(self, follow: bool) -> None:
-        """Start or stop following. Stopping puts the cursor on the last line."""
-        model = self._model
-        if follow == model.following:
-            return
-        if not follow:
-            self._viewport.page()
-        model.following = follow
-        model.set_cursor(None if follow else len(model) - 1)
+        self._viewport.follow = follow
         self._paint()
 
     def action_toggle_follow(self) -> None:
@@ -436,22 +429,16 @@ class LogView(Widget, can_focus=True):
             Segment(" " * (width - left - cell_len(text)), self._style("text")),
         ]
 
-    # --- cursor -------------------------------------------------------------------------------
-
-    def _own_row(self) -> int | None:
-        """The row that keys act on: the cursor row, or the last one while following."""
-        if not len(self._model):
-            return None
-        row = self._model.cursor_row
-        return len(self._model) - 1 if row is None else row
+    # --- cursor and scrolling -----------------------------------------------------------------
 
     def action_move_cursor(self, rows: int) -> None:
-        """Move the cursor. Moving up stops following; moving down from the last line follows again."""
         self._model.clear_selection()
-        self._step(rows, extend=False)
+        self._viewport.move_cursor(rows)
+        self._paint()
 
     def action_extend_selection(self, rows: int) -> None:
-        self._step(rows, extend=True)
+        self._viewport.move_cursor(rows, extend=True)
+        self._paint()
 
     def clear_selection(self) -> bool:
         had = self._model.has_selection
@@ -459,95 +446,27 @@ class LogView(Widget, can_focus=True):
         self._paint()
         return had
 
-    def _step(self, rows: int, *, extend: bool) -> None:
-        model = self._model
-        if not len(model):
-            return
-        page = self._viewport.page()
-        if self.follow:
-            if rows < 0:
-                self.follow = False  # this puts the cursor on the last line
-                if extend:
-                    self._put_cursor((model.cursor_row or 0) + rows, extend=True)
-            return
-        row = model.cursor_row
-        if row is None:
-            row = page[0].row if page else 0
-        within = 0 if extend else self._viewport.tall_row_step(row, rows)
-        if within:
-            self.action_scroll_lines(within)
-        elif rows > 0 and row == len(model) - 1 and not extend:
-            self.follow = True
-        else:
-            self._put_cursor(row + rows, extend=extend)
-
-    def _put_cursor(self, row: int, *, extend: bool = False) -> None:
-        """Move the cursor to a row, scrolling no more than needed."""
-        row = max(0, min(row, len(self._model) - 1))
-        self._model.set_cursor(row, extend=extend)
-        self._read_at(self._viewport.top_for(row), keep_cursor=True)
-
-    def _seek(self, key: LineKey) -> None:
-        """Move the cursor to a line, opening its fold; if off screen, put it a third of the way down."""
-        row = self._model.reveal(key)
-        self._viewport.invalidate()
-        self._seek_row(row)
-
-    def _seek_row(self, row: int) -> None:
-        if not len(self._model):
-            return
-        was_shown = self._viewport.shows(row)
-        self.follow = False
-        self._model.set_cursor(row)
-        if was_shown:
-            self._paint()
-        else:
-            self._read_at(self._viewport.top_around(row), keep_cursor=True)
-
     def action_open_row(self) -> None:
         """Retry the lines of a gap, toggle a fold, or expand an object."""
         entry = self.cursor_entry
         if isinstance(entry, LogGap):
             self.post_message(GapRetryRequested(entry))
-        elif not self.toggle_fold():
+        elif self._viewport.toggle_fold():
+            self._paint()
+        else:
             self.notify("Nothing to expand on this line.", timeout=3)
 
-    def toggle_fold(self) -> bool:
-        """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""
-        row = self._own_row()
-        if row is None or not self._model.opens(row):
-            return False
-        self.follow = False
-        self._model.toggle_fold(row)
-        self._viewport.invalidate()
-        self._put_cursor(self._model.cursor_row or 0)
-        return True
-
-    # --- scrolling ----------------------------------------------------------------------------
-
-    def _read_at(self, top: ScrollPosition, *, keep_cursor: bool = False) -> None:
-        self.follow = False
-        self._viewport.go(top)
-        if not keep_cursor:
-            self._viewport.keep_cursor_in_sight()
-        self._paint()
-
     def action_scroll_lines(self, lines: int) -> None:
-        """Scroll by a number of lines. Scrolling up stops following; reaching the end follows again."""
-        top, bottom = self._viewport.scrolled(lines), self._viewport.bottom()
-        if lines > 0 and earlier(bottom, top) == bottom:
-            self.follow = True
-        elif top != self._model.top:
-            self._read_at(top)
+        self._viewport.scroll(lines)
+        self._paint()
 
     def action_scroll_pages(self, pages: int) -> None:
         """Scroll by a number of screens, keeping one line of overlap."""
         self.action_scroll_lines(pages * max(1, self._viewport.height - 1))
 
     def action_first(self) -> None:
-        self.follow = False
-        self._model.set_cursor(0)
-        self._read_at(ScrollPosition(), keep_cursor=True)
+        self._viewport.show_from_row(0)
+        self._paint()
 
     def action_last(self) -> None:
         """Go to the newest line and follow."""
@@ -593,7 +512,8 @@ class LogView(Widget, can_focus=True):
     async def _run_search(self, search: LogSearch) -> None:
         found = await search.find(self._monotonic_s)
         if found is not None:
-            self._seek(found)
+            self._viewport.seek(found)
+            self._paint()
         if not search.is_final:
             self._report_matches()
         await search.count_all(self._monotonic_s, self._report_matches)
@@ -626,54 +546,41 @@ class LogView(Widget, can_focus=True):
 
     def go_to_first_error(self) -> bool:
         """Go to the oldest error line; return False if there is none or the filter hides it."""
-        key = self._model.store.first_error
-        return key is not None and self._go_to(key)
+        return self._go_to(self._model.store.first_error)
 
     def next_error(self, *, backwards: bool = False) -> bool:
         """Go to the next (or previous) error line; return False if there is none."""
-        key = self._model.next_error(backwards=backwards)
-        return key is not None and self._go_to(key)
+        return self._go_to(self._model.next_error(backwards=backwards))
 
-    def _go_to(self, key: LineKey) -> bool:
-        passes = self._model.passes(key)
-        if passes:
-            self._seek(key)
-        return passes
+    def go_to_bookmark(self, *, backwards: bool = False) -> bool:
+        """Go to the next (or previous) bookmark, wrapping around; return False if there is none."""
+        return self._go_to(self._model.next_bookmark(backwards=backwards))
 
-    def go_to_time(self, time_ns: int) -> None:
-        """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
-        model = self._model
-        row = min(model.rows.index_at(time_ns), max(0, len(model) - 1))
-        self.follow = False  # before setting the cursor, because leaving follow mode moves it to the last row
-        model.set_cursor(row)
-        self._read_at(ScrollPosition(row), keep_cursor=True)
-
-    def jump(self, seconds: float) -> None:
-        """Move the cursor forward in time, or back if `seconds` is negative."""
-        row, model = self._own_row(), self._model
-        if row is None:
-            return
-        target = model.rows.index_at(model.rows.key(row).time_ns + int(seconds * NS_PER_S))
-        if seconds < 0:
-            target = min(target, max(0, row - 1))
-        elif target >= len(model):
-            self.follow = True
-            return
-        self._seek_row(target)
+    def _go_to(self, key: LineKey | None) -> bool:
+        if key is None or not self._model.passes(key):
+            return False
+        self._viewport.seek(key)
+        self._paint()
+        return True
 
     def toggle_bookmark(self) -> bool | None:
         """Toggle the bookmark on the cursor line; return True if it is now set, None if there is no line."""
-        row = self._own_row()
+        row = self._viewport.own_row()
         if row is None:
             return None
         is_marked = self._model.store.toggle_bookmark(self._model.rows.key(row))
         self._paint()
         return is_marked
 
-    def go_to_bookmark(self, *, backwards: bool = False) -> bool:
-        """Go to the next (or previous) bookmark, wrapping around; return False if there is none."""
-        key = self._model.next_bookmark(backwards=backwards)
-        return key is not None and self._go_to(key)
+    def go_to_time(self, time_ns: int) -> None:
+        """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
+        self._viewport.go_to_time(time_ns)
+        self._paint()
+
+    def jump(self, seconds: float) -> None:
+        """Move the cursor forward in time, or back if `seconds` is negative."""
+        self._viewport.jump(seconds)
+        self._paint()
 
     # --- mouse --------------------------------------------------------------------------------
 
@@ -697,19 +604,22 @@ class LogView(Widget, can_focus=True):
         width, height = self.size
         if event.x == width - 1:
             self._is_dragging = True
-            self.capture_mouse()
-            self._drag_to(event.y)
+            self._viewport.drag_to(event.y)
         elif self.unseen and event.y == height - 1 and event.x >= width - 1 - len(self._badge()):
-            self.follow = True
-        elif self._take_line(event.y, extend=event.shift):
-            self._is_selecting = True
+            self._viewport.follow = True
+        else:
+            self._is_selecting = self._viewport.select_line(event.y, extend=event.shift)
+        if self._is_dragging or self._is_selecting:
             self.capture_mouse()
+        self._paint()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._is_dragging:
-            self._drag_to(event.y)
+            self._viewport.drag_to(event.y)
+            self._paint()
         elif self._is_selecting:
-            self._take_line(max(0, min(event.y, self.size.height - 1)), extend=True)
+            self._viewport.select_line(max(0, min(event.y, self.size.height - 1)), extend=True)
+            self._paint()
 
     def on_mouse_up(self) -> None:
         if self._is_dragging or self._is_selecting:
@@ -719,21 +629,3 @@ class LogView(Widget, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         if event.chain == 2 and event.x < self.size.width - 1:
             self.action_open_row()
-
-    def _take_line(self, y: int, *, extend: bool) -> bool:
-        page = self._viewport.page()
-        if y >= len(page):
-            return False
-        row = page[y].row
-        if not extend or self._model.cursor_row != row:
-            self.follow = False
-            self._model.set_cursor(row, extend=extend)
-            self._paint()
-        return True
-
-    def _drag_to(self, y: int) -> None:
-        last_line = max(1, self.size.height - 1)
-        if y >= last_line:
-            self.follow = True
-        else:
-            self._read_at(ScrollPosition(round(max(0, y) / last_line * (len(self._model) - 1))))

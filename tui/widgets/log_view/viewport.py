@@ -1,4 +1,4 @@
-"""The part of a log on the screen: its rows, and where scrolling and the cursor lead.
+"""The part of a log on the screen: its rows, the cursor, and where keys and the mouse lead.
 
 A scroll position is a row and a line within it. So scrolling costs what is on the screen, and no table of all
 heights is kept.
@@ -6,8 +6,9 @@ heights is kept.
 
 from __future__ import annotations
 
-from api_client.models.logs import LogGap
+from api_client.models.logs import NS_PER_S, LogGap
 from tui.widgets.log_view.layout import ScrollPosition, earlier, last_page, moved, page_from
+from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.renderer import LogRenderer
 
@@ -25,7 +26,7 @@ class Viewport:
         self._page: list[ScrollPosition] | None = None
         self._kept_line: int | None = None
 
-    def lines_of(self, row: int) -> int:
+    def _lines_of(self, row: int) -> int:
         return len(self._renderer.rows(self._model.store, self._model.face(row)))
 
     def invalidate(self) -> None:
@@ -36,11 +37,11 @@ class Viewport:
         """Return the screen lines to show. While following, also update the top of the view."""
         if self._page is None:
             model, count = self._model, len(self._model)
-            top = self.bottom() if model.following else model.top
-            page = page_from(count, top, self.height, self.lines_of)
+            top = self._bottom() if model.following else model.top
+            page = page_from(count, top, self.height, self._lines_of)
             if len(page) < self.height and top != ScrollPosition():
-                top = self.bottom()
-                page = page_from(count, top, self.height, self.lines_of)
+                top = self._bottom()
+                page = page_from(count, top, self.height, self._lines_of)
             if model.rows.is_complete:  # until then the cursor line may just not be built yet
                 model.go(top)
             if self._renderer.register_nodes(self._replicas(page)):
@@ -54,28 +55,153 @@ class Viewport:
         words = [model.store.word(model.face(row).key) for row in {place.row for place in page}]
         return {word.replica for word in words if not isinstance(word, LogGap)}
 
+    # --- follow and cursor --------------------------------------------------------------------
+
     @property
-    def is_full(self) -> bool:
-        """True if the current page is known and fills the screen."""
-        return self._page is not None and len(self._page) == self.height
+    def follow(self) -> bool:
+        """True to keep the end visible as lines arrive. Stopping puts the cursor on the last line."""
+        return self._model.following
+
+    @follow.setter
+    def follow(self, follow: bool) -> None:
+        model = self._model
+        if follow != model.following:
+            if not follow:
+                self.page()
+            model.following = follow
+            model.set_cursor(None if follow else len(model) - 1)
+            self._page = None
+
+    def own_row(self) -> int | None:
+        """Return the row that keys act on: the cursor row, or the last one while following."""
+        if not len(self._model):
+            return None
+        row = self._model.cursor_row
+        return len(self._model) - 1 if row is None else row
+
+    def move_cursor(self, rows: int, *, extend: bool = False) -> None:
+        """Move the cursor. Moving up stops following; moving down from the last line follows again."""
+        model, row = self._model, self.own_row()
+        if row is None:
+            return
+        if self.follow:
+            if rows < 0:
+                self.follow = False
+                if extend:
+                    self.put_cursor(row + rows, extend=True)
+            return
+        within = 0 if extend else self._tall_row_step(row, rows)
+        if within:
+            self.scroll(within)
+        elif rows > 0 and row == len(model) - 1 and not extend:
+            self.follow = True
+        else:
+            self.put_cursor(row + rows, extend=extend)
+
+    def _tall_row_step(self, row: int, rows: int) -> int:
+        """Return the lines to scroll within a row that is taller than the screen; 0 if there are none."""
+        shown = [place.line for place in self.page() if place.row == row]
+        if shown and rows > 0 and shown[-1] < self._lines_of(row) - 1:
+            return 1
+        return -1 if shown and rows < 0 and shown[0] > 0 else 0
+
+    def put_cursor(self, row: int, *, extend: bool = False) -> None:
+        """Move the cursor to a row, scrolling no more than needed."""
+        row = max(0, min(row, len(self._model) - 1))
+        self._model.set_cursor(row, extend=extend)
+        self.show_from(self._top_for(row), keep_cursor=True)
+
+    def _top_for(self, row: int) -> ScrollPosition:
+        page = self.page()
+        top = page[0] if page else ScrollPosition()
+        if ScrollPosition(row) == earlier(ScrollPosition(row), top):
+            return ScrollPosition(row)
+        if self._shows(row) and page[-1].row != row:
+            return top
+        end = ScrollPosition(row, self._lines_of(row) - 1)
+        lowest = earlier(moved(len(self._model), end, 1 - self.height, self._lines_of), ScrollPosition(row))
+        return top if earlier(lowest, top) == lowest else lowest
+
+    def _shows(self, row: int) -> bool:
+        return any(place.row == row for place in self.page())
+
+    def seek(self, key: LineKey) -> None:
+        """Move the cursor to a line, opening its fold; if off screen, put it a third of the way down."""
+        row = self._model.reveal(key)
+        self._page = None
+        self.seek_row(row)
+
+    def seek_row(self, row: int) -> None:
+        if not len(self._model):
+            return
+        was_shown = self._shows(row)
+        self.follow = False
+        self._model.set_cursor(row)
+        if not was_shown:
+            above = self.height // _JUMP_TARGET_SHARE
+            top = moved(len(self._model), ScrollPosition(row), -above, self._lines_of)
+            self.show_from(top, keep_cursor=True)
+
+    def go_to_time(self, time_ns: int) -> None:
+        """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
+        self.show_from_row(min(self._model.rows.index_at(time_ns), max(0, len(self._model) - 1)))
+
+    def jump(self, seconds: float) -> None:
+        """Move the cursor forward in time, or back if `seconds` is negative."""
+        row, rows = self.own_row(), self._model.rows
+        if row is None:
+            return
+        target = rows.index_at(rows.key(row).time_ns + int(seconds * NS_PER_S))
+        if seconds < 0:
+            self.seek_row(min(target, max(0, row - 1)))
+        elif target >= len(rows):
+            self.follow = True
+        else:
+            self.seek_row(target)
+
+    def select_line(self, y: int, *, extend: bool) -> bool:
+        """Put the cursor on a line of the screen; return False if there is none."""
+        page = self.page()
+        if y >= len(page):
+            return False
+        row = page[y].row
+        if not extend or self._model.cursor_row != row:
+            self.follow = False
+            self._model.set_cursor(row, extend=extend)
+        return True
+
+    def toggle_fold(self) -> bool:
+        """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""
+        row = self.own_row()
+        if row is None or not self._model.opens(row):
+            return False
+        self.follow = False
+        self._model.toggle_fold(row)
+        self._page = None
+        self.put_cursor(self._model.cursor_row or 0)
+        return True
 
     # --- scrolling ----------------------------------------------------------------------------
 
-    def bottom(self) -> ScrollPosition:
+    def _bottom(self) -> ScrollPosition:
         """Return the top of the last full page."""
-        return last_page(len(self._model), self.height, self.lines_of)
+        return last_page(len(self._model), self.height, self._lines_of)
 
-    def scrolled(self, lines: int) -> ScrollPosition:
-        """Return the top after scrolling by a number of lines."""
-        self.page()
-        return moved(len(self._model), self._model.top, lines, self.lines_of)
-
-    def go(self, top: ScrollPosition) -> None:
+    def show_from(self, top: ScrollPosition, *, keep_cursor: bool = False) -> None:
         """Show the rows from `top` on, but never beyond the last full page."""
-        self._model.go(earlier(top, self.bottom()))
+        self.follow = False
+        self._model.go(earlier(top, self._bottom()))
         self._page = None
+        if not keep_cursor:
+            self._keep_cursor_in_sight()
 
-    def keep_cursor_in_sight(self) -> None:
+    def show_from_row(self, row: int) -> None:
+        """Show the rows from this one on, with the cursor on it."""
+        self.follow = False
+        self._model.set_cursor(row)
+        self.show_from(ScrollPosition(row), keep_cursor=True)
+
+    def _keep_cursor_in_sight(self) -> None:
         """Move the cursor with the scrolled text, unless there is a selection."""
         model, page = self._model, self.page()
         row = model.cursor_row
@@ -84,32 +210,24 @@ class Viewport:
         if row is None or not page[0].row <= row <= page[-1].row:
             model.set_cursor(page[0].row if row is None or row < page[0].row else page[-1].row)
 
-    def tall_row_step(self, row: int, rows: int) -> int:
-        """Return the lines to scroll within a row that is taller than the screen; 0 if there are none."""
-        shown = [place.line for place in self.page() if place.row == row]
-        if shown and rows > 0 and shown[-1] < self.lines_of(row) - 1:
-            return 1
-        return -1 if shown and rows < 0 and shown[0] > 0 else 0
+    def scroll(self, lines: int) -> None:
+        """Scroll by a number of lines. Scrolling up stops following; reaching the end follows again."""
+        self.page()
+        before = self._model.top
+        top = moved(len(self._model), before, lines, self._lines_of)
+        bottom = self._bottom()
+        if lines > 0 and earlier(bottom, top) == bottom:
+            self.follow = True
+        elif top != before:
+            self.show_from(top)
 
-    def top_for(self, row: int) -> ScrollPosition:
-        """Return the top that shows a row while scrolling no more than needed."""
-        page = self.page()
-        top = page[0] if page else ScrollPosition()
-        if ScrollPosition(row) == earlier(ScrollPosition(row), top):
-            return ScrollPosition(row)
-        if any(place.row == row for place in page) and page[-1].row != row:
-            return top
-        end = ScrollPosition(row, self.lines_of(row) - 1)
-        lowest = earlier(moved(len(self._model), end, 1 - self.height, self.lines_of), ScrollPosition(row))
-        return top if earlier(lowest, top) == lowest else lowest
-
-    def top_around(self, row: int) -> ScrollPosition:
-        """Return the top that shows a row a third of the way down."""
-        above = self.height // _JUMP_TARGET_SHARE
-        return moved(len(self._model), ScrollPosition(row), -above, self.lines_of)
-
-    def shows(self, row: int) -> bool:
-        return any(place.row == row for place in self.page())
+    def drag_to(self, y: int) -> None:
+        """Scroll to where the scroll bar's thumb was dragged."""
+        last_line = max(1, self.height - 1)
+        if y >= last_line:
+            self.follow = True
+        else:
+            self.show_from(ScrollPosition(round(max(0, y) / last_line * (len(self._model) - 1))))
 
     def panned(self, pan: int, steps: int) -> int:
         """Return the cells to cut off after panning, at most to the end of the longest visible line."""
@@ -133,5 +251,5 @@ class Viewport:
         line, row = self._kept_line, self._model.cursor_row
         self._kept_line = None
         if line is not None and row is not None:
-            self._model.go(moved(len(self._model), ScrollPosition(row), -line, self.lines_of))
+            self._model.go(moved(len(self._model), ScrollPosition(row), -line, self._lines_of))
             self._page = None
