@@ -23,6 +23,7 @@ from api_client.emulator.fleet.demo_jobs import (
     MINUTE_S,
     PAST_JOBS,
     RUNNING_JOBS,
+    JobRow,
     ended,
     running,
 )
@@ -110,7 +111,7 @@ MANY_NODES = Scenario(
 
 
 def _on_many_nodes(name: str, nodes: int, scenario: Scenario) -> JobPlan:
-    return running(name, "pretraining", KAI, H100X8, scenario, 9 * HOUR_S, nodes=nodes, spot=True)
+    return running(JobRow(name, "pretraining", KAI, H100X8, scenario, 9 * HOUR_S, nodes=nodes, spot=True))
 
 
 def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
@@ -135,7 +136,8 @@ def _saving(checkpoints: int) -> JobPlan:
     """A finished run that saved a checkpoint after each of its steps."""
     saves = Saves("qwen3-14b-titan", 1, write_s=1.0)
     scenario = replace(TITAN, key="many checkpoints", curves=curves(checkpoints, 30.0, 90), saves=saves)
-    return ended(f"titan-{checkpoints}-saves", "pretraining", GRACE, H100X8, scenario, HOUR_S)
+    name = f"titan-{checkpoints}-saves"
+    return ended(JobRow(name, "pretraining", GRACE, H100X8, scenario, HOUR_S))
 
 
 def _many_files(count: int) -> Sizes:

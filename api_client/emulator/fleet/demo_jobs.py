@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from api_client.emulator.fleet import scenarios as runs
 from api_client.emulator.fleet.plans import CLOSING_S, End, JobPlan, Scenario, Stage
 from api_client.models import JobStatus
@@ -86,125 +88,110 @@ def _stages(scenario: Scenario, end: End | None) -> tuple[Stage, ...]:
     )
 
 
-def running(
-    name: str,
-    project: str,
-    user: str,
-    machine: str,
-    scenario: Scenario,
-    since_s: float,
-    *,
-    nodes: int = 1,
-    priority: int = 0,
-    spot: bool = False,
-) -> JobPlan:
-    """Build a job that started to run ``since_s`` before the world begins."""
-    end = ENDS.get(name, End())
-    stages = _stages(scenario, end)
-    born_s = -(since_s + CREATED_S + DEPLOYING_S)
-    return JobPlan(name, project, user, machine, scenario, born_s, stages, end, nodes, spot, priority)
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A row of the tables below; ``ago_s`` is before the world begins: the start, the end or the wait."""
+
+    name: str
+    project: str
+    user: str
+    machine: str
+    scenario: Scenario
+    ago_s: float
+    nodes: int = 1
+    priority: int = 0
+    spot: bool = False
+    waited_s: float = 0.0
+
+    def plan(self, born_s: float, stages: tuple[Stage, ...], end: End | None) -> JobPlan:
+        who, what = (self.name, self.project, self.user), (self.machine, self.scenario)
+        hint = SPOT_HINT if stages[0].status == JobStatus.PENDING else None
+        return JobPlan(*who, *what, born_s, stages, end, self.nodes, self.spot, self.priority, hint)
 
 
-def ended(
-    name: str,
-    project: str,
-    user: str,
-    machine: str,
-    scenario: Scenario,
-    ago_s: float,
-    *,
-    nodes: int = 1,
-    waited_s: float = 0.0,
-    spot: bool = False,
-) -> JobPlan:
+def running(row: JobRow) -> JobPlan:
+    """Build a job that started to run ``ago_s`` before the world begins."""
+    end = ENDS.get(row.name, End())
+    return row.plan(-(row.ago_s + CREATED_S + DEPLOYING_S), _stages(row.scenario, end), end)
+
+
+def ended(row: JobRow) -> JobPlan:
     """Build a job that ended ``ago_s`` before the world begins."""
-    end = ENDS.get(name, End())
-    stages = _stages(scenario, end)
-    if waited_s:
-        stages = (_pending(waited_s, "Waiting for GPU capacity"), *stages)
-    born_s = -(ago_s + sum(stage.lasts_s or 0.0 for stage in stages))
-    return JobPlan(name, project, user, machine, scenario, born_s, stages, end, nodes, spot)
+    end = ENDS.get(row.name, End())
+    stages = _stages(row.scenario, end)
+    if row.waited_s:
+        stages = (_pending(row.waited_s, "Waiting for GPU capacity"), *stages)
+    return row.plan(-(row.ago_s + sum(stage.lasts_s or 0.0 for stage in stages)), stages, end)
 
 
-def waiting(
-    name: str,
-    project: str,
-    user: str,
-    machine: str,
-    scenario: Scenario,
-    since_s: float,
-    *,
-    nodes: int = 1,
-    priority: int = 0,
-) -> JobPlan:
-    """Build a job that waits since ``since_s`` before the world begins; it runs unless that never ends."""
-    waits = WAITS[name]
-    hint = SPOT_HINT if waits.status == JobStatus.PENDING else None
-    end = None if waits.lasts_s is None else End()
-    after = [] if end is None else [each for each in _stages(scenario, end) if each.status != waits.status]
-    stages = (waits, *after)
-    return JobPlan(
-        name, project, user, machine, scenario, -since_s, stages, end, nodes, False, priority, hint
-    )
+def waiting(row: JobRow) -> JobPlan:
+    """Build a job that waits since ``ago_s`` before the world begins; it runs unless that never ends."""
+    waits = WAITS[row.name]
+    if waits.lasts_s is None:
+        return row.plan(-row.ago_s, (waits,), None)
+    after = [each for each in _stages(row.scenario, End()) if each.status != waits.status]
+    return row.plan(-row.ago_s, (waits, *after), End())
 
 
-RUNNING_JOBS: tuple[JobPlan, ...] = (
-    running("llama-70b-sft-v3", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 22_330, nodes=4),
-    running("qwen3-grpo-7", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_HANG, HANG_AT_S + STALLED_S, nodes=2),
-    running("llama-70b-longctx-v1", "llama-sft", GRACE, H100X8, runs.LLAMA_70B_SLOW_NODE, 12_240, nodes=4),
-    running("mistral-24b-dpo-2", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO_NAN, 7_810),
-    running("whisper-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1_510),
-    running("retrieval-embed-v5", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER_LEAK, 1.5 * HOUR_S),
-    running("flux-lora-portraits", "flux-lora", MIRA, H200X8, runs.FLUX_FILLING_DISK, 3 * HOUR_S),
-    running("qwen3-14b-titan", "pretraining", KAI, H200X8, runs.TITAN, 4.2 * HOUR_S, spot=True),
-    running("nemotron-8b-cpt", "pretraining", GRACE, H100X8, runs.NEMOTRON, 93_600, priority=2, spot=True),
-    running("qwen3-8b-dpo-4", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SAVES_NO_MORE, 3 * HOUR_S),
-    running("reward-model-v2", "qwen3-grpo", GRACE, H100, runs.REWARD_MODEL_EXPLODES, 5_420),
-    running(
-        "embed-multilingual-v1", "retrieval-embed", TOMAS, H100, runs.EMBEDDER_LOSES_NODE, 8_100, nodes=2
-    ),
-    running("whisper-calls-resume", "whisper-asr", MIRA, A10G, runs.SPEECH_RESTARTS, 2.6 * HOUR_S),
-    running("whisper-debug", "whisper-asr", MIRA, A10G, runs.IDLE, 2.5 * HOUR_S),
-    running("tokenize-fineweb", "pretraining", KAI, CPU_LARGE, runs.TOKENIZING, 2_600),
-    running("mmlu-llama-70b-v2", "evals", TOMAS, L4X4, runs.EVALUATION, 13 * MINUTE_S),
-    running("ifeval-qwen3-grpo-6", "evals", TOMAS, A10G, runs.EVALUATION_LOSES_DATA, 3 * MINUTE_S),
-    running("qwen3-8b-ablate-lr", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SFT, 35 * MINUTE_S, spot=True),
-    running("embed-crawl-v2", "retrieval-embed", TOMAS, A10G, runs.EMBEDDER_FILLS_CACHE, 1.2 * HOUR_S),
-    running("llama-8b-32k", "llama-sft", ADA, H100, runs.LLAMA_8B_NEARLY_FULL_GPU, 2 * HOUR_S),
+_RUNNING = (
+    JobRow("llama-70b-sft-v3", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 22_330, nodes=4),
+    JobRow("qwen3-grpo-7", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_HANG, HANG_AT_S + STALLED_S, nodes=2),
+    JobRow("llama-70b-longctx-v1", "llama-sft", GRACE, H100X8, runs.LLAMA_70B_SLOW_NODE, 12_240, nodes=4),
+    JobRow("mistral-24b-dpo-2", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO_NAN, 7_810),
+    JobRow("whisper-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1_510),
+    JobRow("retrieval-embed-v5", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER_LEAK, 1.5 * HOUR_S),
+    JobRow("flux-lora-portraits", "flux-lora", MIRA, H200X8, runs.FLUX_FILLING_DISK, 3 * HOUR_S),
+    JobRow("qwen3-14b-titan", "pretraining", KAI, H200X8, runs.TITAN, 4.2 * HOUR_S, spot=True),
+    JobRow("nemotron-8b-cpt", "pretraining", GRACE, H100X8, runs.NEMOTRON, 93_600, priority=2, spot=True),
+    JobRow("qwen3-8b-dpo-4", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SAVES_NO_MORE, 3 * HOUR_S),
+    JobRow("reward-model-v2", "qwen3-grpo", GRACE, H100, runs.REWARD_MODEL_EXPLODES, 5_420),
+    JobRow("embed-multilingual-v1", "retrieval-embed", TOMAS, H100, runs.EMBEDDER_LOSES_NODE, 8_100, nodes=2),
+    JobRow("whisper-calls-resume", "whisper-asr", MIRA, A10G, runs.SPEECH_RESTARTS, 2.6 * HOUR_S),
+    JobRow("whisper-debug", "whisper-asr", MIRA, A10G, runs.IDLE, 2.5 * HOUR_S),
+    JobRow("tokenize-fineweb", "pretraining", KAI, CPU_LARGE, runs.TOKENIZING, 2_600),
+    JobRow("mmlu-llama-70b-v2", "evals", TOMAS, L4X4, runs.EVALUATION, 13 * MINUTE_S),
+    JobRow("ifeval-qwen3-grpo-6", "evals", TOMAS, A10G, runs.EVALUATION_LOSES_DATA, 3 * MINUTE_S),
+    JobRow("qwen3-8b-ablate-lr", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SFT, 35 * MINUTE_S, spot=True),
+    JobRow("embed-crawl-v2", "retrieval-embed", TOMAS, A10G, runs.EMBEDDER_FILLS_CACHE, 1.2 * HOUR_S),
+    JobRow("llama-8b-32k", "llama-sft", ADA, H100, runs.LLAMA_8B_NEARLY_FULL_GPU, 2 * HOUR_S),
+    JobRow("flux-lora-interiors", "flux-lora", MIRA, H100, runs.FLUX_LORA, -60.0),
 )
 
-WAITING_JOBS: tuple[JobPlan, ...] = (
-    waiting("llama-405b-lora-v0", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SLOW_NODE, 3_120, nodes=4),
-    waiting("llama-8b-ablate", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_ABLATION, 14 * MINUTE_S),
-    waiting("qwen3-grpo-8", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 31 * MINUTE_S, nodes=2, priority=5),
-    waiting("qwen3-14b-titan-long", "pretraining", GRACE, H200X8, runs.TITAN, 18_000, nodes=4, priority=-1),
-    waiting("whisper-small-distil", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 40.0),
-    waiting("rerank-v1", "retrieval-embed", TOMAS, A10G, runs.RERANKER, 3 * MINUTE_S),
-    running("flux-lora-interiors", "flux-lora", MIRA, H100, runs.FLUX_LORA, -60.0),
+_WAITING = (
+    JobRow("llama-405b-lora-v0", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SLOW_NODE, 3_120, nodes=4),
+    JobRow("llama-8b-ablate", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_ABLATION, 14 * MINUTE_S),
+    JobRow("qwen3-grpo-8", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 31 * MINUTE_S, nodes=2, priority=5),
+    JobRow("qwen3-14b-titan-long", "pretraining", GRACE, H200X8, runs.TITAN, 18_000, nodes=4, priority=-1),
+    JobRow("whisper-small-distil", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 40.0),
+    JobRow("rerank-v1", "retrieval-embed", TOMAS, A10G, runs.RERANKER, 3 * MINUTE_S),
 )
 
-PAST_JOBS: tuple[JobPlan, ...] = (
-    ended("llama-70b-sft-v2", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 75_600, nodes=4, waited_s=840),
-    ended("llama-70b-sft-v1", "llama-sft", ADA, H100X8, runs.LLAMA_OUT_OF_MEMORY, 2.1 * DAY_S, nodes=4),
-    ended("llama-8b-lora-r16", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 5.2 * HOUR_S),
-    ended("mistral-24b-dpo-1", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO, 8 * HOUR_S, waited_s=600),
-    ended("llama-8b-lora-draft", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 6.5 * HOUR_S),
-    ended("qwen3-grpo-6", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_OUT_OF_MEMORY, 7.4 * HOUR_S, nodes=2),
-    ended("qwen3-grpo-5", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 1.2 * DAY_S, nodes=2, waited_s=7_200),
-    ended("qwen3-grpo-4", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 2.8 * DAY_S, nodes=2, spot=True),
-    ended("qwen3-8b-sft", "qwen3-grpo", GRACE, H200X8, runs.QWEN_8B_SFT, 4 * MINUTE_S),
-    ended("whisper-large-ft-2", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 3.1 * HOUR_S),
-    ended("whisper-large-ft-1", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1.9 * DAY_S),
-    ended("whisper-small-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 26 * HOUR_S),
-    ended("flux-lora-products", "flux-lora", MIRA, H100, runs.FLUX_LORA, 50 * MINUTE_S),
-    ended("flux-lora-sketches", "flux-lora", MIRA, H100, runs.FLUX_LORA, 2.4 * DAY_S),
-    ended("flux-lora-custom-image", "flux-lora", TOMAS, H100, runs.BROKEN_IMAGE, 2.2 * HOUR_S),
-    ended("retrieval-embed-v4", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 1.4 * DAY_S, waited_s=90),
-    ended("retrieval-embed-v3", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 3.3 * DAY_S),
-    ended("titan-warmup-test", "pretraining", KAI, H200X8, runs.TITAN, 5.1 * HOUR_S),
-    ended("tokenize-slimpajama", "pretraining", KAI, CPU_SMALL, runs.TOKENIZING, 1.7 * DAY_S),
-    ended("tokenize-typo", "pretraining", KAI, CPU_SMALL, runs.NEVER_STARTED, 1.8 * DAY_S),
-    ended("mmlu-llama-70b-v1", "evals", TOMAS, L4X4, runs.EVALUATION, 1.0 * DAY_S),
-    ended("mmlu-mistral-dpo-1", "evals", TOMAS, L4X4, runs.EVALUATION, 6.8 * HOUR_S),
-    ended("ifeval-first-try", "evals", TOMAS, L4, runs.EVALUATION_IMPORT_ERROR, 20 * MINUTE_S),
+_PAST = (
+    JobRow("llama-70b-sft-v2", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 75_600, nodes=4, waited_s=840),
+    JobRow("llama-70b-sft-v1", "llama-sft", ADA, H100X8, runs.LLAMA_OUT_OF_MEMORY, 2.1 * DAY_S, nodes=4),
+    JobRow("llama-8b-lora-r16", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 5.2 * HOUR_S),
+    JobRow("mistral-24b-dpo-1", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO, 8 * HOUR_S, waited_s=600),
+    JobRow("llama-8b-lora-draft", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 6.5 * HOUR_S),
+    JobRow("qwen3-grpo-6", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_OUT_OF_MEMORY, 7.4 * HOUR_S, nodes=2),
+    JobRow("qwen3-grpo-5", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 1.2 * DAY_S, nodes=2, waited_s=7_200),
+    JobRow("qwen3-grpo-4", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 2.8 * DAY_S, nodes=2, spot=True),
+    JobRow("qwen3-8b-sft", "qwen3-grpo", GRACE, H200X8, runs.QWEN_8B_SFT, 4 * MINUTE_S),
+    JobRow("whisper-large-ft-2", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 3.1 * HOUR_S),
+    JobRow("whisper-large-ft-1", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1.9 * DAY_S),
+    JobRow("whisper-small-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 26 * HOUR_S),
+    JobRow("flux-lora-products", "flux-lora", MIRA, H100, runs.FLUX_LORA, 50 * MINUTE_S),
+    JobRow("flux-lora-sketches", "flux-lora", MIRA, H100, runs.FLUX_LORA, 2.4 * DAY_S),
+    JobRow("flux-lora-custom-image", "flux-lora", TOMAS, H100, runs.BROKEN_IMAGE, 2.2 * HOUR_S),
+    JobRow("retrieval-embed-v4", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 1.4 * DAY_S, waited_s=90),
+    JobRow("retrieval-embed-v3", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 3.3 * DAY_S),
+    JobRow("titan-warmup-test", "pretraining", KAI, H200X8, runs.TITAN, 5.1 * HOUR_S),
+    JobRow("tokenize-slimpajama", "pretraining", KAI, CPU_SMALL, runs.TOKENIZING, 1.7 * DAY_S),
+    JobRow("tokenize-typo", "pretraining", KAI, CPU_SMALL, runs.NEVER_STARTED, 1.8 * DAY_S),
+    JobRow("mmlu-llama-70b-v1", "evals", TOMAS, L4X4, runs.EVALUATION, 1.0 * DAY_S),
+    JobRow("mmlu-mistral-dpo-1", "evals", TOMAS, L4X4, runs.EVALUATION, 6.8 * HOUR_S),
+    JobRow("ifeval-first-try", "evals", TOMAS, L4, runs.EVALUATION_IMPORT_ERROR, 20 * MINUTE_S),
 )
+
+RUNNING_JOBS = tuple(map(running, _RUNNING))
+WAITING_JOBS = tuple(map(waiting, _WAITING))
+PAST_JOBS = tuple(map(ended, _PAST))

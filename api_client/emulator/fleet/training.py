@@ -6,6 +6,7 @@ be computed without the rest.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -107,21 +108,8 @@ class StepSchedule:
         """Return the number of steps done by that time."""
         if self.halts_after_s is not None:
             since_start_ns = min(since_start_ns, int(self.halts_after_s * NS_PER_S))
-        step = max(self.first_step, min(self.total_steps, self.first_step + self._about(since_start_ns)))
-        while step < self.total_steps and self.finished_ns(step + 1) <= since_start_ns:
-            step += 1
-        while step > self.first_step and self.finished_ns(step) > since_start_ns:
-            step -= 1
-        return step
-
-    def _about(self, since_start_ns: int) -> int:
-        past_warmup_ns = since_start_ns - int(self.warmup_s * NS_PER_S)
-        step_ns = int(self.step_s * NS_PER_S)
-        if not self.pause_every:
-            return past_warmup_ns // step_ns
-        block_ns = self.pause_every * step_ns + int(self.pause_s * NS_PER_S)
-        blocks, rest_ns = divmod(past_warmup_ns, block_ns)
-        return blocks * self.pause_every + min(self.pause_every, rest_ns // step_ns)
+        steps = range(self.first_step + 1, self.total_steps + 1)
+        return self.first_step + bisect_right(steps, since_start_ns, key=self.finished_ns)
 
     def is_pausing(self, since_start_s: float) -> bool:
         past_warmup_s = since_start_s - self.warmup_s
