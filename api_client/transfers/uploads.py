@@ -38,17 +38,17 @@ from api_client.transfers.connections import Connections, parse_object_url
 from api_client.transfers.object_answers import element
 from api_client.transfers.tunnel import Tunnel
 
-PART_BYTES = 8 * 1024 * 1024
-"""Size of all parts but the last, as in the official client (API facts, 3.5)."""
+PART_BYTES = 5 * 1024 * 1024
+"""Size of all parts but the last: the least that S3 takes, because obstore keeps parts in memory."""
 
-PARTS_AT_ONCE = 4
+PARTS_AT_ONCE = 3
 """Concurrent parts: enough to saturate a connection, few enough to share one."""
 
 CHUNK_BYTES = 1024 * 1024
 """Bytes read from the file at a time."""
 
 PART_TIMEOUT_S = 300.0
-"""Time limit for one request: 4 parts at once need 110 KiB/s."""
+"""Time limit for one request: 3 parts at once need 50 KiB/s."""
 
 RETRY_FOR_S = 600.0
 """Failing requests are retried for this long; a signature is valid for 15 minutes."""

@@ -544,31 +544,28 @@ async def test_a_disk_that_fills_up_keeps_what_arrived(tmp_path: Path) -> None:
 
 
 class SmallDisk:
-    """A disk of ``size_bytes`` that holds one part and its journal: what goes beyond, the system refuses."""
+    """A disk of ``size_bytes`` for all files: what goes beyond, the system refuses."""
 
     def __init__(self, size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.size_bytes = size_bytes
-        self._part_bytes = 0
-        self._pwrite, self._truncate, self._write = os.pwrite, os.ftruncate, os.write
+        self._files: dict[int, int] = {}
+        self._pwrite, self._truncate = os.pwrite, os.ftruncate
         monkeypatch.setattr(os, "pwrite", self.pwrite)
         monkeypatch.setattr(os, "ftruncate", self.truncate)
-        monkeypatch.setattr(os, "write", self.write)
 
     def pwrite(self, descriptor: int, chunk: bytes, offset: int) -> int:
-        room = self.size_bytes - offset
-        if room <= 0:
+        file = os.fstat(descriptor).st_ino
+        end = self.size_bytes - sum(size for other, size in self._files.items() if other != file)
+        written = min(len(chunk), max(end, self._files.get(file, 0)) - offset)
+        if written <= 0:
             raise OSError(errno.ENOSPC, "No space left on device")
-        self._part_bytes = max(self._part_bytes, min(self.size_bytes, offset + len(chunk)))
-        return self._pwrite(descriptor, chunk[:room], offset)
+        self._files[file] = max(self._files.get(file, 0), offset + written)
+        return self._pwrite(descriptor, chunk[:written], offset)
 
     def truncate(self, descriptor: int, size_bytes: int) -> None:
-        self._part_bytes = min(self._part_bytes, size_bytes)
+        file = os.fstat(descriptor).st_ino
+        self._files[file] = min(self._files.get(file, 0), size_bytes)
         self._truncate(descriptor, size_bytes)
-
-    def write(self, descriptor: int, content: bytes) -> int:
-        if self._part_bytes + len(content) > self.size_bytes:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return self._write(descriptor, content)
 
 
 async def test_on_a_disk_without_room_for_the_journal_either_what_arrived_is_kept(

@@ -393,4 +393,4 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         store.forgets_bodies = True
         before, after = (upload_in_a_process(path, store) for path in (small, large))
     assert (before.returncode, after.returncode) == (0, 0), before.stderr + after.stderr
-    assert int(after.stdout) - int(before.stdout) < 80
+    assert int(after.stdout) - int(before.stdout) < 40
