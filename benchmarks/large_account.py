@@ -64,7 +64,7 @@ def headless(report: Report, emulator: EmulatorChild, environ: dict[str, str]) -
     mib = {name: statistics.median(one.mib for one in rounds) for name, rounds in taken.items()}
     for name in display_options:
         if name != "ours":
-            most = 0.1 if name.startswith("truss") else None
+            most = 0.4 if name.startswith("truss") else None
             report.compare(
                 "jobs -o json",
                 seconds["ours"],

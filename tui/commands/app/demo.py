@@ -9,14 +9,18 @@ from pathlib import Path
 
 import click
 from click.core import ParameterSource
-from pydantic import SecretStr
 
 from api_client.emulator.data_folder import running_address
 from api_client.emulator.processes import EmulatorChild, EmulatorFailed
-from api_client.remotes import Remote
 from tui.commands.app.emulator import speed_option, world_option
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir, local_remote
+from tui.commands.support.local_emulator import (
+    DEMO_WORLD,
+    EMPTY_WORLD,
+    default_data_dir,
+    emulator_remote,
+    local_remote,
+)
 from tui.commands.support.options import CommandSettings, examples, readonly_option
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import need_terminal
@@ -94,7 +98,9 @@ def _run_with_emulator(
         from tui.app import run_dashboard
 
         child.wait_ready()
-        run_dashboard(_remote_of(child, remote_name), demo=world == DEMO_WORLD, settings=loaded)
+        run_dashboard(
+            emulator_remote(remote_name, child.url, child.key_file), demo=world == DEMO_WORLD, settings=loaded
+        )
     except EmulatorFailed as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
     finally:
@@ -118,19 +124,5 @@ def run_demo_page(url: str, key_file: Path, *, readonly: bool) -> ExitCode:
     from tui.app import run_dashboard
 
     loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
-    run_dashboard(_remote_at(DEMO_REMOTE, url, key_file), demo=True, settings=loaded)
+    run_dashboard(emulator_remote(DEMO_REMOTE, url, key_file), demo=True, settings=loaded)
     return ExitCode.OK
-
-
-def _remote_of(child: EmulatorChild, name: str) -> Remote:
-    return _remote_at(name, child.url, child.key_file)
-
-
-def _remote_at(name: str, url: str, key_file: Path) -> Remote:
-    return Remote(
-        name=name,
-        app_url=url,
-        api_url=url,
-        key=SecretStr(key_file.read_text().strip()),
-        key_origin=f"the emulator folder {key_file.parent}",
-    )

@@ -27,7 +27,7 @@ def local_remote(output: Output) -> Remote:
     try:
         if running_address(folder) is None:
             output.remark("starting the emulator; stop it and its jobs with: bt-tui emulator stop")
-        return _remote_at(ensure_running(folder, world=EMPTY_WORLD), folder)
+        return _local(ensure_running(folder, world=EMPTY_WORLD))
     except (EmulatorFailed, OSError) as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
 
@@ -37,19 +37,23 @@ def running_local_remote() -> Remote | None:
     folder = default_data_dir(EMPTY_WORLD)
     try:
         address = running_address(folder)
-        return None if address is None else _remote_at(address, folder)
+        return None if address is None else _local(address)
     except OSError:
         return None
 
 
-def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
-    """Return the emulator as a remote. Raises OSError if its key cannot be read."""
-    origin = f"the emulator folder {folder}"
+def _local(address: Mapping[str, Any]) -> Remote:
+    return emulator_remote(LOCAL_REMOTE, address["url"], Path(address["key_file"]))
+
+
+def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
+    """Return an emulator as a remote. Raises OSError if its key cannot be read."""
+    origin = f"the emulator folder {key_file.parent}"
     return Remote(
-        name=LOCAL_REMOTE,
-        app_url=address["url"],
-        api_url=address["url"],
-        key=SecretStr(Path(address["key_file"]).read_text().strip()),
+        name=name,
+        app_url=url,
+        api_url=url,
+        key=SecretStr(key_file.read_text().strip()),
         key_origin=origin,
         app_url_origin=origin,
         api_url_origin=origin,
