@@ -27,7 +27,17 @@ from api_client.transfers import (
     NoRoom,
 )
 from api_client.transfers.part_file import part_paths
-from support.fake_object_store import JOB, LISTED_TIME, PROJECT, Behaviour, FakeObjectStore, Stored, serving
+from support.fake_object_store import (
+    JOB,
+    LISTED_TIME,
+    PROJECT,
+    Answer,
+    Behaviour,
+    FakeObjectStore,
+    Stored,
+    error,
+    serving,
+)
 
 MIB = 1024 * 1024
 
@@ -120,16 +130,6 @@ async def test_a_cut_file_goes_on_with_a_fresh_url(tmp_path: Path) -> None:
         assert store.sent_bytes == len(content)
 
 
-async def test_a_store_that_goes_on_refusing_fails_the_file_in_words(tmp_path: Path) -> None:
-    with serving(Stored("ckpt/a.bin", b"x" * 10)) as store:
-        store.behaviour.answer = lambda _number: (403, {}, b"<Error><Code>AccessDenied</Code></Error>")
-        report = await download(store, tmp_path)
-        assert [file.state for file in report.files] == [FileState.FAILED]
-        assert "403 AccessDenied" in report.files[0].error
-        assert not (tmp_path / "ckpt/a.bin").exists()
-        assert len(store.requests) == 3
-
-
 async def test_nothing_of_ours_reaches_the_store(tmp_path: Path) -> None:
     files = [Stored("ckpt/a.bin", b"a"), Stored("ckpt/b.bin", b"b" * MIB)]
     with serving(*files) as store, serving(Stored("elsewhere", b"a")) as other:
@@ -157,15 +157,6 @@ async def test_a_store_without_ranges(tmp_path: Path, has_length: bool) -> None:
         assert (tmp_path / "ckpt/a.bin").read_bytes() == content
 
 
-@pytest.mark.parametrize("real_bytes", [0, 90, 110, 40 * MIB])
-async def test_a_size_that_is_not_what_was_listed_is_no_file(tmp_path: Path, real_bytes: int) -> None:
-    with serving(Stored("ckpt/a.bin", b"x" * real_bytes, listed_size=100)) as store:
-        report = await download(store, tmp_path)
-        assert [file.state for file in report.files] == [FileState.FAILED]
-        assert "100" in report.files[0].error
-        assert not (tmp_path / "ckpt/a.bin").exists()
-
-
 @pytest.mark.parametrize("has_length", [True, False])
 @pytest.mark.parametrize("size_bytes", [0, 1, 100_000])
 async def test_a_size_that_was_not_listed(tmp_path: Path, size_bytes: int, has_length: bool) -> None:
@@ -178,14 +169,30 @@ async def test_a_size_that_was_not_listed(tmp_path: Path, size_bytes: int, has_l
         assert report.files[0].size_bytes == size_bytes
 
 
-async def test_a_web_page_is_no_file(tmp_path: Path) -> None:
-    page = b"<html>please log in</html>"
-    for listed_size in (-1, 1000):
-        with serving(Stored("ckpt/a.bin", b"x" * 1000, listed_size=listed_size)) as store:
-            store.behaviour.answer = lambda _number: (200, {"Content-Type": "text/html"}, page)
-            report = await download(store, tmp_path)
-            assert "web page" in report.files[0].error
-            assert not (tmp_path / "ckpt/a.bin").exists()
+PAGE = (200, {"Content-Type": "text/html"}, b"<html>please log in</html>")
+NO_FILE: dict[str, tuple[int, int, Answer | None, str, int]] = {
+    "empty": (0, 100, None, "instead of the listed 100", 3),
+    "shorter": (90, 100, None, "instead of the listed 100", 3),
+    "longer": (110, 100, None, "instead of the listed 100", 3),
+    "far longer": (40 * MIB, 100, None, "instead of the listed 100", 3),
+    "a web page": (1000, 1000, PAGE, "web page", 1),
+    "a web page of unknown size": (1000, -1, PAGE, "web page", 1),
+    "refused": (10, 10, error(403, "AccessDenied"), "403 AccessDenied", 3),
+}
+"""What the store has, what is listed, its answer, the error, and the number of requests until then."""
+
+
+@pytest.mark.parametrize("case", NO_FILE)
+async def test_what_is_not_the_listed_file_fails_alone(tmp_path: Path, case: str) -> None:
+    real_bytes, listed_size, answer, words, requests = NO_FILE[case]
+    bad = Stored("ckpt/bad", b"x" * real_bytes, listed_size=listed_size)
+    with serving(bad, Stored("ckpt/good", b"y")) as store:
+        store.behaviour.answer_to = lambda path: answer if path.endswith("bad") else None
+        report = await download(store, tmp_path)
+        assert [file.state for file in report.files] == [FileState.FAILED, FileState.DONE]
+        assert words in report.files[0].error
+        assert sum(path.endswith("bad") for path, _headers in store.requests) == requests
+    assert [path.name for path in files_below(tmp_path)] == ["good"]
 
 
 async def test_temporary_trouble_passes(tmp_path: Path) -> None:
@@ -195,13 +202,6 @@ async def test_temporary_trouble_passes(tmp_path: Path) -> None:
         report = await download(store, tmp_path)
         assert report.is_complete
         assert (tmp_path / "ckpt/a.bin").read_bytes() == b"content"
-
-
-async def test_one_file_that_fails_keeps_no_other_from_arriving(tmp_path: Path) -> None:
-    files = [Stored("ckpt/bad", b"x", listed_size=5), Stored("ckpt/good", b"y")]
-    with serving(*files) as store:
-        report = await download(store, tmp_path)
-        assert [file.state for file in report.files] == [FileState.FAILED, FileState.DONE]
 
 
 async def test_a_dead_store_is_given_up_on(tmp_path: Path) -> None:
@@ -580,7 +580,7 @@ async def test_on_a_disk_without_room_for_the_journal_either_what_arrived_is_kep
         assert sorted(path.suffix for path in (tmp_path / "ckpt").iterdir()) == [".json", ".part"]
         report = await download(store, tmp_path)
         assert report.is_complete
-        assert report.fetched_bytes < 2.5 * MIB
+        assert report.fetched_bytes < 2.6 * MIB  # the last chunk, of up to half a MiB, may be lost
         assert (tmp_path / "ckpt/a").read_bytes() == content
 
 

@@ -70,11 +70,12 @@ class Stored:
 
 @dataclass
 class Behaviour:
-    """How files are read. The functions get the request's number from 0, or the bytes sent so far."""
+    """How files are read. The functions get the request's number from 0, its path, or the bytes sent."""
 
     ignores_ranges: bool = False
     has_length: bool = True
     answer: Callable[[int], Answer | None] = lambda _number: None
+    answer_to: Callable[[str], Answer | None] = lambda _path: None
     cut_after: Callable[[int], int | None] = lambda _number: None
     before_piece: Callable[[int], object] = lambda _sent_bytes: None
 
@@ -277,7 +278,7 @@ class FakeObjectStore:
         with self.lock:
             number = len(self.requests)
             self.requests.append((unquote(address.path), {k.lower(): v for k, v in handler.headers.items()}))
-        canned = self.behaviour.answer(number)
+        canned = self.behaviour.answer(number) or self.behaviour.answer_to(address.path)
         if canned is not None:
             _send(handler, *canned)
         elif parse_qs(address.query).get("token") != [str(self.token)]:
