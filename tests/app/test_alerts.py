@@ -15,7 +15,7 @@ from support.dashboard import settle, text_of
 from support.waiting import until
 from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.delivery import AlertNotDelivered, post, run_command
-from tui.analysis.fleet.snapshot import fold_fleet
+from tui.analysis.fleet.snapshot import FleetFold
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.home.screen import HomeScreen
@@ -192,7 +192,7 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
         )
         screen = app.screen
         assert isinstance(screen, HomeScreen)
-        screen.snapshot = fold_fleet(PROJECTS, ended, job_previews, ONE_O_CLOCK)
+        screen.snapshot = FleetFold().fold(PROJECTS, ended, job_previews, ONE_O_CLOCK)
         await settle(pilot)
         told = sorted(f"{notice.title}: {notice.message}" for notice in app._notifications)
         assert told == ["▲ llama-70b-sft-v3: memory leaks", "✓ whisper-ft: completed"]
@@ -205,7 +205,7 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
 
 
 async def test_what_the_first_glance_finds_is_no_news_though_the_job_was_listed_before() -> None:
-    listed = fold_fleet(PROJECTS, JOBS, {}, ONE_O_CLOCK)
+    listed = FleetFold().fold(PROJECTS, JOBS, {}, ONE_O_CLOCK)
 
     def first() -> HomeScreen:
         return HomeScreen(lambda publish: StubFleetFeed(listed, publish), "acme")  # type: ignore[arg-type,return-value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -70,6 +71,13 @@ def walk_of(*checkpoints: Checkpoint) -> WizardProgress:
     return WizardProgress(state_of(*checkpoints)).started()
 
 
+def with_checkpoints(walk: WizardProgress, found: Sequence[Checkpoint]) -> WizardProgress:
+    """The walk with these checkpoints of the chosen job, at the first open step."""
+    state = walk.state
+    facts = state.facts.with_checkpoints(state.answers.job_id or "", found, None)
+    return replace(walk, state=replace(state, facts=facts)).started()
+
+
 def to(walk: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
     """Answer with the defaults, or with ``answers``, until that step is reached."""
     for _ in range(20):
@@ -78,8 +86,7 @@ def to(walk: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
         step = walk.step
         walk = walk.answered(answers.get(step.id, step.default))
         if walk.state.needs_checkpoints:
-            facts = walk.state.facts
-            walk = walk.with_checkpoints(facts.checkpoints, None)
+            walk = with_checkpoints(walk, walk.state.facts.checkpoints)
     raise AssertionError(f"{step_id} was not reached, {walk.current} was")
 
 

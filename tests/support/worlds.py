@@ -19,7 +19,7 @@ from api_client.models import (
     TrainingProject,
 )
 from api_client.models.logs import LogGap, LogLine
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobPreview, fold_fleet
+from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.checks import judged
 from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.node_metrics import MetricsFold
@@ -120,7 +120,7 @@ GLANCES = {
 
 
 def fleet(jobs: tuple[TrainingJob, ...] = JOBS) -> FleetSnapshot:
-    return fold_fleet(PROJECTS, jobs, GLANCES, ONE_O_CLOCK)
+    return FleetFold().fold(PROJECTS, jobs, GLANCES, ONE_O_CLOCK)
 
 
 class StubFleetFeed:

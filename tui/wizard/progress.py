@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from api_client.models import Checkpoint, CheckpointFile
 from tui.wizard.environment_steps import environment_step, gpu_step, hf_secret_step, secrets_step
 from tui.wizard.model_steps import base_model_step, checkpoints_step, job_step, model_name_step, rank_step
 from tui.wizard.review import review_step
@@ -43,8 +42,7 @@ def steps(state: WizardState) -> tuple[Step, ...]:
 class WizardProgress:
     """A position in the wizard. ``visited`` are the steps answered so far; ``current`` is shown.
 
-    While ``state.needs_checkpoints`` is true, fetch the checkpoints and pass them to ``with_checkpoints``
-    first.
+    While ``state.needs_checkpoints`` is true, add the checkpoints to its facts first.
     """
 
     state: WizardState
@@ -70,7 +68,12 @@ class WizardProgress:
         return self.back() is not self
 
     def started(self) -> WizardProgress:
-        return self._at_first_unanswered()
+        """Move to the first open step."""
+        for step in self.steps:
+            settled = step.id in self.visited or step.is_given
+            if step.id == REVIEW or not settled or not step.is_answered:
+                return replace(self, current=step.id)
+        return replace(self, current=REVIEW)
 
     def answered(self, answer: Answer) -> WizardProgress:
         """Apply the answer and move to the next step. Raises ValueError if the answer is invalid."""
@@ -79,7 +82,7 @@ class WizardProgress:
         # An answer given beforehand that is changed becomes an ordinary one.
         given = state.given - {step.id}
         moved = replace(self, state=replace(state, given=given), visited=self.visited | {step.id})
-        return moved._at_first_unanswered()
+        return moved.started()
 
     def back(self) -> WizardProgress:
         """Move to the previous step, skipping those answered beforehand."""
@@ -100,19 +103,3 @@ class WizardProgress:
 
     def at(self, step_id: str) -> WizardProgress:
         return replace(self, current=step_id)
-
-    def with_checkpoints(
-        self, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
-    ) -> WizardProgress:
-        """Add the chosen job's checkpoints, and its files if known, and move to the first open step."""
-        job_id = self.state.answers.job_id or ""
-        facts = self.state.facts.with_checkpoints(job_id, checkpoints, files)
-        moved = replace(self, state=replace(self.state, facts=facts))
-        return moved._at_first_unanswered()
-
-    def _at_first_unanswered(self) -> WizardProgress:
-        for step in self.steps:
-            settled = step.id in self.visited or step.is_given
-            if step.id == REVIEW or not settled or not step.is_answered:
-                return replace(self, current=step.id)
-        return replace(self, current=REVIEW)

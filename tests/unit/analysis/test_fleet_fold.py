@@ -16,7 +16,6 @@ from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
     JobPreview,
     JobRow,
-    fold_fleet,
     job_row,
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
@@ -66,7 +65,7 @@ def lists(snapshot: FleetSnapshot) -> list[str]:
 def test_after_warming_only_jobs_that_live_are_made_anew(made: list[str]) -> None:
     running = job(0, "RUNNING")
     everything = [running, *(job(number) for number in range(1, ENDED))]
-    expected = lists(fold_fleet(PROJECTS, everything, {}, NOON))
+    expected = lists(FleetFold().fold(PROJECTS, everything, {}, NOON))
     fold = FleetFold()
     fold.warm(everything, {}, NOON)
     made.clear()
@@ -85,7 +84,7 @@ def test_ages_of_ended_jobs_go_on_and_lag_by_little() -> None:
         now = NOON + timedelta(minutes=minute)
         folded, fresh = (
             {row.id: row for row in one.jobs}
-            for one in (fold.fold(PROJECTS, [], {}, now), fold_fleet(PROJECTS, everything, {}, now))
+            for one in (fold.fold(PROJECTS, [], {}, now), FleetFold().fold(PROJECTS, everything, {}, now))
         )
         for job_id, row in fresh.items():
             lag_s = row.age_s - folded[job_id].age_s
@@ -101,12 +100,12 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
     fold.warm([running, queued, *ended], {}, NOON)
     failed = job(3, "FAILED", error_message="CUDA out of memory")
     snapshot = fold.fold(PROJECTS, [queued, failed], {}, NOON)
-    assert snapshot == fold_fleet(PROJECTS, [queued, failed, *ended], {}, NOON)
+    assert snapshot == FleetFold().fold(PROJECTS, [queued, failed, *ended], {}, NOON)
     assert snapshot.running == 0
 
     fold.warm([queued, failed, *ended[1:]], {}, NOON)  # one was deleted meanwhile
     again = job(3, "RUNNING")  # as a server that is restored from an older state might say
-    assert fold.fold(PROJECTS, [queued, again], {}, NOON) == fold_fleet(
+    assert fold.fold(PROJECTS, [queued, again], {}, NOON) == FleetFold().fold(
         PROJECTS, [queued, again, *ended[1:]], {}, NOON
     )
 

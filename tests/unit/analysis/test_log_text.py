@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.logs.ansi import AnsiStyle, styled_runs
-from tui.analysis.logs.repeats import banner_key, banner_keys, progress_bar
+from tui.analysis.logs.repeats import banner_keys, progress_bar
 from tui.analysis.logs.structured import pretty_rows
 from tui.text.sanitize import sanitize
 
@@ -21,6 +21,10 @@ SEQUENCES = [
     "\x1b",
 ]
 nasty = st.lists(st.sampled_from([*SEQUENCES, "a", "é", "\u0301", "\t", "\0", "\u202e", "漢"])).map("".join)
+
+
+def banner_key(text: str) -> str:
+    return banner_keys((text,))[0]
 
 
 # Colours

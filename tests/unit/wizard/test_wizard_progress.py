@@ -9,7 +9,7 @@ import pytest
 
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
 from api_client.submission.config_file import load_deploy_checkpoints_config
-from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of
+from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of, with_checkpoints
 from tui.wizard.given import Prefilled, conflict, initial_wizard_state, resolve_defaults, unanswered_questions
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import DEPLOY, deploy_config, review
@@ -228,6 +228,6 @@ def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> No
     walk = to(WizardProgress(state).started(), REVIEW, job="job1").at(JOB).answered("job2")
 
     assert walk.state.needs_checkpoints
-    walk = walk.with_checkpoints([lora("z", training_job_id="job2")], None)
+    walk = with_checkpoints(walk, [lora("z", training_job_id="job2")])
     assert walk.current == CHECKPOINTS
     assert walk.step.default == ("z",)

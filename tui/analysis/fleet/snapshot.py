@@ -441,13 +441,3 @@ def _good_for_s(row: JobRow, place: int) -> float:
     """Return how long a row stays valid, spread out so that rows built together expire at different times."""
     spread = 0.5 + 0.5 * (place % _STALE_STEPS) / _STALE_STEPS
     return min(MAX_STALE_S, row.age_s * STALE_SHARE) * spread
-
-
-def fold_fleet(
-    projects: Iterable[TrainingProject],
-    jobs: Iterable[TrainingJob],
-    job_previews: Mapping[str, JobPreview],
-    now: datetime,
-    prices: Mapping[str, float] | None = None,
-) -> FleetSnapshot:
-    return FleetFold().fold(projects, jobs, job_previews, now, prices)

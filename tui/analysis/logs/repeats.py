@@ -133,17 +133,12 @@ _LINE_END, _FOR_A_LINE_END = "\n", "\x0b"
 """The separator between joined lines, and its replacement within a line."""
 
 
-def banner_key(text: str) -> str:
-    """Return a key shared by identical banners of many ranks; empty for a line not worth folding.
+def banner_keys(texts: Sequence[str]) -> list[str]:
+    """Return for each line a key shared by identical banners of many ranks; empty if not worth folding.
 
     The leading time and the numbers of ranks, GPUs, nodes, processes and workers are ignored. All other
-    numbers count: two losses are two lines.
+    numbers count: two losses are two lines. Joining the lines for the scan takes a third of the time.
     """
-    return banner_keys((text,))[0]
-
-
-def banner_keys(texts: Sequence[str]) -> list[str]:
-    """Return the key of each line; joining them for the scan takes a third of the time."""
     bodies = [
         text if text[:1] not in _TIMED and len(text) <= _LONGEST else _without_time(text) for text in texts
     ]

@@ -131,8 +131,6 @@ LABEL_GAP = 1
 GAP_CELLS = 1
 """Gap between nodes on a line; it holds the node's sign."""
 
-_LINE_CELLS = 14  # with fewer cells beside the GPUs, a line shows too little about its node
-
 
 @dataclass(frozen=True, slots=True)
 class Shape:

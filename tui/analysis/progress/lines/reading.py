@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,12 +97,3 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
         found[known.field] = number * known.scale if known.scale != 1 else number
         ranks[known.field] = known.rank
     return found
-
-
-_PAIR_OF_NUMBERS = re.compile(rf"({NUMBER})")
-
-
-def first_number(text: str) -> float | None:
-    """Return the first number of a text such as ``1.9e-05``, ``[1.9e-05, 1.9e-05]``, ``np.float64(0.1)``."""
-    match = _PAIR_OF_NUMBERS.search(text.replace("float64(", "(").replace("float32(", "("))
-    return to_float(match.group(1)) if match else None
