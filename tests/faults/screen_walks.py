@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,8 @@ class HastyClock(SystemClock):
 class HastyDashboard(BtTuiApp):
     """The dashboard, on that clock."""
 
-    def _session_with(self, remote: Remote) -> Session:
-        return Session(remote, clock=HastyClock(), on_connection=self._connection_changed)
+    def session_with(self, remote: Remote) -> Session:
+        return Session(remote, clock=HastyClock(), on_connection=partial(setattr, self, "connection"))
 
 
 @contextmanager
