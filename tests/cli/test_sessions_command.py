@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from conftest import RunCli
@@ -24,171 +23,178 @@ def code(replica: str, expires_at: str | None = FAR_AWAY, **more: object) -> dic
     } | more
 
 
-class TestSessions:
-    def test_each_replica_with_its_code_and_end(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        stranger.on(
-            "GET",
-            JOB_PATH + "/auth_codes",
-            Answer(body={"auth_codes": [code("g01r0", LONG_AGO), code("g00r0")]}),
-        )
-
-        result = cli("sessions", "job1")
-
-        _header, first, second = result.out.splitlines()
-        assert first.split()[:3] == ["g00r0", "CODE-g00r0", "in"]
-        assert second.split()[:3] == ["g01r0", "CODE-g01r0", "ended"]
-
-    @pytest.mark.parametrize("words", [["sessions", "job1"], ["isession", "--job-id", "job1"]])
-    @pytest.mark.parametrize("flag", ["-o", "--format"])
-    def test_json_has_the_api_s_fields(
-        self, cli: RunCli, stranger: FakeBaseten, words: list[str], flag: str
-    ) -> None:
-        stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": [code("g00r0")]}))
-
-        [found] = json.loads(cli(*words, flag, "json").out)
-
-        assert (found["auth_code"], found["replica_id"], found["session_id"]) == ("CODE-g00r0", "g00r0", "s1")
-
-    def test_none(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": None}))
-
-        result = cli("sessions", "job1", "-o", "json")
-
-        assert (result.code, json.loads(result.out)) == (0, [])
-        assert "no interactive session" in cli("sessions", "job1").err
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ["sessions", "job1", "--update-timeout", "60", "--update-trigger", "on_demand"],
-            ["isession", "--job-id", "job1", "--update-timeout", "60", "--update-trigger", "on_demand"],
-            ["update_session", "job1", "--timeout-minutes", "60", "--trigger", "on_demand"],
-        ],
-    )
-    def test_a_session_of_several_replicas_is_changed_once(
-        self, cli: RunCli, stranger: FakeBaseten, words: list[str]
-    ) -> None:
-        both = [code("g00r0"), code("g01r0")]
-        stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": both}))
-        answer = {"interactive_session": {"id": "s1"}, "message": "Extended"}
-        stranger.on("PATCH", JOB_PATH + "/interactive_sessions/s1", Answer(body=answer))
-
-        result = cli(*words)
-
-        assert result.code == 0
-        assert "Extended" in result.err
-        changes = [asked for asked in stranger.asked if asked.method == "PATCH"]
-        assert [asked.body for asked in changes] == [{"timeout_minutes": 60, "trigger": "on_demand"}]
-
-    def test_what_cannot_be_changed(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": []}))
-
-        assert cli("sessions", "job1", "--update-timeout", "60").code == 7
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ["sessions"],
-            ["sessions", "job1", "--job-id", "job2"],
-            ["sessions", "job1", "--update-timeout", "0"],
-            ["sessions", "job1", "--update-timeout", "-2"],
-            ["sessions", "job1", "--update-trigger", "never"],
-            ["update_session", "job1"],
-        ],
-    )
-    def test_wrong_usage(self, cli: RunCli, words: list[str]) -> None:
-        assert cli(*words).code == 2
-
-    def test_hostile_codes_are_harmless(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        hostile = code("g00r0", auth_code="\x1b]0;evil\x07", auth_url="https://x/\x1b[31m")
-        stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": [hostile]}))
-
-        assert "\x1b" not in cli("sessions", "job1").out
-
-
-class TestUpdate:
-    @pytest.mark.parametrize("words", [["job1"], ["--job-id", "job1"]])
-    def test_the_priority(self, cli: RunCli, stranger: FakeBaseten, words: list[str]) -> None:
-        stranger.jobs = [job("job1", "PENDING")]
-        stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job("job1", "PENDING", priority=7)}))
-
-        result = cli("update", *words, "--priority", "7", "-o", "json")
-
-        assert json.loads(result.out)["priority"] == 7
-        assert stranger.asked[-1].body == {"priority": 7}
-        assert "priority" in cli("update", *words, "--priority", "7").out
-
-    def test_zero_is_a_priority(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job()}))
-
-        assert cli("update", "job1", "--priority", "0").code == 0
-        assert stranger.asked[-1].body == {"priority": 0}
-
-    def test_a_refusal_is_the_server_s(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        refusal = Answer(400, {"code": "VALIDATION_ERROR", "message": "the job waits no more"})
-        stranger.on("PATCH", JOB_PATH, refusal)
-
-        result = cli("update", "job1", "--priority", "7")
-
-        assert result.code == 1
-        assert "the job waits no more" in result.err
-
-    @pytest.mark.parametrize("words", [[], ["job1"], ["--priority", "1"], ["job1", "--priority", "high"]])
-    def test_wrong_usage(self, cli: RunCli, words: list[Any]) -> None:
-        assert cli("update", *words).code == 2
-
-
-class TestSecrets:
-    NAMES = (
-        {"id": "1", "name": "hf_access_token", "created_at": LONG_AGO, "team_name": "vision"},
-        {"id": "2", "name": "other", "created_at": LONG_AGO, "team_name": "vision", "value": "never-shown"},
+def test_each_replica_with_its_code_and_end(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.on(
+        "GET",
+        JOB_PATH + "/auth_codes",
+        Answer(body={"auth_codes": [code("g01r0", LONG_AGO), code("g00r0")]}),
     )
 
-    def test_their_names(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        stranger.on("GET", "/v1/secrets", Answer(body={"secrets": self.NAMES}))
+    result = cli("sessions", "job1")
 
-        table, document = cli("secrets").out, cli("secrets", "-o", "json").out
-        assert "hf_access_token" in table
-        assert [each["name"] for each in json.loads(document)] == ["hf_access_token", "other"]
-        assert "never-shown" not in table + document
+    _header, first, second = result.out.splitlines()
+    assert first.split()[:3] == ["g00r0", "CODE-g00r0", "in"]
+    assert second.split()[:3] == ["g01r0", "CODE-g01r0", "ended"]
 
-    @pytest.mark.parametrize("team", ["vision", "t1"])
-    def test_of_a_team(self, cli: RunCli, stranger: FakeBaseten, team: str) -> None:
-        stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "vision"}]}))
-        stranger.on("GET", "/v1/teams/t1/secrets", Answer(body={"secrets": []}))
 
-        assert cli("secrets", "--team", team).code == 0
-        assert cli("secrets", "--team", "nosuch").code == 7
+@pytest.mark.parametrize("words", [["sessions", "job1"], ["isession", "--job-id", "job1"]])
+@pytest.mark.parametrize("flag", ["-o", "--format"])
+def test_json_has_the_api_s_fields(cli: RunCli, stranger: FakeBaseten, words: list[str], flag: str) -> None:
+    stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": [code("g00r0")]}))
 
-    def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
-        self, cli: RunCli, stranger: FakeBaseten, pipe_in: Callable[[str], None]
-    ) -> None:
-        stranger.on("POST", "/v1/secrets", Answer(body=self.NAMES[0]))
-        pipe_in("line one\nsecret-value-9\n")
+    [found] = json.loads(cli(*words, flag, "json").out)
 
-        result = cli("secrets", "set", "hf_access_token")
+    assert (found["auth_code"], found["replica_id"], found["session_id"]) == ("CODE-g00r0", "g00r0", "s1")
 
-        assert result.code == 0
-        assert stranger.asked[-1].body == {"name": "hf_access_token", "value": "line one\nsecret-value-9"}
-        assert "secret-value-9" not in result.out + result.err
 
-    def test_a_value_on_the_command_line_is_refused_and_not_repeated(
-        self, cli: RunCli, stranger: FakeBaseten
-    ) -> None:
-        result = cli("secrets", "set", "name", "secret-value-9")
+def test_none(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": None}))
 
-        assert result.code == 2
-        assert "secret-value-9" not in result.out + result.err
-        assert stranger.asked == []
+    result = cli("sessions", "job1", "-o", "json")
 
-    def test_without_a_value(self, cli: RunCli, pipe_in: Callable[[str], None]) -> None:
-        pipe_in("\n")
+    assert (result.code, json.loads(result.out)) == (0, [])
+    assert "no interactive session" in cli("sessions", "job1").err
 
-        assert cli("secrets", "set", "name").code == 2
 
-    def test_one_is_deleted_after_agreeing(self, cli: RunCli, stranger: FakeBaseten) -> None:
-        stranger.on("DELETE", "/v1/secrets/name", Answer(body={"name": "name"}))
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sessions", "job1", "--update-timeout", "60", "--update-trigger", "on_demand"],
+        ["isession", "--job-id", "job1", "--update-timeout", "60", "--update-trigger", "on_demand"],
+        ["update_session", "job1", "--timeout-minutes", "60", "--trigger", "on_demand"],
+    ],
+)
+def test_a_session_of_several_replicas_is_changed_once(
+    cli: RunCli, stranger: FakeBaseten, words: list[str]
+) -> None:
+    both = [code("g00r0"), code("g01r0")]
+    stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": both}))
+    answer = {"interactive_session": {"id": "s1"}, "message": "Extended"}
+    stranger.on("PATCH", JOB_PATH + "/interactive_sessions/s1", Answer(body=answer))
 
-        assert cli("secrets", "delete", "name").code == 2
-        assert cli("secrets", "delete", "name", "--yes").code == 0
-        assert [asked.method for asked in stranger.asked] == ["DELETE"]
+    result = cli(*words)
+
+    assert result.code == 0
+    assert "Extended" in result.err
+    changes = [asked for asked in stranger.asked if asked.method == "PATCH"]
+    assert [asked.body for asked in changes] == [{"timeout_minutes": 60, "trigger": "on_demand"}]
+
+
+def test_what_cannot_be_changed(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": []}))
+
+    assert cli("sessions", "job1", "--update-timeout", "60").code == 7
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sessions"],
+        ["sessions", "job1", "--job-id", "job2"],
+        ["sessions", "job1", "--update-timeout", "0"],
+        ["sessions", "job1", "--update-timeout", "-2"],
+        ["sessions", "job1", "--update-trigger", "never"],
+        ["update_session", "job1"],
+        ["update"],
+        ["update", "job1"],
+        ["update", "--priority", "1"],
+        ["update", "job1", "--priority", "high"],
+    ],
+)
+def test_wrong_usage(cli: RunCli, words: list[str]) -> None:
+    assert cli(*words).code == 2
+
+
+def test_hostile_codes_are_harmless(cli: RunCli, stranger: FakeBaseten) -> None:
+    hostile = code("g00r0", auth_code="\x1b]0;evil\x07", auth_url="https://x/\x1b[31m")
+    stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": [hostile]}))
+
+    assert "\x1b" not in cli("sessions", "job1").out
+
+
+@pytest.mark.parametrize("words", [["job1"], ["--job-id", "job1"]])
+def test_the_priority(cli: RunCli, stranger: FakeBaseten, words: list[str]) -> None:
+    stranger.jobs = [job("job1", "PENDING")]
+    stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job("job1", "PENDING", priority=7)}))
+
+    result = cli("update", *words, "--priority", "7", "-o", "json")
+
+    assert json.loads(result.out)["priority"] == 7
+    assert stranger.asked[-1].body == {"priority": 7}
+    assert "priority" in cli("update", *words, "--priority", "7").out
+
+
+def test_zero_is_a_priority(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job()}))
+
+    assert cli("update", "job1", "--priority", "0").code == 0
+    assert stranger.asked[-1].body == {"priority": 0}
+
+
+def test_a_refusal_is_the_server_s(cli: RunCli, stranger: FakeBaseten) -> None:
+    refusal = Answer(400, {"code": "VALIDATION_ERROR", "message": "the job waits no more"})
+    stranger.on("PATCH", JOB_PATH, refusal)
+
+    result = cli("update", "job1", "--priority", "7")
+
+    assert result.code == 1
+    assert "the job waits no more" in result.err
+
+
+NAMES = (
+    {"id": "1", "name": "hf_access_token", "created_at": LONG_AGO, "team_name": "vision"},
+    {"id": "2", "name": "other", "created_at": LONG_AGO, "team_name": "vision", "value": "never-shown"},
+)
+
+
+def test_their_names(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.on("GET", "/v1/secrets", Answer(body={"secrets": NAMES}))
+
+    table, document = cli("secrets").out, cli("secrets", "-o", "json").out
+    assert "hf_access_token" in table
+    assert [each["name"] for each in json.loads(document)] == ["hf_access_token", "other"]
+    assert "never-shown" not in table + document
+
+
+@pytest.mark.parametrize("team", ["vision", "t1"])
+def test_of_a_team(cli: RunCli, stranger: FakeBaseten, team: str) -> None:
+    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "vision"}]}))
+    stranger.on("GET", "/v1/teams/t1/secrets", Answer(body={"secrets": []}))
+
+    assert cli("secrets", "--team", team).code == 0
+    assert cli("secrets", "--team", "nosuch").code == 7
+
+
+def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
+    cli: RunCli, stranger: FakeBaseten, pipe_in: Callable[[str], None]
+) -> None:
+    stranger.on("POST", "/v1/secrets", Answer(body=NAMES[0]))
+    pipe_in("line one\nsecret-value-9\n")
+
+    result = cli("secrets", "set", "hf_access_token")
+
+    assert result.code == 0
+    assert stranger.asked[-1].body == {"name": "hf_access_token", "value": "line one\nsecret-value-9"}
+    assert "secret-value-9" not in result.out + result.err
+
+
+def test_a_value_on_the_command_line_is_refused_and_not_repeated(cli: RunCli, stranger: FakeBaseten) -> None:
+    result = cli("secrets", "set", "name", "secret-value-9")
+
+    assert result.code == 2
+    assert "secret-value-9" not in result.out + result.err
+    assert stranger.asked == []
+
+
+def test_without_a_value(cli: RunCli, pipe_in: Callable[[str], None]) -> None:
+    pipe_in("\n")
+
+    assert cli("secrets", "set", "name").code == 2
+
+
+def test_one_is_deleted_after_agreeing(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.on("DELETE", "/v1/secrets/name", Answer(body={"name": "name"}))
+
+    assert cli("secrets", "delete", "name").code == 2
+    assert cli("secrets", "delete", "name", "--yes").code == 0
+    assert [asked.method for asked in stranger.asked] == ["DELETE"]

@@ -92,6 +92,16 @@ def test_json_is_ascii_whatever_is_inside() -> None:
     assert ascii_json({"é": "\x7f\x9b\u2028"}) == '{"\\u00e9": "\\u007f\\u009b\\u2028"}'
 
 
+def test_json_has_null_for_numbers_that_it_does_not_know() -> None:
+    out = io.StringIO()
+
+    Output(stdout=out).json({"loss": [float("nan"), 1.5, float("-inf")], "half": "\ud83d"})
+    Output(stdout=out).json(float("inf"))
+
+    assert "[null,1.5,null]" in "".join(out.getvalue().split())
+    assert out.getvalue().endswith("\nnull\n")
+
+
 @pytest.mark.parametrize(
     "text", ["plain", 'é "quoted" \\ \u2028 😀', "\x7f\x9b\x1b[2J\x00", "half \ud83d of a pair"]
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import click
@@ -63,7 +62,7 @@ async def show(
     inside = await _read_details(client, job, checkpoint, found)
     document = _document(job.id, checkpoint, known, found, inside)
     if output_format == JSON:
-        output.json(_without_infinities(document))
+        output.json(document)
     else:
         _print(output, document, inside)
     for problem in inside.problems:
@@ -239,17 +238,6 @@ def _state_facts(state: TrainerState | None) -> list[tuple[str, Cell]]:
         where = f" by {state.best_model_checkpoint}" if state.best_model_checkpoint else ""
         facts.append(("best metric", Cell(best + where)))
     return facts
-
-
-def _without_infinities(value: Any) -> Any:
-    """Replace values that JSON cannot represent with null; the reader has limited the depth."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list):
-        return [_without_infinities(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _without_infinities(item) for name, item in value.items()}
-    return value
 
 
 def _shown(value: Any) -> str:

@@ -236,13 +236,16 @@ class Output:
             raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
     def json(self, value: Any) -> None:
-        """Write one JSON document, in which models are objects; ASCII without control characters."""
+        """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""
         from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
         try:
-            document = to_json(value, indent=2, by_alias=False, ensure_ascii=True).decode("ascii")
+            document = to_json(
+                value, indent=2, by_alias=False, inf_nan_mode="null", ensure_ascii=True
+            ).decode("ascii")
         except PydanticSerializationError:  # a lone surrogate, which only Python's own encoder can escape
-            document = json.dumps(to_jsonable_python(value, by_alias=False), indent=2)
+            plain = to_jsonable_python(value, by_alias=False, inf_nan_mode="null")
+            document = json.dumps(plain, indent=2)
         self.data(document.replace(DELETE, "\\u007f") + "\n")
 
     def remark(self, text: str) -> None:
