@@ -182,7 +182,7 @@ Phase = Literal["archiving", "uploading", "creating"]
 class SubmissionProgress:
     """Progress of a submission: bytes done and in total within its phase.
 
-    ``note`` is set during a wait: the problem, and the time of the next attempt.
+    ``note`` is set while an upload makes no progress.
     """
 
     phase: Phase

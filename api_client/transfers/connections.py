@@ -172,18 +172,18 @@ class Connections:
                 connection.close()
 
     def _connected(self, url: ObjectUrl) -> HTTPConnection:
+        tls = self._tls_context() if url.scheme == "https" else None
         connection = HTTPConnection(url.host, url.port)
         connection.auto_open = 0  # or http.client would connect again by itself, to an unchecked address
-        opened = open_socket(self._destinations, url.scheme, url.host, url.port)
-        if url.scheme == "https":
-            try:
-                opened = self._tls_context().wrap_socket(opened, server_hostname=url.host)
-            except TimeoutError as error:
-                raise httpx.ConnectTimeout("no answer in time") from error
-            except OSError as error:
-                raise httpx.ConnectError("no TLS connection") from error
-        opened.settimeout(READ_TIMEOUT_S)
-        connection.sock = opened
+        connection.sock = open_socket(self._destinations, url.scheme, url.host, url.port)
+        try:
+            if tls is not None:
+                connection.sock = tls.wrap_socket(connection.sock, server_hostname=url.host)
+        except TimeoutError as error:
+            raise httpx.ConnectTimeout("no answer in time") from error
+        except OSError as error:
+            raise httpx.ConnectError("no TLS connection") from error
+        connection.sock.settimeout(READ_TIMEOUT_S)
         return connection
 
     def _tls_context(self) -> ssl.SSLContext:
