@@ -56,8 +56,8 @@ class Live(App[None]):
         """Both; the table is measured alone."""
         yield GpuMatrix("GPU use")
         yield DataTable()
-        yield LineChart("GPU use", y_min=0.0, y_max=1.0)
-        yield LineChart("memory")
+        yield LineChart()
+        yield LineChart()
 
 
 async def cpu_ms(work: Callable[[], object], rest: Callable[[], Awaitable[object]]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from textual.geometry import Region
 from widget_text import WidgetApp, full_lines, shown
@@ -9,6 +11,7 @@ from widget_text import WidgetApp, full_lines, shown
 from tui.analysis.series import Series
 from tui.text.units import percent
 from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.spec import ChartSpec
 
 END = 1_700_000_000.0
 SPAN_S = 1800.0
@@ -21,11 +24,11 @@ def wave(name: str, last: float = 0.5) -> Series:
 
 
 def show(chart: LineChart, *series: Series, end: float = END) -> None:
-    chart.set_data(series, start=end - SPAN_S, end=end)
+    chart.show(series, replace(chart.spec, start=end - SPAN_S, end=end))
 
 
 async def test_data_before_and_after_mounting_is_shown() -> None:
-    chart = LineChart("GPU utilisation", unit=percent, y_min=0, y_max=1)
+    chart = LineChart(ChartSpec("GPU utilisation", unit=percent, y_min=0, y_max=1))
     show(chart, wave("node-0"))
     async with WidgetApp(chart).run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -37,13 +40,13 @@ async def test_data_before_and_after_mounting_is_shown() -> None:
 
 
 async def test_no_data_has_its_own_look() -> None:
-    chart = LineChart("loss", empty_text="no loss in the log yet")
+    chart = LineChart(ChartSpec("loss", empty_text="no loss in the log yet"))
     async with WidgetApp(chart).run_test(size=SIZE):
         assert any("no loss in the log yet" in line for line in shown(chart))
 
 
 async def test_only_changed_lines_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    chart = LineChart("GPU", unit=percent, y_min=0, y_max=1)
+    chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1))
     show(chart, wave("node-0"))
     async with WidgetApp(chart).run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -64,7 +67,7 @@ async def test_only_changed_lines_are_painted(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_resizing_from_large_to_tiny_keeps_it_usable() -> None:
-    chart = LineChart("GPU", unit=percent, y_min=0, y_max=1)
+    chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1))
     show(chart, wave("node-0"))
     async with WidgetApp(chart).run_test(size=(100, 30)) as pilot:
         for size in ((20, 4), (15, 3), (30, 1), (120, 40)):
@@ -75,7 +78,7 @@ async def test_resizing_from_large_to_tiny_keeps_it_usable() -> None:
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])
 async def test_series_have_colours_of_their_own_in_every_theme(theme: str) -> None:
-    chart = LineChart("GPU", y_min=0, y_max=1)
+    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1))
     app = WidgetApp(chart)
     async with app.run_test(size=SIZE) as pilot:
         app.theme = theme
@@ -89,7 +92,7 @@ async def test_series_have_colours_of_their_own_in_every_theme(theme: str) -> No
 
 
 async def test_a_new_theme_changes_the_colours_at_once() -> None:
-    chart = LineChart("GPU", y_min=0, y_max=1)
+    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1))
     show(chart, wave("node-0"), wave("node-1"))
     app = WidgetApp(chart)
 
@@ -105,25 +108,16 @@ async def test_a_new_theme_changes_the_colours_at_once() -> None:
         assert colours().isdisjoint(dark)
 
 
-async def test_stale_lines_lose_their_colours_and_the_note_says_why() -> None:
-    chart = LineChart("GPU", y_min=0, y_max=1)
+async def test_the_note_is_at_the_right_of_the_title() -> None:
+    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1, note="now nan"))
     show(chart, wave("node-0"), wave("node-1"))
-    async with WidgetApp(chart).run_test(size=SIZE) as pilot:
-        chart.stale = True
-        chart.note = "stale 2m"
-        await pilot.pause()
-        assert shown(chart)[0].endswith("stale 2m")
-        marks = {
-            segment.style.color
-            for segment in chart.render_line(0)
-            if segment.style and segment.text.startswith("━")
-        }
-        assert len(marks) == 1
+    async with WidgetApp(chart).run_test(size=SIZE):
+        assert shown(chart)[0].endswith("now nan")
 
 
 async def test_no_color_puts_letters_on_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    chart = LineChart("GPU", y_min=0, y_max=1)
+    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1))
     show(chart, wave("node-0"), wave("node-1"))
     async with WidgetApp(chart).run_test(size=SIZE):
         assert "A node-0" in shown(chart)[0]

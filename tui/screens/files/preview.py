@@ -26,6 +26,7 @@ from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import tone_styles
@@ -265,7 +266,7 @@ class PreviewPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="preview-head")
-        yield LineChart("loss", x_axis="step", empty_text="no loss data", id="preview-chart")
+        yield LineChart(id="preview-chart")
         yield TextPanel(id="preview-lines")
 
     def focus_lines(self) -> None:
@@ -364,8 +365,8 @@ class PreviewPane(Vertical):
         self.set_class(bool(curves), "-chart")
         if curves:
             places = [place for curve in curves for place in curve.times]
-            chart = self.query_one(LineChart)
-            chart.set_data(curves, start=min(places), end=max(*places, min(places) + 1))
+            start, end = min(places), max(*places, min(places) + 1)
+            self.query_one(LineChart).show(curves, ChartSpec("loss", start, end, x_axis="step"))
 
     def _head(self, file: CheckpointFile, look: FilePreview | None) -> list[list[Span]]:
         name = sanitize(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)

@@ -140,13 +140,12 @@ class ChartGrid(Container, can_focus=True):
             self._charts.pop(chart_id).remove()
         for data in order:
             if data.id not in self._charts:
-                chart = self._charts[data.id] = LineChart(data.spec.title)
+                chart = self._charts[data.id] = LineChart(data.spec)
                 self.mount(chart)
         for chart_id, chart in self._charts.items():
             chart.display = chart_id in shown
         for position, data in enumerate(order):
             chart = self._charts[data.id]
-            chart.chart_title, chart.note = data.spec.title, data.spec.note
             if not self._may_wait(data, at_s):
                 chart.show(data.series, data.spec)
             last = position == len(order) - 1

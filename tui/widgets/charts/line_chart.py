@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -13,14 +12,12 @@ from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
-from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.picture import ChartSpec, Line, Picture, picture
-from tui.widgets.charts.ticks import XAxis
 from tui.widgets.tones import SERIES_COLOURS, series_classes, series_css
 
 
@@ -65,7 +62,7 @@ class SeriesClicked(_ChartMessage):
 
 
 _ROLES = (
-    *("title", "axis", "legend", "note", "empty", "blank", "stale", "off", "faint", "cursor"),
+    *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
 ZOOM_STEP = 1.25
@@ -103,7 +100,6 @@ class LineChart(Widget):
         & > .line-chart--legend { color: $text-muted; }
         & > .line-chart--note { color: $text-warning; }
         & > .line-chart--empty { color: $text-muted; text-style: italic; }
-        & > .line-chart--stale { color: $text-muted; }
         & > .line-chart--off { color: $text-disabled; text-style: strike; }
         & > .line-chart--faint { color: $foreground 30%; }
         & > .line-chart--cursor { color: $accent; text-style: bold; }
@@ -113,54 +109,10 @@ class LineChart(Widget):
     }
     """ + series_css("LineChart", "line-chart--series")
 
-    stale: reactive[bool] = reactive(False)
-    """True if the data is outdated; the lines lose their colors."""
-
-    note: reactive[str] = reactive("")
-    """Note at the right of the header, such as "stale 2 min"."""
-
-    chart_title: reactive[str] = reactive("")
-
-    def __init__(
-        self,
-        title: str = "",
-        *,
-        unit: Callable[[float], str] | None = None,
-        y_min: float | None = None,
-        y_max: float | None = None,
-        tick_base: Literal[2, 10] = 10,
-        x_axis: XAxis = "relative",
-        timezone: tzinfo | None = None,
-        empty_text: str = "no data",
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        """Create a chart without data.
-
-        Args:
-            title: Chart title.
-            unit: Formats a value for ticks and legend; plain numbers by default.
-            y_min: Lower end of the value axis; chosen from the data if None.
-            y_max: Upper end of the value axis; chosen from the data if None.
-            tick_base: 2 places ticks at powers of two, for bytes.
-            x_axis: "relative" (back from the end), "clock" (local time of day), "elapsed" or "step".
-            timezone: Time zone of clock labels; the system's if None.
-            empty_text: Text to show if the time range has no samples.
-            name: Widget name.
-            id: Widget ID.
-            classes: CSS classes.
-        """
-        super().__init__(name=name, id=id, classes=classes)
-        self._spec = ChartSpec(
-            unit=unit,
-            y_min=y_min,
-            y_max=y_max,
-            tick_base=tick_base,
-            x_axis=x_axis,
-            timezone=timezone,
-            empty_text=empty_text,
-        )
+    def __init__(self, spec: ChartSpec | None = None, *, id: str | None = None) -> None:
+        """Create a chart without data."""
+        super().__init__(id=id)
+        self._spec = spec if spec is not None else ChartSpec()
         self._series: tuple[Series, ...] = ()
         self._drawn: Picture | None = None
         self._shaper = Shaper()
@@ -169,24 +121,9 @@ class LineChart(Widget):
         self._strips: list[Strip] = []
         self._strips_width = 0
         self._styles: dict[str | int, Style] = {}
-        self.set_reactive(LineChart.chart_title, title)
-
-    def set_data(self, series: Sequence[Series], *, start: float, end: float, end_label: str = "now") -> None:
-        """Show the series over a time range.
-
-        Args:
-            series: Series in drawing order, the last on top.
-            start: Left edge, epoch seconds.
-            end: Right edge, epoch seconds.
-            end_label: Label of the right edge on a relative axis: "now", or "end" for a past run.
-        """
-        self.show(series, replace(self._spec, start=start, end=end, end_label=end_label))
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
-        """Show the series as described by `spec`.
-
-        Title, note and letters come from the widget, not from `spec`.
-        """
+        """Show the series, the last on top, as described by `spec`; letters depend on the terminal."""
         given = tuple(series)
         unchanged = len(given) == len(self._series) and all(
             new is old or new == old for new, old in zip(given, self._series, strict=True)
@@ -203,15 +140,6 @@ class LineChart(Widget):
     @property
     def spec(self) -> ChartSpec:
         return self._spec
-
-    def watch_note(self) -> None:
-        self._redraw()
-
-    def watch_chart_title(self) -> None:
-        self._redraw()
-
-    def watch_stale(self) -> None:
-        self._forget_strips()
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -247,9 +175,7 @@ class LineChart(Widget):
     def _picture(self) -> Picture:
         if self._drawn is None:
             width, height = self.size
-            spec = replace(
-                self._spec, title=self.chart_title, note=self.note, letters=bool(self.app.no_color)
-            )
+            spec = replace(self._spec, letters=bool(self.app.no_color))
             self._drawn = picture(self._series, spec, width, height, self._shaper)
         return self._drawn
 
@@ -340,9 +266,7 @@ class LineChart(Widget):
             elif role < 0:
                 name = "off"
             else:
-                name = (
-                    "stale" if self.stale else f"series-{(role + self._spec.first_colour) % SERIES_COLOURS}"
-                )
+                name = f"series-{(role + self._spec.first_colour) % SERIES_COLOURS}"
             style = self._styles[role] = self.get_component_rich_style(f"line-chart--{name}")
         return style
 
