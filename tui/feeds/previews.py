@@ -123,8 +123,10 @@ class LogTail:
             entries = (await anext(batches, LogBatch((), caught_up=False))).entries
         lines = [line for line in entries if isinstance(line, LogLine)]
         is_full = len(lines) > FULL_PAGE_LINES
-        if is_full:
-            start = _moment(lines[0])
+        if lines:
+            # Lines before the first one are older, unless they are late.
+            lateness_ms = 0 if is_full else LATENESS_MS
+            start = max(start, _moment(lines[0]) - lateness_ms * MILLISECOND)
         self._newest = self._client.logs.increments(
             self._job.project_id, self._job.id, start=start, known=lines
         )
