@@ -127,6 +127,7 @@ async def retrying(
         invalid_answers = invalid_answers + 1 if is_not_api_answer(problem) else 0
         delay_s = policy.delay_s(problem, attempt=attempt, invalid_answers=invalid_answers, random=random)
         if delay_s is None or not may_repeat(problem):
+            problem.attempts = max(problem.attempts, attempt)
             raise problem
         on_wait(problem, delay_s)
         await sleep(delay_s)

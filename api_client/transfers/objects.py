@@ -232,21 +232,10 @@ class Objects:
         if not length:
             return b""
         read = partial(self._read_once, url, start, start + length)
-        attempts = 1
-
-        def count_attempt(_error: RequestError, _delay_s: float) -> None:
-            nonlocal attempts
-            attempts += 1
-
         try:
-            return await retrying(
-                read, self._retry, sleep=self._clock.sleep, random=self._random, on_wait=count_attempt
-            )
+            return await retrying(read, self._retry, sleep=self._clock.sleep, random=self._random)
         except RangeOutside:
             return b""
-        except RequestError as error:
-            error.attempts = attempts
-            raise
 
     async def _read_once(self, url: str, start: int, end: int) -> bytes:
         content = bytearray()

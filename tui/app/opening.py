@@ -6,6 +6,7 @@ A screen's module is imported when the first such screen is opened: Home's start
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 
 from api_client.errors import NotFound, RequestError
+from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.app.history import HistoryEntry, Navigation
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from tui.screens.job.layout import JobLayout
 
 JOB_MEMORY = "job"
-FIND_RETRY_S = 5.0
 """Delay between attempts to find the requested job while the server is unreachable."""
 
 
@@ -134,15 +135,16 @@ class ScreenOpener:
         )
 
     async def _find_job(self, job_id: str, tab: str | None) -> None:
-        while True:
-            try:
-                self.show_job(await self._session.find_job(job_id), tab)
-            except NotFound:
-                self._app.notify(f"No job {sanitize(job_id)} on {self._session.place}.", severity="error")
-            except RequestError:
-                await self._session.clock.sleep(FIND_RETRY_S)
-                continue
-            return
+        async def find() -> TrainingJob | None:
+            with suppress(NotFound):
+                return await self._session.find_job(job_id)
+            return None
+
+        job = await retrying(find, LASTING, sleep=self._session.clock.sleep)
+        if job is not None:
+            self.show_job(job, tab)
+        else:
+            self._app.notify(f"No job {sanitize(job_id)} on {self._session.place}.", severity="error")
 
     # Several jobs
 
