@@ -28,8 +28,7 @@ COPIED = ("api_client", "tui", "tests", "pyproject.toml", "README.md", "SECURITY
 LIMIT_S = 240.0
 STREAMS = (
     "tests/unit/streams/test_log_deduplicator.py",
-    "tests/unit/streams/test_log_examples.py::test_identical_lines_are_counted_not_merged",
-    "tests/unit/streams/test_log_examples.py::test_of_identical_lines_each_late_one_is_told",
+    "tests/unit/streams/test_log_examples.py::test_following_gives_every_line_once",
     "tests/unit/streams/test_log_properties.py",
 )
 SEAM = ("tests/unit/streams/test_log_examples.py::test_a_millisecond_may_hold_more_than_a_page",)

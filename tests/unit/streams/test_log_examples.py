@@ -46,6 +46,81 @@ def api_of(lines, **how):
     return ModelApi(lines, ModelClock(skew_s), **how)
 
 
+def steps(begin_s, end_s, apart_s, message="line", **more):
+    """A line every ``apart_s`` seconds."""
+    return [at(second, f"{message} {second}", **more) for second in range(begin_s, end_s, apart_s)]
+
+
+def of_node(name, off_s):
+    """A busy node whose clock is off by so much."""
+    return [at(n / 15 + off_s, f"{name} {n}", delay_s=-off_s, replica=name) for n in range(15 * 60)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "finishes_s"),
+    [
+        pytest.param([at(-60, "same")] * 3 + [at(30, "same")] * 2, 60, id="identical lines are counted"),
+        pytest.param(
+            [at(30, "same"), *[at(30, "same", delay_s=20)] * 3], 90, id="each late one of identical lines"
+        ),
+        pytest.param([at(-3 * HOUR_S), at(5), at(2.5 * HOUR_S)], 2.6 * HOUR_S, id="silence of hours"),
+        # A clock that lines prove to run slowly must not make the newest of them look old.
+        pytest.param(
+            [at(-60 + n / 1000, f"line {n}", delay_s=60 + n) for n in range(500)],
+            510,
+            id="stamps almost stand still",
+        ),
+        pytest.param(
+            steps(-60, 100, 3) + steps(-200, -55, 9, "behind", delay_s=150.0, replica="node-1"),
+            110,
+            id="a node's clock is minutes behind",
+        ),
+        pytest.param(
+            of_node("node-0", 0) + of_node("node-1", -120) + of_node("node-2", 120),
+            70,
+            id="clocks of busy nodes differ by minutes",
+        ),
+        pytest.param(
+            [*steps(0, 400, 2), at(5 * HOUR_S, "hours ahead", delay_s=-5 * HOUR_S + 30)],
+            410,
+            id="a line from a wrong clock",
+        ),
+        pytest.param(
+            [*steps(0, 60, 1), at(59.9, "the last words", delay_s=60.0)],
+            60,
+            id="late without a sign before",
+        ),
+        pytest.param(
+            [
+                *steps(0, 300, 3),
+                at(100, "two minutes late", delay_s=120.0),
+                at(299, "so at the end", delay_s=125.0),
+            ],
+            300,
+            id="lines later than a minute lengthen the wait",
+        ),
+        pytest.param(
+            [*steps(0, 60, 2), at(5, "late", delay_s=20.0), at(59, "very late", delay_s=60.0)],
+            60,
+            id="the full wait for late lines",
+        ),
+    ],
+)
+async def test_following_gives_every_line_once(lines, finishes_s):
+    followed = await follow(api_of(lines, finishes_s=finishes_s), from_s=-4 * HOUR_S)
+
+    assert multiset(followed.entries) == world(lines)
+
+
+async def test_the_servers_clock_may_be_hours_ahead():
+    lines = [at(-4 * HOUR_S, "an hour before our present"), at(20, "three hours after it")]
+    api = api_of(lines, skew_s=3 * HOUR_S, finishes_s=40)
+
+    followed = await follow(api, from_s=-5 * HOUR_S)
+
+    assert multiset(followed.entries) == world(lines)
+
+
 # Dense moments
 
 
@@ -145,22 +220,6 @@ async def test_following_announces_such_a_gap_once():
     assert multiset(followed.entries) == world([at(1), *dense[:1000], *dense[2000:], at(25), at(90)])
 
 
-async def test_identical_lines_are_counted_not_merged():
-    api = api_of([at(-60, "same")] * 3 + [at(30, "same")] * 2, finishes_s=60)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(api.lines)
-
-
-async def test_of_identical_lines_each_late_one_is_told():
-    api = api_of([at(30, "same"), *[at(30, "same", delay_s=20)] * 3], finishes_s=90)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(api.lines)
-
-
 async def test_a_burst_between_two_polls_is_read_wholly():
     burst = [at(30 + n / 12_000, f"line {n}") for n in range(12_000)]
     api = api_of([at(1), *burst, at(40)], finishes_s=60, latency_s=0.005)
@@ -172,14 +231,6 @@ async def test_a_burst_between_two_polls_is_read_wholly():
 
 
 # Time
-
-
-async def test_silence_of_hours_does_not_end_the_stream():
-    api = api_of([at(-3 * HOUR_S), at(5), at(5 + 2.5 * HOUR_S)], finishes_s=2.6 * HOUR_S)
-
-    followed = await follow(api, from_s=-4 * HOUR_S)
-
-    assert multiset(followed.entries) == world(api.lines)
 
 
 async def test_a_flood_keeps_neither_the_job_nor_late_lines_from_being_seen():
@@ -387,15 +438,6 @@ async def test_the_servers_clock_may_be_off(skew_s, end):
     assert not any(entry.late for entry in followed.entries)
 
 
-async def test_the_servers_clock_may_be_hours_ahead():
-    lines = [at(-4 * HOUR_S, "an hour before our present"), at(20, "three hours after it")]
-    api = api_of(lines, skew_s=3 * HOUR_S, finishes_s=40)
-
-    followed = await follow(api, from_s=-5 * HOUR_S)
-
-    assert multiset(followed.entries) == world(lines)
-
-
 async def test_a_long_history_is_read_once():
     lines = [at(-DAY_S + n, f"line {n}") for n in range(60_000)]
     api = api_of(lines, finishes_s=20)
@@ -472,51 +514,6 @@ async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn():
     assert multiset(entries) == world(lines[: len(entries)])
 
 
-async def test_stamps_may_stand_almost_still():
-    """A clock that lines prove to run slowly must not make the newest of them look old."""
-    lines = [at(-60 + n / 1000, f"line {n}", delay_s=60 + n) for n in range(500)]
-    api = api_of(lines, finishes_s=510)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(lines)
-
-
-async def test_a_node_whose_clock_is_minutes_behind_is_heard():
-    lines = [at(second, f"line {second}") for second in range(-60, 100, 3)]
-    lines += [
-        at(second, f"behind {second}", delay_s=150.0, replica="node-1") for second in range(-200, -55, 9)
-    ]
-    api = api_of(lines, finishes_s=110)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(lines)
-
-
-async def test_nodes_whose_clocks_differ_by_minutes_are_all_heard_in_a_busy_log():
-    def node(name, off_s):
-        steps = [n / 15 for n in range(15 * 60)]
-        return [at(at_s + off_s, f"{name} {at_s}", delay_s=-off_s, replica=name) for at_s in steps]
-
-    lines = [*node("node-0", 0), *node("node-1", -120), *node("node-2", 120)]
-    api = api_of(lines, finishes_s=70)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(lines)
-
-
-async def test_a_line_from_a_wrong_clock_hides_no_other():
-    lines = [at(second, f"line {second}") for second in range(0, 400, 2)]
-    lines.append(at(5 * HOUR_S, "five hours ahead", delay_s=-5 * HOUR_S + 30))
-    api = api_of(lines, finishes_s=410)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(lines)
-
-
 # Late lines and the end
 
 
@@ -529,15 +526,6 @@ async def test_late_lines_of_a_busy_log_are_found_and_marked():
 
     assert multiset(followed.entries) == world(api.lines)
     assert {entry.message for entry in followed.entries if entry.late} == {line.message for line in late}
-
-
-async def test_stragglers_come_up_to_a_minute_after_an_end_without_any_sign_before():
-    prompt = [at(second, f"line {second}") for second in range(60)]
-    api = api_of([*prompt, at(59.9, "the last words", delay_s=60.0)], finishes_s=60)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(api.lines)
 
 
 async def test_the_end_of_the_job_is_told_before_the_wait_for_stragglers():
@@ -609,16 +597,6 @@ async def test_a_slow_last_reading_misses_no_straggler_behind_its_back(monkeypat
     assert multiset(followed.entries) == world(lines)
 
 
-async def test_lines_later_than_a_minute_lengthen_the_wait():
-    lines = [at(second, f"line {second}") for second in range(0, 300, 3)]
-    lines += [at(100, "two minutes late", delay_s=120.0), at(299, "so at the end", delay_s=125.0)]
-    api = api_of(lines, finishes_s=300)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(lines)
-
-
 async def test_stragglers_after_the_end_are_waited_for():
     api = api_of(
         [at(10), at(11, "straggler", delay_s=12.0), at(14, "and another", delay_s=18.0)], finishes_s=15
@@ -628,15 +606,6 @@ async def test_stragglers_after_the_end_are_waited_for():
 
     assert multiset(followed.entries) == world(api.lines)
     assert followed.end.job.current_status == "TRAINING_JOB_COMPLETED"
-
-
-async def test_a_server_known_for_late_lines_gets_the_full_wait():
-    prompt = [at(second, f"line {second}") for second in range(0, 60, 2)]
-    api = api_of([*prompt, at(5, "late", delay_s=20.0), at(59, "very late", delay_s=60.0)], finishes_s=60)
-
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(api.lines)
 
 
 async def test_a_job_long_over_is_read_without_waiting():
