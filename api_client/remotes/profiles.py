@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from api_client.remotes.remote import (
     OAuthLogin,
     OAuthTokens,
     Remote,
+    TokenStore,
     rest_url,
     secret,
 )
@@ -158,7 +160,8 @@ class Profiles:
         login = None
         if is_oauth:
             tokens = _tokens_of(parse_entry(text, f"the login of {where}"), where)
-            login, key = OAuthLogin(tokens, _ProfileTokens(name, self, origin)), tokens.access
+            store = TokenStore(partial(self.tokens, name, origin), partial(self.keep_tokens, name, origin))
+            login, key = OAuthLogin(tokens, store), tokens.access
         else:
             found = secret(text.strip(), origin)
             assert found is not None
@@ -223,19 +226,6 @@ class Profiles:
         else:
             return
         raise ConfigurationError(f"can't write {self.path}: {problem}")
-
-
-class _ProfileTokens:
-    def __init__(self, name: str, profiles: Profiles, origin: str) -> None:
-        self._name = name
-        self._profiles = profiles
-        self._origin = origin
-
-    def load(self) -> OAuthTokens | None:
-        return self._profiles.tokens(self._name, self._origin)
-
-    def save(self, tokens: OAuthTokens) -> None:
-        self._profiles.keep_tokens(self._name, self._origin, tokens)
 
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:

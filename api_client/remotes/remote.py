@@ -8,9 +8,10 @@ the renewal.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import SecretStr
 
@@ -34,16 +35,15 @@ class OAuthTokens:
         return self.expires_at is not None and now + EXPIRY_LEEWAY >= self.expires_at
 
 
-class TokenStore(Protocol):
-    """Storage of a login between two runs. Both methods block and may raise ConfigurationError."""
+@dataclass(frozen=True)
+class TokenStore:
+    """Storage of a login between two runs. Both functions block and may raise ConfigurationError.
 
-    def load(self) -> OAuthTokens | None:
-        """Return the stored tokens; another program may have renewed them."""
-        ...
+    ``load`` returns the stored tokens, which another program may have renewed; ``save`` replaces them.
+    """
 
-    def save(self, tokens: OAuthTokens) -> None:
-        """Replace the stored tokens."""
-        ...
+    load: Callable[[], OAuthTokens | None]
+    save: Callable[[OAuthTokens], None]
 
 
 class OAuthLogin:

@@ -6,8 +6,10 @@ own hosts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -36,7 +38,7 @@ from api_client.remotes.remote import (
     rest_url,
     secret,
 )
-from api_client.remotes.trussrc import Section, read_sections, trussrc_path
+from api_client.remotes.trussrc import Section, read_sections, set_section, trussrc_path
 
 API_KEY, OAUTH = "api_key", "oauth"
 ACCESS_FIELD, REFRESH_FIELD, EXPIRY_FIELD = "oauth_access_token", "oauth_refresh_token", "oauth_expires_at"
@@ -89,9 +91,11 @@ def _own_key(
     kind = section.get("auth_type", "").strip().lower()
     field = ACCESS_FIELD if kind == OAUTH else API_KEY
     inline = section.get(field, "").strip()
-    store: TokenStore
     if inline:
-        store = _SectionTokens(name, path)
+        store = TokenStore(
+            partial(_tokens_of_section, name, path),
+            lambda tokens: set_section(path, name, _fields_of(tokens)),
+        )
         fields: Mapping[str, object] = section
         origin = f"{field} of {where}"
     elif kind in (API_KEY, OAUTH):
@@ -102,7 +106,9 @@ def _own_key(
             return None, "", None, f"no {field} ({closed})"
         if not fields:
             return None, "", None, f"no {field}, nor has the system keyring"
-        store = _KeyringTokens(name, environ)
+        store = TokenStore(
+            partial(_tokens_of_keyring, name, environ), partial(_keep_in_keyring, name, environ)
+        )
     else:
         return None, "", None, "no api_key"
     if kind == OAUTH:
@@ -150,41 +156,23 @@ def _fields_of(tokens: OAuthTokens) -> dict[str, str]:
     return fields
 
 
-class _SectionTokens:
-    """Tokens stored as plain text in the file itself."""
-
-    def __init__(self, name: str, path: Path) -> None:
-        self._name = name
-        self._path = path
-
-    def load(self) -> OAuthTokens | None:
-        section = read_sections(self._path).get(self._name, {})
-        if not section.get(ACCESS_FIELD, "").strip():
-            return None
-        return _tokens_in(section, f"{ACCESS_FIELD} of {self._path} [{self._name}]")
-
-    def save(self, tokens: OAuthTokens) -> None:
-        from api_client.remotes.trussrc import set_section
-
-        set_section(self._path, self._name, _fields_of(tokens))
+def _tokens_of_section(name: str, path: Path) -> OAuthTokens | None:
+    section = read_sections(path).get(name, {})
+    if not section.get(ACCESS_FIELD, "").strip():
+        return None
+    return _tokens_in(section, f"{ACCESS_FIELD} of {path} [{name}]")
 
 
-class _KeyringTokens:
-    def __init__(self, name: str, environ: Mapping[str, str]) -> None:
-        self._name = name
-        self._environ = environ
+def _tokens_of_keyring(name: str, environ: Mapping[str, str]) -> OAuthTokens | None:
+    fields = _keyring_fields(name, OAUTH, environ)
+    return _tokens_in(fields, KEYRING_ORIGIN) if fields else None
 
-    def load(self) -> OAuthTokens | None:
-        fields = _keyring_fields(self._name, OAUTH, self._environ)
-        return _tokens_in(fields, KEYRING_ORIGIN) if fields else None
 
-    def save(self, tokens: OAuthTokens) -> None:
-        import json
-
-        fields: dict[str, object] = {"auth_type": OAUTH, **_fields_of(tokens)}
-        if tokens.expires_at is not None:
-            fields[EXPIRY_FIELD] = int(tokens.expires_at.timestamp())
-        write_entry(TRUSS_SERVICE, self._name, json.dumps(fields), self._environ)
+def _keep_in_keyring(name: str, environ: Mapping[str, str], tokens: OAuthTokens) -> None:
+    fields: dict[str, object] = {"auth_type": OAUTH, **_fields_of(tokens)}
+    if tokens.expires_at is not None:
+        fields[EXPIRY_FIELD] = int(tokens.expires_at.timestamp())
+    write_entry(TRUSS_SERVICE, name, json.dumps(fields), environ)
 
 
 Place = tuple[str, str]
