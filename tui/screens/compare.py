@@ -393,10 +393,6 @@ class CompareRunsScreen(AppScreen):
             ExportRequested("the comparison", tables, ("compare", *(one.job.id for one in self.runs[:3])))
         )
 
-    def action_refresh(self) -> None:
-        """Retry failed runs."""
-        self._feed.refresh()
-
     def action_back(self) -> None:
         """Remove the chart cursor, then close the screen."""
         if self.view.cursor is not None:
