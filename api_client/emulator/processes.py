@@ -54,12 +54,11 @@ class EmulatorChild:
         url_lifetime_s: int | None = None,
         program: Sequence[str] = ("-m", "api_client.emulator"),
     ) -> None:
-        self._program = tuple(program)
-        self._url_lifetime_s = url_lifetime_s
-        self._world = world
-        self._speed = speed
+        self._arguments = [*program, "--port", str(port), "--world", world, "--speed", str(speed)]
+        self._arguments += ["--lifeline-fd", "0"]
+        if url_lifetime_s is not None:
+            self._arguments += ["--url-lifetime", str(url_lifetime_s)]
         self._data_dir = data_dir
-        self._port = port
         self._temporary: Path | None = None
         self._process: _Process | None = None
         self._ready: dict[str, Any] = {}
@@ -101,14 +100,10 @@ class EmulatorChild:
         """Start the process without waiting for it to become ready."""
         if self._data_dir is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
-        arguments = [*self._program, "--data", str(self._data_dir or self._temporary)]
-        arguments += ["--port", str(self._port), "--world", self._world, "--speed", str(self._speed)]
-        arguments += ["--lifeline-fd", "0"]
-        if self._url_lifetime_s is not None:
-            arguments += ["--url-lifetime", str(self._url_lifetime_s)]
-        if self._temporary is not None:
-            arguments.append("--ephemeral")
-        self._process = _Process(arguments, stdin=subprocess.PIPE)
+            folder = ["--data", str(self._temporary), "--ephemeral"]
+        else:
+            folder = ["--data", str(self._data_dir)]
+        self._process = _Process([*self._arguments, *folder], stdin=subprocess.PIPE)
 
     def wait_ready(self) -> None:
         """Block until the emulator answers; raise ``EmulatorFailed`` if it exits or times out."""
