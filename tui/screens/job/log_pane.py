@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
-from pathlib import Path
+from datetime import UTC, datetime
 
 from textual import on
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
 from api_client.errors import RequestError
-from api_client.files import why_not_written
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.pattern import LogPattern
@@ -32,13 +28,9 @@ from tui.screens.job.log_bar import (
     without_last_filter,
 )
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
+from tui.screens.job.log_export import LogExport
 from tui.screens.job.log_field import FieldPurpose, FieldSwitches, LogField
-from tui.screens.messages import CopyRequested, FilesSaved
-from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
-from tui.system.saved_files import default_path, landing, own_path, save_entries
-from tui.text.log_entries import message_text
 from tui.text.names import natural_key
-from tui.text.sanitize import sanitize
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import count
 from tui.widgets.log_view.gutter import TIME_MODES
@@ -47,8 +39,6 @@ from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 from tui.widgets.text_panel import WrappedText
 
-MANY_LINES = 50_000
-"""Notify the user before writing more lines than this, which takes a moment."""
 SPAN_STEPS = 20
 """A following time range moves its start in steps of this fraction of its length (1/n)."""
 MINUTE_S = 60
@@ -87,7 +77,7 @@ class LogPane(Vertical):
         """Names of the known nodes, from the metrics and from the log."""
         self.is_split = False
         """True while nodes are shown side by side."""
-        self._job = job
+        self._export = LogExport(self, job, self._hold)
         self.retry = retry
         """Reads the lines of a gap again."""
         self._before_field = options
@@ -99,8 +89,6 @@ class LogPane(Vertical):
         self._read_part: float | None = None
         self._held: list[LogPart] | None = None
         self._reported_dropped = False
-        self._replaceable: Path | None = None
-        """Existing file that the user was warned about; saving to it again replaces it."""
 
     def compose(self) -> ComposeResult:
         yield LogBar(id="log-bar")
@@ -124,10 +112,6 @@ class LogPane(Vertical):
     @property
     def field(self) -> LogField:
         return self.query_one(LogField)
-
-    @property
-    def _timezone(self) -> tzinfo | None:
-        return UTC if self.options.time == "utc" else None
 
     def focus_view(self) -> None:
         self.view.focus()
@@ -333,7 +317,7 @@ class LogPane(Vertical):
             self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        self.run_worker(self._rebuild_columns(), group="log columns", exclusive=True, exit_on_error=False)
+        self._begin(self._rebuild_columns(), "log columns")
 
     async def _rebuild_columns(self) -> None:
         nodes: list[str] = []
@@ -357,8 +341,7 @@ class LogPane(Vertical):
         self._open_field("time")
 
     def action_save_log(self) -> None:
-        self._replaceable = None
-        self._open_field("save", str(default_path(self._job.name or "", self._job.id)))
+        self._open_field("save", self._export.suggested_path())
 
     def _open_field(self, purpose: FieldPurpose, text: str = "") -> None:
         """Open the field for a search, a filter, a time, or a path."""
@@ -400,7 +383,7 @@ class LogPane(Vertical):
         message.stop()
         field = self.field
         if message.purpose == "save":
-            self._save(own_path(message.text), everything=field.switches.everything)
+            self._begin(self._save(message.text), "save log")
         elif field.problem:
             return
         elif message.purpose == "time":
@@ -508,7 +491,7 @@ class LogPane(Vertical):
             oldest=self._origin or _moment(self._oldest_ns),
             newest=newest,
             here=_moment(stamp_ns(entry)) if entry is not None else newest,
-            timezone=self._timezone,
+            timezone=UTC if self.options.time == "utc" else None,
         )
         try:
             time_ns = int(moment_of(typed, times).timestamp() * NS_PER_S)
@@ -522,9 +505,7 @@ class LogPane(Vertical):
     @on(GapRetryRequested)
     def _gap_opened(self, message: GapRetryRequested) -> None:
         self.notify("Retrying the gap…")
-        self.run_worker(
-            self._read_gap(message.gap), name="gap retry", group="gap", exclusive=True, exit_on_error=False
-        )
+        self._begin(self._read_gap(message.gap), "gap")
 
     async def _read_gap(self, gap: LogGap) -> None:
         try:
@@ -541,84 +522,23 @@ class LogPane(Vertical):
         self.view.action_extend_selection(-1)
 
     def action_copy_lines(self) -> None:
-        """Copy the selected lines, or the line under the cursor."""
-        entries = self.view.selected_entries()
-        if not entries:
-            self.notify("No line to copy.")
-            return
-        text = "\n".join(message_text(entry) for entry in entries)
-        if len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
-            what = "This line is" if len(entries) == 1 else f"{count(len(entries))} lines are"
-            self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
-            return
-        what = "line" if len(entries) == 1 else f"{count(len(entries))} lines:"
-        self.post_message(CopyRequested(text, what, lines=True))
+        self._export.copy(self.view)
 
-    def _save(self, path: Path, *, everything: bool) -> None:
-        self.run_worker(
-            self._saving(path, everything=everything),
-            name="log export",
-            group="save log",
-            exclusive=True,
-            exit_on_error=False,
-        )
-
-    async def _saving(self, path: Path, *, everything: bool) -> None:
-        replace_file = path == self._replaceable
-        path = landing(self.app, path)
-        try:
-            with self._hold():
-                entries = self.view.entries(filtered=not everything)
-                lines = await save_entries(entries, path, timezone=self._timezone, replace=replace_file)
-        except FileExistsError:
-            self._replaceable = path
-            self.field.problem = f"{path} already exists; press enter again to replace it"
-            return
-        except OSError as error:
-            self.field.problem = f"not saved: {why_not_written(error)}"
-            return
-        except ValueError as error:
-            self.field.problem = f"not saved: {error}"
-            return
-        self._close_field()
-        where = f"as {path.name}" if self.app.is_web else f"to {path}"
-        self.notify(f"Saved {count(lines)} lines {where}.")
-        self.post_message(FilesSaved((path,)))
+    async def _save(self, path: str) -> None:
+        field = self.field
+        field.problem = await self._export.save(self.view, path, everything=field.switches.everything)
+        if not field.problem:
+            self._close_field()
 
     def action_page_log(self) -> None:
-        self._open_in_program("pager")
+        self._begin(self._export.open(self.view, "pager"), "log outside")
 
     def action_edit_log(self) -> None:
-        self._open_in_program("editor")
+        self._begin(self._export.open(self.view, "editor"), "log outside")
 
-    def _open_in_program(self, kind: Program) -> None:
-        command = program_of(kind, os.environ)
-        if command is None:
-            self.notify(f"No {kind} found; set ${kind.upper()}.", severity="warning")
-            return
-        self.run_worker(
-            self._showing(command), name=kind, group="log outside", exclusive=True, exit_on_error=False
-        )
-
-    async def _showing(self, command: list[str]) -> None:
-        view = self.view
-        if view.shown_count > MANY_LINES:
-            self.notify(f"Preparing {count(view.shown_count)} lines for {sanitize(command[0])}…")
-        try:
-            with self._hold():
-                await show_in_program(
-                    command,
-                    view.entries(filtered=True),
-                    default_path(self._job.name or "", self._job.id).stem,
-                    here=None if view.follow else view.cursor_entry,
-                    timezone=self._timezone,
-                    environ=os.environ,
-                    suspended=self.app.suspend,
-                )
-        except SuspendNotSupported:
-            self.notify("This terminal can't run an external program.", severity="warning")
-        except (OSError, subprocess.SubprocessError) as error:
-            self.notify(f"Can't start {sanitize(command[0])}: {error}", severity="error")
+    def _begin(self, work: Coroutine[None, None, None], group: str) -> None:
+        """Run a task that replaces others of its group."""
+        self.run_worker(work, name=group, group=group, exclusive=True, exit_on_error=False)
 
     # Status
 

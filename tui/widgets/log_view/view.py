@@ -119,7 +119,6 @@ class LogView(Widget, can_focus=True):
         store: LogStore | None = None,
         options: LogOptions | None = None,
         timezone: tzinfo | None = None,
-        now_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
         id: str | None = None,
     ) -> None:
@@ -129,7 +128,6 @@ class LogView(Widget, can_focus=True):
             store: Lines to show, possibly shared with other views; a new store if None.
             options: What to show of them.
             timezone: Time zone for times of day; the system's if None.
-            now_s: Wall clock, epoch seconds, for ages.
             monotonic_s: Monotonic clock in seconds, for intervals.
             id: Widget ID.
         """
@@ -137,7 +135,7 @@ class LogView(Widget, can_focus=True):
         options = options or LogOptions()
         self._monotonic_s = monotonic_s
         self._model = LogModel(store or LogStore(options.max_lines), options, self._lines_changed)
-        self._times = TimeColumn(now_s, timezone)
+        self._times = TimeColumn(time.time, timezone)
         self._styles: dict[str, Style] = {}
         self._renderer = LogRenderer(self._times, self._style)
         self._viewport = Viewport(self._model, self._renderer)
