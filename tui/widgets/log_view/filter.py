@@ -110,7 +110,7 @@ class LineFilter:
         return known
 
     def _judge(self, code: int) -> bool:
-        word, wanted = self._table.words[code], self._options
+        word, wanted = self._table.attributes[code], self._options
         if isinstance(word, LogGap):
             return True
         if wanted.nodes is not None and word.replica not in wanted.nodes:

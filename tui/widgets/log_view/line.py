@@ -45,7 +45,7 @@ class LineAttributes:
         return RANKS[self.shown_level]
 
 
-Word = LineAttributes | LogGap
+Attributes = LineAttributes | LogGap
 
 
 class Columns(NamedTuple):
@@ -67,7 +67,7 @@ class AttributeTable:
     """Two-way mapping between codes and shared attributes or gap markers."""
 
     def __init__(self) -> None:
-        self.words: list[Word] = []
+        self.attributes: list[Attributes] = []
         self.error_codes: set[int] = set()
         """Codes of error lines."""
         self.gap_codes: set[int] = set()
@@ -98,9 +98,9 @@ class AttributeTable:
         code = self._codes.get(gap)
         return self._learn(gap, gap) if code is None else code
 
-    def _learn(self, word: Word, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
-        code = self._codes[key] = len(self.words)
-        self.words.append(word)
+    def _learn(self, word: Attributes, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
+        code = self._codes[key] = len(self.attributes)
+        self.attributes.append(word)
         if isinstance(word, LogGap):
             self.gap_codes.add(code)
         elif word.rank >= ERROR_RANK:

@@ -102,7 +102,7 @@ class LogModel:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def face(self, row: int) -> RowKey:
+    def row_key(self, row: int) -> RowKey:
         part, index = self.rows.part(row)
         key, fold = part.block.key(index), part.fold_at(index)
         if fold is None:
@@ -110,7 +110,7 @@ class LogModel:
         shown = key if fold.is_open else part.key(fold.shown)
         return RowKey(key, shown, fold.kind, len(fold), fold.is_open, shown in self._pretty)
 
-    def marks(self, row: int) -> RowFlags:
+    def row_flags(self, row: int) -> RowFlags:
         low, high = self.selected_rows()
         found = self.search.found if self.search is not None else None
         return RowFlags(
@@ -175,7 +175,7 @@ class LogModel:
             if fold is not None and fold.kind == "traceback" and not fold.is_open:
                 keys.update(map(part.key, fold.lines))
             else:
-                keys.add(self.face(row).shown)
+                keys.add(self.row_key(row).shown)
         return [self.store.entry(key) for key in sorted(keys)]
 
     def entries(self, *, filtered: bool) -> Iterator[LogEntry]:
@@ -245,10 +245,10 @@ class LogModel:
     def opens(self, row: int) -> bool:
         """Return True if a row can be opened: a fold, or an object in the message."""
         part, index = self.rows.part(row)
-        face = self.face(row)
-        if part.fold_around(index) is not None or face.pretty:
+        shown_row = self.row_key(row)
+        if part.fold_around(index) is not None or shown_row.pretty:
             return True
-        entry = self.store.entry(face.shown)
+        entry = self.store.entry(shown_row.shown)
         return not isinstance(entry, LogGap) and pretty_rows(entry.message) is not None
 
     def toggle_fold(self, row: int) -> bool:
@@ -258,7 +258,7 @@ class LogModel:
         part, index = self.rows.part(row)
         fold = part.fold_around(index)
         if fold is None:
-            self._pretty ^= {self.face(row).shown}
+            self._pretty ^= {self.row_key(row).shown}
             return True
         if fold.is_open and self.cursor is not None and self.cursor.serial in fold.lines:
             self.cursor = part.key(fold.anchor)

@@ -164,98 +164,98 @@ class LogRenderer:
             self.geometry = geometry
             self.forget()
 
-    def rows(self, store: LogStore, face: RowKey) -> tuple[TextRow, ...]:
+    def rows(self, store: LogStore, row_key: RowKey) -> tuple[TextRow, ...]:
         """Return the rows of a message, at least one."""
-        key = (face.shown, face.pretty, self._wrap_cells)
+        key = (row_key.shown, row_key.pretty, self._wrap_cells)
         known = self._rows.get(key)
         if known is None:
             if len(self._rows) >= _CACHED_MESSAGES:
                 self._rows.clear()
-            block, index = store.locate(face.shown)
-            known = message_rows(block.text(index), self._wrap_cells, pretty=face.pretty)
+            block, index = store.locate(row_key.shown)
+            known = message_rows(block.text(index), self._wrap_cells, pretty=row_key.pretty)
             self._rows[key] = known
         return known
 
-    def line(self, store: LogStore, face: RowKey, number: int, marks: RowFlags = _PLAIN) -> list[Segment]:
+    def line(self, store: LogStore, row_key: RowKey, number: int, flags: RowFlags = _PLAIN) -> list[Segment]:
         """Return one screen line of a row, exactly as wide as the view."""
-        key = (face, number, marks)
+        key = (row_key, number, flags)
         known = self._lines.get(key)
         if known is None:
             if len(self._lines) >= _CACHED_LINES:
                 self.forget()
-            word = store.word(face.shown)
-            if isinstance(word, LogGap):
-                known = self._gap(word, marks)
+            attributes = store.attributes(row_key.shown)
+            if isinstance(attributes, LogGap):
+                known = self._gap(attributes, flags)
             else:
-                known = self._line(store, face, word, number, marks)
+                known = self._line(store, row_key, attributes, number, flags)
             self._lines[key] = known
         return known
 
     def _line(
-        self, store: LogStore, face: RowKey, word: LineAttributes, number: int, marks: RowFlags
+        self, store: LogStore, row_key: RowKey, attributes: LineAttributes, number: int, flags: RowFlags
     ) -> list[Segment]:
         width, gutter = self.geometry.width, self.gutter_cells
-        text_style = self._style(_LEVEL_STYLES.get(word.shown_level, "text"))
+        text_style = self._style(_LEVEL_STYLES.get(attributes.shown_level, "text"))
         muted = self._style("time")
         if number:
-            segments = [self._mark(marks, first=False), Segment(" " * (gutter - 1), muted)]
+            segments = [self._mark(flags, first=False), Segment(" " * (gutter - 1), muted)]
         else:
-            label, colour = self._labels.get(word.replica)
+            label, colour = self._labels.get(attributes.replica)
             label_cells = self._labels.width + 1 if self._labels.width else 0
             node = self._style(f"node-{colour % SERIES_COLOURS}")
             label += " " * (label_cells - cell_len(label))
-            late = Segment(LATE_SIGN, self._style("warning")) if word.late else Segment(" ", muted)
-            fold = " " if face.fold is None else OPEN_SIGN if face.is_open else CLOSED_SIGN
-            if face.pretty:
+            late = Segment(LATE_SIGN, self._style("warning")) if attributes.late else Segment(" ", muted)
+            fold = " " if row_key.fold is None else OPEN_SIGN if row_key.is_open else CLOSED_SIGN
+            if row_key.pretty:
                 fold = OPEN_SIGN
             segments = [
-                self._mark(marks, first=True),
-                Segment(self._times.text(face.key.time_ns), muted),
+                self._mark(flags, first=True),
+                Segment(self._times.text(row_key.key.time_ns), muted),
                 late,
                 Segment(label, node),
-                Segment(LEVEL_SIGNS.get(word.shown_level, " "), text_style),
+                Segment(LEVEL_SIGNS.get(attributes.shown_level, " "), text_style),
                 Segment(fold, muted),
             ]
-        rows = self.rows(store, face)
+        rows = self.rows(store, row_key)
         row = rows[number] if number < len(rows) else TextRow("")
         # In wrapped text the note goes on the last row, not in the middle of the text.
         noted = len(rows) - 1 if self.geometry.wrap else 0
-        told = face if number == noted else None
-        segments += self._text(store, row, told, max(0, width - gutter), text_style, marks)
+        noted_key = row_key if number == noted else None
+        segments += self._text(store, row, noted_key, max(0, width - gutter), text_style, flags)
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
-        return self._highlighted(segments, marks)
+        return self._highlighted(segments, flags)
 
-    def _mark(self, marks: RowFlags, *, first: bool) -> Segment:
-        if marks.bookmark and first:
+    def _mark(self, flags: RowFlags, *, first: bool) -> Segment:
+        if flags.bookmark and first:
             return Segment(BOOKMARK_SIGN, self._style("bookmark"))
-        return Segment(CURSOR_SIGN if marks.cursor and first else " ", self._style("bookmark"))
+        return Segment(CURSOR_SIGN if flags.cursor and first else " ", self._style("bookmark"))
 
-    def _highlighted(self, segments: list[Segment], marks: RowFlags) -> list[Segment]:
-        if not (marks.cursor or marks.selected):
+    def _highlighted(self, segments: list[Segment], flags: RowFlags) -> list[Segment]:
+        if not (flags.cursor or flags.selected):
             return segments
-        whole = self._style("selected" if marks.selected else "cursor")
+        whole = self._style("selected" if flags.selected else "cursor")
         # Keep the line's own colors: an error stays red when selected.
         behind = Style(bgcolor=whole.bgcolor, bold=whole.bold or None, reverse=whole.reverse or None)
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
     def _text(
-        self, store: LogStore, row: TextRow, face: RowKey | None, room: int, style: Style, marks: RowFlags
+        self, store: LogStore, row: TextRow, row_key: RowKey | None, room: int, style: Style, flags: RowFlags
     ) -> list[Segment]:
-        note = self._note(store, face, room - len(row.text) - 1)
+        note = self._note(store, row_key, room - len(row.text) - 1)
         pan = self.geometry.pan if not self.geometry.wrap else 0
         pattern = self.geometry.pattern
         if note:
             # The note of a fold is never cut off: reserve its space first.
             note = clip(note, max(0, room - 1))
             return [
-                *self._stretch(row, pan, room - cell_len(note) - 1, style, pattern, marks),
+                *self._visible_text(row, pan, room - cell_len(note) - 1, style, pattern, flags),
                 Segment(" " + note, self._style("fold")),
             ]
-        return self._stretch(row, pan, room, style, pattern, marks)
+        return self._visible_text(row, pan, room, style, pattern, flags)
 
-    def _stretch(
-        self, row: TextRow, pan: int, room: int, style: Style, pattern: LogPattern | None, marks: RowFlags
+    def _visible_text(
+        self, row: TextRow, pan: int, room: int, style: Style, pattern: LogPattern | None, flags: RowFlags
     ) -> list[Segment]:
         text, runs = row
         room = max(0, room)
@@ -264,11 +264,11 @@ class LogRenderer:
         if text.isascii():
             # Split only the visible part: a long line costs no more than a short one.
             seen = TextRow(text[pan : pan + room], runs)
-            segments = self._pieces(seen, pan, style, pattern, marks, text)
+            segments = self._pieces(seen, pan, style, pattern, flags, text)
             used = len(seen.text)
             return [*segments, Segment(" " * (room - used), style)] if used < room else segments
         seen = TextRow(text[: (pan + room) * _CHARACTERS_PER_CELL], runs)
-        segments = self._pieces(seen, 0, style, pattern, marks, text)
+        segments = self._pieces(seen, 0, style, pattern, flags, text)
         return list(Strip(segments).crop(pan, pan + room).adjust_cell_length(room, style))
 
     def _pieces(
@@ -277,7 +277,7 @@ class LogRenderer:
         offset: int,
         style: Style,
         pattern: LogPattern | None,
-        marks: RowFlags,
+        flags: RowFlags,
         whole: str,
     ) -> list[Segment]:
         """Split the text into segments by style: the job's colors, with search matches on top."""
@@ -287,7 +287,7 @@ class LogRenderer:
             spans = [(start, stop, rich_style(look)) for start, stop, look in seen.runs]
         marked = [] if pattern is None else pattern.spans(whole)
         marked = [(start, stop) for start, stop in marked if stop > offset and start < offset + end]
-        mark = self._style("current-match" if marks.match else "match")
+        mark = self._style("current-match" if flags.match else "match")
         borders = {0, end}
         for start, stop, _ in spans:
             borders |= {start - offset, stop - offset}
@@ -310,26 +310,26 @@ class LogRenderer:
             segments.append(Segment(seen.text[begin:stop], look))
         return segments
 
-    def _note(self, store: LogStore, face: RowKey | None, room: int) -> str:
+    def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
-        if face is None or face.fold is None or face.is_open:
+        if row_key is None or row_key.fold is None or row_key.is_open:
             return ""
-        if face.fold == "repeat":
-            return f"×{face.lines:,}"
-        if face.fold == "progress":
+        if row_key.fold == "repeat":
+            return f"×{row_key.lines:,}"
+        if row_key.fold == "progress":
             # A bar held in place has the time of its position, while its text may be from a later line.
-            place, now = self._times.clock(face.key.time_ns), self._times.clock(face.shown.time_ns)
-            said = f"{face.lines:,} states"
-            later = f"({said}, now {now})"
-            words = later if now != place and len(later) <= room else f"({said})"
-            return words if len(words) <= room else f"×{face.lines:,}"
-        return f"({face.lines:,} lines)"
+            place, now = self._times.clock(row_key.key.time_ns), self._times.clock(row_key.shown.time_ns)
+            states = f"{row_key.lines:,} states"
+            later = f"({states}, now {now})"
+            words = later if now != place and len(later) <= room else f"({states})"
+            return words if len(words) <= room else f"×{row_key.lines:,}"
+        return f"({row_key.lines:,} lines)"
 
-    def _gap(self, gap: LogGap, marks: RowFlags) -> list[Segment]:
+    def _gap(self, gap: LogGap, flags: RowFlags) -> list[Segment]:
         width = self.geometry.width
         span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
         lasted = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
         text = clip(f"── gap {span} ({lasted}): {sanitize(gap.reason)} ", max(0, width - 1))
         style = self._style("gap")
-        segments = [self._mark(marks, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
-        return self._highlighted(segments, marks)
+        segments = [self._mark(flags, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
+        return self._highlighted(segments, flags)

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.widgets.log_view.block import BLOCK_LINES, Block, SpillFile
-from tui.widgets.log_view.line import AttributeTable, LineKey, Word
+from tui.widgets.log_view.line import Attributes, AttributeTable, LineKey
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
 _BLOCKS_IN_MEMORY = 16  # a small limit gets small blocks, so that it can be met
@@ -103,13 +103,13 @@ class LogStore:
         block, index = self.locate(key)
         return self._entry(block, index, block.text(index))
 
-    def word(self, key: LineKey) -> Word:
+    def attributes(self, key: LineKey) -> Attributes:
         """Return the attributes a line shares with others, or the marker itself for a gap."""
         block, index = self.locate(key)
-        return self.attribute_table.words[block.codes[index]]
+        return self.attribute_table.attributes[block.codes[index]]
 
     def _entry(self, block: Block, index: int, text: str) -> LogEntry:
-        word = self.attribute_table.words[block.codes[index]]
+        word = self.attribute_table.attributes[block.codes[index]]
         if isinstance(word, LogGap):
             return word
         request_id = block.request_ids.get(block.serials[index])

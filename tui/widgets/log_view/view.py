@@ -187,7 +187,7 @@ class LogView(Widget, can_focus=True):
     def cursor_entry(self) -> LogEntry | None:
         """The cursor line; the newest line while following; None if the log is empty."""
         row = self._viewport.own_row()
-        return None if row is None else self._model.store.entry(self._model.face(row).shown)
+        return None if row is None else self._model.store.entry(self._model.row_key(row).shown)
 
     def selected_entries(self) -> list[LogEntry]:
         """Return the selected lines, else the cursor line (the newest one while following)."""
@@ -391,7 +391,9 @@ class LogView(Widget, can_focus=True):
         page, model, width = self._viewport.page(), self._model, self._renderer.geometry.width
         if y < len(page):
             row = page[y].row
-            segments = self._renderer.line(model.store, model.face(row), page[y].line, model.marks(row))
+            segments = self._renderer.line(
+                model.store, model.row_key(row), page[y].line, model.row_flags(row)
+            )
         elif not page and y == self._viewport.height // 2:
             segments = self._empty(width)
         else:

@@ -27,7 +27,7 @@ class Viewport:
         self._kept_line: int | None = None
 
     def _lines_of(self, row: int) -> int:
-        return len(self._renderer.rows(self._model.store, self._model.face(row)))
+        return len(self._renderer.rows(self._model.store, self._model.row_key(row)))
 
     def invalidate(self) -> None:
         """Forget the page, because rows or their heights have changed."""
@@ -52,7 +52,7 @@ class Viewport:
 
     def _replicas(self, page: list[ScrollPosition]) -> set[str | None]:
         model = self._model
-        words = [model.store.word(model.face(row).key) for row in {place.row for place in page}]
+        words = [model.store.attributes(model.row_key(row).key) for row in {place.row for place in page}]
         return {word.replica for word in words if not isinstance(word, LogGap)}
 
     # --- follow and cursor --------------------------------------------------------------------
@@ -233,7 +233,9 @@ class Viewport:
         """Return the cells to cut off after panning, at most to the end of the longest visible line."""
         model, renderer = self._model, self._renderer
         step = max(1, renderer.text_cells // _PAN_SHARE)
-        texts = [renderer.rows(model.store, model.face(place.row))[place.line].text for place in self.page()]
+        texts = [
+            renderer.rows(model.store, model.row_key(place.row))[place.line].text for place in self.page()
+        ]
         furthest = max(pan, max(map(len, texts), default=0) - step)
         return max(0, min(pan + steps * step, furthest))
 
