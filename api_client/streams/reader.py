@@ -190,8 +190,9 @@ class RangeReader:
 
 def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> list[LogEntry]:
     """Combine the oldest and the newest page of a millisecond (which ends at ``end_ns``)."""
-    if not newest:
-        return [*oldest, gap_with_lines(oldest[-1].timestamp_ns, end_ns, TOO_MANY, oldest)]
+    if not oldest or not newest:
+        start_ns = oldest[-1].timestamp_ns if oldest else end_ns - NS_PER_MS
+        return [*oldest, gap_with_lines(start_ns, end_ns, TOO_MANY, oldest or newest), *newest]
     last, first = oldest[-1].timestamp_ns, newest[0].timestamp_ns
     if first < last:
         # Everything before `last` is on the oldest page, everything after `first` on the newest.

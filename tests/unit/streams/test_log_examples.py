@@ -6,7 +6,7 @@ from contextlib import aclosing
 from itertools import pairwise
 
 import pytest
-from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, multiset, world
+from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, multiset, record_of, world
 
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
 from api_client.models.logs import LogBatch, LogGap, LogLine
@@ -859,6 +859,22 @@ async def test_polling_a_log_gives_what_is_new_once():
         await api.clock.sleep(30)
 
     assert multiset(entries) == world(api.lines) - world(lines[:100])
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_pages_of_other_times_are_a_gap(newest_first):
+    """A server that ignores the bounds of the time range never says what is inside."""
+    api = api_of([])
+
+    async def fetch(**_):
+        return {"logs": [record_of(at(-DAY_S + n, f"line {n}")) for n in range(1000)]}
+
+    api.fetch = fetch
+    entries = await read(api, -10, 0, newest_first=newest_first)
+
+    assert [(gap.start_ns, gap.end_ns) for gap in entries] == [
+        ((BEGIN_MS - 10_000) * 1_000_000, BEGIN_MS * 1_000_000)
+    ]
 
 
 def test_entries_can_be_told_apart():
