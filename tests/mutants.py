@@ -174,22 +174,22 @@ MUTANTS = (
     Mutant(
         "emulator: any Host is served",
         "api_client/emulator/app.py",
-        "    if _host_name(host) not in LOCAL_HOSTS:\n",
+        "    if not is_local:\n",
         "    if False:\n",
         EMULATOR,
     ),
     Mutant(
         "emulator: any site's page is served",
         "api_client/emulator/app.py",
-        '    if origin is not None and origin.lower() != f"http://{host}".lower():\n',
-        "    if False:\n",
+        '    elif origin is not None and origin.lower() != f"http://{host}".lower():\n',
+        "    elif False:\n",
         EMULATOR,
     ),
     Mutant(
         "emulator: any key opens it",
         "api_client/emulator/app.py",
-        '        if not hmac.compare_digest(given.strip().encode(errors="replace"), self._key):\n',
-        "        if False:\n",
+        '    elif not hmac.compare_digest(given.strip().encode(errors="replace"), key.encode()):\n',
+        "    elif False:\n",
         EMULATOR,
     ),
     Mutant(

@@ -44,6 +44,7 @@ ELSEWHERE = {
     "logs.follow": "a stream",
     "logs.history": "a stream",
     "logs.fill": "a stream",
+    "logs.increments": "a stream",
     "metrics.follow": "a stream",
     "blobs.upload": "a transfer",
     "push": "a transfer",
