@@ -23,14 +23,17 @@ from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from support.dashboard import Dashboard, job_view, settle, text_of
 from support.waiting import until
 from tui.actions import Scope, actions_of
+from tui.analysis.logs.levels import LogLevel
 from tui.app import BtTuiApp
 from tui.feeds.run_log import LogPart
+from tui.screens.job.log_bar import with_next_level
 from tui.screens.job.log_field import LogField
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize
 from tui.text.times import EXAMPLES
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)
@@ -262,6 +265,11 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
             await reader.press("escape")
             assert left not in reader.bar
         assert "205 lines" in reader.bar
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "CRITICAL"])
+def test_after_a_level_that_only_the_settings_know_all_lines_are_shown(level: LogLevel) -> None:
+    assert with_next_level(LogOptions(min_level=level)).min_level is None
 
 
 async def test_all_nodes_come_back_and_the_last_one_stays() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 
 from textual import events
 from textual.message import Message
@@ -43,9 +43,9 @@ _PATTERN_CELLS = 120
 
 
 def with_next_level(options: LogOptions) -> LogOptions:
-    """Return the options with the next minimum level; after the last, all lines."""
-    stop = (LEVEL_STOPS.index(options.min_level) + 1) % len(LEVEL_STOPS)
-    return replace(options, min_level=LEVEL_STOPS[stop])
+    """Return the options with the next minimum level; after the last, or one from the settings, all lines."""
+    levels = dict(pairwise(LEVEL_STOPS))
+    return replace(options, min_level=levels.get(options.min_level))
 
 
 def with_next_span(options: LogOptions, by: int) -> LogOptions:

@@ -110,14 +110,14 @@ class LineFilter:
         return known
 
     def _judge(self, code: int) -> bool:
-        word, wanted = self._table.attributes[code], self._options
-        if isinstance(word, LogGap):
+        attributes, wanted = self._table.attributes[code], self._options
+        if isinstance(attributes, LogGap):
             return True
-        if wanted.nodes is not None and word.replica not in wanted.nodes:
+        if wanted.nodes is not None and attributes.replica not in wanted.nodes:
             return False
-        if word.replica in wanted.hidden:
+        if attributes.replica in wanted.hidden:
             return False
-        return wanted.min_level is None or word.rank >= RANKS[wanted.min_level]
+        return wanted.min_level is None or attributes.rank >= RANKS[wanted.min_level]
 
 
 def with_context(

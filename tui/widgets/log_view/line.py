@@ -98,11 +98,11 @@ class AttributeTable:
         code = self._codes.get(gap)
         return self._learn(gap, gap) if code is None else code
 
-    def _learn(self, word: Attributes, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
+    def _learn(self, attributes: Attributes, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
         code = self._codes[key] = len(self.attributes)
-        self.attributes.append(word)
-        if isinstance(word, LogGap):
+        self.attributes.append(attributes)
+        if isinstance(attributes, LogGap):
             self.gap_codes.add(code)
-        elif word.rank >= ERROR_RANK:
+        elif attributes.rank >= ERROR_RANK:
             self.error_codes.add(code)
         return code

@@ -245,10 +245,10 @@ class LogModel:
     def opens(self, row: int) -> bool:
         """Return True if a row can be opened: a fold, or an object in the message."""
         part, index = self.rows.part(row)
-        shown_row = self.row_key(row)
-        if part.fold_around(index) is not None or shown_row.pretty:
+        key = self.row_key(row)
+        if part.fold_around(index) is not None or key.pretty:
             return True
-        entry = self.store.entry(shown_row.shown)
+        entry = self.store.entry(key.shown)
         return not isinstance(entry, LogGap) and pretty_rows(entry.message) is not None
 
     def toggle_fold(self, row: int) -> bool:

@@ -134,9 +134,9 @@ class BlockRows:
                 fold.lines = array("i", [serial for serial in fold.lines if serial in serials])
 
     def _lines(self, view: LogRows, indices: Sequence[int]) -> FoldInput:
-        block, words = self.block, view.store.attribute_table.attributes
+        block, attributes = self.block, view.store.attribute_table.attributes
         texts, serials, stamps = block.texts(), block.serials, block.stamps
-        nodes = {code: getattr(words[code], "replica", None) for code in block.code_set}
+        nodes = {code: getattr(attributes[code], "replica", None) for code in block.code_set}
         return FoldInput(
             [serials[at] for at in indices],
             [stamps[at] for at in indices],

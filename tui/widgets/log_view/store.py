@@ -109,11 +109,13 @@ class LogStore:
         return self.attribute_table.attributes[block.codes[index]]
 
     def _entry(self, block: Block, index: int, text: str) -> LogEntry:
-        word = self.attribute_table.attributes[block.codes[index]]
-        if isinstance(word, LogGap):
-            return word
+        attributes = self.attribute_table.attributes[block.codes[index]]
+        if isinstance(attributes, LogGap):
+            return attributes
         request_id = block.request_ids.get(block.serials[index])
-        return LogLine(block.stamps[index], text, word.replica, word.level, request_id, word.late)
+        return LogLine(
+            block.stamps[index], text, attributes.replica, attributes.level, request_id, attributes.late
+        )
 
     def entries(self, block: Block, indices: Sequence[int]) -> Iterator[LogEntry]:
         """Yield lines of a block."""

@@ -52,8 +52,8 @@ class Viewport:
 
     def _replicas(self, page: list[ScrollPosition]) -> set[str | None]:
         model = self._model
-        words = [model.store.attributes(model.row_key(row).key) for row in {place.row for place in page}]
-        return {word.replica for word in words if not isinstance(word, LogGap)}
+        shown = [model.store.attributes(model.row_key(row).key) for row in {place.row for place in page}]
+        return {attributes.replica for attributes in shown if not isinstance(attributes, LogGap)}
 
     # --- follow and cursor --------------------------------------------------------------------
 
