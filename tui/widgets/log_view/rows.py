@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, count
 
 from tui.widgets.log_view.block import Block
@@ -304,11 +304,6 @@ class LogRows:
             if place < len(part.passing) and part.passing[place] == index and part.block.key(index) == key:
                 return part, index
         return None
-
-    def passing(self) -> Iterator[tuple[Block, Sequence[int]]]:
-        """Yield the lines that pass the filter, folded or not, by block."""
-        for part in list(self.parts):
-            yield part.block, part.passing
 
     def set_open(self, part: BlockRows, fold: Fold, is_open: bool) -> None:
         part.set_open(fold, is_open)

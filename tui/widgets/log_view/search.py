@@ -45,14 +45,12 @@ class LogSearch:
         pattern: The search pattern.
         found: The current match, or None.
         wrapped: True if the search wrapped around an end.
-        reported_total: Number of matches last reported; None before the first report.
     """
 
     def __init__(self, rows: LogRows, pattern: LogPattern) -> None:
         self.pattern = pattern
         self.found: LineKey | None = None
         self.wrapped = False
-        self.reported_total: int | None = None
         self._rows = rows
         self._scanner = PatternScanner(pattern)
         self._hits: dict[Block, tuple[int, array[int]]] = {}
