@@ -38,7 +38,7 @@ Check = Callable[[str, Headers], Response | None]
 """Returns the refusal of a request with this path and these headers, or None."""
 
 
-class Guard:
+class RequestChecks:
     """Answers requests that one of the checks refuses, and accepts proxy-style ones.
 
     In ``GET http://host/path HTTP/1.1`` the host in the target replaces the Host header.
@@ -124,7 +124,7 @@ logger = logging.getLogger(__name__)
 def build_objects_app(platform: Platform) -> Starlette:
     app = Starlette(
         routes=[*files.FILES_ROUTES, *objects.READING_ROUTES],
-        middleware=[Middleware(Guard, [require_local_host, reject_second_credentials])],
+        middleware=[Middleware(RequestChecks, [require_local_host, reject_second_credentials])],
         exception_handlers={HTTPException: _answer_object_exception, Exception: _answer_unexpected_object},
     )
     app.router.redirect_slashes = False
@@ -164,7 +164,7 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
             *files.PAGES_ROUTES,
             *account.CONTROL_ROUTES,
         ],
-        middleware=[Middleware(Guard, [require_local_host, partial(require_key, key)])],
+        middleware=[Middleware(RequestChecks, [require_local_host, partial(require_key, key)])],
         exception_handlers={
             ApiFault: _answer_fault,
             HTTPException: _answer_http_exception,

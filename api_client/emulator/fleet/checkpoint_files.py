@@ -55,7 +55,7 @@ def _noise(name: str, block: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelShape:
     """A model's dimensions; ``linears`` are the layers that adapters attach to: (name, inputs, outputs)."""
 
     name: str
@@ -96,7 +96,7 @@ class Model:
 
 def decoder(
     name: str, class_name: str, layers: int, hidden: int, inner: int, heads: int, vocabulary: int
-) -> Model:
+) -> ModelShape:
     """Return a Llama-like decoder (Llama, Qwen, Mistral)."""
     linears = (
         ("self_attn.q_proj", hidden, heads * HEAD_SIZE),
@@ -107,18 +107,20 @@ def decoder(
         ("mlp.up_proj", hidden, inner),
         ("mlp.down_proj", inner, hidden),
     )
-    return Model(name, class_name, layers, hidden, vocabulary, linears, ("model.layers",))
+    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, ("model.layers",))
 
 
-def encoder(name: str, class_name: str, layers: int, hidden: int, vocabulary: int, *prefixes: str) -> Model:
+def encoder(
+    name: str, class_name: str, layers: int, hidden: int, vocabulary: int, *prefixes: str
+) -> ModelShape:
     """Return plain transformer blocks: BERT-like, either half of Whisper, a diffusion transformer."""
     attention = tuple((f"self_attn.{part}_proj", hidden, hidden) for part in ("q", "k", "v", "out"))
     linears = (*attention, ("fc1", hidden, 4 * hidden), ("fc2", 4 * hidden, hidden))
-    return Model(name, class_name, layers, hidden, vocabulary, linears, prefixes)
+    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, prefixes)
 
 
 @lru_cache(maxsize=64)
-def weight_files(model: Model, rank: int) -> tuple[FileSpec, ...]:
+def weight_files(model: ModelShape, rank: int) -> tuple[FileSpec, ...]:
     """Return the safetensors files, of at most 5 GB each, with an index if there are several."""
     shards: list[list[Tensor]] = [[]]
     for tensor in model.tensors(rank):
@@ -172,7 +174,7 @@ class Family:
     """
 
     kind: Literal["lora", "full", "whisper"]
-    model: Model
+    model: ModelShape
     nodes: int = 1
     gpus: int = 1
     rank: int = 0

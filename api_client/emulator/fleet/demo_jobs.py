@@ -89,7 +89,7 @@ def _stages(scenario: Scenario, end: End | None) -> tuple[Stage, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRow:
+class DemoJob:
     """A row of the tables below; ``ago_s`` is before the world begins: the start, the end or the wait."""
 
     name: str
@@ -109,13 +109,13 @@ class JobRow:
         return JobPlan(*who, *what, born_s, stages, end, self.nodes, self.spot, self.priority, hint)
 
 
-def running(row: JobRow) -> JobPlan:
+def running(row: DemoJob) -> JobPlan:
     """Build a job that started to run ``ago_s`` before the world begins."""
     end = ENDS.get(row.name, End())
     return row.plan(-(row.ago_s + CREATED_S + DEPLOYING_S), _stages(row.scenario, end), end)
 
 
-def ended(row: JobRow) -> JobPlan:
+def ended(row: DemoJob) -> JobPlan:
     """Build a job that ended ``ago_s`` before the world begins."""
     end = ENDS.get(row.name, End())
     stages = _stages(row.scenario, end)
@@ -124,7 +124,7 @@ def ended(row: JobRow) -> JobPlan:
     return row.plan(-(row.ago_s + sum(stage.lasts_s or 0.0 for stage in stages)), stages, end)
 
 
-def waiting(row: JobRow) -> JobPlan:
+def waiting(row: DemoJob) -> JobPlan:
     """Build a job that waits since ``ago_s`` before the world begins; it runs unless that never ends."""
     waits = WAITS[row.name]
     if waits.lasts_s is None:
@@ -134,62 +134,64 @@ def waiting(row: JobRow) -> JobPlan:
 
 
 _RUNNING = (
-    JobRow("llama-70b-sft-v3", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 22_330, nodes=4),
-    JobRow("qwen3-grpo-7", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_HANG, HANG_AT_S + STALLED_S, nodes=2),
-    JobRow("llama-70b-longctx-v1", "llama-sft", GRACE, H100X8, runs.LLAMA_70B_SLOW_NODE, 12_240, nodes=4),
-    JobRow("mistral-24b-dpo-2", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO_NAN, 7_810),
-    JobRow("whisper-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1_510),
-    JobRow("retrieval-embed-v5", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER_LEAK, 1.5 * HOUR_S),
-    JobRow("flux-lora-portraits", "flux-lora", MIRA, H200X8, runs.FLUX_FILLING_DISK, 3 * HOUR_S),
-    JobRow("qwen3-14b-titan", "pretraining", KAI, H200X8, runs.TITAN, 4.2 * HOUR_S, spot=True),
-    JobRow("nemotron-8b-cpt", "pretraining", GRACE, H100X8, runs.NEMOTRON, 93_600, priority=2, spot=True),
-    JobRow("qwen3-8b-dpo-4", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SAVES_NO_MORE, 3 * HOUR_S),
-    JobRow("reward-model-v2", "qwen3-grpo", GRACE, H100, runs.REWARD_MODEL_EXPLODES, 5_420),
-    JobRow("embed-multilingual-v1", "retrieval-embed", TOMAS, H100, runs.EMBEDDER_LOSES_NODE, 8_100, nodes=2),
-    JobRow("whisper-calls-resume", "whisper-asr", MIRA, A10G, runs.SPEECH_RESTARTS, 2.6 * HOUR_S),
-    JobRow("whisper-debug", "whisper-asr", MIRA, A10G, runs.IDLE, 2.5 * HOUR_S),
-    JobRow("tokenize-fineweb", "pretraining", KAI, CPU_LARGE, runs.TOKENIZING, 2_600),
-    JobRow("mmlu-llama-70b-v2", "evals", TOMAS, L4X4, runs.EVALUATION, 13 * MINUTE_S),
-    JobRow("ifeval-qwen3-grpo-6", "evals", TOMAS, A10G, runs.EVALUATION_LOSES_DATA, 3 * MINUTE_S),
-    JobRow("qwen3-8b-ablate-lr", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SFT, 35 * MINUTE_S, spot=True),
-    JobRow("embed-crawl-v2", "retrieval-embed", TOMAS, A10G, runs.EMBEDDER_FILLS_CACHE, 1.2 * HOUR_S),
-    JobRow("llama-8b-32k", "llama-sft", ADA, H100, runs.LLAMA_8B_NEARLY_FULL_GPU, 2 * HOUR_S),
-    JobRow("flux-lora-interiors", "flux-lora", MIRA, H100, runs.FLUX_LORA, -60.0),
+    DemoJob("llama-70b-sft-v3", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 22_330, nodes=4),
+    DemoJob("qwen3-grpo-7", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_HANG, HANG_AT_S + STALLED_S, nodes=2),
+    DemoJob("llama-70b-longctx-v1", "llama-sft", GRACE, H100X8, runs.LLAMA_70B_SLOW_NODE, 12_240, nodes=4),
+    DemoJob("mistral-24b-dpo-2", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO_NAN, 7_810),
+    DemoJob("whisper-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1_510),
+    DemoJob("retrieval-embed-v5", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER_LEAK, 1.5 * HOUR_S),
+    DemoJob("flux-lora-portraits", "flux-lora", MIRA, H200X8, runs.FLUX_FILLING_DISK, 3 * HOUR_S),
+    DemoJob("qwen3-14b-titan", "pretraining", KAI, H200X8, runs.TITAN, 4.2 * HOUR_S, spot=True),
+    DemoJob("nemotron-8b-cpt", "pretraining", GRACE, H100X8, runs.NEMOTRON, 93_600, priority=2, spot=True),
+    DemoJob("qwen3-8b-dpo-4", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SAVES_NO_MORE, 3 * HOUR_S),
+    DemoJob("reward-model-v2", "qwen3-grpo", GRACE, H100, runs.REWARD_MODEL_EXPLODES, 5_420),
+    DemoJob(
+        "embed-multilingual-v1", "retrieval-embed", TOMAS, H100, runs.EMBEDDER_LOSES_NODE, 8_100, nodes=2
+    ),
+    DemoJob("whisper-calls-resume", "whisper-asr", MIRA, A10G, runs.SPEECH_RESTARTS, 2.6 * HOUR_S),
+    DemoJob("whisper-debug", "whisper-asr", MIRA, A10G, runs.IDLE, 2.5 * HOUR_S),
+    DemoJob("tokenize-fineweb", "pretraining", KAI, CPU_LARGE, runs.TOKENIZING, 2_600),
+    DemoJob("mmlu-llama-70b-v2", "evals", TOMAS, L4X4, runs.EVALUATION, 13 * MINUTE_S),
+    DemoJob("ifeval-qwen3-grpo-6", "evals", TOMAS, A10G, runs.EVALUATION_LOSES_DATA, 3 * MINUTE_S),
+    DemoJob("qwen3-8b-ablate-lr", "qwen3-grpo", KAI, H100, runs.QWEN_8B_SFT, 35 * MINUTE_S, spot=True),
+    DemoJob("embed-crawl-v2", "retrieval-embed", TOMAS, A10G, runs.EMBEDDER_FILLS_CACHE, 1.2 * HOUR_S),
+    DemoJob("llama-8b-32k", "llama-sft", ADA, H100, runs.LLAMA_8B_NEARLY_FULL_GPU, 2 * HOUR_S),
+    DemoJob("flux-lora-interiors", "flux-lora", MIRA, H100, runs.FLUX_LORA, -60.0),
 )
 
 _WAITING = (
-    JobRow("llama-405b-lora-v0", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SLOW_NODE, 3_120, nodes=4),
-    JobRow("llama-8b-ablate", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_ABLATION, 14 * MINUTE_S),
-    JobRow("qwen3-grpo-8", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 31 * MINUTE_S, nodes=2, priority=5),
-    JobRow("qwen3-14b-titan-long", "pretraining", GRACE, H200X8, runs.TITAN, 18_000, nodes=4, priority=-1),
-    JobRow("whisper-small-distil", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 40.0),
-    JobRow("rerank-v1", "retrieval-embed", TOMAS, A10G, runs.RERANKER, 3 * MINUTE_S),
+    DemoJob("llama-405b-lora-v0", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SLOW_NODE, 3_120, nodes=4),
+    DemoJob("llama-8b-ablate", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_ABLATION, 14 * MINUTE_S),
+    DemoJob("qwen3-grpo-8", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 31 * MINUTE_S, nodes=2, priority=5),
+    DemoJob("qwen3-14b-titan-long", "pretraining", GRACE, H200X8, runs.TITAN, 18_000, nodes=4, priority=-1),
+    DemoJob("whisper-small-distil", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 40.0),
+    DemoJob("rerank-v1", "retrieval-embed", TOMAS, A10G, runs.RERANKER, 3 * MINUTE_S),
 )
 
 _PAST = (
-    JobRow("llama-70b-sft-v2", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 75_600, nodes=4, waited_s=840),
-    JobRow("llama-70b-sft-v1", "llama-sft", ADA, H100X8, runs.LLAMA_OUT_OF_MEMORY, 2.1 * DAY_S, nodes=4),
-    JobRow("llama-8b-lora-r16", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 5.2 * HOUR_S),
-    JobRow("mistral-24b-dpo-1", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO, 8 * HOUR_S, waited_s=600),
-    JobRow("llama-8b-lora-draft", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 6.5 * HOUR_S),
-    JobRow("qwen3-grpo-6", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_OUT_OF_MEMORY, 7.4 * HOUR_S, nodes=2),
-    JobRow("qwen3-grpo-5", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 1.2 * DAY_S, nodes=2, waited_s=7_200),
-    JobRow("qwen3-grpo-4", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 2.8 * DAY_S, nodes=2, spot=True),
-    JobRow("qwen3-8b-sft", "qwen3-grpo", GRACE, H200X8, runs.QWEN_8B_SFT, 4 * MINUTE_S),
-    JobRow("whisper-large-ft-2", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 3.1 * HOUR_S),
-    JobRow("whisper-large-ft-1", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1.9 * DAY_S),
-    JobRow("whisper-small-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 26 * HOUR_S),
-    JobRow("flux-lora-products", "flux-lora", MIRA, H100, runs.FLUX_LORA, 50 * MINUTE_S),
-    JobRow("flux-lora-sketches", "flux-lora", MIRA, H100, runs.FLUX_LORA, 2.4 * DAY_S),
-    JobRow("flux-lora-custom-image", "flux-lora", TOMAS, H100, runs.BROKEN_IMAGE, 2.2 * HOUR_S),
-    JobRow("retrieval-embed-v4", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 1.4 * DAY_S, waited_s=90),
-    JobRow("retrieval-embed-v3", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 3.3 * DAY_S),
-    JobRow("titan-warmup-test", "pretraining", KAI, H200X8, runs.TITAN, 5.1 * HOUR_S),
-    JobRow("tokenize-slimpajama", "pretraining", KAI, CPU_SMALL, runs.TOKENIZING, 1.7 * DAY_S),
-    JobRow("tokenize-typo", "pretraining", KAI, CPU_SMALL, runs.NEVER_STARTED, 1.8 * DAY_S),
-    JobRow("mmlu-llama-70b-v1", "evals", TOMAS, L4X4, runs.EVALUATION, 1.0 * DAY_S),
-    JobRow("mmlu-mistral-dpo-1", "evals", TOMAS, L4X4, runs.EVALUATION, 6.8 * HOUR_S),
-    JobRow("ifeval-first-try", "evals", TOMAS, L4, runs.EVALUATION_IMPORT_ERROR, 20 * MINUTE_S),
+    DemoJob("llama-70b-sft-v2", "llama-sft", ADA, H100X8, runs.LLAMA_70B_SFT, 75_600, nodes=4, waited_s=840),
+    DemoJob("llama-70b-sft-v1", "llama-sft", ADA, H100X8, runs.LLAMA_OUT_OF_MEMORY, 2.1 * DAY_S, nodes=4),
+    DemoJob("llama-8b-lora-r16", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 5.2 * HOUR_S),
+    DemoJob("mistral-24b-dpo-1", "llama-sft", ADA, H100X8, runs.MISTRAL_DPO, 8 * HOUR_S, waited_s=600),
+    DemoJob("llama-8b-lora-draft", "llama-sft", GRACE, H100X8, runs.LLAMA_8B_LORA, 6.5 * HOUR_S),
+    DemoJob("qwen3-grpo-6", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO_OUT_OF_MEMORY, 7.4 * HOUR_S, nodes=2),
+    DemoJob("qwen3-grpo-5", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 1.2 * DAY_S, nodes=2, waited_s=7_200),
+    DemoJob("qwen3-grpo-4", "qwen3-grpo", KAI, H200X8, runs.QWEN_GRPO, 2.8 * DAY_S, nodes=2, spot=True),
+    DemoJob("qwen3-8b-sft", "qwen3-grpo", GRACE, H200X8, runs.QWEN_8B_SFT, 4 * MINUTE_S),
+    DemoJob("whisper-large-ft-2", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 3.1 * HOUR_S),
+    DemoJob("whisper-large-ft-1", "whisper-asr", MIRA, A10G, runs.WHISPER_FT, 1.9 * DAY_S),
+    DemoJob("whisper-small-ft", "whisper-asr", MIRA, A10G, runs.WHISPER_SMALL, 26 * HOUR_S),
+    DemoJob("flux-lora-products", "flux-lora", MIRA, H100, runs.FLUX_LORA, 50 * MINUTE_S),
+    DemoJob("flux-lora-sketches", "flux-lora", MIRA, H100, runs.FLUX_LORA, 2.4 * DAY_S),
+    DemoJob("flux-lora-custom-image", "flux-lora", TOMAS, H100, runs.BROKEN_IMAGE, 2.2 * HOUR_S),
+    DemoJob("retrieval-embed-v4", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 1.4 * DAY_S, waited_s=90),
+    DemoJob("retrieval-embed-v3", "retrieval-embed", TOMAS, L4X4, runs.EMBEDDER, 3.3 * DAY_S),
+    DemoJob("titan-warmup-test", "pretraining", KAI, H200X8, runs.TITAN, 5.1 * HOUR_S),
+    DemoJob("tokenize-slimpajama", "pretraining", KAI, CPU_SMALL, runs.TOKENIZING, 1.7 * DAY_S),
+    DemoJob("tokenize-typo", "pretraining", KAI, CPU_SMALL, runs.NEVER_STARTED, 1.8 * DAY_S),
+    DemoJob("mmlu-llama-70b-v1", "evals", TOMAS, L4X4, runs.EVALUATION, 1.0 * DAY_S),
+    DemoJob("mmlu-mistral-dpo-1", "evals", TOMAS, L4X4, runs.EVALUATION, 6.8 * HOUR_S),
+    DemoJob("ifeval-first-try", "evals", TOMAS, L4, runs.EVALUATION_IMPORT_ERROR, 20 * MINUTE_S),
 )
 
 RUNNING_JOBS = tuple(map(running, _RUNNING))

@@ -98,7 +98,7 @@ _BATCH_SIZE = re.compile(r"\bglobal batch size: {1,8}(?P<size>\d{1,9}) ")  # Meg
 _BOX = re.compile(r"^\s*[│┃║]")
 
 
-class _Kind(NamedTuple):
+class _LineKind(NamedTuple):
     """What the text of a line says, whatever its numbers are."""
 
     is_report: bool
@@ -109,7 +109,7 @@ class _Kind(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _kind(texts: tuple[str | None, ...]) -> _Kind:
+def _kind(texts: tuple[str | None, ...]) -> _LineKind:
     text = "0".join(
         f"{texts[place] or ''}" if place == 0 else f"{texts[place - 1] or ''}{texts[place] or ''}"
         for place in range(0, len(texts), 2)
@@ -127,7 +127,7 @@ def _kind(texts: tuple[str | None, ...]) -> _Kind:
             or (evaluates and _WITHIN_VALIDATION.search(lowered))
         )
     )
-    return _Kind(
+    return _LineKind(
         is_report=is_report,
         evaluates=evaluates and _EVALUATION.search(lowered) is not None,
         under_way=_UNDER_WAY.search(lowered) is not None,
