@@ -199,7 +199,7 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await sees(pilot, "Quit while a download is running?")
         await pilot.press("n", "T", "x")
-        await sees(pilot, "■ canceled", "Partial files are kept")
+        await sees(pilot, "■ canceled", "Partial files are kept", "◌ waiting")
         assert list(here.rglob("*.part"))
         await pilot.press("t")
         await sees(pilot, "loading")

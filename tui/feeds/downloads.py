@@ -15,7 +15,14 @@ from typing import Any
 import platformdirs
 
 from api_client.errors import ApiClientError
-from api_client.transfers import DownloadError, DownloadPlan, DownloadProgress, DownloadReport, Existing
+from api_client.transfers import (
+    DownloadError,
+    DownloadPlan,
+    DownloadProgress,
+    DownloadReport,
+    Existing,
+    FileState,
+)
 from tui.analysis.transfers import ENDED, RESUMABLE, DownloadRequest, Transfer, Transfers, TransferState
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
@@ -231,10 +238,23 @@ class DownloadsFeed:
             self._publish_snapshot()
 
     def _end(self, transfer_id: str, state: TransferState, error: str = "") -> None:
-        self._change(transfer_id, state=state, error=error, speed=None, eta_s=None, stalled_s=0.0, note="")
         item = self._items.get(transfer_id)
-        if item is not None:
-            self._on_end(item)
+        if item is None:
+            return
+        files = tuple(
+            file if file.state.is_final else replace(file, state=FileState.WAITING) for file in item.files
+        )
+        self._change(
+            transfer_id,
+            state=state,
+            error=error,
+            files=files,
+            speed=None,
+            eta_s=None,
+            stalled_s=0.0,
+            note="",
+        )
+        self._on_end(self._items[transfer_id])
 
     def _publish_snapshot(self) -> None:
         self._publish(self.transfers)

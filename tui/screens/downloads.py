@@ -131,6 +131,8 @@ class DownloadsScreen(AppScreen):
     def on_mount(self) -> None:
         self.query_one("#transfers").focus()
         self._show()
+        if running := self.downloads.under_way:
+            self._table.move_to(running[0].id)
 
     def watch_downloads(self, before: Transfers, downloads: Transfers) -> None:
         if self.is_running and self.query("#transfers"):
@@ -196,8 +198,12 @@ class DownloadsScreen(AppScreen):
 
     def action_cancel_download(self) -> None:
         item = self._chosen
-        if item is not None and item.is_running_or_queued:
+        if item is None:
+            return
+        if item.is_running_or_queued:
             self.post_message(CancelDownloadRequested(item.id))
+        else:
+            self.notify("Nothing to cancel: the download has ended.")
 
     def action_retry_download(self) -> None:
         """Retry or resume the download under the cursor."""
