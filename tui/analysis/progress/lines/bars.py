@@ -80,8 +80,9 @@ _TRAINING_UNITS = frozenset(
 ) | frozenset(f"s/{unit}" for unit in ("it", "step", "batch", "ba", "iter", "update", "optimizer_step"))
 _NOT_TRAINING = re.compile(
     r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
-    r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|process|rollout|cache|infer|flatten|group|"
-    r"class +images|file|prompt|capture|calibrat|import|install|index|embed|encod|decod|render|sampl|scor)"
+    r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|(?<!batches )process|rollout|cache|infer|"
+    r"flatten|group|class +images|request|file|prompt|capture|calibrat|import|install|index|embed|encod|"
+    r"decod|render|sampl|scor)"
     # Work other than training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,

@@ -15,7 +15,7 @@ _STEP = re.compile(
     r"(?:(?P<updates>num[ _]updates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
     r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
     r"|(?P<weak>iteration|iter|it|batch|updates?))"
-    r"\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
+    r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w)"
 )
 _TOTAL = re.compile(r"(?<![\w./-])(?:total|max)_steps?\s?[=:]\s?(?P<total>\d[\d,]{0,14})(?![\w.]*\w)")
@@ -39,6 +39,13 @@ _BRACKETS = re.compile(
 _ITER_OF_RUN = re.compile(r"\biter\s?\(train\) *\[\s*(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
 _MNIST = re.compile(r"\btrain epoch: (?P<epoch>\d+) \[(?P<done>\d+)/(?P<total>\d+) \(\d+%\)\]")
 _BATCH = re.compile(r"(?<![a-z])batch\b[^|,]{0,12}\d")
+_AFTER = re.compile(r"\bafter (?P<step>\d[\d,]{0,14}) (?:steps|iterations|updates)\s?[:,|]")
+_ESPNET = re.compile(r"\b(?P<epoch>\d{1,9})epoch:train:\d{1,12}-\d{1,12}batch: ")
+_WENET = re.compile(r"\btrain batch (?P<epoch>\d{1,9})/(?P<step>\d{1,12}) loss ")
+_LEADING_OF_TOTAL = re.compile(
+    # Only a rank, a time and a level may come first.
+    r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?P<step>\d{1,12})/(?P<total>\d{1,12})\s?(?:\||:|- )"
+)
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
 _CLU = re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")
 _TUTORIAL = re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")  # PyTorch's: epoch, batch
@@ -79,12 +86,12 @@ class Counts:
 
 def find_counts(text: str, lowered: str) -> Counts | None:
     """Return what a line counts; ``None`` if it counts nothing."""
+    if "epoch:train:" in lowered or "train batch " in lowered:
+        special = _counted_by_speech_toolkit(lowered)
+        if special is not None:
+            return special
     step = _best_step(lowered)
-    epoch = None
-    if "epoch" in lowered:
-        epoch = _EPOCH.search(lowered)
-    elif "ep " in lowered or "ep:" in lowered or "ep=" in lowered:
-        epoch = _SHORT_EPOCH.search(lowered)
+    epoch = _find_epoch(lowered)
     if "[" in text or " / " in text:
         special = _counted_in_brackets(text, lowered, step)
         if special is not None:
@@ -92,10 +99,7 @@ def find_counts(text: str, lowered: str) -> Counts | None:
     if step is None and "[" in text and "loss" in lowered:
         step = _BRACKETS.search(lowered)  # [40/900] loss: 1.2
     if step is None and epoch is None:
-        leading = _LEADING.match(lowered)
-        if leading is None or ("lr" not in lowered and "learning" not in lowered) or "loss" not in lowered:
-            return None
-        return Counts(step=to_step(leading["step"]))
+        return _counted_otherwise(lowered) if "loss" in lowered else None
     done = None if step is None else _whole(step["step"])
     total = None if step is None else _whole(step["total"])
     if total is None and done is not None and ("total_step" in lowered or "max_step" in lowered):
@@ -114,6 +118,14 @@ def find_counts(text: str, lowered: str) -> Counts | None:
         # "Epoch [2/3], Step [40/900]": epochs counted from one.
         return Counts(epochs=epochs, within=(done, total), whole=max(0, int(at) - 1))
     return Counts(step=done, total=total, epoch=at, epochs=epochs)
+
+
+def _find_epoch(lowered: str) -> re.Match[str] | None:
+    if "epoch" in lowered:
+        return _EPOCH.search(lowered)
+    # Beside "epch", "ep" is LeRobot's episode.
+    short = "ep " in lowered or "ep:" in lowered or "ep=" in lowered
+    return _SHORT_EPOCH.search(lowered) if short and "epch" not in lowered else None
 
 
 def _best_step(lowered: str) -> re.Match[str] | None:
@@ -135,10 +147,7 @@ def _counted_in_brackets(text: str, lowered: str, step: re.Match[str] | None) ->
         return Counts(step=to_step(run["done"]), total=to_step(run["total"]))
     mnist = _MNIST.search(lowered) if "train epoch: " in lowered else None
     if mnist is not None:
-        # It counts samples within the epoch; they are not steps but advance like them.
-        return Counts(
-            epoch=max(0, int(mnist["epoch"]) - 1) + int(mnist["done"]) / max(1, int(mnist["total"]))
-        )
+        return Counts(epoch=float(mnist["epoch"]))  # what it counts within the epoch are samples
     match = _IN_EPOCH.search(lowered) if "epoch" in lowered or "train" in lowered else None
     if match is not None:
         epochs = to_step(match["epochs"])
@@ -156,6 +165,28 @@ def _counted_in_brackets(text: str, lowered: str, step: re.Match[str] | None) ->
     if tutorial is not None:
         return Counts(epoch=to_float(tutorial["epoch"]))
     return None
+
+
+def _counted_by_speech_toolkit(lowered: str) -> Counts | None:
+    """Read ESPnet's range of batches, which gives no step, and WeNet's epoch and batch."""
+    match = _ESPNET.search(lowered)
+    if match is not None:
+        return Counts(epoch=to_float(match["epoch"]))
+    match = _WENET.search(lowered)
+    return None if match is None else Counts(step=to_step(match["step"]), epoch=to_float(match["epoch"]))
+
+
+def _counted_otherwise(lowered: str) -> Counts | None:
+    """Read a line that names neither a step nor an epoch before their numbers."""
+    match = _AFTER.search(lowered) if "after " in lowered else None
+    if match is not None:
+        return Counts(step=to_step(match["step"]))
+    match = _LEADING_OF_TOTAL.match(lowered)
+    if match is not None:
+        done, total = int(match["step"]), int(match["total"])
+        return Counts(step=done, total=total) if done <= total else None
+    match = _LEADING.match(lowered) if "lr" in lowered or "learning" in lowered else None
+    return None if match is None else Counts(step=to_step(match["step"]))
 
 
 def _whole(text: str | None) -> int | None:

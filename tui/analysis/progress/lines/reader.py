@@ -51,6 +51,7 @@ _HINTS = (
     "/group0",
     "eval/",
     " norm",
+    "_norm",
     "optim/",
     "device/tps",
     "tokens/sec",

@@ -30,7 +30,7 @@ _MESSAGE_KEYS = (
 
 
 def read_json(text: str) -> ParsedMetrics | None:
-    """Parse a JSON object with a loss, or with a step and a measure; one level of nesting."""
+    """Parse a JSON object with a loss, or with a step and a measure; values may be nested."""
     start = _START.search(text)
     if start is None or not text.rstrip().endswith("}"):
         return None
@@ -40,11 +40,7 @@ def read_json(text: str) -> ParsedMetrics | None:
         return None
     if not isinstance(decoded, dict):
         return None
-    values: dict[str, object] = {}
-    for value in decoded.values():
-        if isinstance(value, dict):
-            values.update({str(inner): inside for inner, inside in value.items()})
-    values.update({str(key): value for key, value in decoded.items() if value is not None})
+    values = _flat(decoded)
     kind = " ".join(str(decoded.get(name, "")) for name in _KIND_KEYS).lower()
     if _SAVED.search(kind):
         return ParsedMetrics(checkpoint=_saved_name(values), step=to_step(values.get("step")))
@@ -60,6 +56,17 @@ def read_json(text: str) -> ParsedMetrics | None:
         return bars.with_step(reading, text[: start.start()])
     said = next((value for name in _MESSAGE_KEYS if isinstance(value := decoded.get(name), str)), None)
     return None if said is None else read_text(said)
+
+
+def _flat(decoded: dict[str, object], depth: int = 3) -> dict[str, object]:
+    """Return all values by name, outer ones before inner ones; an evaluation's keep its name."""
+    values: dict[str, object] = {}
+    for key, value in decoded.items():
+        if isinstance(value, dict) and depth:
+            prefix = f"{key}/" if key.lower() in EVALUATION else ""
+            values.update({f"{prefix}{name}": inner for name, inner in _flat(value, depth - 1).items()})
+    values.update({key: value for key, value in decoded.items() if value is not None})
+    return values
 
 
 def _saved_name(values: dict[str, object]) -> str:
@@ -84,6 +91,9 @@ _ITEM = re.compile(
 _STEP_OF_TOTAL = re.compile(r"'[\w/ ]*step[\w/ ]*': '(\d{1,12})/(\d{1,12})'")
 
 
+_EPOCH_HEADING = re.compile(r"\bepoch (\d{1,9}): $", re.IGNORECASE)
+
+
 def _steps_of(text: str) -> dict[str, int]:
     match = _STEP_OF_TOTAL.search(text)
     return {} if match is None else {"step": int(match[1]), "total_steps": int(match[2])}
@@ -102,5 +112,6 @@ def read_python_dict(text: str) -> ParsedMetrics | None:
         )
     reading = from_values(values, **_steps_of(text))
     if reading.loss is None and reading.eval_loss is None:
-        return None
+        heading = _EPOCH_HEADING.search(text, 0, start)
+        return None if heading is None else ParsedMetrics(epoch=float(heading[1]))
     return bars.with_step(reading, f"{text[:start]} {text[text.rfind('}') + 1 :]}")

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tui.analysis.progress.lines.counts import find_counts
+from tui.analysis.progress.lines.counts import Counts, find_counts
 from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, to_float, to_step
 from tui.analysis.progress.lines.values import Slots, find_slots, read_values, split_numbers
 from tui.analysis.progress.lines.vocabulary import meaning, word_set
@@ -46,24 +46,36 @@ _SAMPLED = re.compile(
 )
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test)"
-    r"(?: ?[\]):|]| - | ?\.{3}| set\b| on '[\w.-]{1,40}' subset"
+    r"(?:^\s*|[|>] ?|- |[\[(]|\] |(?<=[a-z]: ))"
+    r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
+    r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter)))"
+    # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
+    r"|, ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
 )
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
-    r"|^\s*(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]"
+    r"|^\s*(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]|\bcv batch \d+/\d+ "
 )
 _EVALUATION_ALONE = re.compile(
-    r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?)[ _]loss|test set: average loss"
-    r"|(?:validating|evaluating) ?\.{3} ?loss)"
-    rf" ?[=:] ?(?P<value>{NUMBER.lower()})(?:$|, accuracy|\s)"
+    r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
+    r"|test set: average loss|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d))"
+    rf" ?[=: ] ?(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
 _ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,12}(?:\s+#*)?\s*$")  # RSL-RL
 _REWARD = re.compile(
     rf"\b(?:mean|average|avg)?[ _]?(?:reward|(?:episodic_)?return)s?(?:/mean)?\s?[:=]"
-    rf"\s{{0,4}}{NUMBER.lower()}"
+    rf"\s{{0,4}}\[?{NUMBER.lower()}"
+)
+_MEASURED_STEP = re.compile(
+    # A line that begins with its step and names another measure: "Step 00250 | Validation bpb: 1.1012".
+    r"(?:^|- |\] )\s*(?:global[ _])?(?:step|iteration|iter)s?[ :=]{1,3}\d[\d,]{0,14} ?[|:,] ?"
+    r"[a-z][\w @/-]{0,30}"
+    r"\b(?:bpb|ppl|perplexity|metric|acc|accuracy|f1|wer|cer|psnr|reward|return|score)\s?[:=] ?\d"
+)
+_MONITORED = re.compile(
+    r"\bepoch \d{1,9}, global step \d{1,12}: '?[\w./-]{1,60}'? (?:reached|was not in top)\b"
 )
 _UNDER_WAY = re.compile(r"\b(?:eta|elapsed|remaining|left)\b")
 _METRIC_LINE = re.compile(
@@ -88,7 +100,7 @@ _LONGEST_ALONE = 160
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
-    r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}){0,4}\]:?\s*$"
+    r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}(?:days?, [\d:]{1,12})?){0,4}\]:?\s*$"
     r"|={5,200} Step (?P<step2>\d{1,12})/(?P<total2>\d{1,12}) ={5,200}\s*$"
 )
 _SAMPLES = re.compile(
@@ -105,6 +117,7 @@ class _LineKind(NamedTuple):
     evaluates: bool
     under_way: bool
     has_reward: bool
+    has_measure: bool
     slots: Slots
 
 
@@ -116,7 +129,7 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
     )
     lowered = text.lower()
     slots = find_slots(texts)
-    evaluates = "val" in lowered or "test" in lowered
+    evaluates = _may_evaluate(lowered) or "cv batch" in lowered
     is_report = (
         (slots.marked or bool(slots.values))
         and is_log_report(text, marked=slots.marked)
@@ -132,6 +145,7 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
         evaluates=evaluates and _EVALUATION.search(lowered) is not None,
         under_way=_UNDER_WAY.search(lowered) is not None,
         has_reward=_REWARD.search(lowered) is not None,
+        has_measure=not evaluates and _MEASURED_STEP.search(lowered) is not None,
         slots=slots,
     )
 
@@ -153,14 +167,10 @@ def read(text: str) -> ParsedMetrics | None:
     texts, numbers = split_numbers(text)
     kind = _kind(texts)
     if not kind.is_report:
-        return None
+        return _monitored(counts, lowered)
     known: dict[str, Any] = dict(read_values(kind.slots, numbers))
     if not known.keys() - {"epoch"}:
-        bounded = counts.step is not None and (not counts.total or counts.step <= counts.total)
-        rewarded = kind.has_reward and (counts.total or "global_step=" in lowered)
-        if bounded and (rewarded or (counts.total and kind.under_way)):
-            return ParsedMetrics(step=counts.step, total_steps=counts.total)
-        return None
+        return _monitored(counts, lowered) or _count_alone(counts, kind, lowered)
     if kind.evaluates and "loss" in known and "eval_loss" not in known:
         known["eval_loss"] = known.pop("loss")
     if "eval_loss" in known and "loss" not in known:
@@ -171,7 +181,28 @@ def read(text: str) -> ParsedMetrics | None:
             known["samples_per_s"] = int(batch["size"]) / known["step_time_s"]
     known |= {name: value for name, value in counts.fields().items() if value is not None}
     reading = ParsedMetrics(**known)
-    return reading if is_training_metrics(reading) else None
+    # A scheduler's configuration has a step and a learning rate, but no "120/4800".
+    scheduled = counts.step is not None and counts.total and "learning_rate" in known
+    return reading if scheduled or is_training_metrics(reading) else None
+
+
+def _monitored(counts: Counts, lowered: str) -> ParsedMetrics | None:
+    """Parse Lightning's message about the score that it monitors: the line counts, whatever the score is."""
+    if ", global step " not in lowered or _MONITORED.search(lowered) is None:
+        return None
+    return ParsedMetrics(step=counts.step, epoch=counts.epoch)
+
+
+def _count_alone(counts: Counts, kind: _LineKind, lowered: str) -> ParsedMetrics | None:
+    """Return the count of a line whose measures are none of ours: a reward, an accuracy, the time left."""
+    if counts.within is not None and counts.epochs and counts.within[0] <= counts.within[1]:
+        return ParsedMetrics(**counts.fields())
+    if counts.step is None or (counts.total and counts.step > counts.total):
+        return None
+    rewarded = kind.has_reward and (counts.total or "global_step=" in lowered)
+    if rewarded or kind.has_measure or (counts.total and kind.under_way):
+        return ParsedMetrics(step=counts.step, total_steps=counts.total)
+    return None
 
 
 def is_log_report(text: str, *, marked: bool) -> bool:
@@ -209,11 +240,15 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
     return reading.step is not None and any(value is not None for value in measured)
 
 
+def _may_evaluate(lowered: str) -> bool:
+    return "val" in lowered or "test" in lowered or "dev " in lowered or "held" in lowered
+
+
 def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
     if text.startswith("loss: "):
         samples = _SAMPLES.match(text)
         return None if samples is None else ParsedMetrics(loss=to_float(samples["loss"]))
-    if not ("val" in lowered or "test" in lowered) or not is_log_report(text, marked=True):
+    if "loss" not in lowered or not _may_evaluate(lowered) or not is_log_report(text, marked=True):
         return None
     if _SAMPLED.search(lowered) or _SETTINGS.search(text):
         return None

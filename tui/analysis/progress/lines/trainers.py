@@ -34,7 +34,8 @@ def read_deepspeed(text: str) -> ParsedMetrics | None:
     )
 
 
-_EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)\s*$")
+_EPOCH = re.compile(r"^(?:.{0,120}?(?:[]>-]|info:) )?\s*epoch:? (\d{1,9})/(\d{1,9})\s*$", re.IGNORECASE)
+_HEADING_CHARACTERS = 24
 _BAR = re.compile(
     r"^\s*(?P<done>\d+)/(?P<total>\d+|Unknown) "
     r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"
@@ -46,7 +47,7 @@ _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 def read_keras(text: str) -> ParsedMetrics | None:
     """Keras: ``Epoch 3/10`` on a line of its own, then bars that count within the epoch."""
-    heading = _EPOCH.match(text)
+    heading = _EPOCH.match(text) if "epoch" in text[-_HEADING_CHARACTERS:].lower() else None
     if heading is not None:
         number, epochs = int(heading[1]), int(heading[2])
         if not 1 <= number <= epochs:
@@ -106,11 +107,23 @@ def read_boosting(text: str) -> ParsedMetrics | None:
 
 _MARIAN = re.compile(
     rf"\bEp\. (?P<epoch>\d{{1,6}}) : Up\. (?P<step>\d{{1,12}}) :.{{0,60}}\bCost (?P<loss>{NUMBER})"
-    rf"(?:.{{0,120}}?(?P<rate>[\d.]{{1,16}}) words/s)?(?:.{{0,60}}?\bL\.r\. (?P<lr>{NUMBER}))?"
+    rf"(?:.{{0,120}}?(?P<rate>[\d.]{{1,16}}) words/s)?(?:.{{0,20}}?\bgNorm (?P<norm>{NUMBER}))?"
+    rf"(?:.{{0,60}}?\bL\.r\. (?P<lr>{NUMBER}))?"
+)
+
+
+_MARIAN_VALID = re.compile(
+    rf"\[valid\] Ep\. (?P<epoch>\d{{1,6}}) : Up\. (?P<step>\d{{1,12}}) : "
+    rf"(?:(?:cross-entropy|ce-mean(?:-words)?) : (?P<loss>{NUMBER}))?"
 )
 
 
 def read_marian(text: str) -> ParsedMetrics | None:
+    valid = _MARIAN_VALID.search(text) if "[valid] Ep. " in text else None
+    if valid is not None:
+        return ParsedMetrics(
+            step=to_step(valid["step"]), epoch=to_float(valid["epoch"]), eval_loss=to_float(valid["loss"])
+        )
     match = _MARIAN.search(text) if "Up. " in text else None
     if match is None:
         return None
@@ -119,6 +132,7 @@ def read_marian(text: str) -> ParsedMetrics | None:
         epoch=to_float(match["epoch"]),
         loss=to_float(match["loss"]),
         tokens_per_s=to_float(match["rate"]),
+        grad_norm=to_float(match["norm"]),
         learning_rate=to_float(match["lr"]),
     )
 

@@ -36,11 +36,12 @@ _SCOPES = word_set(
     "metrics metric perf performance optim optimizer opt throughput device stats losses loss timing"
 )
 _STATISTICS = word_set(
-    "mean avg average avr running batch epoch curr current cur iter smoothed smooth ema reduced last"
+    "mean avg average avr running batch epoch curr current cur iter smoothed smooth ema reduced last all"
 )
 _TRAINING_LOSSES = word_set(
     "total global lm ce nll cross entropy gpt sft pg policy actor distill main per token of causal language"
     " modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student generator reward step"
+    " final"
 )
 _NOT_AN_EVALUATION = word_set(
     "best min max lowest initial target previous reference scale kl aux scaled weight steps"
@@ -111,6 +112,8 @@ def meaning(name: str) -> Meaning | None:
     known = _loss(words) or _learning_rate(words) or _grad_norm(words)
     if known is None:
         known = _count(words) or _rate(words, units) or _step_time(words, units)
+    if known is not None and name[0] == "_":
+        return known._replace(rank=known.rank + 3)  # Weights & Biases' own count of what it was sent
     if known is None:
         return None
     for unit in units:
@@ -141,7 +144,7 @@ def _loss(words: list[str]) -> Meaning | None:
     rank = 0 if not rest else 1 + len(rest)
     if "step" in rest:
         rank = 1  # Lightning prints the mean over the epoch beside it
-    elif "total" in rest:
+    elif not word_set("total final").isdisjoint(rest):
         rank = 1
     elif not word_set("nll ce cross entropy reward epoch mean").isdisjoint(rest):
         rank += 4
@@ -159,6 +162,8 @@ _NOT_LR = re.compile(
 
 
 def _learning_rate(words: list[str]) -> Meaning | None:
+    if words == ["optim0", "lr0"]:  # ESPnet
+        return Meaning("learning_rate")
     if "lr" in words:
         rest = [word for word in words if word != "lr"]
     else:
@@ -174,12 +179,12 @@ def _learning_rate(words: list[str]) -> Meaning | None:
 _NORM_WORDS = (
     _TRAIN
     | _SCOPES
-    | word_set("grad gradient gradients total global actor policy avg average mean l2 generator model")
+    | word_set("grad gradient gradients total global actor policy avg average mean l2 generator model raw")
 )
 
 
 def _grad_norm(words: list[str]) -> Meaning | None:
-    if words in (["norm"], ["gnorm"], ["gradnorm"]):
+    if words in (["norm"], ["gnorm"], ["gradnorm"], ["grdn"], ["g", "norm"]):
         return Meaning("grad_norm")
     if words[-1] not in ("norm", "gnorm", "gradnorm"):
         return None
@@ -195,8 +200,8 @@ def _count(words: list[str]) -> Meaning | None:
         return Meaning("step", _STEPS[name])
     if "_".join(words) in _TOTAL_STEPS:
         return Meaning("total_steps")
-    if name in ("epoch", "epochs", "ep"):
-        return Meaning("epoch")
+    if name in ("epoch", "epochs", "ep", "epch"):
+        return Meaning("epoch", int(name == "ep"))  # beside "epch" it is LeRobot's episode
     if len(words) > 1 and words[0] in _TRAIN:
         inner = _count(words[1:])
         # train_steps is a setting; train/step is a count.
