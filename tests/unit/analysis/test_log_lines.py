@@ -352,6 +352,13 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Training Batches Processed:   8%|▊         | 40/500 [51:12<9:48:01, 76.7s/it]', {'step': 40, 'total_steps': 500}),
     ('[2025-02-01 10:21:12] Saving model weights and runtime parameters to model.npz', {'checkpoint': ''}),
     ('save checkpoint to /out/models/model_epoch_50.pth', {'checkpoint': 'model_epoch_50.pth'}),
+    ('Epoch [12/100] | Train Loss: 0.4121 | Val Loss: 0.5121', {'epoch': 12.0, 'loss': 0.4121, 'eval_loss': 0.5121}),
+    ('*** eval metrics at epoch 3: loss=2.41 acc=0.81 ***', {'epoch': 3.0, 'eval_loss': 2.41}),
+    ('INFO:tensorflow:Saving dict for global step 1200: accuracy = 0.81, global_step = 1200, loss = 0.5', {'step': 1200, 'eval_loss': 0.5}),
+    ('(1200/5000) train loss 2.312, 0.81 s/step', {'step': 1200, 'total_steps': 5000, 'loss': 2.312}),
+    ('step: 1200, loss: Array(2.3121, dtype=float32), lr: Array(0.0003, dtype=float32)', {'step': 1200, 'loss': 2.3121, 'learning_rate': 0.0003}),
+    ('train Loss: 0.4121 Acc: 0.8121', {'loss': 0.4121}),
+    ('Checkpoint successfully created at: Checkpoint(filesystem=local, path=/out/checkpoint_000003)', {'checkpoint': 'checkpoint_000003'}),
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
 
@@ -563,6 +570,11 @@ NOTHING: list[str] = [
     '2025-02-01 10:15:12,123 DEBUG CV Batch 3/400 loss 9.811 loss_att 8.1 history loss 9.711 rank 0',
     'Running loglikelihood requests: 100%|██████████| 40168/40168 [05:11<00:00, 128.1it/s]',
     'Best run: Epoch 3/39 gave the lowest loss',
+    '[2025-06-11 10:21:12] ppcls INFO: [Eval][Epoch 3][Iter: 0/49]CELoss: 1.91, loss: 1.91, batch_cost: 0.4s',
+    'Step 2: loss = 5 - 3 = 2',
+    '[prompt] epoch 3 loss 0.5 [/prompt]',
+    'Training loss is measured every 500 steps: see below',
+    'checkpoint directory created at /out/checkpoints',
 ]
 
 SURROUNDINGS: list[str] = [

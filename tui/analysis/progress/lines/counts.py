@@ -44,7 +44,7 @@ _ESPNET = re.compile(r"\b(?P<epoch>\d{1,9})epoch:train:\d{1,12}-\d{1,12}batch: "
 _WENET = re.compile(r"\btrain batch (?P<epoch>\d{1,9})/(?P<step>\d{1,12}) loss ")
 _LEADING_OF_TOTAL = re.compile(
     # Only a rank, a time and a level may come first.
-    r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?P<step>\d{1,12})/(?P<total>\d{1,12})\s?(?:\||:|- )"
+    r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|- ))"
 )
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
 _CLU = re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")
@@ -97,7 +97,7 @@ def find_counts(text: str, lowered: str) -> Counts | None:
         if special is not None:
             return special
     if step is None and "[" in text and "loss" in lowered:
-        step = _BRACKETS.search(lowered)  # [40/900] loss: 1.2
+        step = _BRACKETS.search(lowered, epoch.end() if epoch is not None else 0)  # [40/900] loss: 1.2
     if step is None and epoch is None:
         return _counted_otherwise(lowered) if "loss" in lowered else None
     done = None if step is None else _whole(step["step"])

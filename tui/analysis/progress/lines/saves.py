@@ -19,7 +19,8 @@ _SAVING_MODEL = re.compile(
 )
 _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
-    r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b",
+    r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b"
+    r"|\bcheckpoint (?:successfully )?created at\b",
     re.IGNORECASE,
 )
 _ANNOUNCED = re.compile(
@@ -36,7 +37,7 @@ _SAVED_PATH = re.compile(
 )
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
-    r"|about to be)",
+    r"|about to be|saving dict\b)",
     re.IGNORECASE,
 )
 _PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
@@ -55,6 +56,7 @@ _WORDS = (
     "wrote",
     "stor",
     "is ready now",
+    "created at",
     _VERL_FOLDER,
 )  # Every such line contains one of these.
 

@@ -42,25 +42,31 @@ _SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Sche
 # Text that a model generated or was given.
 _SAMPLED = re.compile(
     r"(?:^|[\]\s\"'|])(?:prompt|completion|response|answer|question|assistant|user|human|solution"
-    r"|generated text)s?[\"']?\s?:|</?think>|<\|"
+    r"|generated text)s?[\"']?\s?:|</?think>|<\||\[(?:prompt|completion|response)\]"
 )
+_ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"(?:^\s*|[|>] ?|- |[\[(]|\] |(?<=[a-z]: ))"
+    r"(?:^\s*|[|>] ?|[-*] |[\[(]|\] |(?<=[a-z]: ))"
     r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
     r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter)))"
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
     r"|, ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
+    r"|\bsaving dict for global step\b"  # TensorFlow's estimators
 )
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
     r"|^\s*(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]|\bcv batch \d+/\d+ "
+    r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[[a-z: ]{0,8}\d+/\d+\]"
 )
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
     r"|test set: average loss|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d))"
     rf" ?[=: ] ?(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
+)
+_TRAINING_ALONE = re.compile(
+    rf"train(?:ing)?(?: epoch)?[ _]loss ?[=:] ?(?P<value>{NUMBER.lower()})(?:$|[,;]? (?!\|))"
 )
 _EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
 _ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,12}(?:\s+#*)?\s*$")  # RSL-RL
@@ -129,7 +135,7 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
     )
     lowered = text.lower()
     slots = find_slots(texts)
-    evaluates = _may_evaluate(lowered) or "cv batch" in lowered
+    evaluates = _may_evaluate(lowered) or "cv batch" in lowered or "saving dict" in lowered
     is_report = (
         (slots.marked or bool(slots.values))
         and is_log_report(text, marked=slots.marked)
@@ -137,6 +143,7 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
             "time (ms)" in lowered
             or _SAMPLED.search(lowered)
             or _SETTINGS.search(text)
+            or _ARITHMETIC.search(text)
             or (evaluates and _WITHIN_VALIDATION.search(lowered))
         )
     )
@@ -248,6 +255,10 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
     if text.startswith("loss: "):
         samples = _SAMPLES.match(text)
         return None if samples is None else ParsedMetrics(loss=to_float(samples["loss"]))
+    if lowered.startswith("train"):
+        alone = _TRAINING_ALONE.match(lowered)
+        is_report = alone is not None and is_log_report(text, marked=False)
+        return ParsedMetrics(loss=to_float(alone["value"])) if alone is not None and is_report else None
     if "loss" not in lowered or not _may_evaluate(lowered) or not is_log_report(text, marked=True):
         return None
     if _SAMPLED.search(lowered) or _SETTINGS.search(text):

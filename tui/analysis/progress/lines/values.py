@@ -96,6 +96,8 @@ def _name(gap: str) -> tuple[str, bool]:
     name = gap.rstrip(" [(")
     if name.endswith(_WRAPPERS):
         name = name[:-7].removesuffix(".np").rstrip("np. t(")
+    elif name.endswith("Array"):
+        name = name[:-5].rstrip()
     marked = name.endswith((":", "="))
     if marked:
         name = name[:-1].rstrip(" '\"")
