@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 from conftest import RunCli
 
@@ -173,6 +174,23 @@ def test_json_stays_parsable_while_waits_are_remarked(cli: RunCli, stranger: Fak
     assert json.loads(result.out) == []
     assert "can't list the projects: " in result.err
     assert "back soon (503); retrying in 0.0 s" in result.err
+
+
+def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, stranger: FakeBaseten) -> None:
+    words = iter(["back soon", "back soon", "nearly there", "nearly there"])
+    stranger.on(
+        "GET",
+        "/v1/training_projects",
+        lambda asked: next(
+            (Answer(503, {"message": word}, {"Retry-After": "0"}) for word in words),
+            Answer(body={"training_projects": []}),
+        ),
+    )
+
+    result = cli("projects", "-o", "json")
+
+    assert result.code == 0
+    assert re.findall(r"(\w+ \w+) \(503\); retrying", result.err) == ["back soon", "nearly there"]
 
 
 def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, stranger: FakeBaseten) -> None:

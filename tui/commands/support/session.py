@@ -162,7 +162,7 @@ def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) ->
 
     async def session() -> ExitCode:
         async with TrainingClient(
-            remote, on_event=lambda event: _report_wait(event, output), read_only_by=forbidden_by
+            remote, on_event=_wait_reporter(output), read_only_by=forbidden_by
         ) as client:
             return await action(client, output)
 
@@ -173,6 +173,15 @@ def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) ->
             output.remark(f"the renewed login could not be saved: {remote.login.not_kept}")
 
 
-def _report_wait(event: RequestEvent, output: Output) -> None:
-    if event.kind == "waiting":
-        output.remark(f"{event.reason}; retrying in {event.delay_s:.1f} s")
+def _wait_reporter(output: Output) -> Callable[[RequestEvent], None]:
+    """Return a callback that remarks each problem once until an answer arrives: an outage may last hours."""
+    reported: set[str] = set()
+
+    def report(event: RequestEvent) -> None:
+        if event.kind == "answered":
+            reported.clear()
+        elif event.kind == "waiting" and event.reason not in reported:
+            reported.add(event.reason)
+            output.remark(f"{event.reason}; retrying in {event.delay_s:.1f} s")
+
+    return report
