@@ -359,6 +359,11 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('step: 1200, loss: Array(2.3121, dtype=float32), lr: Array(0.0003, dtype=float32)', {'step': 1200, 'loss': 2.3121, 'learning_rate': 0.0003}),
     ('train Loss: 0.4121 Acc: 0.8121', {'loss': 0.4121}),
     ('Checkpoint successfully created at: Checkpoint(filesystem=local, path=/out/checkpoint_000003)', {'checkpoint': 'checkpoint_000003'}),
+    ('--- Epoch 3 of 10 ---', {'epoch': 2.0, 'total_epochs': 10.0}),
+    ('Progress: 24.0% (1200/5000) loss=2.31 lr=0.0003', {'step': 1200, 'total_steps': 5000, 'loss': 2.31}),
+    ('24% | 1200/5000 | loss 2.31', {'step': 1200, 'total_steps': 5000, 'loss': 2.31}),
+    ('Train Epoch: 3 [ 1280/9039 (1%)] Batch (t): 0.8, 1262.1/s, 157.8/s/gpu LR: 0.0004 Loss: 2.31 (2.41)', {'loss': 2.31, 'learning_rate': 0.0004}),
+    ('INFO:44k:Saving model and optimizer state at iteration 12 to ./logs/44k/G_1200.pth', {'checkpoint': ...}),
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
 
@@ -575,6 +580,8 @@ NOTHING: list[str] = [
     '[prompt] epoch 3 loss 0.5 [/prompt]',
     'Training loss is measured every 500 steps: see below',
     'checkpoint directory created at /out/checkpoints',
+    '[2025-06-11 10:21:12 swin_base](main.py 301): INFO Test: [40/98]\tTime 0.2 (0.2)\tLoss 1.1 (1.2)\tMem 14121MB',
+    'Sample 3: "the epoch 4 loss: 0.3 was great"',
 ]
 
 SURROUNDINGS: list[str] = [

@@ -43,8 +43,9 @@ _AFTER = re.compile(r"\bafter (?P<step>\d[\d,]{0,14}) (?:steps|iterations|update
 _ESPNET = re.compile(r"\b(?P<epoch>\d{1,9})epoch:train:\d{1,12}-\d{1,12}batch: ")
 _WENET = re.compile(r"\btrain batch (?P<epoch>\d{1,9})/(?P<step>\d{1,12}) loss ")
 _LEADING_OF_TOTAL = re.compile(
-    # Only a rank, a time and a level may come first.
-    r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|- ))"
+    # Only a rank, a time, a level and the percentage may come first.
+    r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?:progress:? ?)?(?:\d{1,3}(?:\.\d{1,3})?%(?: \|)? )?"
+    r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|- ))"
 )
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
 _CLU = re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")

@@ -12,7 +12,8 @@ _SAVING = re.compile(
     re.IGNORECASE,
 )
 _SAVING_MODEL = re.compile(
-    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)?(?: and runtime parameters)?"
+    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)?(?: and runtime parameters"
+    r"| and optimizer state at iteration \d{1,12})?"
     r" (?:to|in|at)\b|\bsave checkpoint to [^\s]{0,400}\d"
     r"|\bmodel saved (?:to|in|at) /",
     re.IGNORECASE,

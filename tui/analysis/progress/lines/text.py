@@ -43,6 +43,7 @@ _SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Sche
 _SAMPLED = re.compile(
     r"(?:^|[\]\s\"'|])(?:prompt|completion|response|answer|question|assistant|user|human|solution"
     r"|generated text)s?[\"']?\s?:|</?think>|<\||\[(?:prompt|completion|response)\]"
+    r"|\bsample ?\d*: ?[\"']"
 )
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=")
 _EVALUATION = re.compile(
@@ -57,7 +58,7 @@ _EVALUATION = re.compile(
 )
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
-    r"|^\s*(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]|\bcv batch \d+/\d+ "
+    r"|(?:^\s*|\binfo:? )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]|\bcv batch \d+/\d+ "
     r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[[a-z: ]{0,8}\d+/\d+\]"
 )
 _EVALUATION_ALONE = re.compile(

@@ -34,8 +34,11 @@ def read_deepspeed(text: str) -> ParsedMetrics | None:
     )
 
 
-_EPOCH = re.compile(r"^(?:.{0,120}?(?:[]>-]|info:) )?\s*epoch:? (\d{1,9})/(\d{1,9})\s*$", re.IGNORECASE)
-_HEADING_CHARACTERS = 24
+_EPOCH = re.compile(
+    r"^(?:.{0,120}?(?:[]>*=-]|info:) )?\s*epoch:? (\d{1,9})(?:/| of )(\d{1,9})(?:\s[-=*]{1,20})?\s*$",
+    re.IGNORECASE,
+)
+_HEADING_CHARACTERS = 40
 _BAR = re.compile(
     r"^\s*(?P<done>\d+)/(?P<total>\d+|Unknown) "
     r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"

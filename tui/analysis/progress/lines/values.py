@@ -125,7 +125,7 @@ def _meaning_of(name: str, after: str) -> Meaning | None:
     known = meaning(name)
     while known is None:
         first, space, name = name.partition(" ")
-        if not space or not (first[:1].isdigit() or first.lower() in _NEUTRAL):
+        if not space or not (first[:1].isdigit() or first[:1] == "/" or first.lower() in _NEUTRAL):
             return None
         known = meaning(name)
     return known

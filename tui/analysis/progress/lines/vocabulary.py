@@ -40,8 +40,8 @@ _STATISTICS = word_set(
 )
 _TRAINING_LOSSES = word_set(
     "total global lm ce nll cross entropy gpt sft pg policy actor distill main per token of causal language"
-    " modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student generator reward step"
-    " final"
+    " modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen generator reward"
+    " step final"
 )
 _NOT_AN_EVALUATION = word_set(
     "best min max lowest initial target previous reference scale kl aux scaled weight steps"
