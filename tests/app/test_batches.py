@@ -136,6 +136,7 @@ def test_a_hundred_jobs_are_asked_about_in_a_few_names() -> None:
     ]
     batch = batch_of(Verb.STOP, jobs)
     assert batch.question == "Stop 100 jobs?"
+    assert batch_of(Verb.RECREATE, jobs).question == "Run 100 jobs again?"
     assert "and 94 more" in batch.consequence
     title, text = batch.outcome([(job, "no") for job in jobs])
     assert title == "Not stopped: 100 of 100"

@@ -109,6 +109,9 @@ async def test_a_team_s_jobs_alone_are_shown_also_the_next_time(server: FakeBase
             assert "Speech" in text_of(app).splitlines()[0]
     async with (app := dashboard(server, memory)).run_test(size=SIZE) as pilot:
         await is_shown(pilot, HomeScreen, "run-two")
+        await pilot.press("0")
+        await until(pilot, lambda: "1 project, 1 job, 0 running" in text_of(app))
+        await pilot.press("escape")
         await choose(pilot, "allteams", "all teams and projects")
         await is_shown(pilot, HomeScreen, "run-one")
         assert "Speech" not in text_of(app).splitlines()[0]

@@ -33,7 +33,7 @@ class _Words:
 
 _WORDS: dict[Verb, _Words] = {
     Verb.STOP: _Words(
-        "Stop",
+        "Stop {}?",
         "They stop now. Logs and stored checkpoints are kept.",
         "Stop",
         "stopping",
@@ -41,7 +41,7 @@ _WORDS: dict[Verb, _Words] = {
         "already ended",
     ),
     Verb.RECREATE: _Words(
-        "Run again",
+        "Run {} again?",
         "Starts new jobs with the same code, configuration and hardware.",
         "Run again",
         "started again",
@@ -49,7 +49,7 @@ _WORDS: dict[Verb, _Words] = {
         "",
     ),
     Verb.DELETE: _Words(
-        "Delete",
+        "Delete {}?",
         "Permanently deletes jobs, logs, and checkpoints that aren't deployed.",
         "Delete",
         "deleted",
@@ -73,8 +73,8 @@ class Batch:
         ask = _WORDS[self.verb].ask
         if len(self.jobs) == 1:
             job = self.jobs[0]
-            return f"{ask} {name_of(job)} ({job.id})?"
-        return f"{ask} {len(self.jobs)} jobs?"
+            return ask.format(f"{name_of(job)} ({job.id})")
+        return ask.format(f"{len(self.jobs)} jobs")
 
     @property
     def consequence(self) -> str:

@@ -41,7 +41,12 @@ class TeamRow:
     @property
     def about(self) -> str:
         projects = "1 project" if self.projects == 1 else f"{self.projects} projects"
-        return f"{projects}, {self.jobs} jobs, {self.running} running"
+        return f"{projects}, {jobs_text(self.jobs)}, {self.running} running"
+
+
+def jobs_text(number: int) -> str:
+    """Return ``1 job``, ``204 jobs``."""
+    return f"{number} job{'' if number == 1 else 's'}"
 
 
 def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:

@@ -23,6 +23,7 @@ from tui.analysis.fleet.snapshot import (
     ProjectRow,
     filter_and_sort,
     jobs_table,
+    jobs_text,
     without_snoozed,
 )
 from tui.feeds.fleet import FleetFeed
@@ -163,7 +164,7 @@ class HomeScreen(AppScreen):
         if snapshot is None:
             return
         for project in snapshot.projects:
-            about = f"{project.jobs} jobs, {project.running} running"
+            about = f"{jobs_text(project.jobs)}, {project.running} running"
             if project.team:
                 about = f"{project.team} · {about}"
             wish = OpenProjectRequested(project.id)
@@ -378,7 +379,7 @@ class HomeScreen(AppScreen):
 
     def action_export(self) -> None:
         table = jobs_table(self._jobs.rows)
-        self.post_message(ExportRequested(f"{len(table.rows)} jobs", [table], (self._place, "jobs")))
+        self.post_message(ExportRequested(jobs_text(len(table.rows)), [table], (self._place, "jobs")))
 
     def action_deploy(self) -> None:
         self.post_message(DeployRequested(self._chosen))
