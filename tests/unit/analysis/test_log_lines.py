@@ -364,6 +364,8 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('24% | 1200/5000 | loss 2.31', {'step': 1200, 'total_steps': 5000, 'loss': 2.31}),
     ('Train Epoch: 3 [ 1280/9039 (1%)] Batch (t): 0.8, 1262.1/s, 157.8/s/gpu LR: 0.0004 Loss: 2.31 (2.41)', {'loss': 2.31, 'learning_rate': 0.0004}),
     ('INFO:44k:Saving model and optimizer state at iteration 12 to ./logs/44k/G_1200.pth', {'checkpoint': ...}),
+    ('Epoch 3 complete! Average loss: 0.4121', {'epoch': 3.0, 'loss': 0.4121}),
+    ('Epoch... (3/10 | Loss: 0.4121 | Eval Loss: 0.5121)', {'loss': 0.4121, 'eval_loss': 0.5121}),
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
 
@@ -582,6 +584,8 @@ NOTHING: list[str] = [
     'checkpoint directory created at /out/checkpoints',
     '[2025-06-11 10:21:12 swin_base](main.py 301): INFO Test: [40/98]\tTime 0.2 (0.2)\tLoss 1.1 (1.2)\tMem 14121MB',
     'Sample 3: "the epoch 4 loss: 0.3 was great"',
+    'Best checkpoint: step 4000 (val_loss=2.31)',
+    '2025-06-11 10:11:12 - INFO - Best val loss: 2.31 at step 4000',
 ]
 
 SURROUNDINGS: list[str] = [

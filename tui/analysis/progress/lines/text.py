@@ -26,6 +26,9 @@ _EXCEPTION = re.compile(r"\b[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning)\b")
 _CALL = re.compile(r"\w\(f?[\"']")
 _FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
 # … or a verb about a step other than completing it.
+_BEST_SO_FAR = re.compile(
+    r"(?:^\W*|- |\] )best (?:checkpoint|model|run|trial|epoch|step|val)"
+)  # an earlier value
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
 _WORD = re.compile(r"\w+")
 _NO_REPORT = re.compile(
@@ -229,6 +232,8 @@ def is_log_report(text: str, *, marked: bool) -> bool:
     ):
         return False
     if "back" in lowered and _ROLLED_BACK.search(lowered):
+        return False
+    if "best " in lowered and _BEST_SO_FAR.search(lowered):
         return False
     return marked or (
         _SENTENCE_WORDS.isdisjoint(_WORD.findall(lowered)) and _IS_OR_OF.search(lowered) is None

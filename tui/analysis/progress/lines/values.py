@@ -19,7 +19,26 @@ from tui.analysis.progress.lines.vocabulary import Meaning, meaning, word_set
 _NUMBER = re.compile(
     rf"(?=[-+.\dnNiI])(?<![\w.@])(?<!\w[-+])(?<!lr\()({NUMBER})(ms|[skKMG])?(?![\w.]*[A-Za-z_]|\s?%)"
 )
-_SEPARATORS = ("|", ",", ";", "{", "}", "[", "]", "'", '"', "=", ":", "?", "&", "  ", " - ", " • ", "\t")
+_SEPARATORS = (
+    "|",
+    ",",
+    ";",
+    "{",
+    "}",
+    "[",
+    "]",
+    "'",
+    '"',
+    "=",
+    ":",
+    "?",
+    "&",
+    "  ",
+    " - ",
+    " • ",
+    "! ",
+    "\t",
+)
 _VERBS = (" is", " reached")  # "loss is 2.31", "val_loss reached 0.5"
 _WRAPPERS = ("tensor", "float64", "float32")
 _AFTER = re.compile(r"\s{0,2}([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}[=:/]|\s{1,8}\d)")
