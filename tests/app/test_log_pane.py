@@ -126,6 +126,12 @@ async def test_without_an_error_nothing_is_pinned() -> None:
         assert "✗ first error" not in reader.screen
         await reader.press("e")
         assert "No errors so far." in reader.notices
+        reader.pane.take(LogPart((), older=True, ended=True, read_part=0.5))
+        await reader.press("e")
+        assert "No errors." not in reader.notices
+        reader.pane.take(LogPart((), older=True, read_part=1))
+        await reader.press("e")
+        assert "No errors." in reader.notices
 
 
 async def test_finding_counts_goes_around_and_is_forgotten_by_esc() -> None:

@@ -423,7 +423,8 @@ class LogPane(Vertical):
         """
         first = self.view.first_error
         if first is None:
-            self.notify("No errors so far.")
+            is_complete = self._ended and self._read_part in (None, 1)
+            self.notify("No errors." if is_complete else "No errors so far.")
             return
         views = self.columns.views
         went = [view.go_to_first_error() for view in views]
