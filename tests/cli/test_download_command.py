@@ -218,6 +218,7 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
     assert first.returncode == (130 if end == signal.SIGINT else -signal.SIGKILL)
     if end == signal.SIGINT:
         assert "run the same command again" in err
+        assert err.count("interrupted") == 1
     assert not target.exists()
     kept = journaled_bytes(target)
     before = store.sent_bytes

@@ -107,7 +107,7 @@ async def run_plan(
         return await client.downloads.run(plan, on_progress=show, existing=existing)
     except asyncio.CancelledError:
         line.clear()
-        output.remark("interrupted; run the same command again to resume")
+        output.remark("run the same command again to resume")
         raise
     finally:
         line.clear()
