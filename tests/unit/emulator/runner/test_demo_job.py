@@ -7,6 +7,7 @@ import json
 import struct
 from array import array
 from pathlib import Path
+from secrets import token_hex
 
 from local_world import local_world
 
@@ -38,11 +39,12 @@ async def test_two_ranks_train_together_and_the_loss_falls(tmp_path: Path) -> No
 
 
 async def test_two_runs_at_once_give_the_same_losses(tmp_path: Path) -> None:
+    job_ids = [token_hex(4), token_hex(4)]  # The id decides on which port the nodes meet.
     async with local_world(tmp_path) as world:
-        for job_id in ("demo1", "demo2"):
+        for job_id in job_ids:
             await world.create(job_id, demo_job_spec(steps=10, pace_s=0))
         losses = []
-        for job_id in ("demo1", "demo2"):
+        for job_id in job_ids:
             assert (await world.finished(job_id)).current_status == JobStatus.COMPLETED
             losses.append([line for line in world.messages(job_id) if line.startswith("{'loss'")])
         assert losses[0] == losses[1] != []
