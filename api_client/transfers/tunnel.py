@@ -16,7 +16,7 @@ from api_client.addresses import BaseUrl, Destinations
 from api_client.errors import RequestError
 from api_client.transfers.connections import open_socket
 
-CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES = 64 * 1024
 
 
 class Tunnel:

@@ -41,10 +41,10 @@ from api_client.transfers.tunnel import Tunnel
 PART_BYTES = 5 * 1024 * 1024
 """Size of all parts but the last: the least that S3 takes, because obstore keeps parts in memory."""
 
-PARTS_AT_ONCE = 3
-"""Concurrent parts: enough to saturate a connection, few enough to share one."""
+PARTS_AT_ONCE = 2
+"""Concurrent parts: a third takes memory and no less time."""
 
-CHUNK_BYTES = 1024 * 1024
+CHUNK_BYTES = 256 * 1024
 """Bytes read from the file at a time."""
 
 PART_TIMEOUT_S = 300.0
