@@ -275,7 +275,7 @@ def shifted(seen: Counter[Any], by_s: float) -> Counter[Any]:
 async def test_back_within_seconds_of_the_server_s_return(
     stream: str, job: RunningJob, faulty: FaultyServer
 ) -> None:
-    skip = 12 if stream in ("logs.follow", "deployment.follow") else 3
+    skip = 16 if stream in ("logs.follow", "deployment.follow") else 3  # once the history is read
     follower, error = await run(stream, f"restart=20s;skip={skip};times=1", job, faulty)
     assert error is None
     assert STREAMS[stream][1](follower)
