@@ -240,3 +240,18 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
         assert "written after the loss became NaN: checkpoint-200" in screen
         assert app.screen.query_one(CheckboxList) is marks
         assert (marks.marked, marks.highlighted) == (before, cursor)
+
+
+async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None:
+    walk = to(walk_of(lora("checkpoint-1")), "lora_rank")
+    app = deploy_view(walk)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        screen = app.screen
+        assert isinstance(screen, DeployScreen)
+        later = to(walk_of(lora("checkpoint-1")), "model_name")
+        screen.take(replace(screen.snapshot, walk=later))
+        screen.take(replace(screen.snapshot, walk=later, note="checked"))
+        await settle(pilot)
+        assert step_of(screen) == "model_name"
+        assert screen.query_one("#text", Input).has_focus

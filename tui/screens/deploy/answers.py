@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
@@ -130,7 +131,9 @@ class QuestionPane(Vertical):
 
     def take_focus(self) -> None:
         target = "#text" if self.step.kind in ("text", "number") else "OptionList, TextArea"
-        self.query(target).first().focus()
+        for widget in self.query(target).results(Widget):  # none before the pane is mounted
+            widget.focus()
+            break
 
     def give(self) -> None:
         """Post the current input as the answer."""
