@@ -1,5 +1,6 @@
 """What the wizard's screen makes of answers: the rules are the steps', the screen must show them."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -251,6 +252,10 @@ async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None
         assert isinstance(screen, DeployScreen)
         later = to(walk_of(lora("checkpoint-1")), "model_name")
         screen.take(replace(screen.snapshot, walk=later))
+        for _ in range(1000):  # until the pane is there, but not what is in it
+            if any(pane.step.id == "model_name" for pane in screen.query(QuestionPane)):
+                break
+            await asyncio.sleep(0)
         screen.take(replace(screen.snapshot, walk=later, note="checked"))
         await settle(pilot)
         assert step_of(screen) == "model_name"
