@@ -23,7 +23,7 @@ from api_client.emulator.fleet.demo_jobs import (
     MINUTE_S,
     PAST_JOBS,
     RUNNING_JOBS,
-    JobRow,
+    DemoJob,
     ended,
     running,
 )
@@ -111,7 +111,7 @@ MANY_NODES = Scenario(
 
 
 def _on_many_nodes(name: str, nodes: int, scenario: Scenario) -> JobPlan:
-    return running(JobRow(name, "pretraining", KAI, H100X8, scenario, 9 * HOUR_S, nodes=nodes, spot=True))
+    return running(DemoJob(name, "pretraining", KAI, H100X8, scenario, 9 * HOUR_S, nodes=nodes, spot=True))
 
 
 def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
@@ -137,7 +137,7 @@ def _saving(checkpoints: int) -> JobPlan:
     saves = Saves("qwen3-14b-titan", 1, write_s=1.0)
     scenario = replace(TITAN, key="many checkpoints", curves=curves(checkpoints, 30.0, 90), saves=saves)
     name = f"titan-{checkpoints}-saves"
-    return ended(JobRow(name, "pretraining", GRACE, H100X8, scenario, HOUR_S))
+    return ended(DemoJob(name, "pretraining", GRACE, H100X8, scenario, HOUR_S))
 
 
 def _many_files(count: int) -> Sizes:
