@@ -69,11 +69,14 @@ class LargeWorld:
         projects = tuple(self._project(number) for number in range(self.projects))
         jobs = [_member(number, projects) for number in range(self.jobs)]
         if self.many_nodes:
-            jobs.append(_on_many_nodes(f"titan-{self.many_nodes}-nodes", self.many_nodes, MANY_NODES))
+            jobs.append(
+                _on_many_nodes(f"titan-{self.many_nodes}-nodes", self.many_nodes, MANY_NODES, 9 * HOUR_S)
+            )
         if self.log_lines_per_s:
             busy = replace(MANY_NODES, log=partial(_many_lines, self.log_lines_per_s), saves=None)
             nodes = min(BUSY_NODES, self.log_lines_per_s)
-            jobs.append(_on_many_nodes(f"titan-{self.log_lines_per_s}-lines", nodes, busy))
+            name = f"titan-{self.log_lines_per_s}-lines"
+            jobs.append(_on_many_nodes(name, nodes, busy, 2 * MINUTE_S))
         if self.checkpoints:
             jobs.append(_saving(self.checkpoints))
         caches = {CACHE_PROJECT: partial(_many_files, self.cache_files)} if self.cache_files else {}
@@ -110,8 +113,8 @@ MANY_NODES = Scenario(
 )
 
 
-def _on_many_nodes(name: str, nodes: int, scenario: Scenario) -> JobPlan:
-    return running(DemoJob(name, "pretraining", KAI, H100X8, scenario, 9 * HOUR_S, nodes=nodes, spot=True))
+def _on_many_nodes(name: str, nodes: int, scenario: Scenario, since_s: float) -> JobPlan:
+    return running(DemoJob(name, "pretraining", KAI, H100X8, scenario, since_s, nodes=nodes, spot=True))
 
 
 def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
