@@ -23,12 +23,6 @@ from tui.text.sanitize import crash_text, sanitize_lines
 
 PROGRAM = "bt-tui"
 
-EXAMPLES = examples(
-    "bt-tui demo                    explore without an account",
-    "bt-tui                         open the dashboard on your workspace",
-    "bt-tui jobs --status running   list running jobs",
-    "bt-tui logs JOB_ID --follow    follow a log until the job ends",
-)
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in MEANINGS.items())
 
 
@@ -39,11 +33,17 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
     context.exit()
 
 
+@examples(
+    "bt-tui demo                    explore without an account",
+    "bt-tui                         open the dashboard on your workspace",
+    "bt-tui jobs --status running   list running jobs",
+    "bt-tui logs JOB_ID --follow    follow a log until the job ends",
+)
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
+    epilog=EXIT_CODES,
 )
 @remote_option
 @readonly_option

@@ -19,14 +19,7 @@ from tui.analysis.fleet.capacity import (
     queue_table,
 )
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.options import (
-    CSV,
-    JSON,
-    examples,
-    listing_format_option,
-    team_named,
-    yes_option,
-)
+from tui.commands.support.options import CSV, JSON, examples, listing_format_option, team_named, yes_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
@@ -48,22 +41,18 @@ class ViewGroup(click.Group):
         return super().parse_args(context, arguments)
 
 
-@click.group(
-    cls=ViewGroup,
-    epilog=examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help"),
-)
+@examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help")
+@click.group(cls=ViewGroup)
 def capacity() -> None:
     """Show GPU capacity for training: limits, use and queue. Runs view if no command is given."""
 
 
-@capacity.command(
-    short_help="Show GPU limits, use and the queue.",
-    epilog=examples(
-        "bt-tui capacity view",
-        "bt-tui capacity view -o csv",
-        "bt-tui capacity view -o json | jq '.gpu_capacities[] | .limit - .usage_count'",
-    ),
+@examples(
+    "bt-tui capacity view",
+    "bt-tui capacity view -o csv",
+    "bt-tui capacity view -o json | jq '.gpu_capacities[] | .limit - .usage_count'",
 )
+@capacity.command(short_help="Show GPU limits, use and the queue.")
 @listing_format_option
 @client_command
 async def view(client: TrainingClient, output: Output, output_format: str) -> ExitCode:
@@ -88,10 +77,8 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> Ex
     return ExitCode.OK
 
 
-@capacity.command(
-    short_help="Set how many GPUs of a type a team may use (org admins).",
-    epilog=examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64"),
-)
+@examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64")
+@capacity.command(short_help="Set how many GPUs of a type a team may use (org admins).")
 @click.option("--team", required=True, metavar="TEAM", help="Team (id or name).")
 @click.option("--gpu-type", required=True, metavar="TYPE", help="GPU type as in capacity view, e.g. H100.")
 @click.option(

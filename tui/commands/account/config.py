@@ -27,13 +27,8 @@ EDITOR_VARIABLES = ("VISUAL", "EDITOR")
 EDITORS = ("nano", "vim", "vi")
 
 
-@click.group(
-    epilog=examples(
-        "bt-tui config show",
-        "bt-tui config edit",
-        "bt-tui config validate ./team.toml",
-    ),
-)
+@examples("bt-tui config show", "bt-tui config edit", "bt-tui config validate ./team.toml")
+@click.group()
 def config() -> None:
     """Show, edit and check the settings.
 
@@ -42,11 +37,8 @@ def config() -> None:
     """
 
 
-@config.command(
-    "show",
-    short_help="Show every setting, its value and its origin.",
-    epilog=examples("bt-tui config show", "bt-tui config show -o json"),
-)
+@examples("bt-tui config show", "bt-tui config show -o json")
+@config.command("show", short_help="Show every setting, its value and its origin.")
 @format_option(TABLE, JSON)
 @click.option("--changed", is_flag=True, help="Only settings that differ from the default.")
 @click.pass_obj
@@ -76,9 +68,8 @@ def show(settings: CommandSettings, output_format: str, changed: bool) -> ExitCo
     return ExitCode.OK
 
 
-@config.command(
-    "path", short_help="Print the path of the settings file.", epilog=examples("bt-tui config path")
-)
+@examples("bt-tui config path")
+@config.command("path", short_help="Print the path of the settings file.")
 @click.pass_obj
 def path(settings: CommandSettings) -> ExitCode:
     """Print the path of the settings file, even if it does not exist yet."""
@@ -86,11 +77,8 @@ def path(settings: CommandSettings) -> ExitCode:
     return ExitCode.OK
 
 
-@config.command(
-    "validate",
-    short_help="Check a file: unknown settings and bad values, by line.",
-    epilog=examples("bt-tui config validate", "bt-tui config validate draft.toml"),
-)
+@examples("bt-tui config validate", "bt-tui config validate draft.toml")
+@config.command("validate", short_help="Check a file: unknown settings and bad values, by line.")
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.pass_obj
 def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
@@ -105,11 +93,8 @@ def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
     return _report(check_file(chosen), chosen, settings)
 
 
-@config.command(
-    "edit",
-    short_help="Open the file in your editor, then check it.",
-    epilog=examples("bt-tui config edit", "EDITOR=nano bt-tui config edit"),
-)
+@examples("bt-tui config edit", "EDITOR=nano bt-tui config edit")
+@config.command("edit", short_help="Open the file in your editor, then check it.")
 @click.pass_obj
 def edit(settings: CommandSettings) -> ExitCode:
     """Open the settings file in $VISUAL or $EDITOR, then check it.

@@ -41,13 +41,12 @@ API_KEY_KIND, OAUTH_KIND = "api_key", "oauth"
 KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui remotes",
-        "bt-tui remotes --remote staging",
-        "bt-tui remotes -o json | jq -r '.[] | select(.selected) | .name'",
-    ),
+@examples(
+    "bt-tui remotes",
+    "bt-tui remotes --remote staging",
+    "bt-tui remotes -o json | jq -r '.[] | select(.selected) | .name'",
 )
+@click.command()
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
@@ -171,14 +170,13 @@ class _KeyOption(click.Option):
         return value, args
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui login",
-        "bt-tui login --remote staging --remote-url https://app.staging.baseten.co",
-        "bt-tui login --team Research",
-        "pass show baseten | bt-tui login --api-key-stdin",
-    ),
+@examples(
+    "bt-tui login",
+    "bt-tui login --remote staging --remote-url https://app.staging.baseten.co",
+    "bt-tui login --team Research",
+    "pass show baseten | bt-tui login --api-key-stdin",
 )
+@click.command()
 @click.option(
     "--remote-url", metavar="URL", help="Address of the app (default: the section's, or Baseten's)."
 )
@@ -297,12 +295,8 @@ def _environment_overrides() -> bool:
     return Environment(os.environ).holds_a_remote
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui logout",
-        "bt-tui logout --remote staging",
-    ),
-)
+@examples("bt-tui logout", "bt-tui logout --remote staging")
+@click.command()
 @remote_option
 @click.pass_obj
 def logout(settings: CommandSettings) -> ExitCode:

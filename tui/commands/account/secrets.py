@@ -31,14 +31,10 @@ LARGEST_VALUE_CHARACTERS = 1_000_000
 team_option = click.option("--team", metavar="TEAM", help="Team (id or name; default: the default team).")
 
 
-@click.group(
-    invoke_without_command=True,
-    epilog=examples(
-        "bt-tui secrets",
-        "bt-tui secrets set hf_access_token < token.txt",
-        "bt-tui secrets delete wandb_api_key",
-    ),
+@examples(
+    "bt-tui secrets", "bt-tui secrets set hf_access_token < token.txt", "bt-tui secrets delete wandb_api_key"
 )
+@click.group(invoke_without_command=True)
 @team_option
 @format_option(TABLE, JSON)
 @remote_option
@@ -67,13 +63,8 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
 
-@secrets.command(
-    "set",
-    short_help="Set a secret from a prompt or standard input.",
-    epilog=examples(
-        "bt-tui secrets set hf_access_token", "pass show hf | bt-tui secrets set hf_access_token"
-    ),
-)
+@examples("bt-tui secrets set hf_access_token", "pass show hf | bt-tui secrets set hf_access_token")
+@secrets.command("set", short_help="Set a secret from a prompt or standard input.")
 @click.argument("name", metavar="NAME")
 @click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
 @team_option
@@ -100,9 +91,8 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
     return run_on_remote(context.ensure_object(CommandSettings), act)
 
 
-@secrets.command(
-    "delete", short_help="Delete a secret.", epilog=examples("bt-tui secrets delete hf_access_token")
-)
+@examples("bt-tui secrets delete hf_access_token")
+@secrets.command("delete", short_help="Delete a secret.")
 @click.argument("name", metavar="NAME")
 @team_option
 @yes_option

@@ -12,13 +12,12 @@ from tui.commands.support.options import CommandSettings, examples
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui completion bash >> ~/.bashrc",
-        "bt-tui completion zsh >> ~/.zshrc",
-        "bt-tui completion fish > ~/.config/fish/completions/bt-tui.fish",
-    ),
+@examples(
+    "bt-tui completion bash >> ~/.bashrc",
+    "bt-tui completion zsh >> ~/.zshrc",
+    "bt-tui completion fish > ~/.config/fish/completions/bt-tui.fish",
 )
+@click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> ExitCode:

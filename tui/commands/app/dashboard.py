@@ -70,12 +70,8 @@ def _loaded(settings: CommandSettings) -> Loaded:
     )
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui watch abc1234",
-        "bt-tui watch abc1234 --tab logs",
-    ),
-)
+@examples("bt-tui watch abc1234", "bt-tui watch abc1234 --tab logs")
+@click.command()
 @click.argument("job_id", metavar="JOB_ID")
 @click.option(
     "--tab",

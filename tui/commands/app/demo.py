@@ -30,12 +30,8 @@ DEMO_REMOTE = "demo"
 LOCAL_REMOTE = "this-machine"
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui demo",
-        "bt-tui demo --speed 10",
-    ),
-)
+@examples("bt-tui demo", "bt-tui demo --speed 10")
+@click.command()
 @world_option
 @speed_option
 @readonly_option

@@ -39,16 +39,14 @@ speed_option = click.option(
 )
 
 
-@click.group(
-    invoke_without_command=True,
-    epilog=examples(
-        "bt-tui emulator",
-        "bt-tui emulator --world empty --data ./lab --port 9000",
-        "bt-tui emulator --speed 60",
-        "bt-tui emulator status",
-        "bt-tui emulator stop",
-    ),
+@examples(
+    "bt-tui emulator",
+    "bt-tui emulator --world empty --data ./lab --port 9000",
+    "bt-tui emulator --speed 60",
+    "bt-tui emulator status",
+    "bt-tui emulator stop",
 )
+@click.group(invoke_without_command=True)
 @click.option(
     "--port", type=click.IntRange(0, 65535), metavar="N", help="Port (default: 8765; 0: any free port)."
 )
@@ -117,10 +115,8 @@ running_data_option = click.option(
 )
 
 
-@emulator.command(
-    short_help="Show the running emulators.",
-    epilog=examples("bt-tui emulator status", "bt-tui emulator status -o json | jq -r '.[].url'"),
-)
+@examples("bt-tui emulator status", "bt-tui emulator status -o json | jq -r '.[].url'")
+@emulator.command(short_help="Show the running emulators.")
 @running_data_option
 @format_option(TABLE, JSON)
 @click.pass_obj
@@ -142,10 +138,8 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
     return ExitCode.OK if found else ExitCode.NOT_FOUND
 
 
-@emulator.command(
-    short_help="Stop the emulators on this machine and their jobs.",
-    epilog=examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab"),
-)
+@examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab")
+@emulator.command(short_help="Stop the emulators on this machine and their jobs.")
 @running_data_option
 @click.pass_obj
 def stop(settings: CommandSettings, data_dir: Path | None) -> ExitCode:

@@ -34,13 +34,12 @@ EXPOSED = (
 )
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui serve                  then open the printed address",
-        "bt-tui serve --demo           the demo world, without an account",
-        "bt-tui serve --readonly       a page that can only watch",
-    ),
+@examples(
+    "bt-tui serve                  then open the printed address",
+    "bt-tui serve --demo           the demo world, without an account",
+    "bt-tui serve --readonly       a page that can only watch",
 )
+@click.command()
 @click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen on.")
 @click.option(
     "--port",

@@ -102,20 +102,19 @@ def _document(tree: FileTree, nodes: list[int], listing: CacheListing, project_i
 SORTS = ("filepath", "size", "modified", "type", "permissions")
 
 
-@click.group(epilog=examples("bt-tui cache summarize llama-sft", "bt-tui cache summarize --help"))
+@examples("bt-tui cache summarize llama-sft", "bt-tui cache summarize --help")
+@click.group()
 def cache() -> None:
     """Inspect the cache of a project."""
 
 
-@cache.command(
-    short_help="List the files of a project's cache.",
-    epilog=examples(
-        "bt-tui cache summarize llama-sft",
-        "bt-tui cache summarize llama-sft --sort size --order desc | head",
-        "bt-tui cache summarize llama-sft --by-directory 3",
-        "bt-tui cache summarize llama-sft -o json | jq .total_size_human_readable",
-    ),
+@examples(
+    "bt-tui cache summarize llama-sft",
+    "bt-tui cache summarize llama-sft --sort size --order desc | head",
+    "bt-tui cache summarize llama-sft --by-directory 3",
+    "bt-tui cache summarize llama-sft -o json | jq .total_size_human_readable",
 )
+@cache.command(short_help="List the files of a project's cache.")
 @click.argument("project", metavar="PROJECT")
 @click.option("--sort", type=click.Choice(SORTS), default="filepath", show_default=True, help="Sort key.")
 @order_option

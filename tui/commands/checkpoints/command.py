@@ -37,26 +37,22 @@ from tui.text.units import UNKNOWN, age, bytes_decimal, bytes_iec, count
 SORTS = ("checkpoint-id", "size", "created", "type")
 
 
-@click.group(
-    epilog=examples(
-        "bt-tui checkpoints list --job-id abc1234",
-        "bt-tui checkpoints show checkpoint-500 --job-id abc1234",
-        "bt-tui checkpoints download checkpoint-500 --job-id abc1234",
-    )
+@examples(
+    "bt-tui checkpoints list --job-id abc1234",
+    "bt-tui checkpoints show checkpoint-500 --job-id abc1234",
+    "bt-tui checkpoints download checkpoint-500 --job-id abc1234",
 )
+@click.group()
 def checkpoints() -> None:
     """List, inspect and download the checkpoints of a job."""
 
 
-@checkpoints.command(
-    "list",
-    short_help="List the checkpoints of a job.",
-    epilog=examples(
-        "bt-tui checkpoints list --job-id abc1234",
-        "bt-tui checkpoints list --project llama-sft --sort size --order desc",
-        "bt-tui checkpoints list --job-id abc1234 -o json | jq -r '.checkpoints[].checkpoint_id'",
-    ),
+@examples(
+    "bt-tui checkpoints list --job-id abc1234",
+    "bt-tui checkpoints list --project llama-sft --sort size --order desc",
+    "bt-tui checkpoints list --job-id abc1234 -o json | jq -r '.checkpoints[].checkpoint_id'",
 )
+@checkpoints.command("list", short_help="List the checkpoints of a job.")
 @job_options
 @click.option(
     "--checkpoint-name", metavar="NAME", help="List this checkpoint's files, like checkpoints files NAME."

@@ -17,14 +17,7 @@ from api_client.transfers import DownloadError, DownloadPlan, DownloadReport, Ex
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
-from tui.commands.support.options import (
-    JSON,
-    TABLE,
-    JobChoice,
-    examples,
-    format_option,
-    job_options,
-)
+from tui.commands.support.options import JSON, TABLE, JobChoice, examples, format_option, job_options
 from tui.commands.support.output import Output, cannot_write, failure_code, run_plan
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, TextColumn, print_table
@@ -36,11 +29,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME = 120
 
 
-@click.command(
-    "urls",
-    short_help="Write the URLs of a job's checkpoint files to a file.",
-    epilog=examples("bt-tui checkpoints urls --job-id abc1234"),
-)
+@examples("bt-tui checkpoints urls --job-id abc1234")
+@click.command("urls", short_help="Write the URLs of a job's checkpoint files to a file.")
 @job_options
 @client_command
 async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> ExitCode:
@@ -75,14 +65,11 @@ def _file_name(job: TrainingJob) -> str:
     return _UNSAFE.sub("_", words)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
 
 
-@click.command(
-    "snippet",
-    short_help="Print the config that resumes training from a checkpoint.",
-    epilog=examples(
-        "bt-tui checkpoints snippet checkpoint-400 --job-id abc1234",
-        "bt-tui checkpoints snippet --job-id abc1234",
-    ),
+@examples(
+    "bt-tui checkpoints snippet checkpoint-400 --job-id abc1234",
+    "bt-tui checkpoints snippet --job-id abc1234",
 )
+@click.command("snippet", short_help="Print the config that resumes training from a checkpoint.")
 @click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
 @job_options
 @client_command
@@ -111,15 +98,12 @@ NAMES_SHOWN = 5
 TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
 
 
-@click.command(
-    "download",
-    short_help="Download checkpoints.",
-    epilog=examples(
-        "bt-tui checkpoints download --job-id abc1234",
-        "bt-tui checkpoints download checkpoint-400 --job-id abc1234 --to weights",
-        "bt-tui checkpoints download --job-id abc1234 --file '*.json' --existing skip",
-    ),
+@examples(
+    "bt-tui checkpoints download --job-id abc1234",
+    "bt-tui checkpoints download checkpoint-400 --job-id abc1234 --to weights",
+    "bt-tui checkpoints download --job-id abc1234 --file '*.json' --existing skip",
 )
+@click.command("download", short_help="Download checkpoints.")
 @click.argument("checkpoints", metavar="[CHECKPOINT]...", nargs=-1)
 @click.option("--job-id", "job_id", metavar="JOB_ID", required=True, help="The job that wrote them.")
 @click.option(

@@ -8,14 +8,7 @@ from api_client.client import TrainingClient
 from api_client.models import CheckpointFile, TrainingJob
 from tui.analysis.export import csv_lines
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
-from tui.commands.support.options import (
-    CSV,
-    JSON,
-    JobChoice,
-    examples,
-    job_options,
-    listing_format_option,
-)
+from tui.commands.support.options import CSV, JSON, JobChoice, examples, job_options, listing_format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, TextColumn, print_table
@@ -23,14 +16,11 @@ from tui.text.times import local_stamp
 from tui.text.units import bytes_iec, count
 
 
-@click.command(
-    "files",
-    short_help="List the files of a checkpoint.",
-    epilog=examples(
-        "bt-tui checkpoints files checkpoint-400 --job-id abc1234",
-        "bt-tui checkpoints files --job-id abc1234 -o json | jq '.total_size_bytes'",
-    ),
+@examples(
+    "bt-tui checkpoints files checkpoint-400 --job-id abc1234",
+    "bt-tui checkpoints files --job-id abc1234 -o json | jq '.total_size_bytes'",
 )
+@click.command("files", short_help="List the files of a checkpoint.")
 @click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
 @job_options
 @listing_format_option

@@ -13,14 +13,7 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.commands.checkpoints.files import checkpoint_files
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import (
-    JSON,
-    TABLE,
-    JobChoice,
-    examples,
-    format_option,
-    job_options,
-)
+from tui.commands.support.options import JSON, TABLE, JobChoice, examples, format_option, job_options
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, TextColumn, print_facts, print_table
@@ -30,14 +23,11 @@ LARGEST_TENSORS = 10
 LONGEST_VALUE = 200
 
 
-@click.command(
-    "show",
-    short_help="Show what is inside a checkpoint, without downloading it.",
-    epilog=examples(
-        "bt-tui checkpoints show checkpoint-400 --job-id abc1234",
-        "bt-tui checkpoints show checkpoint-400 --job-id abc1234 -o json | jq .weights.parameter_count",
-    ),
+@examples(
+    "bt-tui checkpoints show checkpoint-400 --job-id abc1234",
+    "bt-tui checkpoints show checkpoint-400 --job-id abc1234 -o json | jq .weights.parameter_count",
 )
+@click.command("show", short_help="Show what is inside a checkpoint, without downloading it.")
 @click.argument("checkpoint", metavar="CHECKPOINT")
 @job_options
 @format_option(TABLE, JSON)

@@ -41,15 +41,13 @@ from tui.wizard.progress import WizardProgress
 from tui.wizard.state import WizardState
 
 
-@click.command(
-    "deploy_checkpoints",
-    epilog=examples(
-        "bt-tui deploy_checkpoints",
-        "bt-tui deploy_checkpoints --job-id abc1234",
-        "bt-tui deploy_checkpoints --config deploy.py --dry-run",
-        "bt-tui deploy --job-id abc1234 --checkpoint checkpoint-400 --model-name x --gpu H100:1 --yes",
-    ),
+@examples(
+    "bt-tui deploy_checkpoints",
+    "bt-tui deploy_checkpoints --job-id abc1234",
+    "bt-tui deploy_checkpoints --config deploy.py --dry-run",
+    "bt-tui deploy --job-id abc1234 --checkpoint checkpoint-400 --model-name x --gpu H100:1 --yes",
 )
+@click.command("deploy_checkpoints")
 @deploy_options
 @yes_option
 @format_option(TABLE, JSON)

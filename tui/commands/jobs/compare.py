@@ -24,13 +24,7 @@ from tui.analysis.comparison import (
 from tui.analysis.export import csv_text, records
 from tui.analysis.series import smoothed
 from tui.commands.support.exit_codes import ExitCode, explain
-from tui.commands.support.options import (
-    CSV,
-    JSON,
-    TABLE,
-    examples,
-    format_option,
-)
+from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command
@@ -44,13 +38,12 @@ X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock
 FIRST_CELLS = 2
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui compare abc1234 def5678",
-        "bt-tui compare abc1234 def5678 -o chart --x relative",
-        "bt-tui compare abc1234 def5678 -o csv --curves > curves.csv",
-    ),
+@examples(
+    "bt-tui compare abc1234 def5678",
+    "bt-tui compare abc1234 def5678 -o chart --x relative",
+    "bt-tui compare abc1234 def5678 -o csv --curves > curves.csv",
 )
+@click.command()
 @click.argument("job_ids", metavar="JOB_ID JOB_ID [JOB_ID]…", nargs=-1, required=True)
 @click.option(
     "--x",

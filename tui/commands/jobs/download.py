@@ -14,12 +14,8 @@ from tui.commands.support.output import Output, failure_code, run_plan
 from tui.commands.support.session import client_command
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui download abc1234",
-        "bt-tui download --job-id abc1234 --target-directory runs --no-unzip",
-    ),
-)
+@examples("bt-tui download abc1234", "bt-tui download --job-id abc1234 --target-directory runs --no-unzip")
+@click.command()
 @job_argument
 @click.option(
     "--target-directory",

@@ -42,13 +42,12 @@ TOTALLED = ("critical", "warning", "unknown", "healthy", "waiting", "finished")
 SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui health abc1234 || notify-send 'check the run'",
-        "bt-tui health                        all running and queued jobs",
-        "bt-tui health abc1234 -o json | jq -r '.[].findings[].text'",
-    ),
+@examples(
+    "bt-tui health abc1234 || notify-send 'check the run'",
+    "bt-tui health                        all running and queued jobs",
+    "bt-tui health abc1234 -o json | jq -r '.[].findings[].text'",
 )
+@click.command()
 @click.argument("job_ids", metavar="[JOB_ID]…", nargs=-1)
 @format_option(TABLE, JSON)
 @client_command

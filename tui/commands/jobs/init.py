@@ -103,14 +103,13 @@ DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
 CONFIG_NAME = "config.py"
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui init                                  writes ./cpu-quickstart, which runs anywhere",
-        "bt-tui init my-run --template lora-finetune",
-        "bt-tui init --examples cpu-quickstart,multinode-torchrun",
-        "bt-tui init --list-examples",
-    ),
+@examples(
+    "bt-tui init                                  writes ./cpu-quickstart, which runs anywhere",
+    "bt-tui init my-run --template lora-finetune",
+    "bt-tui init --examples cpu-quickstart,multinode-torchrun",
+    "bt-tui init --list-examples",
 )
+@click.command()
 @click.argument(
     "directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path)
 )

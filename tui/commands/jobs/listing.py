@@ -39,12 +39,8 @@ def _created(job: TrainingJob) -> datetime:
     return job.created_at or datetime.min.replace(tzinfo=UTC)
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui job abc1234",
-        "bt-tui job abc1234 -o json | jq -r .current_status",
-    ),
-)
+@examples("bt-tui job abc1234", "bt-tui job abc1234 -o json | jq -r .current_status")
+@click.command()
 @click.argument("job_id", metavar="JOB_ID")
 @format_option(TABLE, JSON)
 @client_command
@@ -64,14 +60,13 @@ async def job(client: TrainingClient, output: Output, job_id: str, output_format
     return ExitCode.OK
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui jobs",
-        "bt-tui jobs --project llama-sft --status running --status pending",
-        "bt-tui jobs -o csv > jobs.csv",
-        "bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'",
-    ),
+@examples(
+    "bt-tui jobs",
+    "bt-tui jobs --project llama-sft --status running --status pending",
+    "bt-tui jobs -o csv > jobs.csv",
+    "bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'",
 )
+@click.command()
 @click.option("--project", "project_name", metavar="PROJECT", help="Only jobs of this project (id or name).")
 @click.option(
     "--status",
@@ -116,12 +111,8 @@ async def _wanted_statuses(
     return [known[name] for name in typed]
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui projects",
-        "bt-tui projects -o json | jq -r '.[].name'",
-    ),
-)
+@examples("bt-tui projects", "bt-tui projects -o json | jq -r '.[].name'")
+@click.command()
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def projects(client: TrainingClient, output: Output, output_format: str) -> ExitCode:
@@ -131,14 +122,12 @@ async def projects(client: TrainingClient, output: Output, output_format: str) -
     return ExitCode.OK
 
 
-@click.command(
-    short_help="The official word for projects, jobs and job.",
-    epilog=examples(
-        "bt-tui view                          projects, then jobs",
-        "bt-tui view --project llama-sft      one project: like bt-tui jobs --project",
-        "bt-tui view --job-id abc1234         one job: like bt-tui job",
-    ),
+@examples(
+    "bt-tui view                          projects, then jobs",
+    "bt-tui view --project llama-sft      one project: like bt-tui jobs --project",
+    "bt-tui view --job-id abc1234         one job: like bt-tui job",
 )
+@click.command(short_help="The official word for projects, jobs and job.")
 @click.option("--project-id", metavar="ID", help="Jobs of this project.")
 @click.option("--project", metavar="NAME", help="Jobs of this project, by name or id.")
 @click.option("--job-id", metavar="JOB_ID", help="Only this job.")

@@ -14,15 +14,7 @@ from tui.analysis.node_metrics import LEADER
 from tui.commands.jobs.metrics_report import CHART, UNIT_OF_METRIC, SampleReport, TableReport, report_of
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
-from tui.commands.support.options import (
-    CSV,
-    JSON,
-    TABLE,
-    JobChoice,
-    examples,
-    format_option,
-    job_options,
-)
+from tui.commands.support.options import CSV, JSON, TABLE, JobChoice, examples, format_option, job_options
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
@@ -34,15 +26,14 @@ REFRESH_S = 30.0
 """Polling interval of --follow, the same as in the official command."""
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui metrics abc1234                       current values of each node",
-        "bt-tui metrics abc1234 --follow",
-        "bt-tui metrics abc1234 --since 6h -o chart",
-        "bt-tui metrics abc1234 --metric gpu_utilization --node 2 -o csv > node-2.csv",
-        "bt-tui metrics --project llama-sft -o json | jq '.series[] | .node'",
-    ),
+@examples(
+    "bt-tui metrics abc1234                       current values of each node",
+    "bt-tui metrics abc1234 --follow",
+    "bt-tui metrics abc1234 --since 6h -o chart",
+    "bt-tui metrics abc1234 --metric gpu_utilization --node 2 -o csv > node-2.csv",
+    "bt-tui metrics --project llama-sft -o json | jq '.series[] | .node'",
 )
+@click.command()
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
 @since_option("Start time: 2h ago, or a time.")

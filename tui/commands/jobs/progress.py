@@ -240,15 +240,14 @@ def _stamp(at_ns: int | None) -> str | None:
     return None if at_ns is None else iso_time(at_ns / NS_PER_S)
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui progress abc1234",
-        "bt-tui progress abc1234 -o json | jq .eta_s",
-        "bt-tui progress abc1234 --since 6h           only the end of a long log",
-        "bt-tui progress abc1234 --series -o csv > curves.csv",
-        "bt-tui progress --file train.log --each-line    what is read in each line of a saved log",
-    ),
+@examples(
+    "bt-tui progress abc1234",
+    "bt-tui progress abc1234 -o json | jq .eta_s",
+    "bt-tui progress abc1234 --since 6h           only the end of a long log",
+    "bt-tui progress abc1234 --series -o csv > curves.csv",
+    "bt-tui progress --file train.log --each-line    what is read in each line of a saved log",
 )
+@click.command()
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
 @since_option("Read the log only from this time: 2h ago, or a time.")

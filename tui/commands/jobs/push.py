@@ -178,14 +178,13 @@ class PushOptions:
     output_format: str
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui push config.py --tail",
-        "bt-tui --remote local push config.py --tail     on an emulator on this machine",
-        "bt-tui push config.py --accelerator H100:8 --node-count 2 --job-name wider",
-        "bt-tui push config.py --dry-run -o json | jq .training_job",
-    ),
+@examples(
+    "bt-tui push config.py --tail",
+    "bt-tui --remote local push config.py --tail     on an emulator on this machine",
+    "bt-tui push config.py --accelerator H100:8 --node-count 2 --job-name wider",
+    "bt-tui push config.py --dry-run -o json | jq .training_job",
 )
+@click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
 @click.option("--job-name", metavar="NAME", help="Name of the job.")

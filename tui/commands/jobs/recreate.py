@@ -21,12 +21,8 @@ from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui recreate abc1234 --tail",
-        "bt-tui recreate --yes          the newest job",
-    ),
-)
+@examples("bt-tui recreate abc1234 --tail", "bt-tui recreate --yes          the newest job")
+@click.command()
 @click.argument("job_id", metavar="[JOB_ID]", required=False)
 @click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument.")
 @click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")

@@ -29,13 +29,8 @@ from tui.commands.support.terminal import confirm
 NAMES_SHOWN = 10
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui stop abc1234",
-        "bt-tui stop --all --yes",
-        "bt-tui stop --project llama-sft --all",
-    ),
-)
+@examples("bt-tui stop abc1234", "bt-tui stop --all --yes", "bt-tui stop --project llama-sft --all")
+@click.command()
 @click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
 @click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="Same as the argument.")
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
@@ -133,12 +128,8 @@ def _name(job: TrainingJob) -> str:
 AVAILABILITY_MODELS = ("dedicated", "spot")
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui update abc1234 --priority 10",
-        "bt-tui update --job-id abc1234 --availability-model spot",
-    ),
-)
+@examples("bt-tui update abc1234 --priority 10", "bt-tui update --job-id abc1234 --availability-model spot")
+@click.command()
 @job_argument
 @click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
 @click.option("--availability-model", type=click.Choice(AVAILABILITY_MODELS), help="Capacity to wait for.")

@@ -12,13 +12,7 @@ from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
-from tui.commands.support.options import (
-    JSON,
-    NDJSON,
-    TABLE,
-    examples,
-    format_option,
-)
+from tui.commands.support.options import JSON, NDJSON, TABLE, examples, format_option
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
@@ -49,13 +43,12 @@ class _Span(click.ParamType[float]):
             return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui wait abc1234 && bt-tui deploy_checkpoints --job-id abc1234 --config deploy.py",
-        "bt-tui wait abc1234 def5678 --timeout 2h -o json",
-        "bt-tui wait abc1234 --until running && bt-tui ssh abc1234",
-    ),
+@examples(
+    "bt-tui wait abc1234 && bt-tui deploy_checkpoints --job-id abc1234 --config deploy.py",
+    "bt-tui wait abc1234 def5678 --timeout 2h -o json",
+    "bt-tui wait abc1234 --until running && bt-tui ssh abc1234",
 )
+@click.command()
 @click.argument("job_ids", metavar="JOB_ID...", nargs=-1, required=True)
 @click.option(
     "--until",

@@ -19,13 +19,7 @@ from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, o
 from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
 from tui.commands.logs.reading import LogRange, LogRead, progress_note
 from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
-from tui.commands.support.options import (
-    JSON,
-    JobChoice,
-    examples,
-    newest_job,
-    project_named,
-)
+from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_named
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
 from tui.commands.support.session import client_command
 
@@ -69,15 +63,14 @@ READER_INTERVAL_S = 1.0
 """Interval at which to check that something still reads the output while following."""
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui logs abc1234 | less",
-        "bt-tui logs abc1234 --since 2h --min-level WARNING --node 3",
-        "bt-tui logs abc1234 --last 200 --grep 'loss|nan' --context 2",
-        "bt-tui logs abc1234 --follow -o ndjson | jq -r 'select(.level == \"ERROR\") | .message'",
-        "bt-tui logs abc1234 --output run.log",
-    ),
+@examples(
+    "bt-tui logs abc1234 | less",
+    "bt-tui logs abc1234 --since 2h --min-level WARNING --node 3",
+    "bt-tui logs abc1234 --last 200 --grep 'loss|nan' --context 2",
+    "bt-tui logs abc1234 --follow -o ndjson | jq -r 'select(.level == \"ERROR\") | .message'",
+    "bt-tui logs abc1234 --output run.log",
 )
+@click.command()
 @log_options
 @client_command
 async def logs(client: TrainingClient, output: Output, request: LogRequest) -> ExitCode:

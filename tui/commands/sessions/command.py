@@ -21,13 +21,12 @@ FOREVER_MINUTES = -1
 MINUTES = click.IntRange(min=FOREVER_MINUTES)
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui sessions abc1234",
-        "bt-tui sessions abc1234 --update-timeout 120",
-        "bt-tui sessions abc1234 -o json | jq -r '.[0].auth_url'",
-    ),
+@examples(
+    "bt-tui sessions abc1234",
+    "bt-tui sessions abc1234 --update-timeout 120",
+    "bt-tui sessions abc1234 -o json | jq -r '.[0].auth_url'",
 )
+@click.command()
 @job_argument
 @click.option(
     "--update-timeout",
@@ -64,9 +63,8 @@ async def sessions(
     return await _show(client, output, job_id, minutes, trigger, output_format)
 
 
-@click.command(
-    "update_session", hidden=True, epilog=examples("bt-tui update_session abc1234 --timeout-minutes 60")
-)
+@examples("bt-tui update_session abc1234 --timeout-minutes 60")
+@click.command("update_session", hidden=True)
 @click.argument("job_id", metavar="JOB_ID")
 @click.option(
     "--timeout-minutes",

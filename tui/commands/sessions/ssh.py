@@ -31,12 +31,8 @@ SIGNALLED = 128
 """Offset that shells add to a signal's number for the exit code."""
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui ssh abc1234",
-        "bt-tui ssh abc1234 --node 2 -- nvidia-smi",
-    ),
-)
+@examples("bt-tui ssh abc1234", "bt-tui ssh abc1234 --node 2 -- nvidia-smi")
+@click.command()
 @click.argument("job_id", metavar="JOB_ID")
 @click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
@@ -150,14 +146,12 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
 """Host pattern of the nodes, without the two characters that would end the quotes around a host."""
 
 
-@click.command(
-    "ssh-config",
-    epilog=examples(
-        "bt-tui ssh-config --install",
-        "ssh training-job-abc1234-0.ssh.baseten.co",
-        "bt-tui ssh-config >> ~/.ssh/config",
-    ),
+@examples(
+    "bt-tui ssh-config --install",
+    "ssh training-job-abc1234-0.ssh.baseten.co",
+    "bt-tui ssh-config >> ~/.ssh/config",
 )
+@click.command("ssh-config")
 @click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, replacing an earlier one.")
 @remote_option
 @click.pass_obj

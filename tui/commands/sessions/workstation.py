@@ -23,14 +23,13 @@ MOST_NODES = 16
 SLURM, NO_ORCHESTRATOR = "slurm", "none"
 
 
-@click.command(
-    epilog=examples(
-        "bt-tui workstation --accelerator H100 --gpu-count 2",
-        "bt-tui workstation --gpu-count 8 --checkpoint-from-job abc1234 --spot",
-        "bt-tui workstation --node-count 2 --orchestrator none --dry-run",
-        "bt-tui workstation -o json | jq -r '.nodes[].hostname'",
-    ),
+@examples(
+    "bt-tui workstation --accelerator H100 --gpu-count 2",
+    "bt-tui workstation --gpu-count 8 --checkpoint-from-job abc1234 --spot",
+    "bt-tui workstation --node-count 2 --orchestrator none --dry-run",
+    "bt-tui workstation -o json | jq -r '.nodes[].hostname'",
 )
+@click.command()
 @click.option(
     "--accelerator", default="H100", show_default=True, metavar="TYPE", help="GPU type (case-insensitive)."
 )

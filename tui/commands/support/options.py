@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from api_client.models import Team, TrainingJob, TrainingProject
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Documented = TypeVar("Documented", bound=click.Command)
 Named = TypeVar("Named", "TrainingProject", "Team")
 
 OFFICIAL_TABLE = "cli-table"
@@ -255,6 +256,12 @@ def yes_option(command: Command) -> Command:
     return click.option("--yes", "-y", "assume_yes", is_flag=True, help="Skip confirmation.")(command)
 
 
-def examples(*command_lines: str) -> str:
-    r"""Return the examples as an epilog for a command's help; ``\b`` keeps click from joining lines."""
-    return "\b\nExamples:\n" + "\n".join(f"  {command_line}" for command_line in command_lines)
+def examples(*command_lines: str) -> Callable[[Documented], Documented]:
+    r"""Add the examples to the command's help; ``\b`` keeps click from joining lines."""
+    text = "\b\nExamples:\n" + "\n".join(f"  {command_line}" for command_line in command_lines)
+
+    def add(command: Documented) -> Documented:
+        command.epilog = f"{text}\n\n{command.epilog}" if command.epilog else text
+        return command
+
+    return add
