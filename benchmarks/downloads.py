@@ -101,7 +101,7 @@ def by_us(url: str, target: Path) -> None:
         file = PlannedFile(target.name, target, SIZE_BYTES, url)
         plan = DownloadPlan("project", "job", target.parent, (file,))
 
-        async def never(_stale: PlannedFile) -> list[PlannedFile]:
+        async def never() -> list[PlannedFile]:
             raise AssertionError("the URL does not expire")
 
         objects = Objects(destinations=Destinations(["127.0.0.1"]))

@@ -29,7 +29,6 @@ from api_client.transfers.part_file import translate_os_errors
 from api_client.transfers.planning import (
     UrlCache,
     chosen,
-    find_listed_again,
     from_api_file,
     list_files,
     make_plan,
@@ -175,8 +174,7 @@ class Downloads:
         A file that fails is reported in the result and does not stop the others. Raises FilesExist (with
         ``Existing.ASK``) and NoRoom, before or during the run.
         """
-        renew = self._renewed_archive if plan.is_archive else self._renewed_files
-        urls = UrlCache(plan.files, partial(renew, plan))
+        urls = UrlCache(plan.files, partial(self._renewed, plan))
         run = DownloadRun(
             plan,
             self._objects,
@@ -206,9 +204,8 @@ class Downloads:
         archive.unlink(missing_ok=True)
         return replace(report, unpacked_to=target)
 
-    async def _renewed_files(self, plan: DownloadPlan, stale: PlannedFile) -> list[PlannedFile]:
-        return await find_listed_again(self._checkpoints, plan.project_id, plan.job_id, stale)
-
-    async def _renewed_archive(self, plan: DownloadPlan, _stale: PlannedFile) -> list[PlannedFile]:
+    async def _renewed(self, plan: DownloadPlan) -> list[PlannedFile]:
+        if not plan.is_archive:
+            return await list_files(self._checkpoints, plan.project_id, plan.job_id)
         urls = await self._jobs.download_urls(plan.project_id, plan.job_id)
         return [PlannedFile("", plan.files[0].path, None, url) for url in urls[:1]]

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from api_client.models import CheckpointFile
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
-from api_client.resources.checkpoints import FILES_PAGE_SIZE, Checkpoints
+from api_client.resources.checkpoints import Checkpoints
 from api_client.transfers.file_names import ServerName, lay_out
 from api_client.transfers.part_file import FileIdentity, resumable_bytes
 from api_client.transfers.records import DownloadError, DownloadPlan, PlannedFile, RefusedName
 
 
-def from_api_file(file: CheckpointFile, index: int = 0) -> PlannedFile:
+def from_api_file(file: CheckpointFile) -> PlannedFile:
     """Convert a file of the API, without a path yet; a null or missing size is None, not zero."""
     says_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
     return PlannedFile(
@@ -30,7 +30,6 @@ def from_api_file(file: CheckpointFile, index: int = 0) -> PlannedFile:
         file.url,
         file.node_rank,
         file.last_modified,
-        index,
     )
 
 
@@ -71,7 +70,7 @@ class UrlCache:
     """Current URL of every file of a run; one renewal updates all files that it finds."""
 
     def __init__(
-        self, files: Iterable[PlannedFile], renew: Callable[[PlannedFile], Awaitable[list[PlannedFile]]]
+        self, files: Iterable[PlannedFile], renew: Callable[[], Awaitable[list[PlannedFile]]]
     ) -> None:
         self._files = {file.key: file for file in files}
         self._renew = renew
@@ -87,7 +86,7 @@ class UrlCache:
         """
         async with self._lock:
             if self._files[stale.key] is stale:
-                for file in await self._renew(stale):
+                for file in await self._renew():
                     if file.key in self._files:
                         self._files[file.key] = replace(file, path=self._files[file.key].path)
                 if self._files[stale.key] is stale:
@@ -97,20 +96,7 @@ class UrlCache:
 
 async def list_files(checkpoints: Checkpoints, project_id: str, job_id: str) -> list[PlannedFile]:
     """List all files of the job, without paths yet."""
-    listed = [file async for file in checkpoints.files(project_id, job_id)]
-    return [from_api_file(file, index) for index, file in enumerate(listed)]
-
-
-async def find_listed_again(
-    checkpoints: Checkpoints, project_id: str, job_id: str, wanted: PlannedFile
-) -> list[PlannedFile]:
-    """List the page where the file was before; all pages if it is no longer there."""
-    first = wanted.listing_index // FILES_PAGE_SIZE * FILES_PAGE_SIZE
-    page = await checkpoints.files_page(project_id, job_id, page_token=first)
-    files = [from_api_file(file, first + index) for index, file in enumerate(page.presigned_urls)]
-    if any(file.key == wanted.key for file in files):
-        return files
-    return await list_files(checkpoints, project_id, job_id)
+    return [from_api_file(file) async for file in checkpoints.files(project_id, job_id)]
 
 
 TIME_TOLERANCE_S = 2.0

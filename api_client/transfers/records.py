@@ -47,8 +47,7 @@ class PlannedFile:
 
     ``name`` is the server's own (sanitize it before showing it), ``node_rank`` its node's. ``path`` is
     the destination, always inside the plan's folder. ``size_bytes`` is None if the server did not send
-    it. ``url`` is presigned, and renewed when it has expired; ``listing_index`` is the file's position in
-    the server's listing, where a renewal looks first. ``part_bytes`` already exist locally.
+    it. ``url`` is presigned, and renewed when it has expired. ``part_bytes`` already exist locally.
     """
 
     name: str
@@ -57,7 +56,6 @@ class PlannedFile:
     url: str = field(repr=False)
     node_rank: int = 0
     last_modified: str = ""
-    listing_index: int = 0
     part_bytes: int = 0
 
     @property

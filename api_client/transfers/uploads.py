@@ -11,9 +11,8 @@ import asyncio
 import os
 import re
 import ssl
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from datetime import timedelta
 from http import HTTPStatus
 from http.client import HTTPException
@@ -28,6 +27,7 @@ from obstore.store import S3Store
 from pydantic import TypeAdapter
 
 from api_client.addresses import BaseUrl, Destinations, parse_base_url, route
+from api_client.environment import hidden_variables
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
@@ -44,8 +44,8 @@ PART_BYTES = 5 * 1024 * 1024
 PARTS_AT_ONCE = 2
 """Concurrent parts: a third takes memory and no less time."""
 
-CHUNK_BYTES = 256 * 1024
-"""Bytes read from the file at a time."""
+CHUNK_BYTES = 64 * 1024
+"""Bytes read from the file at a time: larger ones take memory and no less time."""
 
 PART_TIMEOUT_S = 300.0
 """Time limit for one request: 3 parts at once need 50 KiB/s."""
@@ -78,7 +78,6 @@ _HINTS = {
     "RequestTimeTooSkewed": "this machine's clock is wrong; correct it and submit again",
 }
 _CREDENTIALS = TypeAdapter(BlobCredentials)
-_CONSTRUCTING = threading.Lock()
 
 OnBytes = Callable[[int, int], object]
 """Called with bytes sent and bytes in total; the first never decreases."""
@@ -262,7 +261,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str, tunnel:
     certificates = trusting_context().get_ca_certs(binary_form=True)
     if certificates:
         client["root_certificate"] = "".join(map(ssl.DER_cert_to_PEM_cert, certificates))
-    with _without_aws_variables():
+    with hidden_variables("AWS_"):
         return S3Store(
             credentials.s3_bucket,
             access_key_id=creds.aws_access_key_id,
@@ -284,20 +283,6 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str, tunnel:
                 },
             },
         )
-
-
-@contextmanager
-def _without_aws_variables() -> Iterator[None]:
-    """Hide the user's settings for AWS: obstore reads them when a store is made, and only then.
-
-    Some of them (checksums, encryption) have no value that turns them off.
-    """
-    with _CONSTRUCTING:
-        hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.upper().startswith("AWS_")}
-        try:
-            yield
-        finally:
-            os.environ.update(hidden)
 
 
 def _check(credentials: BlobCredentials) -> None:

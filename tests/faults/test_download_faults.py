@@ -600,17 +600,6 @@ async def test_files_that_are_gone_are_said_so(tmp_path: Path) -> None:
         assert report.files[0].error == "the job no longer has this file"
 
 
-async def test_only_the_page_of_the_file_is_listed_again(tmp_path: Path) -> None:
-    with serving(*[Stored(f"ckpt/{number:04}", b"x") for number in range(2500)]) as store:
-        async with store.client() as client:
-            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path, files=["2400"])
-            assert store.listings == 3
-            store.token = 2
-            report = await client.downloads.run(plan)
-        assert report.is_complete
-        assert store.listings == 4
-
-
 async def test_the_time_of_a_file_is_the_server_s(tmp_path: Path) -> None:
     with serving(Stored("ckpt/a", b"x")) as store:
         await download(store, tmp_path)

@@ -18,7 +18,7 @@ import shlex
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -31,6 +31,7 @@ from api_client.definitions.weights import WeightsAuthMethod, WeightsSource
 from api_client.emulator.answers import first_problem
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.node_process import NodeProcess
+from api_client.environment import hidden_variables
 
 HUGGING_FACE, LOCAL_FILES = "hf", "file"
 SCHEMES = (HUGGING_FACE, "s3", "gs", "r2", LOCAL_FILES)
@@ -244,7 +245,7 @@ async def open_store(
         if "region" not in config:
             config["region"] = DEFAULT_REGION if endpoint else await asyncio.to_thread(_region_of, bucket)
     options = {**CLIENT_OPTIONS, "allow_http": endpoint.startswith("http://")}
-    with _no_account_in_environment():
+    with hidden_variables("AWS_", "GOOGLE_"):
         return open_bucket(bucket, config=config, client_options=options), path.strip("/")
 
 
@@ -253,17 +254,6 @@ def _local_path(location: str) -> str:
     if not path.exists():
         raise FetchFailed(f"{path} does not exist on this machine")
     return str(path).strip("/")
-
-
-@contextlib.contextmanager
-def _no_account_in_environment() -> Iterator[None]:
-    """Hide the variables that obstore reads by itself when it opens a store."""
-    names = [name for name in os.environ if name.upper().startswith(("AWS_", "GOOGLE_"))]
-    hidden = {name: os.environ.pop(name) for name in names}
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)
 
 
 def _s3_config(secret: str | None) -> dict[str, Any]:
