@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -130,3 +131,25 @@ TolerantList = Annotated[list[T], _OrNull(list)]
 
 TolerantDict = Annotated[dict[str, T], _OrNull(dict)]
 """Mapping that some servers may send as null."""
+
+
+class _Inside:
+    """Validates an object as one of its fields, which must be present; the others are not read."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        field = core_schema.typed_dict_field(handler(source))
+        envelope = core_schema.typed_dict_schema({self._name: field}, extra_behavior="ignore")
+        return core_schema.no_info_after_validator_function(itemgetter(self._name), envelope)
+
+
+def answer_with(name: str, kind: type[T]) -> TypeAdapter[T]:
+    """Return a reader of answers that are an object with the wanted part in its field ``name``."""
+    return TypeAdapter(Annotated[kind, _Inside(name)])  # type: ignore[arg-type]
+
+
+def answer_with_list(name: str, kind: type[T]) -> TypeAdapter[list[T]]:
+    """Return the same for a list of objects, which may be null."""
+    return TypeAdapter(Annotated[TolerantList[kind], _Inside(name)], config=TOLERANT)  # type: ignore[arg-type, valid-type]

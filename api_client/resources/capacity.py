@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter, with_config
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from api_client.addresses import route
 from api_client.http.transport import Transport
 from api_client.models import TrainingCapacity
-from api_client.models.base import TOLERANT
+from api_client.models.base import answer_with
 from api_client.models.capacity import TeamGpuCapacity
 
-
-@with_config(TOLERANT)
-class TeamCapacityAnswer(TypedDict):
-    """A team's GPU limit after a change."""
-
-    team_gpu_capacity: TeamGpuCapacity
-
-
-TEAM_CAPACITY = TypeAdapter(TeamCapacityAnswer)
-
-
 _CAPACITY = TypeAdapter(TrainingCapacity)
+_TEAM_CAPACITY = answer_with("team_gpu_capacity", TeamGpuCapacity)
 
 
 class Capacity:
@@ -39,4 +28,4 @@ class Capacity:
         """Set a team's limit for a GPU type. Admins of the organization only."""
         body = {"team_id": team_id, "gpu_type": gpu_type, "max_gpus": max_gpus}
         path = route("training", "capacity")
-        return (await self._transport.request("PATCH", path, TEAM_CAPACITY, body=body))["team_gpu_capacity"]
+        return await self._transport.request("PATCH", path, _TEAM_CAPACITY, body=body)

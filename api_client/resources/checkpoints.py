@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from pydantic import TypeAdapter, with_config
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from api_client.http.transport import Transport
 from api_client.models import CheckpointFile, CheckpointFilesPage
-from api_client.models.base import TOLERANT
+from api_client.models.base import answer_with_list
 from api_client.models.checkpoints import ROOT_CHECKPOINT, Checkpoint, belongs_to
 from api_client.resources.jobs import job_route
-
-
-@with_config(TOLERANT)
-class CheckpointsAnswer(TypedDict):
-    """Checkpoints of a job."""
-
-    checkpoints: list[Checkpoint] | None
-
-
-CHECKPOINTS = TypeAdapter(CheckpointsAnswer)
-
 
 FILES_PAGE_SIZE = 1000
 """The API's default (API facts, 2.2)."""
 
 _FILES_PAGE = TypeAdapter(CheckpointFilesPage)
+_CHECKPOINTS = answer_with_list("checkpoints", Checkpoint)
 
 CheckpointList = list[Checkpoint]
 FileList = list[CheckpointFile]
@@ -42,7 +31,7 @@ class Checkpoints:
     async def list(self, project_id: str, job_id: str) -> CheckpointList:
         """Return all checkpoints of a job, in the server's order (the API has no paging here)."""
         path = job_route(project_id, job_id, "checkpoints")
-        return (await self._transport.request("GET", path, CHECKPOINTS))["checkpoints"] or []
+        return await self._transport.request("GET", path, _CHECKPOINTS)
 
     async def files_page(
         self, project_id: str, job_id: str, *, page_size: int = FILES_PAGE_SIZE, page_token: int = 0

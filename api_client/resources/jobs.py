@@ -1,8 +1,4 @@
-"""Training jobs: list, search, create, change, stop, delete, and their queue context and code.
-
-The classes at the top are envelopes: the field with the wanted part must be present, the rest of an answer is
-not read.
-"""
+"""Training jobs: list, search, create, change, stop, delete, and their queue context and code."""
 
 from __future__ import annotations
 
@@ -11,8 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import TypeAdapter, with_config
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from api_client.addresses import route
 from api_client.clock import Clock
@@ -20,44 +15,19 @@ from api_client.errors import ErrorAnswer, NotFound
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone
-from api_client.models.base import TOLERANT
+from api_client.models.base import answer_with, answer_with_list
 from api_client.models.capacity import QueueContext
 from api_client.models.jobs import TrainingJob
 from api_client.resources.projects import Projects
 from api_client.streams.job_poller import watch_job
 
-QUEUE_CONTEXT = TypeAdapter(QueueContext)
-
-
-@with_config(TOLERANT)
-class JobsAnswer(TypedDict):
-    """Jobs of a project, or search results."""
-
-    training_jobs: list[TrainingJob] | None
-
-
-@with_config(TOLERANT)
-class JobAnswer(TypedDict):
-    """A job after a get, create, update or stop request."""
-
-    training_job: TrainingJob
-
-
-@with_config(TOLERANT)
-class DownloadAnswer(TypedDict):
-    """Presigned URLs of a job's uploaded code."""
-
-    artifact_presigned_urls: list[str] | None
-
-
-JOBS = TypeAdapter(JobsAnswer)
-JOB = TypeAdapter(JobAnswer)
-DOWNLOAD = TypeAdapter(DownloadAnswer)
-
-
 STATUS_INTERVAL_S = 5.0
 """Interval for polling a watched job, in seconds."""
 
+_JOBS = answer_with_list("training_jobs", TrainingJob)
+_JOB = answer_with("training_job", TrainingJob)
+_CODE_URLS = answer_with_list("artifact_presigned_urls", str)
+_QUEUE_CONTEXT = TypeAdapter(QueueContext)
 _TOMBSTONE = TypeAdapter(JobTombstone)
 _NEWEST_FIRST = [{"field": "created_at", "order": "desc"}]
 _NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
@@ -82,7 +52,7 @@ class Jobs:
     async def list(self, project_id: str) -> JobList:
         """Return all jobs of a project, in the server's order (the API has no paging here)."""
         path = route("training_projects", project_id, "jobs")
-        return (await self._transport.request("GET", path, JOBS))["training_jobs"] or []
+        return await self._transport.request("GET", path, _JOBS)
 
     async def search(
         self,
@@ -105,13 +75,11 @@ class Jobs:
         if statuses is not None:
             body["statuses"] = [str(status) for status in statuses]
         path = route("training_jobs", "search")
-        answer = await self._transport.request("POST", path, JOBS, body=body, idempotent=True, retry=retry)
-        return answer["training_jobs"] or []
+        return await self._transport.request("POST", path, _JOBS, body=body, idempotent=True, retry=retry)
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
         """Return a job."""
-        path = job_route(project_id, job_id)
-        return (await self._transport.request("GET", path, JOB, retry=retry))["training_job"]
+        return await self._transport.request("GET", job_route(project_id, job_id), _JOB, retry=retry)
 
     async def find(self, job_id: str) -> TrainingJob:
         """Find a job by its id: with a search, or project by project if the server has no search.
@@ -147,7 +115,7 @@ class Jobs:
         """Start a job; ``training_job`` has the API's own structure (image, compute, runtime …)."""
         path = route("training_projects", project_id, "jobs")
         body = {"training_job": dict(training_job)}
-        return (await self._transport.request("POST", path, JOB, body=body))["training_job"]
+        return await self._transport.request("POST", path, _JOB, body=body)
 
     async def update(
         self,
@@ -163,17 +131,17 @@ class Jobs:
         if not body:
             raise ValueError("nothing to change: give a priority or an availability_model")
         path = job_route(project_id, job_id)
-        return (await self._transport.request("PATCH", path, JOB, body=body))["training_job"]
+        return await self._transport.request("PATCH", path, _JOB, body=body)
 
     async def stop(self, project_id: str, job_id: str) -> TrainingJob:
         """Stop a job."""
         path = job_route(project_id, job_id, "stop")
-        return (await self._transport.request("POST", path, JOB, body={}))["training_job"]
+        return await self._transport.request("POST", path, _JOB, body={})
 
     async def recreate(self, project_id: str, job_id: str) -> TrainingJob:
         """Start a new job with the same configuration and return it."""
         path = job_route(project_id, job_id, "recreate")
-        return (await self._transport.request("POST", path, JOB))["training_job"]
+        return await self._transport.request("POST", path, _JOB)
 
     async def delete(self, project_id: str, job_id: str) -> JobTombstone:
         """Delete a job, stopping it first if it runs. Cannot be undone."""
@@ -182,14 +150,12 @@ class Jobs:
     async def download_urls(self, project_id: str, job_id: str) -> UrlList:
         """Return presigned URLs of the job's uploaded code; the first is the archive. Fetch without a key."""
         path = job_route(project_id, job_id, "download")
-        answer = await self._transport.request("GET", path, DOWNLOAD)
-        return answer["artifact_presigned_urls"] or []
+        return await self._transport.request("GET", path, _CODE_URLS)
 
     async def queue_context(self, job_id: str) -> QueueContext:
         """Return why a job waits, and its history. Organization admins only; others get Unauthorized."""
-        return await self._transport.request(
-            "GET", route("training", "jobs", job_id, "queue_context"), QUEUE_CONTEXT
-        )
+        path = route("training", "jobs", job_id, "queue_context")
+        return await self._transport.request("GET", path, _QUEUE_CONTEXT)
 
     def watch(
         self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S

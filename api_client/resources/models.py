@@ -5,36 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import TypeAdapter, with_config
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from api_client.addresses import route
 from api_client.http.transport import QueryValue, Transport
 from api_client.models import LogRecord
-from api_client.models.base import TOLERANT
+from api_client.models.base import answer_with_list
 from api_client.models.deployments import Deployment, Model
 from api_client.resources.logs import LOG_PAGE
 from api_client.streams.pages import MAX_PAGE_LINES
 
-
-@with_config(TOLERANT)
-class ModelsAnswer(TypedDict):
-    """``GET /v1/models``."""
-
-    models: list[Model] | None
-
-
-@with_config(TOLERANT)
-class DeploymentsAnswer(TypedDict):
-    """Deployments of a model."""
-
-    deployments: list[Deployment] | None
-
-
-MODELS = TypeAdapter(ModelsAnswer)
-DEPLOYMENTS = TypeAdapter(DeploymentsAnswer)
-
-
+_MODELS = answer_with_list("models", Model)
+_DEPLOYMENTS = answer_with_list("deployments", Deployment)
 _MODEL = TypeAdapter(Model)
 _DEPLOYMENT = TypeAdapter(Deployment)
 
@@ -49,7 +31,7 @@ class Models:
 
     async def list(self) -> ModelList:
         """Return all models that the key can see."""
-        return (await self._transport.request("GET", route("models"), MODELS))["models"] or []
+        return await self._transport.request("GET", route("models"), _MODELS)
 
     async def get(self, model_id: str) -> Model:
         """Return a model."""
@@ -58,7 +40,7 @@ class Models:
     async def deployments(self, model_id: str) -> Sequence[Deployment]:
         """Return the deployments of a model."""
         path = route("models", model_id, "deployments")
-        return (await self._transport.request("GET", path, DEPLOYMENTS))["deployments"] or []
+        return await self._transport.request("GET", path, _DEPLOYMENTS)
 
     async def deployment(self, model_id: str, deployment_id: str) -> Deployment:
         """Return a deployment."""

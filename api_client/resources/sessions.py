@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter, with_config
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from api_client.http.transport import Transport
 from api_client.models import InteractiveSessionUpdate, SignedSshCertificate
 from api_client.models.account import AuthCode
-from api_client.models.base import TOLERANT
+from api_client.models.base import answer_with_list
 from api_client.resources.jobs import job_route
 
-
-@with_config(TOLERANT)
-class AuthCodesAnswer(TypedDict):
-    """Sign-in codes of a job's sessions."""
-
-    auth_codes: list[AuthCode] | None
-
-
-AUTH_CODES = TypeAdapter(AuthCodesAnswer)
-
-
+_AUTH_CODES = answer_with_list("auth_codes", AuthCode)
 _UPDATE = TypeAdapter(InteractiveSessionUpdate)
 _CERTIFICATE = TypeAdapter(SignedSshCertificate)
 
@@ -35,7 +24,7 @@ class Sessions:
     async def auth_codes(self, project_id: str, job_id: str) -> list[AuthCode]:
         """Return the sign-in codes, one per replica; none for a job without a session."""
         path = job_route(project_id, job_id, "auth_codes")
-        return (await self._transport.request("GET", path, AUTH_CODES))["auth_codes"] or []
+        return await self._transport.request("GET", path, _AUTH_CODES)
 
     async def update(
         self,

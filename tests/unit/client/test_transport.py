@@ -402,7 +402,7 @@ async def test_the_jitter_comes_from_a_generator_that_may_be_given() -> None:
             http_transport=httpx.MockTransport(Server(REFUSED)),
         )
         with pytest.raises(Unreachable):
-            await transport.request("GET", "/v1/training_projects", projects.PROJECTS)
+            await transport.request("GET", "/v1/training_projects", projects._PROJECTS)
         await transport.aclose()
         slept.append(clock.slept_s)
     assert slept[0] == slept[1]
