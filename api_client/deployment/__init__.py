@@ -14,11 +14,8 @@ from api_client.deployment.following import DeploymentUpdate, follow
 from api_client.deployment.generated_files import (
     Calls,
     calls,
-    curl_example,
-    openai_example,
     render_python,
     serves_nothing,
-    serving_url,
     truss_config_path,
     truss_config_yaml,
     write_truss_config,
@@ -36,20 +33,17 @@ from api_client.deployment.sending import (
     DeploymentUnclear,
     build_config,
     deploy,
-    deployment_link,
     deployment_request,
     equivalent_command,
 )
 from api_client.deployment.validation import validate
 from api_client.servable.ranks import (
-    VALID_LORA_RANKS,
     RankAdvice,
     adapter_ranks,
     check_rank,
     rank_for,
 )
 from api_client.servable.selection import (
-    CheckpointKind,
     check_selection,
     kind_of,
     memory_hint,
@@ -61,9 +55,7 @@ from api_client.submission.findings import Finding
 
 __all__ = [
     "DEPLOY_MUTATION",
-    "VALID_LORA_RANKS",
     "Calls",
-    "CheckpointKind",
     "DeployAnswers",
     "DeploymentResult",
     "DeploymentUnclear",
@@ -76,9 +68,7 @@ __all__ = [
     "calls",
     "check_rank",
     "check_selection",
-    "curl_example",
     "deploy",
-    "deployment_link",
     "deployment_request",
     "equivalent_command",
     "fitting_instances",
@@ -87,12 +77,10 @@ __all__ = [
     "listed_instances",
     "memory_hint",
     "needed_gpu_bytes",
-    "openai_example",
     "rank_for",
     "render_python",
     "selectable",
     "serves_nothing",
-    "serving_url",
     "smallest_instance",
     "telling_files",
     "truss_config_path",

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from api_client.client import TrainingClient
 from api_client.definitions import Compute
-from api_client.definitions.job_request import quantity_mib
+from api_client.definitions.job_request import normal_gpu_type, quantity_mib
 from api_client.errors import BadRequest, InvalidAnswer, NotFound
 from api_client.models import InstanceType
 
@@ -26,11 +26,6 @@ class ListedInstance(InstanceType):
 Machine = TypeVar("Machine", bound=InstanceType)
 
 
-def gpu_name(gpu_type: str) -> str:
-    """Return the definitions' spelling: servers may use a dash, ``A100-40GB`` (API facts, 3.2)."""
-    return gpu_type.strip().replace("-", "_")
-
-
 def fitting_instances(
     instances: Iterable[Machine], gpu_type: str | None, gpu_count: int
 ) -> tuple[Machine, ...]:
@@ -41,11 +36,11 @@ def fitting_instances(
     one_node = [each for each in instances if getattr(each, "node_count", 1) in (1, None)]
     if not gpu_type:
         return tuple(sorted((each for each in one_node if not each.gpu_count), key=_cpu_size))
-    wanted = gpu_name(gpu_type)
+    wanted = normal_gpu_type(gpu_type)
     fitting = (
         each
         for each in one_node
-        if each.gpu_count >= max(gpu_count, 1) and each.gpu_type and gpu_name(each.gpu_type) == wanted
+        if each.gpu_count >= max(gpu_count, 1) and each.gpu_type and normal_gpu_type(each.gpu_type) == wanted
     )
     return tuple(sorted(fitting, key=_gpu_count))
 

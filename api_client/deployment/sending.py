@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +33,12 @@ from api_client.definitions import (
     offered_accelerators,
 )
 from api_client.definitions import Checkpoint as CheckpointToDeploy
-from api_client.deployment.instances import gpu_name, listed_instances, smallest_instance
+from api_client.definitions.job_request import normal_gpu_type
+from api_client.deployment.instances import listed_instances, smallest_instance
 from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
 from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
-from api_client.servable.selection import kind_of
+from api_client.servable.selection import find_checkpoint, kind_of
 
 HF_TOKEN = "HF_TOKEN"
 """Environment variable with a deployment's Hugging Face token."""
@@ -78,7 +79,7 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
             checkpoint_details=CheckpointList(
                 base_model_id=(answers.base_model or "").strip() or None,
                 checkpoints=[
-                    _checkpoint(answers, _named(name, answers.job_id, checkpoints))
+                    _checkpoint(answers, find_checkpoint(checkpoints, answers.job_id, name), name)
                     for name in answers.checkpoint_names
                 ],
             ),
@@ -91,15 +92,10 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
         raise ConfigurationError(f"{place}: {first['msg']}") from error
 
 
-def _named(name: str, job_id: str, checkpoints: Iterable[Checkpoint]) -> Checkpoint:
-    for checkpoint in checkpoints:
-        if checkpoint.checkpoint_id == name and checkpoint.training_job_id in ("", job_id):
-            return checkpoint
-    raise ConfigurationError(f"job {job_id} has no checkpoint {name!r}")
-
-
-def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint) -> CheckpointToDeploy:
-    place = {"training_job_id": answers.job_id, "checkpoint_name": checkpoint.checkpoint_id}
+def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint | None, name: str) -> CheckpointToDeploy:
+    if checkpoint is None:
+        raise ConfigurationError(f"job {answers.job_id} has no checkpoint {name!r}")
+    place = {"training_job_id": answers.job_id, "checkpoint_name": name}
     kind = kind_of(checkpoint)
     if kind == "lora":
         rank = DEFAULT_LORA_RANK if answers.lora_rank is None else answers.lora_rank
@@ -108,9 +104,7 @@ def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint) -> CheckpointToD
         return WhisperCheckpoint(**place)
     if kind == "full":
         return FullCheckpoint(**place)
-    raise ConfigurationError(
-        f"{checkpoint.checkpoint_id!r} has type {checkpoint.checkpoint_type!r}, which cannot be deployed"
-    )
+    raise ConfigurationError(f"{name!r} has type {checkpoint.checkpoint_type!r}, which cannot be deployed")
 
 
 def _environment(answers: DeployAnswers) -> dict[str, EnvironmentValue]:
@@ -132,7 +126,7 @@ def _compute(answers: DeployAnswers) -> Compute:
     if not answers.gpu_type:
         # Use an empty spec instead of none, or the official CLI would ask for a GPU.
         return Compute(cpu_count=NO_CPU_REQUEST, memory=NO_MEMORY_REQUEST, accelerator=AcceleratorSpec())
-    name = gpu_name(answers.gpu_type)
+    name = normal_gpu_type(answers.gpu_type)
     try:
         accelerator = Accelerator(name)
     except ValueError:

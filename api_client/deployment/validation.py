@@ -15,7 +15,7 @@ from api_client.definitions import (
 from api_client.deployment.instances import smallest_instance
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.servable.ranks import adapter_ranks, check_rank, rank_for
-from api_client.servable.selection import ROOT, check_selection, kind_of, missing_parts
+from api_client.servable.selection import ROOT, check_selection, find_checkpoint, kind_of, missing_parts
 from api_client.submission.findings import Finding, most_severe_first
 
 _NAMED_AT_MOST = 12
@@ -75,7 +75,7 @@ def _details_findings(
         return
     found: list[Checkpoint] = []
     for index, wanted in enumerate(details.checkpoints):
-        checkpoint = _find(wanted, listed)
+        checkpoint = find_checkpoint(listed, wanted.training_job_id, wanted.checkpoint_name)
         if checkpoint is None:
             yield _unknown_name(f"{place}.{index}.checkpoint_name", wanted, listed)
             continue
@@ -89,14 +89,6 @@ def _details_findings(
         yield from _servable_findings(place, found, files)
     yield from _base_model_findings(details, found)
     yield from _rank_findings(details, found)
-
-
-def _find(wanted: CheckpointToDeploy, listed: Iterable[Checkpoint]) -> Checkpoint | None:
-    for checkpoint in listed:
-        is_of_the_job = checkpoint.training_job_id in ("", wanted.training_job_id)
-        if is_of_the_job and checkpoint.checkpoint_id == wanted.checkpoint_name:
-            return checkpoint
-    return None
 
 
 def _unknown_name(place: str, wanted: CheckpointToDeploy, listed: Iterable[Checkpoint]) -> Finding:

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from api_client.definitions import DEFAULT_LORA_RANK, LORA_RANKS
 from api_client.models import Checkpoint
 
-VALID_LORA_RANKS = LORA_RANKS
-"""Ranks that can be served, ascending."""
-
 _LONGEST_SHOWN = 40
 
 
@@ -49,9 +46,9 @@ def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
     largest = _largest(adapter_ranks)
     if largest is None:
         return RankAdvice(DEFAULT_LORA_RANK, _why_assumed(adapter_ranks))
-    if largest > VALID_LORA_RANKS[-1]:
+    if largest > LORA_RANKS[-1]:
         return RankAdvice(None, "", _too_large(largest))
-    fitting = next(rank for rank in VALID_LORA_RANKS if rank >= largest)
+    fitting = next(rank for rank in LORA_RANKS if rank >= largest)
     owner = "the adapter's rank" if len(adapter_ranks) == 1 else "the largest adapter's rank"
     if fitting == largest:
         return RankAdvice(fitting, f"{owner} is {fitting}")
@@ -67,12 +64,12 @@ def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
     Strings and floats are not valid ranks.
     """
     largest = _largest(adapter_ranks)
-    if largest is not None and largest > VALID_LORA_RANKS[-1]:
+    if largest is not None and largest > LORA_RANKS[-1]:
         return _too_large(largest)
-    if type(value) is not int or value not in VALID_LORA_RANKS:
-        return f"{_shown(value)} is not a LoRA rank; use {_listed(VALID_LORA_RANKS)}"
+    if type(value) is not int or value not in LORA_RANKS:
+        return f"{_shown(value)} is not a LoRA rank; use {_listed(LORA_RANKS)}"
     if largest is not None and value < largest:
-        holding = _listed([rank for rank in VALID_LORA_RANKS if rank >= largest])
+        holding = _listed([rank for rank in LORA_RANKS if rank >= largest])
         return f"{value} is below the adapter's rank {largest}; use {holding}"
     return ""
 
@@ -98,7 +95,7 @@ def _why_assumed(values: Sequence[object]) -> str:
 
 def _too_large(rank: int) -> str:
     return (
-        f"the adapter's rank {_shown(rank)} is above the maximum of {VALID_LORA_RANKS[-1]}; merge the "
+        f"the adapter's rank {_shown(rank)} is above the maximum of {LORA_RANKS[-1]}; merge the "
         f"adapter into its base model and deploy the full weights instead"
     )
 

@@ -115,6 +115,14 @@ def kind_of(checkpoint: Checkpoint) -> CheckpointKind:
     return _KINDS.get(_type_of(checkpoint), "other")
 
 
+def find_checkpoint(checkpoints: Iterable[Checkpoint], job_id: str, name: str) -> Checkpoint | None:
+    """Return the job's checkpoint with this name; servers may leave out the job."""
+    for checkpoint in checkpoints:
+        if checkpoint.checkpoint_id == name and checkpoint.training_job_id in ("", job_id):
+            return checkpoint
+    return None
+
+
 def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
     """Explain why this checkpoint cannot be deployed; empty if it can.
 

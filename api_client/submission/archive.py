@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from api_client.definitions import Workspace
 from api_client.errors import ArchiveError
 from api_client.files import PRIVATE_FILE_MODE, new_file, why_not_written
 from api_client.submission.workspace import (
@@ -19,7 +20,6 @@ from api_client.submission.workspace import (
     ArchivedFile,
     DroppedEntry,
     Survey,
-    WorkspaceSettings,
     built_in_rules,
     lay_out,
     read_ignore_rules,
@@ -50,7 +50,7 @@ class ArchivePlan:
     warnings: tuple[str, ...] = ()
 
 
-def plan_archive(config_dir: Path, workspace: WorkspaceSettings | None = None) -> ArchivePlan:
+def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> ArchivePlan:
     """Scan the disk and decide what to include; does not read contents. ``config_dir`` has the config.
 
     Raises ArchiveError for an invalid workspace, an unusable ``.truss_ignore``, or more than

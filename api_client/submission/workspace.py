@@ -11,12 +11,13 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pathspec import PathSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from api_client.definitions import Workspace
 from api_client.errors import ArchiveError
 
 IGNORE_FILE = ".truss_ignore"
@@ -98,14 +99,6 @@ def read_ignore_rules(root: Path) -> IgnoreRules:
         raise ArchiveError(f"invalid pattern in {path}: {error}") from None
 
 
-class WorkspaceSettings(Protocol):
-    """The three fields of ``definitions.Workspace``; paths are relative to the config's folder."""
-
-    workspace_root: str | None
-    external_dirs: list[str]
-    exclude_dirs: list[str]
-
-
 @dataclass(frozen=True, slots=True)
 class WorkspaceLayout:
     """``root`` is archived as the working directory, each of ``externals`` under its own name in it.
@@ -121,7 +114,7 @@ class WorkspaceLayout:
     warnings: tuple[str, ...] = ()
 
 
-def lay_out(config_dir: Path, workspace: WorkspaceSettings | None) -> WorkspaceLayout:
+def lay_out(config_dir: Path, workspace: Workspace | None) -> WorkspaceLayout:
     """Determine the folders to archive. Raises ArchiveError naming an unusable setting."""
     config_dir = Path(os.path.abspath(config_dir))  # noqa: PTH100 – links in the path stay as they are
     if not config_dir.is_dir():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Input, OptionList
 
-from api_client.deployment import VALID_LORA_RANKS
+from api_client.definitions import LORA_RANKS
 from support.dashboard import deploy_view, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
 from tui.analysis.run.finding import FindingKind
@@ -39,7 +39,7 @@ async def typed_rank(text: str, adapter_rank: object = 8) -> tuple[str, str]:
         return step_of(app.screen), text_of(app)
 
 
-@pytest.mark.parametrize("rank", VALID_LORA_RANKS)
+@pytest.mark.parametrize("rank", LORA_RANKS)
 async def test_every_valid_rank_goes_on(rank: int) -> None:
     step, _screen = await typed_rank(str(rank))
     assert step == "model_name"

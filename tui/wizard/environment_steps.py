@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from api_client.definitions.compute import offered_accelerators
+from api_client.definitions.job_request import normal_gpu_type
 from api_client.deployment import ListedInstance, fitting_instances, memory_hint, needed_gpu_bytes
-from api_client.deployment.instances import gpu_name
 from api_client.models import Checkpoint
 from tui.text.units import BYTES_PER_MIB, HOUR_S, MINUTE_S, bytes_iec, money
 from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pairs, WizardState
@@ -178,7 +178,7 @@ def parse_gpu(text: str) -> tuple[str, int] | None:
     Types are spelled as in config files: ``A100_40GB``, although instance types use ``A100-40GB``.
     """
     match = _GPU_ANSWER.fullmatch(text.strip())
-    return (gpu_name(match["type"]), int(match["count"] or "1")) if match else None
+    return (normal_gpu_type(match["type"]), int(match["count"] or "1")) if match else None
 
 
 def chosen_instance(state: WizardState) -> ListedInstance | None:
@@ -199,7 +199,7 @@ def price_an_hour(instance: ListedInstance) -> str:
 
 def offers(instances: Sequence[ListedInstance]) -> list[ListedInstance]:
     """Return the instance that a deployment would get for each GPU type and count, cheapest first."""
-    sizes = {(gpu_name(each.gpu_type or ""), each.gpu_count) for each in instances if each.gpu_type}
+    sizes = {(normal_gpu_type(each.gpu_type or ""), each.gpu_count) for each in instances if each.gpu_type}
     found = {size: smallest(instances, *size) for size in sizes if size[1] > 0}
     exact = [each for size, each in found.items() if each is not None and each.gpu_count == size[1]]
     return sorted(exact, key=_cheapest_first)
@@ -211,7 +211,7 @@ def _cheapest_first(instance: ListedInstance) -> tuple[float, int, str, int]:
 
 
 def _choice(instance: ListedInstance) -> Choice:
-    gpu_type = gpu_name(instance.gpu_type or "")
+    gpu_type = normal_gpu_type(instance.gpu_type or "")
     memory = memory_bytes(instance)
     parts = (price_an_hour(instance), bytes_iec(memory) if memory else "", instance.name)
     hint = " · ".join(part for part in parts if part)
@@ -221,7 +221,7 @@ def _choice(instance: ListedInstance) -> Choice:
 
 
 def _value(instance: ListedInstance) -> str:
-    return f"{gpu_name(instance.gpu_type or '')}:{instance.gpu_count}"
+    return f"{normal_gpu_type(instance.gpu_type or '')}:{instance.gpu_count}"
 
 
 def memory_bytes(instance: ListedInstance) -> int:
@@ -238,7 +238,7 @@ def _chosen_with_base(state: WizardState) -> list[Checkpoint]:
 def _proposed_machine(state: WizardState) -> str | None:
     """Return the cheapest instance that fits the weights with headroom, else the one with the most memory."""
     known = offered_accelerators()
-    usable = [each for each in offers(state.facts.instances) if gpu_name(each.gpu_type or "") in known]
+    usable = [each for each in offers(state.facts.instances) if normal_gpu_type(each.gpu_type or "") in known]
     if not usable:
         return None
     need = (needed_gpu_bytes(_chosen_with_base(state)) or 0) * HEADROOM

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from api_client.definitions import LORA_RANKS
 from api_client.deployment import (
-    VALID_LORA_RANKS,
     adapter_ranks,
     check_rank,
     check_selection,
@@ -212,7 +212,7 @@ def rank_step(state: WizardState) -> Step:
     answer = state.answers.lora_rank
     present = answer if isinstance(answer, int | str) and not isinstance(answer, bool) else None
     choices = tuple(
-        Choice(str(rank), str(rank), disabled_reason=check_rank(rank, ranks)) for rank in VALID_LORA_RANKS
+        Choice(str(rank), str(rank), disabled_reason=check_rank(rank, ranks)) for rank in LORA_RANKS
     )
     return Step(
         id=LORA_RANK,

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 from deployable import checkpoint
 
-from api_client.deployment import VALID_LORA_RANKS, adapter_ranks, check_rank, rank_for
+from api_client.definitions import LORA_RANKS
+from api_client.deployment import adapter_ranks, check_rank, rank_for
 
 LIST = "8, 16, 32, 64, 128, 256, 320, 512"
 
 
 def test_the_valid_ranks_are_the_documented_ones() -> None:
-    assert VALID_LORA_RANKS == (8, 16, 32, 64, 128, 256, 320, 512)
+    assert LORA_RANKS == (8, 16, 32, 64, 128, 256, 320, 512)
 
 
-@pytest.mark.parametrize("rank", VALID_LORA_RANKS)
+@pytest.mark.parametrize("rank", LORA_RANKS)
 def test_every_valid_rank_passes(rank: int) -> None:
     assert check_rank(rank, []) == ""
     assert check_rank(rank, [None, "abc"]) == ""
@@ -59,7 +60,7 @@ def test_above_the_largest_nothing_is_offered(r: int) -> None:
 
     assert advice.default is None
     assert "512" in advice.refusal
-    for rank in VALID_LORA_RANKS:
+    for rank in LORA_RANKS:
         assert check_rank(rank, [16, r]) == advice.refusal
 
 
