@@ -37,9 +37,9 @@ def gpu_pools(stores: Stores, project_id: str, gpu_type: str) -> list[GpuPool]:
         if limit.gpu_type == listed_type
     ]
     project = stores.projects.get(project_id)
-    own = stores.teams.gpu_limits().get((project.team_id, listed_type)) if project else None
+    own = stores.teams.gpu_limit(project.team_id, listed_type) if project else None
     if project is not None and own is not None:
-        pools.append(GpuPool(f"{listed_type} of team {project.team_id}", own[0]))
+        pools.append(GpuPool(f"{listed_type} of team {project.team_id}", own.max_gpus))
     return pools
 
 
@@ -58,7 +58,10 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
             job
         )
     teams = platform.stores.teams.all()
-    limits = platform.stores.teams.gpu_limits()
+
+    def limit_of(team: Team, limit: GpuLimit) -> int:
+        own = platform.stores.teams.gpu_limit(team.id, limit.gpu_type)
+        return limit.limit if own is None else own.max_gpus
 
     def usage(gpu_type: str, *among: Team) -> dict[str, int]:
         dedicated, spot = (
@@ -77,14 +80,13 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
             )
             for limit in GPU_LIMITS
         ],
-        # A team without a limit of its own has the organization's.
         team_gpu_capacities=[
             TeamGpuCapacity(
                 team_id=team.id,
                 team_name=team.name,
                 gpu_type=limit.gpu_type,
                 baseline=0,
-                limit=limits.get((team.id, limit.gpu_type), (limit.limit,))[0],
+                limit=limit_of(team, limit),
                 **usage(limit.gpu_type, team),
             )
             for team in teams
@@ -199,7 +201,7 @@ def _at_submit(limit: GpuLimit | None, submitted_at: datetime) -> CapacityAtSubm
 def _team_at_submit(platform: Platform, target: TrainingJob) -> CapacityAtSubmit | None:
     project = platform.stored_project(target.project_id)
     gpu_type = target.instance_type.gpu_type or ""
-    own = platform.stores.teams.gpu_limits().get((project.team_id, gpu_type))
+    own = platform.stores.teams.gpu_limit(project.team_id, gpu_type)
     if own is None:
         return None
-    return CapacityAtSubmit(gpu_type=gpu_type, max_gpus=own[0], last_modified=own[1])
+    return CapacityAtSubmit(gpu_type=gpu_type, max_gpus=own.max_gpus, last_modified=own.modified_at)

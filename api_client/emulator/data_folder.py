@@ -15,14 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from api_client.files import (
-    PRIVATE_FILE_MODE,
-    PRIVATE_FOLDER_MODE,
-    make_private_folder,
-    write_private,
-)
-
-__all__ = ["PRIVATE_FILE_MODE", "PRIVATE_FOLDER_MODE", "make_private_folder", "remove_tree", "write_private"]
+from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, make_private_folder, write_private
 
 
 def remove_tree(path: Path) -> None:

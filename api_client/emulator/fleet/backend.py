@@ -11,12 +11,13 @@ from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.fleet.cache_trees import cached_files
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock, to_ns
-from api_client.emulator.fleet.job_store import SimJobRecord, SimJobStore
 from api_client.emulator.fleet.log_lines import window
-from api_client.emulator.fleet.sim_job import SYNCING, SimJob
+from api_client.emulator.fleet.plans import JobPlan
+from api_client.emulator.fleet.sim_job import SYNCING, SimJob, SimJobRecord
 from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript, demo_id
 from api_client.emulator.store.database import Database
+from api_client.emulator.store.records import Records
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -54,19 +55,18 @@ class FleetBackend:
         self._plans = {plan.name: plan for plan in script.plans}
         self._projects = {project.id: project for project in script.projects}
         self._ended: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
-        initial = [
-            SimJobRecord(
-                job_id=demo_id("job", plan.name),
-                plan=plan.name,
-                seed=mix(number) >> (64 - _SEED_BITS),
-                created_ns=sim_clock.epoch_ns + int(plan.born_s * NS_PER_S),
-                again=False,
-                priority=plan.priority,
-                availability=plan.availability,
-            )
-            for number, plan in enumerate(script.plans)
-        ]
-        self._jobs = SimJobStore(database, initial)
+        self._jobs = Records(database, "fleet_jobs", SimJobRecord)
+        with database.transaction():
+            for number, plan in enumerate(script.plans):
+                self._add(plan, mix(number) >> (64 - _SEED_BITS))
+
+    def _add(self, plan: JobPlan, seed: int) -> None:
+        """Add a job of the script, unless the world has it already; a deleted one does not come back."""
+        job_id = demo_id("job", plan.name)
+        if job_id not in self._jobs:
+            created_ns = self._sim_clock.epoch_ns + int(plan.born_s * NS_PER_S)
+            job = SimJobRecord(job_id, plan.name, seed, created_ns, False, plan.priority, plan.availability)
+            self._jobs.put(job_id, job)
 
     def demo_projects(self) -> list[TrainingProject]:
         """Return the projects of the demo jobs, for the caller to add to its own projects."""
@@ -82,14 +82,11 @@ class FleetBackend:
         return projects
 
     def owns(self, job_id: str) -> bool:
-        entry = self._jobs.find(job_id)
-        return entry is not None and entry.plan in self._plans
+        return self._kept(job_id) is not None
 
     def jobs(self) -> Sequence[TrainingJob]:
         now_ns = self._now_ns()
-        # A world created with another script may have jobs that this one lacks.
-        known = (entry for entry in self._jobs.all() if entry.plan in self._plans)
-        return [self._record(entry, now_ns) for entry in known]
+        return [self._record(entry, now_ns) for entry in self._jobs.all() if self._kept(entry.job_id)]
 
     def job(self, job_id: str) -> TrainingJob:
         return self._record(self._entry(job_id), self._now_ns())
@@ -154,7 +151,7 @@ class FleetBackend:
     async def stop(self, job_id: str) -> TrainingJob:
         entry, now_ns = self._entry(job_id), self._now_ns()
         if not self._scripted(entry, now_ns).is_finished:
-            entry = self._jobs.write(replace(entry, stopped_ns=now_ns))
+            entry = self._jobs.put(job_id, replace(entry, stopped_ns=now_ns))
         return self._scripted(entry, now_ns).record()
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
@@ -168,17 +165,17 @@ class FleetBackend:
             priority=entry.priority,
             availability=entry.availability,
         )
-        self._jobs.write(again)
+        self._jobs.put(new_job_id, again)
         return self._scripted(again, now_ns).record()
 
     async def delete(self, job_id: str) -> None:
-        self._jobs.write(replace(self._entry(job_id), deleted=True))
+        self._jobs.put(job_id, replace(self._entry(job_id), deleted=True))
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         entry = self._entry(job_id)
         priority = changes.get("priority", entry.priority)
         availability = changes.get("availability_model", entry.availability)
-        entry = self._jobs.write(replace(entry, priority=priority, availability=availability))
+        entry = self._jobs.put(job_id, replace(entry, priority=priority, availability=availability))
         return self._scripted(entry, self._now_ns()).record()
 
     def _record(self, entry: SimJobRecord, now_ns: int) -> TrainingJob:
@@ -196,10 +193,15 @@ class FleetBackend:
         return self._sim_clock.to_script(to_ns(self._now()))
 
     def _entry(self, job_id: str) -> SimJobRecord:
-        entry = self._jobs.find(job_id)
+        entry = self._kept(job_id)
         if entry is None:
             raise LookupError(f"no scripted job {job_id}")
         return entry
+
+    def _kept(self, job_id: str) -> SimJobRecord | None:
+        entry = self._jobs.get(job_id)
+        # A world created with another script may have jobs that this one lacks.
+        return None if entry is None or entry.deleted or entry.plan not in self._plans else entry
 
     def _find(self, job_id: str) -> SimJob:
         return self._scripted(self._entry(job_id), self._now_ns())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from api_client.emulator.store.database import Database
+from api_client.emulator.store.records import Records
 
 NS_PER_S = 1_000_000_000
 NS_PER_US = 1_000
@@ -20,11 +21,6 @@ MILLI = 1_000
 """Speeds are rounded to a thousandth."""
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS fleet_clock (
-    epoch_ns INTEGER NOT NULL, wall_ns INTEGER NOT NULL, script_ns INTEGER NOT NULL, speed REAL NOT NULL
-);
-"""
 
 
 def to_ns(moment: datetime) -> int:
@@ -84,13 +80,7 @@ class SimClock:
 
 def open_sim_clock(database: Database, *, now: datetime, speed: float) -> SimClock:
     """Load the world's clock, continuing at ``speed``; a new world starts ``now``."""
-    database.create(_SCHEMA)
-    row = database.row("SELECT epoch_ns, wall_ns, script_ns, speed FROM fleet_clock")
-    clock = SimClock.starting(now, speed) if row is None else SimClock(*row).changed(now, speed)
-    with database.transaction():
-        database.write("DELETE FROM fleet_clock")
-        database.write(
-            "INSERT INTO fleet_clock VALUES (?, ?, ?, ?)",
-            (clock.epoch_ns, clock.wall_ns, clock.script_ns, clock.speed),
-        )
-    return clock
+    clocks = Records(database, "fleet_clock", SimClock)
+    kept = clocks.get("clock")
+    clock = SimClock.starting(now, speed) if kept is None else kept.changed(now, speed)
+    return clocks.put("clock", clock)

@@ -9,7 +9,6 @@ from api_client.emulator import catalog
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.fleet.checkpoint_files import FAMILIES, FileSpec
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock
-from api_client.emulator.fleet.job_store import SimJobRecord
 from api_client.emulator.fleet.log_lines import LineSource
 from api_client.emulator.fleet.metrics import job_metrics, sample_times
 from api_client.emulator.fleet.plans import JobPlan, Phase, SimRun, interrupted, moment_of, script_of
@@ -32,6 +31,24 @@ ERRORS_ONLY_S = 6.5
 """Only errors are logged in this many seconds before a job fails."""
 SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
 """Checkpoints report COMPLETE where jobs report COMPLETED (API facts, 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimJobRecord:
+    """The stored part of a scripted job: its plan, and what users did to it.
+
+    Moments are script nanoseconds; ``again`` is True for a recreated job.
+    """
+
+    job_id: str
+    plan: str
+    seed: int
+    created_ns: int
+    again: bool
+    priority: int
+    availability: str
+    stopped_ns: int | None = None
+    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def deployment_of(request: Request) -> StoredDeployment:
     """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
     model = model_of(request)
     wanted = request.path_params["deployment_id"]
-    for deployment in platform_of(request).stores.deployments.of(model.id):
+    for deployment in model.deployments:
         if wanted == deployment.id or (wanted == PRODUCTION and deployment.is_production):
             return deployment
     raise not_found("Deployment", wanted)
@@ -66,7 +66,7 @@ def _delete_model(request: Request) -> Response:
 def _deployments(request: Request) -> Response:
     platform = platform_of(request)
     name = request.query_params.get("name")
-    found = platform.stores.deployments.of(model_of(request).id)
+    found = model_of(request).deployments
     now = platform.now()
     return JsonAnswer(
         {"deployments": [deployment_fields(each, now) for each in found if not name or name == each.name]}
@@ -79,7 +79,7 @@ def _deployment(request: Request) -> Response:
 
 def _delete_deployment(request: Request) -> Response:
     deployment = deployment_of(request)
-    platform_of(request).stores.deployments.delete(deployment.id)
+    platform_of(request).stores.deployments.delete(deployment)
     return JsonAnswer({"id": deployment.id, "deleted": True, "model_id": deployment.model_id})
 
 

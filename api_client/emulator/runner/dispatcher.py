@@ -12,7 +12,7 @@ from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.job_run import JobOutcome, JobRun, RunServices
 from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob
 from api_client.emulator.runner.weights import parse_weights
-from api_client.emulator.store.jobs import EventStore, JobStore, StoredJob
+from api_client.emulator.store.jobs import JobStore, StoredJob
 from api_client.models import JobStatus
 
 CLOSE_TIMEOUT_S = 5.0
@@ -27,14 +27,12 @@ class Dispatcher:
     def __init__(
         self,
         jobs: JobStore,
-        events: EventStore,
         services: RunServices,
         *,
         clock: Clock,
         changes: ChangeNotifier,
     ) -> None:
         self._jobs = jobs
-        self._events = events
         self._services = services
         self._clock = clock
         self._changes = changes
@@ -117,9 +115,7 @@ class Dispatcher:
     def set_status(
         self, job_id: str, status: JobStatus, message: str | None = None, exit_code: int | None = None
     ) -> None:
-        now = self._clock.now()
-        self._jobs.set_status(job_id, status, now, error_message=message)
-        self._events.append(job_id, status, now, message=message, exit_code=exit_code)
+        self._jobs.set_status(job_id, status, self._clock.now(), message=message, exit_code=exit_code)
         self._changes.notify()
 
     def _check(self, row: StoredJob) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from api_client.archives import BadArchive, Unpacker
 from api_client.definitions.job_request import Artifact, JobRequest
-from api_client.emulator.data_folder import write_private
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import inherited, kill_orphans, node_environment, resolved
 from api_client.emulator.runner.folders import (
@@ -32,6 +31,7 @@ from api_client.emulator.runner.node_queue import GpuPools
 from api_client.emulator.runner.sampling import Gpus, SampledNode, Sampling, share_of
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
 from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
+from api_client.files import write_private
 from api_client.models import JobStatus, ProjectSummary, TrainingJob
 
 OpenArtifact = Callable[[str, str], Path | None]

@@ -25,7 +25,7 @@ from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.weights import WeightsMirror
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.job_streams import JobLogStore, MetricStore, replica_name
-from api_client.emulator.store.jobs import EventStore, JobStore, StoredJob
+from api_client.emulator.store.jobs import JobStore, StoredJob
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -125,7 +125,6 @@ class LocalBackend:
         self._user_email = user_email
         self._jobs = JobStore(database)
         self._logs = JobLogStore(database)
-        self._events = EventStore(database)
         self._metrics = MetricStore(database)
         self._changes = ChangeNotifier()
         self._folders = DataFolders(data_dir, team_of)
@@ -151,15 +150,15 @@ class LocalBackend:
             checkpoints=self._checkpoints,
             folders=self._folders,
         )
-        self._dispatcher = Dispatcher(
-            self._jobs, self._events, self._services, clock=self._clock, changes=self._changes
-        )
+        self._dispatcher = Dispatcher(self._jobs, self._services, clock=self._clock, changes=self._changes)
 
     # Life cycle
 
     async def start(self) -> None:
         """Recover jobs of an earlier emulator: waiting jobs stay queued, running ones become FAILED."""
-        for row in self._jobs.unfinished():
+        for row in self._jobs.all():
+            if row.job.is_finished:
+                continue
             if row.job.current_status == JobStatus.PENDING:
                 self._dispatcher.enqueue(row.job.id)
                 continue
@@ -183,7 +182,7 @@ class LocalBackend:
     # Reads
 
     def owns(self, job_id: str) -> bool:
-        return self._jobs.exists(job_id)
+        return job_id in self._jobs
 
     def jobs(self) -> Sequence[TrainingJob]:
         return [self._shown(row) for row in self._jobs.all()]
@@ -238,7 +237,7 @@ class LocalBackend:
         return [file.stored for checkpoint in found for file in checkpoint.files]
 
     def events(self, job_id: str) -> list[QueueEvent]:
-        return self._events.read(job_id, self._jobs.get(job_id).job.name)
+        return list(self._jobs.get(job_id).events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
         caches = self._folders.caches(project_id)
@@ -266,7 +265,7 @@ class LocalBackend:
             user=User(email=self._user_email) if self._user_email else None,
             node_count=parsed.node_count,
         )
-        self._jobs.insert(job, spec)
+        self._jobs.add(job, spec)
         self._dispatcher.submit(job_id)
         return self.job(job_id)
 
@@ -283,12 +282,7 @@ class LocalBackend:
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change ``priority`` or ``availability_model`` of a waiting job; leave other jobs unchanged."""
         if self._dispatcher.is_waiting(job_id):
-            self._jobs.change(
-                job_id,
-                self._clock.now(),
-                priority=changes.get("priority"),
-                availability_model=changes.get("availability_model"),
-            )
+            self._jobs.change(job_id, self._clock.now(), **changes)
             self._dispatcher.enqueue(job_id)
             self._dispatcher.admit()
             self._changes.notify()
@@ -312,19 +306,19 @@ class LocalBackend:
     async def delete(self, job_id: str) -> None:
         await self._dispatcher.end(job_id, kill=True, timeout_s=None)
         folder = self._folders.job(job_id).root
-        self._jobs.delete([job_id])
+        self._jobs.delete(job_id)
         self._checkpoints.forget(job_id)
         await asyncio.to_thread(self._forget, job_id, folder)
         self._changes.notify()
 
     def _forget(self, job_id: str, folder: Path) -> None:
-        for store in (self._logs, self._metrics, self._events):
-            store.delete(job_id)
+        self._logs.delete(job_id)
+        self._metrics.delete(job_id)
         remove_tree(folder)
 
     def _shown(self, row: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which only the disk can tell."""
-        if row.started_at is None:
+        if not row.has_run:
             return row.job
         found = self._checkpoints.of(row)
         if not found:

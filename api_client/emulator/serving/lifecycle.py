@@ -48,14 +48,13 @@ AUTOSCALING = {
 
 
 def model_fields(platform: Platform, model: StoredModel) -> dict[str, Any]:
-    deployments = platform.stores.deployments.of(model.id)
-    production = next((each for each in deployments if each.is_production), None)
+    production = model.production
     team = platform.stores.teams.get(model.team_id)
     return {
         "id": model.id,
         "created_at": iso(model.created_at),
         "name": model.name,
-        "deployments_count": len(deployments),
+        "deployments_count": len(model.deployments),
         "production_deployment_id": production.id if production else None,
         "development_deployment_id": None,
         "instance_type_name": _machine_name(production) if production else "",

@@ -8,55 +8,44 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from api_client.emulator.data_folder import make_private_folder, write_private
-from api_client.emulator.formats import iso, moment, new_id
+from api_client.emulator.formats import new_id
 from api_client.emulator.store.database import Database
+from api_client.emulator.store.records import Records
+from api_client.files import make_private_folder, write_private
 from api_client.models import InteractiveSession, Secret, Team
-
-SECRETS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS secret_names (
-    id TEXT PRIMARY KEY, team_id TEXT NOT NULL, name TEXT NOT NULL, created_at TEXT NOT NULL,
-    UNIQUE (team_id, name)
-);
-"""
 
 
 class SecretStore:
     """Secrets by team and name: names in the database, values in files below ``folder``."""
 
     def __init__(self, database: Database, folder: Path) -> None:
-        self._database = database
+        self._names = Records(database, "secret_names", Secret)
         self._folder = folder
         make_private_folder(folder)
-        database.create(SECRETS_SCHEMA)
 
     def names(self, team: Team) -> list[Secret]:
         """Return the team's secrets, sorted by name, without values."""
-        rows = self._database.rows(
-            "SELECT id, name, created_at FROM secret_names WHERE team_id = ? ORDER BY name", (team.id,)
-        )
-        return [
-            Secret(id=row["id"], name=row["name"], created_at=moment(row["created_at"]), team_name=team.name)
-            for row in rows
-        ]
+        own = (secret for secret in self._names.all() if secret.team_name == team.name)
+        return sorted(own, key=lambda secret: secret.name)
 
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
         """Set a secret's value, creating the secret if necessary."""
-        write_private(self._path(team.id, name), value.encode(errors="surrogatepass"))
-        self._database.insert(
-            "secret_names", "IGNORE", id=new_id(), team_id=team.id, name=name, created_at=iso(now)
+        path = self._path(team.id, name)
+        write_private(path, value.encode(errors="surrogatepass"))
+        known = self._names.get(path.name)
+        return known or self._names.put(
+            path.name, Secret(id=new_id(), name=name, created_at=now, team_name=team.name)
         )
-        return next(secret for secret in self.names(team) if secret.name == name)
 
     def delete(self, team: Team, name: str) -> bool:
         """Delete a secret; return False if it did not exist."""
-        existed = any(secret.name == name for secret in self.names(team))
-        self._database.write("DELETE FROM secret_names WHERE team_id = ? AND name = ?", (team.id, name))
-        self._path(team.id, name).unlink(missing_ok=True)
-        return existed
+        path = self._path(team.id, name)
+        path.unlink(missing_ok=True)
+        return self._names.delete(path.name) is not None
 
     def value(self, team_id: str, name: str) -> str | None:
         """Return a secret's value for a team's job (API facts, 2.3), or None if the team does not have it."""
@@ -71,94 +60,62 @@ class SecretStore:
         return self._folder / hashlib.sha256(subject).hexdigest()
 
 
-TEAMS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS teams (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, is_default INTEGER NOT NULL, created_at TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS team_gpu_limits (
-    team_id TEXT NOT NULL, gpu_type TEXT NOT NULL, max_gpus INTEGER NOT NULL,
-    modified_at TEXT NOT NULL, PRIMARY KEY (team_id, gpu_type)
-);
-"""
+@dataclass(frozen=True, slots=True)
+class TeamGpuLimit:
+    """A limit that was set for a team's GPUs of one type."""
+
+    max_gpus: int
+    modified_at: datetime
 
 
 class TeamStore:
     """Teams by id and name; the first one created is the default team."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        database.create(TEAMS_SCHEMA)
+        self._teams = Records(database, "teams", Team)
+        self._limits = Records(database, "team_gpu_limits", TeamGpuLimit)
 
     def ensure(self, name: str, now: datetime) -> Team:
         """Return the team with that name, creating it if necessary."""
-        found = self.named(name)
-        if found is not None:
-            return found
-        self._database.insert("teams", id=new_id(), name=name, is_default=not self.all(), created_at=iso(now))
-        made = self.named(name)
-        assert made is not None
-        return made
+        team = Team(id=new_id(), name=name, default=not self._teams.all(), created_at=now)
+        return self.named(name) or self._teams.put(team.id, team)
 
     def all(self) -> list[Team]:
         """Return all teams, the default team first."""
-        rows = self._database.rows("SELECT * FROM teams ORDER BY is_default DESC, name")
-        return [
-            Team(
-                id=row["id"],
-                name=row["name"],
-                default=bool(row["is_default"]),
-                created_at=moment(row["created_at"]),
-            )
-            for row in rows
-        ]
+        return sorted(self._teams.all(), key=lambda team: (not team.default, team.name))
 
     def named(self, name: str) -> Team | None:
-        return next((team for team in self.all() if team.name == name), None)
+        return next((team for team in self._teams.all() if team.name == name), None)
 
     def get(self, team_id: str) -> Team | None:
-        return next((team for team in self.all() if team.id == team_id), None)
+        return self._teams.get(team_id)
 
     def default(self) -> Team:
         """Return the team used when none is named."""
         return self.all()[0]
 
     def set_gpu_limit(self, team_id: str, gpu_type: str, max_gpus: int, now: datetime) -> None:
-        self._database.insert(
-            "team_gpu_limits",
-            "REPLACE",
-            team_id=team_id,
-            gpu_type=gpu_type,
-            max_gpus=max_gpus,
-            modified_at=iso(now),
-        )
+        self._limits.put(f"{team_id} {gpu_type}", TeamGpuLimit(max_gpus, now))
 
-    def gpu_limits(self) -> dict[tuple[str, str], tuple[int, datetime]]:
-        """Return the limits that were set: (team id, GPU type) → (maximum GPUs, when it was set)."""
-        rows = self._database.rows("SELECT * FROM team_gpu_limits")
-        return {
-            (row["team_id"], row["gpu_type"]): (row["max_gpus"], moment(row["modified_at"])) for row in rows
-        }
+    def gpu_limit(self, team_id: str, gpu_type: str) -> TeamGpuLimit | None:
+        """Return the team's own limit; a team without one has the organization's."""
+        return self._limits.get(f"{team_id} {gpu_type}")
 
-
-SESSIONS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS interactive_sessions (
-    id TEXT PRIMARY KEY, job_id TEXT NOT NULL, node_rank INTEGER NOT NULL, session TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS interactive_sessions_by_job ON interactive_sessions (job_id, node_rank);
-"""
 
 AUTH_URLS = {
     "github": "https://github.com/login/device",
     "microsoft": "https://microsoft.com/devicelogin",
 }
 
+Sessions = tuple[InteractiveSession, ...]
+"""The sessions of a job, one per node."""
+
 
 class SessionStore:
-    """Sessions by id and by job."""
+    """Sessions by job."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        database.create(SESSIONS_SCHEMA)
+        self._sessions: Records[Sessions] = Records(database, "interactive_sessions", Sessions)
 
     def open(
         self,
@@ -171,8 +128,8 @@ class SessionStore:
         auth_provider: str,
         now: datetime,
     ) -> None:
-        for rank in range(node_count):
-            session = InteractiveSession(
+        sessions = (
+            InteractiveSession(
                 id=new_id(),
                 trigger=trigger,
                 timeout_minutes=timeout_minutes,
@@ -186,28 +143,17 @@ class SessionStore:
                 auth_code_generated_at=now,
                 working_directory="/b10/workspace",
             )
-            self._write(job_id, rank, session)
-
-    def of(self, job_id: str) -> list[InteractiveSession]:
-        rows = self._database.rows(
-            "SELECT session FROM interactive_sessions WHERE job_id = ? ORDER BY node_rank", (job_id,)
+            for rank in range(node_count)
         )
-        return [InteractiveSession.model_validate_json(row["session"]) for row in rows]
+        self._sessions.put(job_id, tuple(sessions))
+
+    def of(self, job_id: str) -> Sessions:
+        return self._sessions.get(job_id) or ()
 
     def change(self, job_id: str, session: InteractiveSession) -> None:
         """Store a session of the job in place of the one with the same id."""
-        rank = [each.id for each in self.of(job_id)].index(session.id)
-        self._write(job_id, rank, session)
+        kept = (session if each.id == session.id else each for each in self.of(job_id))
+        self._sessions.put(job_id, tuple(kept))
 
     def forget(self, job_id: str) -> None:
-        self._database.write("DELETE FROM interactive_sessions WHERE job_id = ?", (job_id,))
-
-    def _write(self, job_id: str, rank: int, session: InteractiveSession) -> None:
-        self._database.insert(
-            "interactive_sessions",
-            "REPLACE",
-            id=session.id,
-            job_id=job_id,
-            node_rank=rank,
-            session=session.model_dump_json(),
-        )
+        self._sessions.delete(job_id)

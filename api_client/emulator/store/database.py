@@ -11,7 +11,7 @@ from typing import Any
 
 from api_client.emulator.data_folder import EmulatorStartError
 
-FORMAT = 4
+FORMAT = 5
 """Version of the tables; raise it when they change."""
 
 
@@ -28,7 +28,6 @@ class Database:
         self._connection.row_factory = sqlite3.Row
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._connection.execute("PRAGMA foreign_keys=ON")
         self._check_format(path)
 
     def _check_format(self, path: Path) -> None:
@@ -61,11 +60,6 @@ class Database:
         """Execute a single statement and commit it."""
         with self._lock:
             self._connection.execute(sql, parameters)
-
-    def insert(self, table: str, conflict: str = "ABORT", **values: Any) -> None:
-        """Insert a row; ``conflict`` is SQLite's resolution: ABORT, IGNORE or REPLACE."""
-        names, marks = ", ".join(values), ", ".join("?" * len(values))
-        self.write(f"INSERT OR {conflict} INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
 
     def write_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
         """Execute a statement for many rows in one transaction."""

@@ -12,6 +12,7 @@ from typing import Any
 from local_world import PROJECT, LocalWorld, job_spec, local_world
 
 from api_client.emulator.runner.node_queue import GpuPool
+from api_client.emulator.store.database import Database
 from api_client.emulator.store.jobs import JobStore
 from api_client.models import JobStatus, ProjectSummary
 
@@ -206,8 +207,10 @@ async def test_what_a_killed_emulator_left_is_wiped(tmp_path: Path) -> None:
         await world.until(lambda: world.backend.job("job1").current_status == JobStatus.RUNNING)
         scratch = tmp_path / "jobs" / "job1" / "node-0" / "scratch"
     (scratch / "big").mkdir(parents=True)
+    database = Database(tmp_path / "emulator.db")
+    JobStore(database).set_status("job1", JobStatus.RUNNING, datetime.now(UTC))
+    database.close()
     world_again = LocalWorld(tmp_path)
-    JobStore(world_again.database).set_status("job1", JobStatus.RUNNING, datetime.now(UTC))
     await world_again.backend.start()
     assert world_again.backend.job("job1").current_status == JobStatus.FAILED
     assert not is_there(scratch)
