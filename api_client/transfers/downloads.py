@@ -171,8 +171,8 @@ class Downloads:
     ) -> DownloadReport:
         """Fetch the files of the plan. If cancelled, partial files stay, and the next run resumes them.
 
-        A file that fails is reported in the result and does not stop the others. Raises FilesExist (with
-        ``Existing.ASK``) and NoRoom, before or during the run.
+        A file that fails is reported in the result and does not stop the others. Raises NoRoom, before
+        or during the run.
         """
         urls = UrlCache(plan.files, partial(self._renewed, plan))
         run = DownloadRun(

@@ -144,7 +144,6 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
         needed_bytes=needed_bytes,
         free_bytes=_free_bytes(plan.folder),
         conflicts=tuple(conflicts),
-        unknown_sizes=sum(file.size_bytes is None for file in files),
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,13 +15,11 @@ class Existing(StrEnum):
     """Action for an existing file that is not the same.
 
     A file of the same size and time is the same (downloads set the server's times) and is always skipped.
-    ``ASK`` raises FilesExist before anything is fetched, so that the user can be asked.
     """
 
     SKIP = "skip"
     OVERWRITE = "overwrite"
     RENAME = "rename"
-    ASK = "ask"
 
 
 class FileState(StrEnum):
@@ -79,9 +76,8 @@ class DownloadPlan:
 
     ``total_bytes`` is the size of all files. ``needed_bytes`` is the disk space still needed (without the
     bytes that already exist), ``free_bytes`` the space available (None: unknown). ``conflicts`` are the
-    files whose path is taken by something of another size or time. ``unknown_sizes`` counts the files
-    whose size the server did not send. ``absent`` are requested checkpoints without files in the listing.
-    ``unpack_to`` is the folder for an archive's content.
+    files whose path is taken by something of another size or time. ``absent`` are requested
+    checkpoints without files in the listing. ``unpack_to`` is the folder for an archive's content.
     """
 
     project_id: str
@@ -93,7 +89,6 @@ class DownloadPlan:
     free_bytes: int | None = None
     conflicts: tuple[PlannedFile, ...] = ()
     refused: tuple[RefusedName, ...] = ()
-    unknown_sizes: int = 0
     absent: tuple[str, ...] = ()
     is_archive: bool = False
     unpack_to: Path | None = None
@@ -128,27 +123,21 @@ class FileProgress:
 class DownloadProgress:
     """Progress of the whole run; ``files`` are in the plan's order.
 
-    ``done_bytes`` and ``total_bytes`` exclude skipped files. ``resumed_bytes`` of ``done_bytes`` existed
-    before this run. ``speed_bytes_per_s`` is the average of the last seconds, and ``eta_s`` is derived
-    from it (None: unknown). ``stalled_s`` is the time without data if it is longer than usual, else 0.
-    ``note`` describes the latest wait or renewal, until data has arrived again for a while.
+    ``done_bytes`` and ``total_bytes`` exclude skipped files. ``speed_bytes_per_s`` is the average of the
+    last seconds, and ``eta_s`` is derived from it (None: unknown). ``stalled_s`` is the time without data
+    if it is longer than usual, else 0. ``note`` describes the latest wait or renewal, until data has
+    arrived again for a while.
     """
 
     files: tuple[FileProgress, ...]
     done_bytes: int = 0
     total_bytes: int = 0
-    resumed_bytes: int = 0
     speed_bytes_per_s: float = 0.0
     eta_s: float | None = None
     files_done: int = 0
     files_failed: int = 0
     stalled_s: float = 0.0
     note: str = ""
-
-    @property
-    def is_final(self) -> bool:
-        """True if every file has reached its final state."""
-        return all(file.state.is_final for file in self.files)
 
 
 OnProgress = Callable[[DownloadProgress], object]
@@ -157,14 +146,13 @@ OnProgress = Callable[[DownloadProgress], object]
 
 @dataclass(frozen=True, slots=True)
 class DownloadReport:
-    """Result of a run. ``fetched_bytes`` crossed the network; ``finished_at`` is timezone-aware, in UTC."""
+    """Result of a run. ``fetched_bytes`` crossed the network."""
 
     folder: Path
     files: tuple[FileProgress, ...]
     refused: tuple[RefusedName, ...]
     fetched_bytes: int
     elapsed_s: float
-    finished_at: datetime
     unpacked_to: Path | None = None
 
     @property
@@ -188,14 +176,6 @@ class NoArchive(DownloadError):
 
 class NoRoom(DownloadError):
     """The disk has too little space; partial files stay, and the next run resumes them."""
-
-
-class FilesExist(DownloadError):
-    """Files with different content exist at the paths ``conflicts``. The user must decide about them."""
-
-    def __init__(self, message: str, conflicts: Sequence[PlannedFile]) -> None:
-        super().__init__(message)
-        self.conflicts = tuple(conflicts)
 
 
 class DestinationExists(DownloadError):

@@ -27,7 +27,6 @@ from api_client.transfers.records import (
     DownloadReport,
     Existing,
     FileProgress,
-    FilesExist,
     FileState,
     NoRoom,
     OnProgress,
@@ -50,7 +49,6 @@ class ProgressMeter:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self.fetched_bytes = 0
-        self._resumed_bytes = 0
         self._note = ""
         self._noted_at_s = self._arrived_at_s = monotonic()
         self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
@@ -69,12 +67,6 @@ class ProgressMeter:
                 self._note, self._noted_at_s = news["note"], self._monotonic()
             if "state" in news:
                 self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
-
-    def resumed(self, place: int, done_bytes: int) -> None:
-        """Record the bytes of a file left by an earlier run."""
-        with self._lock:
-            self._resumed_bytes += done_bytes
-            self._files[place] = replace(self._files[place], done_bytes=done_bytes)
 
     def arrived(self, place: int, size_bytes: int, done_bytes: int) -> None:
         """Record that ``size_bytes`` more were received and ``done_bytes`` of the file exist."""
@@ -107,7 +99,6 @@ class ProgressMeter:
                 files=files,
                 done_bytes=done_bytes,
                 total_bytes=total_bytes,
-                resumed_bytes=self._resumed_bytes,
                 speed_bytes_per_s=speed,
                 eta_s=left_bytes / speed if speed and is_known else None,
                 files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in files),
@@ -191,13 +182,9 @@ class DownloadRun:
         self._last_error = ""
 
     async def run(self) -> DownloadReport:
-        """Run the plan. Raises FilesExist and NoRoom; any other error fails only its own file."""
+        """Run the plan. Raises NoRoom; any other error fails only its own file."""
         began_s = self._clock.monotonic()
         plan = await asyncio.to_thread(refreshed_plan, self._plan)
-        if plan.conflicts and self._existing is Existing.ASK:
-            names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:3])
-            more = f" and {len(plan.conflicts) - 3} more" if len(plan.conflicts) > 3 else ""
-            raise FilesExist(f"other files already exist: {names}{more}", plan.conflicts)
         begun = await asyncio.to_thread(lambda: [self._begun(file) for file in plan.files])
         todo = [
             _Task(place, file, progress.path)
@@ -226,7 +213,6 @@ class DownloadRun:
             refused=plan.refused,
             fetched_bytes=meter.fetched_bytes,
             elapsed_s=self._clock.monotonic() - began_s,
-            finished_at=self._clock.now(),
         )
 
     async def _report_progress(self) -> None:
@@ -285,7 +271,11 @@ class DownloadRun:
                 on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
             ),
         )
-        part = await download.fetch(task.path, self._plan.folder, on_open=partial(meter.resumed, place))
+        part = await download.fetch(
+            task.path,
+            self._plan.folder,
+            on_open=lambda done_bytes: meter.change(place, done_bytes=done_bytes),
+        )
         try:
             meter.change(place, state=FileState.VERIFYING)
             await asyncio.to_thread(self._finish, part, task.path, download.modified_s)

@@ -54,7 +54,7 @@ class _Order:
 
     wanted: DownloadRequest
     folder: Path
-    existing: Existing = Existing.ASK
+    existing: Existing | None = None
     plan: DownloadPlan | None = None
 
 
@@ -150,7 +150,7 @@ class DownloadsFeed:
 
     def answered(self, transfer_id: str) -> bool:
         """Return True if it has been decided what to do with existing files."""
-        return self._orders[transfer_id].existing is not Existing.ASK
+        return self._orders[transfer_id].existing is not None
 
     def clear(self) -> None:
         for item in list(self._items.values()):
@@ -180,7 +180,7 @@ class DownloadsFeed:
                 self._running = None
             self._conclude(transfer_id, task)
 
-    async def _fetch(self, transfer_id: str, plan: DownloadPlan, existing: Existing) -> DownloadReport:
+    async def _fetch(self, transfer_id: str, plan: DownloadPlan, existing: Existing | None) -> DownloadReport:
         def note(progress: DownloadProgress) -> None:
             self._change(
                 transfer_id,
@@ -195,8 +195,9 @@ class DownloadsFeed:
 
         # Nothing is asked if there are no conflicts, and files created in the meantime must not be
         # overwritten.
-        chosen = Existing.SKIP if existing is Existing.ASK else existing
-        return await self._session.client.downloads.run(plan, on_progress=note, existing=chosen)
+        return await self._session.client.downloads.run(
+            plan, on_progress=note, existing=existing or Existing.SKIP
+        )
 
     def _conclude(self, transfer_id: str, task: asyncio.Task[DownloadReport]) -> None:
         if task.cancelled():

@@ -10,18 +10,8 @@ account, which are fetched once and never changed.
 
 from __future__ import annotations
 
-from api_client.definitions.job_request import JobRequest, read_job_request
-from api_client.submission.findings import Finding, Severity
-from api_client.submission.preflight.account import AccountFacts, fetch_account_facts
+from api_client.submission.findings import Finding
+from api_client.submission.preflight.account import AccountFacts
 from api_client.submission.preflight.check import check, preflight
 
-__all__ = [
-    "AccountFacts",
-    "Finding",
-    "JobRequest",
-    "Severity",
-    "check",
-    "fetch_account_facts",
-    "preflight",
-    "read_job_request",
-]
+__all__ = ["AccountFacts", "Finding", "check", "preflight"]
