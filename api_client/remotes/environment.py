@@ -10,11 +10,9 @@ from api_client.addresses import parse_base_url
 from api_client.errors import ConfigurationError
 from api_client.remotes.remote import (
     DEFAULT_APP_URL,
-    DEFAULT_ORIGIN,
-    DERIVED_ORIGIN,
     ENVIRONMENT_REMOTE,
     Remote,
-    rest_url,
+    remote_at,
     secret,
 )
 
@@ -39,12 +37,12 @@ class Environment:
     @property
     def api_key(self) -> SecretStr | None:
         """``BASETEN_API_KEY``. Raises ConfigurationError if invalid in a header."""
-        return secret(self._value(API_KEY_VARIABLE), API_KEY_VARIABLE)
+        return self._secret(API_KEY_VARIABLE)
 
     @property
     def truss_key(self) -> SecretStr | None:
         """Key of the truss CLI's pair of variables. Raises ConfigurationError if invalid in a header."""
-        return secret(self._value(TRUSS_KEY_VARIABLE), TRUSS_KEY_VARIABLE)
+        return self._secret(TRUSS_KEY_VARIABLE)
 
     @property
     def holds_a_remote(self) -> bool:
@@ -70,42 +68,34 @@ class Environment:
                 raise ConfigurationError(
                     f"{present} is set but {missing} is not; set both or unset {present}"
                 )
-            return self._remote(self.truss_url, TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE)
+            # If BASETEN_API_KEY is set as well, the override is for that key: this one goes to its own host.
+            is_only_key = self._value(API_KEY_VARIABLE) is None
+            return self._remote(self.truss_url, TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, is_only_key)
         if self.api_key is None:
             return None
-        return self._remote(self.app_url, APP_URL_VARIABLE, API_KEY_VARIABLE)
+        return self._remote(self.app_url or "", APP_URL_VARIABLE, API_KEY_VARIABLE, True)
 
-    def rest_base(self, app_url: str, source: str) -> tuple[str, str]:
-        """Return the REST base and its origin: the override if set, else the base derived from the app host.
+    def _remote(self, url: str, url_variable: str, key_variable: str, is_overridden: bool) -> Remote:
+        key, api = self._secret(key_variable), self.rest_base() if is_overridden else None
+        return remote_at(ENVIRONMENT_REMOTE, url, url_variable, key=key, key_origin=key_variable, api=api)
 
-        If BASETEN_API_KEY is set along with the truss CLI's pair, the override applies to that key only;
-        the pair's key goes to its own host.
-        """
-        is_of_another_key = source == TRUSS_URL_VARIABLE and self._value(API_KEY_VARIABLE) is not None
-        if self.api_url is not None and not is_of_another_key:
-            return str(parse_base_url(self.api_url, source=API_URL_VARIABLE)), API_URL_VARIABLE
-        return rest_url(app_url, source=source), DERIVED_ORIGIN
+    def rest_base(self) -> tuple[str, str] | None:
+        """Return the REST base that the override sets, and its origin. Raises ConfigurationError."""
+        if self.api_url is None:
+            return None
+        return str(parse_base_url(self.api_url, source=API_URL_VARIABLE)), API_URL_VARIABLE
 
-    def reject_foreign_addresses(self, where: str, app_url: str) -> None:
+    def reject_foreign_addresses(self, where: str, url: str) -> None:
         """Raise ConfigurationError if the environment would send a key of ``where`` to another host."""
         if self.address_variables and self.api_key is None:
             raise ConfigurationError(
                 f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, but the key of "
-                f"{where} is for {app_url}: set {API_KEY_VARIABLE} too, or unset the address"
+                f"{where} is for {url or DEFAULT_APP_URL}: set {API_KEY_VARIABLE} too, or unset the address"
             )
 
     def _value(self, variable: str) -> str | None:
         return self.variables.get(variable, "").strip() or None
 
-    def _remote(self, app_url: str | None, url_variable: str, key_variable: str) -> Remote:
-        address = app_url or DEFAULT_APP_URL
-        api_url, api_url_origin = self.rest_base(address, url_variable)
-        return Remote(
-            name=ENVIRONMENT_REMOTE,
-            app_url=str(parse_base_url(address, source=url_variable)),
-            api_url=api_url,
-            key=self.truss_key if key_variable == TRUSS_KEY_VARIABLE else self.api_key,
-            key_origin=key_variable,
-            app_url_origin=url_variable if app_url else DEFAULT_ORIGIN,
-            api_url_origin=api_url_origin,
-        )
+    def _secret(self, variable: str) -> SecretStr | None:
+        value = self._value(variable)
+        return None if value is None else secret(value, variable)

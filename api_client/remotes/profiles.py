@@ -10,25 +10,22 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from api_client.addresses import parse_base_url
 from api_client.errors import ConfigurationError
 from api_client.files import why_not_written, write_private
 from api_client.remotes.environment import Environment
 from api_client.remotes.remote import (
-    DEFAULT_APP_URL,
-    DEFAULT_ORIGIN,
-    DERIVED_ORIGIN,
     OAuthLogin,
     OAuthTokens,
     Remote,
+    TokenFields,
     TokenStore,
-    rest_url,
+    remote_at,
     secret,
 )
 
@@ -49,49 +46,36 @@ def is_disabled(environ: Mapping[str, str]) -> bool:
 
 def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | None:
     """Return the password stored for an account, None if there is none. Raises KeyringClosed."""
-    import_problem = _why_closed(environ)
-    if import_problem:
-        raise KeyringClosed(import_problem)
-    import keyring
-    from keyring.errors import KeyringError
-
-    problem = ""
-    try:
-        return keyring.get_password(service, account)
-    except (KeyringError, OSError, RuntimeError) as error:
-        problem = type(error).__name__
-    raise KeyringClosed(f"can't read the system keyring ({problem}): unlock it and try again")
+    password: str | None = _ask("read", environ, lambda keyring: keyring.get_password(service, account))
+    return password
 
 
 def write_entry(service: str, account: str, password: str, environ: Mapping[str, str]) -> None:
     """Store a password for an account. Raises KeyringClosed."""
+    _ask("write", environ, lambda keyring: keyring.set_password(service, account, password))
+
+
+def delete_entry(service: str, account: str, environ: Mapping[str, str]) -> bool:
+    """Delete an account's password; return True if it existed. Treats an inaccessible keyring as empty."""
+    with suppress(KeyringClosed):
+        if read_entry(service, account, environ) is not None:
+            _ask("write", environ, lambda keyring: keyring.delete_password(service, account))
+            return True
+    return False
+
+
+def _ask(what: str, environ: Mapping[str, str], call: Callable[[Any], Any]) -> Any:
+    """Call a function with the system's keyring. Raises KeyringClosed."""
     problem = _why_closed(environ)
     if not problem:
         import keyring
         from keyring.errors import KeyringError
 
         try:
-            keyring.set_password(service, account, password)
-            return
+            return call(keyring)
         except (KeyringError, OSError, RuntimeError) as error:
-            problem = f"can't write the system keyring ({type(error).__name__})"
+            problem = f"can't {what} the system keyring ({type(error).__name__}): unlock it and try again"
     raise KeyringClosed(problem)
-
-
-def delete_entry(service: str, account: str, environ: Mapping[str, str]) -> bool:
-    """Delete an account's password; return True if it existed. Treats an inaccessible keyring as empty."""
-    if _why_closed(environ):
-        return False
-    import keyring
-    from keyring.errors import KeyringError
-
-    try:
-        if keyring.get_password(service, account) is None:
-            return False
-        keyring.delete_password(service, account)
-    except (KeyringError, OSError, RuntimeError):
-        return False
-    return True
 
 
 def parse_entry(text: str, source: str) -> dict[str, object]:
@@ -124,6 +108,7 @@ FOLDER_VARIABLE = "BASETEN_CONFIG_DIR"
 FILE_NAME = "auth.json"
 KEYRING_ORIGIN = f"system keyring ({PROFILE_SERVICE})"
 _TOKENS_FIELD, _KEY_FIELD = "oauth_credential", "api_key"
+_TOKENS = TokenFields("access_token", "refresh_token", "expiry", has_epoch=False)
 
 
 class Profiles:
@@ -152,31 +137,18 @@ class Profiles:
             raise ConfigurationError(
                 f"{where} is not in the Go CLI's format: 'baseten auth login' rewrites it"
             )
-        own_url = str(profile.get("remote_url") or "").strip()
-        app_url = own_url or DEFAULT_APP_URL
-        source = f"remote_url of {where}"
+        url = str(profile.get("remote_url") or "").strip()
         is_oauth = profile.get("auth_type") == "oauth"
         text, origin = self._secret(name, profile, where, is_oauth=is_oauth)
         login = None
         if is_oauth:
-            tokens = _tokens_of(parse_entry(text, f"the login of {where}"), where)
-            store = TokenStore(partial(self.tokens, name, origin), partial(self.keep_tokens, name, origin))
+            tokens = _tokens_of(text, where)
+            store = TokenStore(partial(self._stored, name, where), partial(self._keep, name, origin))
             login, key = OAuthLogin(tokens, store), tokens.access
         else:
-            found = secret(text.strip(), origin)
-            assert found is not None
-            key = found
-        environment.reject_foreign_addresses(where, app_url)
-        return Remote(
-            name=name,
-            app_url=str(parse_base_url(app_url, source=source)),
-            api_url=rest_url(app_url, source=source),
-            key=key,
-            key_origin=origin,
-            app_url_origin=source if own_url else DEFAULT_ORIGIN,
-            api_url_origin=DERIVED_ORIGIN,
-            login=login,
-        )
+            key = secret(text.strip(), origin)
+        environment.reject_foreign_addresses(where, url)
+        return remote_at(name, url, f"remote_url of {where}", key=key, key_origin=origin, login=login)
 
     def _secret(
         self, name: str, profile: Mapping[str, Any], where: str, *, is_oauth: bool
@@ -196,23 +168,17 @@ class Profiles:
             return text, f"{field} of {where}"
         raise ConfigurationError(f"{where} has no {field} ({why_not}): 'baseten auth login' sets one")
 
-    def tokens(self, name: str, origin: str) -> OAuthTokens | None:
-        """Return the stored tokens of a profile."""
+    def _stored(self, name: str, where: str) -> OAuthTokens | None:
         fresh = Profiles(self._environ)
         profile = fresh._profiles.get(name)
         if not isinstance(profile, dict):
             return None
-        text, _ = fresh._secret(name, profile, origin, is_oauth=True)
-        return _tokens_of(parse_entry(text, origin), origin)
+        text, _ = fresh._secret(name, profile, where, is_oauth=True)
+        return _tokens_of(text, where)
 
-    def keep_tokens(self, name: str, origin: str, tokens: OAuthTokens) -> None:
+    def _keep(self, name: str, origin: str, tokens: OAuthTokens) -> None:
         """Save renewed tokens where the old ones came from."""
-        fields = {
-            "access_token": tokens.access.get_secret_value(),
-            "refresh_token": tokens.refresh.get_secret_value() if tokens.refresh else "",
-        }
-        if tokens.expires_at is not None:
-            fields["expiry"] = tokens.expires_at.isoformat().replace("+00:00", "Z")
+        fields = _TOKENS.written(tokens)
         if origin == KEYRING_ORIGIN:
             write_entry(PROFILE_SERVICE, name, json.dumps(fields), self._environ)
             return
@@ -258,21 +224,9 @@ def _read(path: Path) -> dict[str, Any]:
     raise ConfigurationError(f"{path} cannot be read: {problem}")
 
 
-def _tokens_of(fields: Mapping[str, object], where: str) -> OAuthTokens:
-    access = secret(str(fields.get("access_token") or "").strip() or None, f"the login of {where}")
-    if access is None:
-        raise ConfigurationError(f"the login of {where} has no access_token: 'baseten auth login' renews it")
-    return OAuthTokens(
-        access=access,
-        refresh=secret(str(fields.get("refresh_token") or "").strip() or None, f"the login of {where}"),
-        expires_at=_moment(fields.get("expiry")),
-    )
-
-
-def _moment(value: object) -> datetime | None:
-    """Parse an RFC 3339 timestamp; None if it is invalid or Go's zero time."""
-    try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None and moment.year > 1 else None
+def _tokens_of(text: str, where: str) -> OAuthTokens:
+    origin = f"the login of {where}"
+    tokens = _TOKENS.read(parse_entry(text, origin), origin)
+    if tokens is None:
+        raise ConfigurationError(f"{origin} has no access_token: 'baseten auth login' renews it")
+    return tokens

@@ -8,9 +8,10 @@ the renewal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from pydantic import SecretStr
@@ -33,6 +34,48 @@ class OAuthTokens:
     def is_expired(self, now: datetime) -> bool:
         """Return True if the access token has expired, or is about to."""
         return self.expires_at is not None and now + EXPIRY_LEEWAY >= self.expires_at
+
+
+@dataclass(frozen=True)
+class TokenFields:
+    """Names of the tokens' fields in one client's storage, and if it writes the expiry as epoch seconds."""
+
+    access: str
+    refresh: str
+    expiry: str
+    has_epoch: bool
+
+    def read(self, fields: Mapping[str, object], origin: str) -> OAuthTokens | None:
+        """Return the tokens, None without an access token. Raises ConfigurationError, which quotes none."""
+        access, refresh = (str(fields.get(name) or "").strip() for name in (self.access, self.refresh))
+        if not access:
+            return None
+        return OAuthTokens(
+            access=secret(access, origin),
+            refresh=secret(refresh, origin) if refresh else None,
+            expires_at=_moment(fields.get(self.expiry)),
+        )
+
+    def written(self, tokens: OAuthTokens) -> dict[str, object]:
+        """Return the fields to store."""
+        fields: dict[str, object] = {self.access: tokens.access.get_secret_value()}
+        if tokens.refresh is not None:
+            fields[self.refresh] = tokens.refresh.get_secret_value()
+        if tokens.expires_at is not None:
+            text = tokens.expires_at.isoformat().replace("+00:00", "Z")
+            fields[self.expiry] = int(tokens.expires_at.timestamp()) if self.has_epoch else text
+        return fields
+
+
+def _moment(value: object) -> datetime | None:
+    """Parse epoch seconds or an RFC 3339 timestamp; None if it is neither, or Go's zero time."""
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(float(str(value)), UTC)
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None and moment.year > 1 else None
 
 
 @dataclass(frozen=True)
@@ -152,10 +195,41 @@ def rest_url(app_url: str, *, source: str = "the address") -> str:
     return str(BaseUrl(app.scheme, "api." + app.host.removeprefix("app."), app.port, app.prefix))
 
 
-def secret(value: str | None, origin: str) -> SecretStr | None:
-    """Wrap the key as a secret; None stays None. Raises ConfigurationError if it is not valid in a header."""
-    if value is None:
-        return None
+def remote_at(
+    name: str,
+    url: str,
+    source: str,
+    *,
+    key: SecretStr | None,
+    key_origin: str,
+    api: tuple[str, str] | None = None,
+    login: OAuthLogin | None = None,
+    team: str = "",
+    team_origin: str = "",
+) -> Remote:
+    """Build the remote at an app address that ``source`` names; an empty one is the default.
+
+    ``api`` is the REST base and its origin, if it does not follow from the app address. Raises
+    ConfigurationError.
+    """
+    app_url = url or DEFAULT_APP_URL
+    api_url, api_url_origin = api or (rest_url(app_url, source=source), DERIVED_ORIGIN)
+    return Remote(
+        name=name,
+        app_url=str(parse_base_url(app_url, source=source)),
+        api_url=api_url,
+        key=key,
+        key_origin=key_origin,
+        team=team or None,
+        app_url_origin=source if url else DEFAULT_ORIGIN,
+        api_url_origin=api_url_origin,
+        team_origin=team_origin if team else "",
+        login=login,
+    )
+
+
+def secret(value: str, origin: str) -> SecretStr:
+    """Wrap a key as a secret. Raises ConfigurationError if it is not valid in a header."""
     check_key(value, origin)
     return SecretStr(value)
 

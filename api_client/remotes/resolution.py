@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from pydantic import SecretStr
 
-from api_client.addresses import parse_base_url
 from api_client.errors import ConfigurationError
 from api_client.remotes.environment import API_KEY_VARIABLE, PROFILE_VARIABLE, Environment
 from api_client.remotes.profiles import (
@@ -26,22 +24,20 @@ from api_client.remotes.profiles import (
     write_entry,
 )
 from api_client.remotes.remote import (
-    DEFAULT_APP_URL,
-    DEFAULT_ORIGIN,
-    DERIVED_ORIGIN,
     ENVIRONMENT_REMOTE,
     OAuthLogin,
     OAuthTokens,
     Remote,
     RemoteNotConfigured,
+    TokenFields,
     TokenStore,
-    rest_url,
+    remote_at,
     secret,
 )
 from api_client.remotes.trussrc import Section, read_sections, set_section, trussrc_path
 
 API_KEY, OAUTH = "api_key", "oauth"
-ACCESS_FIELD, REFRESH_FIELD, EXPIRY_FIELD = "oauth_access_token", "oauth_refresh_token", "oauth_expires_at"
+TOKENS = TokenFields("oauth_access_token", "oauth_refresh_token", "oauth_expires_at", has_epoch=True)
 KEYRING_ORIGIN = f"system keyring ({TRUSS_SERVICE})"
 
 
@@ -54,126 +50,94 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
     where = f"{path} [{name}]"
     if section.get("remote_provider", "baseten").strip() != "baseten":
         raise ConfigurationError(f"{where} is not a Baseten remote: it has another remote_provider")
-    own_url = section.get("remote_url", "").strip()
-    app_url = own_url or DEFAULT_APP_URL
-    source = f"remote_url of {where}"
-    key, key_origin, login, why_not = _own_key(name, section, where, path, environment.variables)
-    if key is not None:
-        environment.reject_foreign_addresses(where, app_url)
-        api_url, api_url_origin = rest_url(app_url, source=source), DERIVED_ORIGIN
-    else:
-        key, key_origin = environment.api_key, API_KEY_VARIABLE
-        if key is None:
+    url = section.get("remote_url", "").strip()
+    api = None
+    try:
+        key, key_origin, login = _own_key(name, section, where, path, environment.variables)
+        environment.reject_foreign_addresses(where, url)
+    except _NoOwnKey as missing:
+        shared, api, login = environment.api_key, environment.rest_base(), None
+        if shared is None:
             raise ConfigurationError(
-                f"{where} has {why_not}, and {API_KEY_VARIABLE} is not set: set a key with 'bt-tui login "
+                f"{where} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with 'bt-tui login "
                 f"--remote {name}'"
-            )
-        api_url, api_url_origin = environment.rest_base(app_url, source)
-    team = section.get("team", "").strip() or None
-    return Remote(
-        name=name,
-        app_url=str(parse_base_url(app_url, source=source)),
-        api_url=api_url,
+            ) from None
+        key, key_origin = shared, API_KEY_VARIABLE
+    return remote_at(
+        name,
+        url,
+        f"remote_url of {where}",
         key=key,
         key_origin=key_origin,
-        team=team,
-        app_url_origin=source if own_url else DEFAULT_ORIGIN,
-        api_url_origin=api_url_origin,
-        team_origin=f"team of {where}" if team else "",
+        api=api,
         login=login,
+        team=section.get("team", "").strip(),
+        team_origin=f"team of {where}",
     )
+
+
+class _NoOwnKey(Exception):
+    """The section has no key of its own; the message says what is missing."""
 
 
 def _own_key(
     name: str, section: Section, where: str, path: Path, environ: Mapping[str, str]
-) -> tuple[SecretStr | None, str, OAuthLogin | None, str]:
-    """Return the key, its origin and its login; without a key, the reason why there is none."""
+) -> tuple[SecretStr, str, OAuthLogin | None]:
+    """Return the key, its origin and its login. Raises _NoOwnKey, ConfigurationError."""
     kind = section.get("auth_type", "").strip().lower()
-    field = ACCESS_FIELD if kind == OAUTH else API_KEY
-    inline = section.get(field, "").strip()
-    if inline:
-        store = TokenStore(
-            partial(_tokens_of_section, name, path),
-            lambda tokens: set_section(path, name, _fields_of(tokens)),
-        )
-        fields: Mapping[str, object] = section
-        origin = f"{field} of {where}"
-    elif kind in (API_KEY, OAUTH):
+    field = TOKENS.access if kind == OAUTH else API_KEY
+    fields: Mapping[str, object] = section
+    load, save = partial(_in_file, name, path), partial(_keep_in_file, name, path)
+    origin = f"{field} of {where}"
+    if not section.get(field, "").strip():
+        if kind not in (API_KEY, OAUTH):
+            raise _NoOwnKey("no api_key")
+        load, save = partial(_in_keyring, name, kind, environ), partial(_keep_in_keyring, name, environ)
         origin = KEYRING_ORIGIN
         try:
-            fields = _keyring_fields(name, kind, environ)
+            fields = load()
         except KeyringClosed as closed:
-            return None, "", None, f"no {field} ({closed})"
+            raise _NoOwnKey(f"no {field} ({closed})") from None
         if not fields:
-            return None, "", None, f"no {field}, nor has the system keyring"
-        store = TokenStore(
-            partial(_tokens_of_keyring, name, environ), partial(_keep_in_keyring, name, environ)
-        )
-    else:
-        return None, "", None, "no api_key"
-    if kind == OAUTH:
-        tokens = _tokens_in(fields, origin)
-        return tokens.access, origin, OAuthLogin(tokens, store), ""
-    return secret(str(fields.get(API_KEY, "")).strip(), origin), origin, None, ""
+            raise _NoOwnKey(f"no {field}, nor has the system keyring")
+    if kind != OAUTH:
+        return secret(str(fields[API_KEY]).strip(), origin), origin, None
+    tokens = TOKENS.read(fields, origin)
+    assert tokens is not None
+    return tokens.access, origin, OAuthLogin(tokens, TokenStore(lambda: TOKENS.read(load(), origin), save))
 
 
-def _keyring_fields(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str, object]:
+def _in_file(name: str, path: Path) -> Mapping[str, object]:
+    return read_sections(path).get(name, {})
+
+
+def _keep_in_file(name: str, path: Path, tokens: OAuthTokens) -> None:
+    set_section(path, name, {field: str(value) for field, value in TOKENS.written(tokens).items()})
+
+
+def _in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str, object]:
     """Return the secret fields that the truss CLI stored in the keyring; none without such an entry."""
     text = read_entry(TRUSS_SERVICE, name, environ)
     if not text:
         return {}
     source = f"the keyring entry of remote '{name}'"
     entry = parse_entry(text, source)
-    field = ACCESS_FIELD if kind == OAUTH else API_KEY
+    field = TOKENS.access if kind == OAUTH else API_KEY
     if entry.get("auth_type") != kind or not str(entry.get(field) or "").strip():
         raise ConfigurationError(f"{source} has no {field}: log in again with 'truss login --remote {name}'")
     return entry
 
 
-def _tokens_in(fields: Mapping[str, object], origin: str) -> OAuthTokens:
-    access = secret(str(fields.get(ACCESS_FIELD, "")).strip(), origin)
-    assert access is not None
-    return OAuthTokens(
-        access=access,
-        refresh=secret(str(fields.get(REFRESH_FIELD) or "").strip() or None, origin),
-        expires_at=_moment(fields.get(EXPIRY_FIELD)),
-    )
-
-
-def _moment(value: object) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(float(str(value)), UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _fields_of(tokens: OAuthTokens) -> dict[str, str]:
-    fields = {ACCESS_FIELD: tokens.access.get_secret_value()}
-    if tokens.refresh is not None:
-        fields[REFRESH_FIELD] = tokens.refresh.get_secret_value()
-    if tokens.expires_at is not None:
-        fields[EXPIRY_FIELD] = str(int(tokens.expires_at.timestamp()))
-    return fields
-
-
-def _tokens_of_section(name: str, path: Path) -> OAuthTokens | None:
-    section = read_sections(path).get(name, {})
-    if not section.get(ACCESS_FIELD, "").strip():
-        return None
-    return _tokens_in(section, f"{ACCESS_FIELD} of {path} [{name}]")
-
-
-def _tokens_of_keyring(name: str, environ: Mapping[str, str]) -> OAuthTokens | None:
-    fields = _keyring_fields(name, OAUTH, environ)
-    return _tokens_in(fields, KEYRING_ORIGIN) if fields else None
-
-
 def _keep_in_keyring(name: str, environ: Mapping[str, str], tokens: OAuthTokens) -> None:
-    fields: dict[str, object] = {"auth_type": OAUTH, **_fields_of(tokens)}
-    if tokens.expires_at is not None:
-        fields[EXPIRY_FIELD] = int(tokens.expires_at.timestamp())
-    write_entry(TRUSS_SERVICE, name, json.dumps(fields), environ)
+    entry = {"auth_type": OAUTH, **TOKENS.written(tokens)}
+    write_entry(TRUSS_SERVICE, name, json.dumps(entry), environ)
 
+
+EMULATOR_NAME = "local"
+EMULATOR_HINT = (
+    "; commands start the emulator under that name, a script needs its address in BASETEN_REMOTE_URL and its"
+    " key in BASETEN_API_KEY"
+)
 
 Place = tuple[str, str]
 """Source (one of the three below), and the name in it."""
@@ -262,7 +226,8 @@ class Sources:
         profiles = (
             f"; profiles of the Go CLI: {', '.join(self.profiles.names)}" if self.profiles.names else ""
         )
-        raise ConfigurationError(f"no remote '{name}': {known}{profiles}")
+        hint = EMULATOR_HINT if name == EMULATOR_NAME else ""
+        raise ConfigurationError(f"no remote '{name}': {known}{profiles}{hint}")
 
     def _profile_of_environment(self, name: str) -> Place:
         if name not in self.profiles.names:

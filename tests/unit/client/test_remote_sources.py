@@ -100,6 +100,8 @@ def test_an_unknown_name_lists_sections_and_profiles(world: World) -> None:
 
     with pytest.raises(ConfigurationError, match=r"'three'.*one.*two"):
         world.resolve("three")
+    with pytest.raises(ConfigurationError, match=r"'local'.*one.*two.*the emulator.*BASETEN_REMOTE_URL"):
+        world.resolve("local")
 
 
 @pytest.mark.parametrize("variable", ["BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE"])
