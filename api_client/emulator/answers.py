@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import to_json, to_jsonable_python
 from starlette.responses import Response
-
-from api_client.models import JobMetrics, StorageMetrics, TrainingJob
 
 S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
@@ -46,9 +43,6 @@ def _xml(body: str, status: int, headers: Mapping[str, str] | None = None) -> Re
     return Response(content, status_code=status, headers=headers, media_type="application/xml")
 
 
-UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 class JsonAnswer(Response):
     """A JSON body of models and plain values."""
 
@@ -68,26 +62,6 @@ def fault_answer(fault: ApiFault) -> Response:
     return JsonAnswer(
         {"code": fault.code, "message": fault.message}, status_code=fault.status, headers=headers
     )
-
-
-def complete_job(job: TrainingJob) -> TrainingJob:
-    """Return the job with the fields that the schema requires filled in."""
-    created_at = job.created_at or UNKNOWN_TIME
-    missing = {
-        "created_at": created_at,
-        "updated_at": created_at,
-        "priority": 0,
-        "availability_model": "dedicated",
-        "node_count": 1,
-    }
-    update = {name: value for name, value in missing.items() if getattr(job, name) is None}
-    return job.model_copy(update=update) if update else job
-
-
-def complete_metrics(metrics: JobMetrics, job: TrainingJob) -> JobMetrics:
-    """Return the metrics with the fields that the schema requires filled in."""
-    storage = metrics.ephemeral_storage or StorageMetrics()
-    return metrics.model_copy(update={"training_job": complete_job(job), "ephemeral_storage": storage})
 
 
 class ApiFault(Exception):

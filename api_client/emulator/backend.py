@@ -16,7 +16,10 @@ from api_client.models import (
     Checkpoint,
     JobMetrics,
     LogRecord,
+    NodeMetrics,
+    NodeSeries,
     QueueEvent,
+    StorageMetrics,
     TrainingJob,
 )
 
@@ -48,6 +51,32 @@ class StoredFile:
     modified: str
     path: Path | None = None
     generate: Callable[[int, int], bytes] | None = None
+
+
+DEFAULT_POINTS = 250
+"""Points per series if a request does not set the step."""
+STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
+
+
+def default_step_s(span_s: float) -> int:
+    """Return the smallest round step, in seconds, that gives at most ``DEFAULT_POINTS`` points."""
+    return next((step_s for step_s in STEPS_S if span_s / step_s <= DEFAULT_POINTS), STEPS_S[-1])
+
+
+def job_metrics(
+    job: TrainingJob, nodes: Mapping[int, NodeSeries], cache: StorageMetrics | None = None
+) -> JobMetrics:
+    """Build the answer from the series of each node; the top-level ones are the leader's (API facts, 2.2)."""
+    leader = nodes.get(0) or NodeSeries(ephemeral_storage=StorageMetrics())
+    return JobMetrics.model_construct(
+        **{name: getattr(leader, name) for name in NodeSeries.model_fields},
+        cache=cache,
+        training_job=job,
+        per_node_metrics=[
+            NodeMetrics.model_construct(node_id=f"node-{rank}", metrics=series)
+            for rank, series in nodes.items()
+        ],
+    )
 
 
 class Backend(Protocol):

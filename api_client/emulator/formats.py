@@ -25,11 +25,11 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def moment(text: str) -> datetime:
-    """Parse the output of `iso` into an aware UTC datetime."""
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
 def epoch_ns(moment: datetime) -> int:
     """Convert to nanoseconds since the epoch, exact to the microsecond."""
     return (moment - _EPOCH) // timedelta(microseconds=1) * _NS_PER_US
+
+
+def moment_at(stamp_ns: int) -> datetime:
+    """Convert nanoseconds since the epoch to an aware UTC datetime, truncated to microseconds."""
+    return _EPOCH + timedelta(microseconds=stamp_ns // _NS_PER_US)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from api_client.clock import Clock
-from api_client.emulator.answers import UNKNOWN_TIME, invalid, not_found
+from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
@@ -33,6 +33,7 @@ SPOT = "spot"
 AVAILABILITY_MODELS = ("dedicated", SPOT)
 HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
 """A job with one of these statuses occupies its machines."""
+UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 EMULATOR_USER_EMAIL = "you@emulator.example"
 """User shown for jobs started on the emulator."""
 

@@ -136,7 +136,8 @@ class FakeBackend:
         )
         nodes = [NodeMetrics(node_id=f"node-{rank}", metrics=series) for rank in range(2)]
         storage = StorageMetrics(usage_bytes=sample, utilization=sample)
-        return JobMetrics(**series.model_dump(), cache=storage, per_node_metrics=nodes)
+        job = self.by_id[job_id]
+        return JobMetrics(**series.model_dump(), cache=storage, per_node_metrics=nodes, training_job=job)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """One LoRA checkpoint, and one at the root."""
@@ -151,7 +152,13 @@ class FakeBackend:
                 sync_status="COMPLETE",
                 training_job_id=job_id,
             ),
-            Checkpoint(checkpoint_id="."),
+            Checkpoint(
+                checkpoint_id=".",
+                created_at=START,
+                checkpoint_type="full",
+                size_bytes=0,
+                training_job_id=job_id,
+            ),
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:

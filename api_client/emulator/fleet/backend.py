@@ -10,12 +10,13 @@ from typing import Any
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.fleet.cache_trees import cached_files
-from api_client.emulator.fleet.clock import NS_PER_S, SimClock, to_ns
+from api_client.emulator.fleet.clock import NS_PER_S, SimClock
 from api_client.emulator.fleet.log_lines import window
 from api_client.emulator.fleet.plans import JobPlan
 from api_client.emulator.fleet.sim_job import SYNCING, SimJob, SimJobRecord
 from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript, demo_id
+from api_client.emulator.formats import epoch_ns
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.records import Records
 from api_client.models import (
@@ -190,7 +191,7 @@ class FleetBackend:
         return record
 
     def _now_ns(self) -> int:
-        return self._sim_clock.to_script(to_ns(self._now()))
+        return self._sim_clock.to_script(epoch_ns(self._now()))
 
     def _entry(self, job_id: str) -> SimJobRecord:
         entry = self._kept(job_id)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from api_client.emulator.fleet.clock import NS_PER_S, to_datetime
+from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.training import mix
+from api_client.emulator.formats import moment_at
 from api_client.models import CachedFile
 
 FILE, DIRECTORY = "file", "directory"
@@ -96,7 +97,7 @@ def cached_files(tree: CacheTree | None, epoch_ns: int) -> list[CachedFile] | No
     found: dict[str, CachedFile] = {}
     for path, size_bytes in tree():
         age_s = NEWEST_S + mix(len(path), size_bytes) % (OLDEST_S - NEWEST_S)
-        modified = to_datetime(epoch_ns - age_s * NS_PER_S).isoformat()
+        modified = moment_at(epoch_ns - age_s * NS_PER_S).isoformat()
         parts = path.split("/")
         for depth in range(1, len(parts)):
             folder = "/".join(parts[:depth])

@@ -10,27 +10,15 @@ selects exactly the script moments with timestamps inside it::
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
+from api_client.emulator.formats import epoch_ns, moment_at
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.records import Records
 
 NS_PER_S = 1_000_000_000
-NS_PER_US = 1_000
 MILLI = 1_000
 """Speeds are rounded to a thousandth."""
-
-_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def to_ns(moment: datetime) -> int:
-    """Convert an aware datetime to nanoseconds since the Unix epoch, without rounding."""
-    return (moment - _UNIX_EPOCH) // timedelta(microseconds=1) * NS_PER_US
-
-
-def to_datetime(stamp_ns: int) -> datetime:
-    """Convert nanoseconds since the Unix epoch to an aware UTC datetime, truncated to microseconds."""
-    return _UNIX_EPOCH + timedelta(microseconds=stamp_ns // NS_PER_US)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +40,11 @@ class SimClock:
     @classmethod
     def starting(cls, epoch: datetime, speed: float = 1.0) -> SimClock:
         """Return the clock of a world that begins at ``epoch``."""
-        return cls(to_ns(epoch), to_ns(epoch), to_ns(epoch), speed)
+        return cls(epoch_ns(epoch), epoch_ns(epoch), epoch_ns(epoch), speed)
 
     def changed(self, now: datetime, speed: float) -> SimClock:
         """Return a clock that shows the same script time now and continues at another speed."""
-        now_ns = to_ns(now)
+        now_ns = epoch_ns(now)
         return self if speed == self.speed else SimClock(self.epoch_ns, now_ns, self.to_script(now_ns), speed)
 
     def to_script(self, wall_ns: int) -> int:
@@ -71,7 +59,7 @@ class SimClock:
 
     def stamp(self, script_ns: int) -> datetime:
         """Return the wall time at which the script reaches that moment, as a datetime."""
-        return to_datetime(self.to_wall(script_ns))
+        return moment_at(self.to_wall(script_ns))
 
     @property
     def _milli(self) -> int:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
-from api_client.emulator.fleet.clock import NS_PER_S, SimClock, to_datetime
+from api_client.emulator.backend import default_step_s, job_metrics
+from api_client.emulator.fleet.clock import NS_PER_S, SimClock
 from api_client.emulator.fleet.plans import Load, Scenario
 from api_client.emulator.fleet.training import StepSchedule, mix, track
+from api_client.emulator.formats import moment_at
 from api_client.models import (
     InstanceType,
     JobMetrics,
     MetricSample,
-    NodeMetrics,
     NodeSeries,
     StorageMetrics,
     TrainingJob,
@@ -32,10 +33,8 @@ HUNG_UTILIZATION = 0.997
 IDLE_UTILIZATION = 0.004
 FULL = 0.995
 
-DEFAULT_POINTS = 250
 MAX_POINTS = 2_000
 """Maximum number of points per series; a step that would give more is made coarser."""
-STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 NOISE_CELL_S = 20.0
 BYTES_PER_MIB = 1024**2
 DISK_BYTES_PER_GPU = 3_500_000_000_000
@@ -120,12 +119,6 @@ class SampleTimes:
         return StorageMetrics.model_construct(usage_bytes=used, utilization=utilization)
 
 
-def default_step_s(span_s: float) -> int:
-    """Return the round step, in seconds, that gives about 250 points over a time range."""
-    wanted = span_s / DEFAULT_POINTS
-    return next((step for step in STEPS_S if step >= wanted), STEPS_S[-1])
-
-
 def sample_times(
     sim_clock: SimClock, run_ns: int, start_ns: int, end_ns: int, step_s: int | None
 ) -> SampleTimes:
@@ -136,7 +129,7 @@ def sample_times(
     step_ns = step * NS_PER_S
     walls = range(-(-start_ns // step_ns) * step_ns, end_ns + 1, step_ns)
     return SampleTimes(
-        stamps=[to_datetime(wall) for wall in walls],
+        stamps=[moment_at(wall) for wall in walls],
         since_start_s=[(sim_clock.to_script(wall) - run_ns) / NS_PER_S for wall in walls],
     )
 
@@ -165,7 +158,7 @@ def node_series(
     )
 
 
-def job_metrics(
+def run_metrics(
     scenario: Scenario,
     machine: InstanceType,
     node_count: int,
@@ -173,27 +166,15 @@ def job_metrics(
     times: SampleTimes,
     job: TrainingJob,
 ) -> JobMetrics:
-    """Build the whole answer; the top-level series are those of node-0 (API facts, 2.2)."""
-    reported = [(node, times.until(scenario.load.vanishes.get(node))) for node in range(node_count)]
-    nodes = [
-        NodeMetrics.model_construct(
-            node_id=f"node-{node}", metrics=node_series(scenario, machine, node, seed, known)
-        )
-        for node, known in reported
+    """Build the answer, without nodes that no longer report."""
+    reported = {node: times.until(scenario.load.vanishes.get(node)) for node in range(node_count)}
+    nodes = {
+        node: node_series(scenario, machine, node, seed, known)
+        for node, known in reported.items()
         if known.stamps or not times.stamps
-    ]
-    leader = nodes[0].metrics if nodes else NodeSeries()
+    }
     cache = None
     if scenario.cache_share is not None:
         used = [min(0.98, scenario.cache_share + at * scenario.cache_growth) for at in times.since_start_s]
         cache = times.storage(used, seed & 0xFFFF, CACHE_BYTES)
-    return JobMetrics.model_construct(
-        gpu_utilization=leader.gpu_utilization,
-        gpu_memory_usage_bytes=leader.gpu_memory_usage_bytes,
-        cpu_usage=leader.cpu_usage,
-        cpu_memory_usage_bytes=leader.cpu_memory_usage_bytes,
-        ephemeral_storage=leader.ephemeral_storage,
-        cache=cache,
-        training_job=job,
-        per_node_metrics=nodes,
-    )
+    return job_metrics(job, nodes, cache)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from api_client.emulator import catalog
-from api_client.emulator.backend import StoredFile
+from api_client.emulator.backend import StoredFile, job_metrics
 from api_client.emulator.fleet.checkpoint_files import FAMILIES, FileSpec
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock
 from api_client.emulator.fleet.log_lines import LineSource
-from api_client.emulator.fleet.metrics import job_metrics, sample_times
+from api_client.emulator.fleet.metrics import run_metrics, sample_times
 from api_client.emulator.fleet.plans import JobPlan, Phase, SimRun, interrupted, moment_of, script_of
 from api_client.emulator.fleet.run_log import closing_lines, deploy_lines, stop_lines
 from api_client.emulator.fleet.training import TrainingCurves
@@ -158,7 +158,7 @@ class SimJob:
         """Return the metrics; without a range, the last hour or, once the job has ended, the whole run."""
         record, run_ns, plan = self.record(), self._run_ns, self._plan
         if run_ns is None:
-            return JobMetrics(training_job=record)
+            return job_metrics(record, {})
         first_ns, last_ns = self._sim_clock.to_wall(run_ns), self._sim_clock.to_wall(self._seen_until_ns)
         end_ns = last_ns if end_s is None else min(last_ns, int(end_s * NS_PER_S))
         if start_s is not None:
@@ -168,7 +168,7 @@ class SimJob:
         else:
             start_ns = max(first_ns, end_ns - DEFAULT_METRICS_S * NS_PER_S)
         times = sample_times(self._sim_clock, run_ns, start_ns, end_ns, step_s)
-        return job_metrics(plan.scenario, self._machine, plan.node_count, self._entry.seed, times, record)
+        return run_metrics(plan.scenario, self._machine, plan.node_count, self._entry.seed, times, record)
 
     def saved_steps(self) -> list[SavedStep]:
         """Return the checkpoints written so far, oldest first."""

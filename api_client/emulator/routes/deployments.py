@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from api_client.emulator.answers import JsonAnswer, invalid, not_found, not_served
+from api_client.emulator.answers import invalid, not_found, not_served
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.parameters import NS_PER_MS, Parameters, platform_of, read_log_query, read_values
+from api_client.emulator.routes.calls import MS_PER_S, NS_PER_MS, Call, Parameters, api_route, read_log_query
 from api_client.emulator.serving.lifecycle import PRODUCTION, deployment_fields, log_lines, model_fields
 from api_client.emulator.store.deployments import StoredDeployment, StoredModel
 from api_client.models import LogRecord
@@ -21,85 +17,77 @@ MODEL = "/v1/models/{model_id}"
 DEPLOYMENT = MODEL + "/deployments/{deployment_id}"
 
 
-def model_of(request: Request) -> StoredModel:
-    model_id = request.path_params["model_id"]
-    model = platform_of(request).stores.deployments.model(model_id)
+def _model_of(call: Call) -> StoredModel:
+    model_id = call.path["model_id"]
+    model = call.platform.stores.deployments.model(model_id)
     if model is None:
         raise not_found("Model", model_id)
     return model
 
 
-def deployment_of(request: Request) -> StoredDeployment:
+def _deployment_of(call: Call) -> StoredDeployment:
     """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
-    model = model_of(request)
-    wanted = request.path_params["deployment_id"]
-    for deployment in model.deployments:
+    wanted = call.path["deployment_id"]
+    for deployment in _model_of(call).deployments:
         if wanted == deployment.id or (wanted == PRODUCTION and deployment.is_production):
             return deployment
     raise not_found("Deployment", wanted)
 
 
-def _models(request: Request) -> Response:
-    platform = platform_of(request)
-    team_id = request.path_params.get("team_id")
-    if team_id is not None:
-        platform.team(team_id)
-    name = request.query_params.get("name")
+def _models(call: Call) -> Any:
+    team_id = call.team.id if "team_id" in call.path else None
+    name = call.parameters.text("name")
     models = [
-        model_fields(platform, model)
-        for model in platform.stores.deployments.models()
+        model_fields(call.platform, model)
+        for model in call.platform.stores.deployments.models()
         if team_id in (None, model.team_id) and (not name or name == model.name)
     ]
-    return JsonAnswer({"models": models})
+    return {"models": models}
 
 
-def _model(request: Request) -> Response:
-    return JsonAnswer(model_fields(platform_of(request), model_of(request)))
+def _model(call: Call) -> Any:
+    return model_fields(call.platform, _model_of(call))
 
 
-def _delete_model(request: Request) -> Response:
-    model = model_of(request)
-    platform_of(request).stores.deployments.delete_model(model.id)
-    return JsonAnswer({"id": model.id, "deleted": True})
+def _delete_model(call: Call) -> Any:
+    model = _model_of(call)
+    call.platform.stores.deployments.delete_model(model.id)
+    return {"id": model.id, "deleted": True}
 
 
-def _deployments(request: Request) -> Response:
-    platform = platform_of(request)
-    name = request.query_params.get("name")
-    found = model_of(request).deployments
-    now = platform.now()
-    return JsonAnswer(
-        {"deployments": [deployment_fields(each, now) for each in found if not name or name == each.name]}
-    )
+def _deployments(call: Call) -> Any:
+    name, now = call.parameters.text("name"), call.platform.now()
+    found = _model_of(call).deployments
+    return {"deployments": [deployment_fields(each, now) for each in found if not name or name == each.name]}
 
 
-def _deployment(request: Request) -> Response:
-    return JsonAnswer(deployment_fields(deployment_of(request), platform_of(request).now()))
+def _deployment(call: Call) -> Any:
+    return deployment_fields(_deployment_of(call), call.platform.now())
 
 
-def _delete_deployment(request: Request) -> Response:
-    deployment = deployment_of(request)
-    platform_of(request).stores.deployments.delete(deployment)
-    return JsonAnswer({"id": deployment.id, "deleted": True, "model_id": deployment.model_id})
+def _delete_deployment(call: Call) -> Any:
+    deployment = _deployment_of(call)
+    call.platform.stores.deployments.delete(deployment)
+    return {"id": deployment.id, "deleted": True, "model_id": deployment.model_id}
 
 
-def _not_served(_: Request) -> Response:
+def _not_served(_: Call) -> Any:
     raise not_served("the emulator only serves models from training checkpoints")
 
 
 MODELS_ROUTES = [
-    Route("/v1/models", _models, methods=["GET"]),
-    Route("/v1/models", _not_served, methods=["POST"]),
-    Route("/v1/prepare_model_upload", _not_served, methods=["POST"]),
-    Route("/v1/teams/{team_id}/models", _models, methods=["GET"]),
-    Route(MODEL, _model, methods=["GET"]),
-    Route(MODEL, _delete_model, methods=["DELETE"]),
-    Route(MODEL + "/deployments", _deployments, methods=["GET"]),
-    Route(MODEL + "/deployments", _not_served, methods=["POST"]),
-    Route(DEPLOYMENT, _deployment, methods=["GET"]),
-    Route(DEPLOYMENT, _delete_deployment, methods=["DELETE"]),
+    api_route("GET", "/v1/models", _models),
+    api_route("POST", "/v1/models", _not_served),
+    api_route("POST", "/v1/prepare_model_upload", _not_served),
+    api_route("GET", "/v1/teams/{team_id}/models", _models),
+    api_route("GET", MODEL, _model),
+    api_route("DELETE", MODEL, _delete_model),
+    api_route("GET", MODEL + "/deployments", _deployments),
+    api_route("POST", MODEL + "/deployments", _not_served),
+    api_route("GET", DEPLOYMENT, _deployment),
+    api_route("DELETE", DEPLOYMENT, _delete_deployment),
     *(
-        Route(f"{DEPLOYMENT}/{action}", _not_served, methods=["POST"])
+        api_route("POST", f"{DEPLOYMENT}/{action}", _not_served)
         for action in ("activate", "deactivate", "retry", "promote")
     ),
 ]
@@ -107,17 +95,11 @@ MODELS_ROUTES = [
 
 MAXIMUM_LISTED = 8
 MAXIMUM_PATTERN_LENGTH = 256
-MS_PER_S = 1000
 
 
-async def _logs(request: Request) -> Response:
-    parameters = await read_values(request)
-    return await run_in_threadpool(_logs_answer, request, parameters)
-
-
-def _logs_answer(request: Request, parameters: Parameters) -> Response:
-    deployment = deployment_of(request)
-    now_ms = int(platform_of(request).now_s() * MS_PER_S)
+def _logs(call: Call) -> Any:
+    deployment, parameters = _deployment_of(call), call.parameters
+    now_ms = int(call.platform.now_s() * MS_PER_S)
     wanted = read_log_query(parameters, now_ms)
     lines = [
         line
@@ -126,7 +108,7 @@ def _logs_answer(request: Request, parameters: Parameters) -> Response:
     ]
     if wanted.direction == "desc":
         lines.reverse()
-    return JsonAnswer({"logs": lines[: wanted.limit]})
+    return {"logs": lines[: wanted.limit]}
 
 
 def _in_window(line: LogRecord, wanted: LogQuery) -> bool:
@@ -169,13 +151,13 @@ def _listed(parameters: Parameters, name: str) -> list[str]:
     return texts
 
 
-def _config(request: Request) -> Response:
+def _config(call: Call) -> Any:
     """Return the parsed configuration; ``raw_config`` is null because nobody wrote it as text."""
-    config = json.loads(deployment_of(request).plan.truss_config)
-    return JsonAnswer({"config": config, "raw_config": None})
+    return {"config": json.loads(_deployment_of(call).plan.truss_config), "raw_config": None}
 
 
 DEPLOYMENT_LOGS_ROUTES = [
-    Route(DEPLOYMENT + "/logs", _logs, methods=["GET", "POST"]),
-    Route(DEPLOYMENT + "/config", _config, methods=["GET"]),
+    api_route("GET", DEPLOYMENT + "/logs", _logs),
+    api_route("POST", DEPLOYMENT + "/logs", _logs),
+    api_route("GET", DEPLOYMENT + "/config", _config),
 ]

@@ -18,9 +18,9 @@ from starlette.routing import Route
 from api_client.emulator.answers import ApiFault, xml_fault
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.formats import iso
-from api_client.emulator.parameters import platform_of
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
+from api_client.emulator.routes.calls import platform_of
 from api_client.emulator.stored_bytes import (
     SINGLE_PART_BYTES,
     StoredBytes,

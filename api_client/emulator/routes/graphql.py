@@ -10,15 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from api_client.emulator.answers import ApiFault, JsonAnswer
+from api_client.emulator.answers import ApiFault
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
-from api_client.emulator.parameters import Parameters, platform_of, read_object
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
+from api_client.emulator.routes.calls import Call, api_route
 from api_client.emulator.serving.deploying import deploy
 from api_client.models import InstanceType
 
@@ -80,7 +75,9 @@ def _deploy(platform: Platform, variables: Mapping[str, Any]) -> dict[str, Any]:
     return {"model_version": fields, "truss_config": truss_config}
 
 
-def _answer(platform: Platform, document: str, variables: Mapping[str, Any]) -> Response:
+def _answer(call: Call) -> Any:
+    document, platform = call.parameters.required_text("query"), call.platform
+    variables = call.parameters.values.get("variables")
     try:
         kind, fields = top_level_fields(document)
         known: dict[str, Any] = {DEPLOY: None} if kind == "mutation" else _root(platform)
@@ -88,21 +85,13 @@ def _answer(platform: Platform, document: str, variables: Mapping[str, Any]) -> 
         if unknown:
             raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
         if kind == "mutation":
-            known[DEPLOY] = _deploy(platform, variables)
-        return JsonAnswer({"data": {key: known[name] for key, name in fields.items()}})
+            known[DEPLOY] = _deploy(platform, variables if isinstance(variables, dict) else {})
+        return {"data": {key: known[name] for key, name in fields.items()}}
     except ApiFault as fault:
         code = FAULT_CODES.get(fault.code, fault.code)
         # Errors have status 200 (API facts, 2.4).
         extensions = {"code": code, "description": fault.message}
-        return JsonAnswer({"data": None, "errors": [{"message": fault.message, "extensions": extensions}]})
+        return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
 
 
-async def _post(request: Request) -> Response:
-    content = await read_object(request)
-    document = Parameters(content).required_text("query")
-    variables = content.get("variables")
-    given = variables if isinstance(variables, dict) else {}
-    return await run_in_threadpool(_answer, platform_of(request), document, given)
-
-
-GRAPHQL_ROUTES = [Route(path, _post, methods=["POST"]) for path in ("/graphql/", "/graphql")]
+GRAPHQL_ROUTES = [api_route("POST", path, _answer) for path in ("/graphql/", "/graphql")]

@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 from api_client.emulator.answers import JsonAnswer, xml_answer, xml_fault
 from api_client.emulator.formats import new_id
-from api_client.emulator.parameters import MAXIMUM_BODY_BYTES, base_url_of, platform_of
 from api_client.emulator.platform import Platform
+from api_client.emulator.routes.calls import MAXIMUM_BODY_BYTES, base_url_of, platform_of
 from api_client.emulator.routes.files import refusal
 from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
 from api_client.emulator.stored_bytes import answer_bytes, bytes_of_file

@@ -2,77 +2,53 @@
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from typing import Any
 
-from api_client.emulator.answers import ApiFault, JsonAnswer, complete_job, not_found
-from api_client.emulator.parameters import PROJECT, Parameters, platform_of, read_object
-from api_client.emulator.platform import Platform
-from api_client.models import Team, TrainingProject
+from api_client.emulator.answers import ApiFault, not_found
+from api_client.emulator.routes.calls import PROJECT, Call, Parameters, api_route
 
 
-def complete_project(project: TrainingProject) -> TrainingProject:
-    """Return the project with the fields that the schema requires of its newest job."""
-    latest = project.latest_job
-    return project if latest is None else project.model_copy(update={"latest_job": complete_job(latest)})
+def _list(call: Call) -> Any:
+    return {"training_projects": call.platform.projects()}
 
 
-def _list(request: Request) -> Response:
-    projects = platform_of(request).projects()
-    return JsonAnswer({"training_projects": [complete_project(project) for project in projects]})
+def _get(call: Call) -> Any:
+    return {"training_project": call.platform.project(call.path["project_id"])}
 
 
-def _get(request: Request) -> Response:
-    project = platform_of(request).project(request.path_params["project_id"])
-    return JsonAnswer({"training_project": complete_project(project)})
+async def _upsert(call: Call) -> Any:
+    """Upsert in the team in the path, else in the one named in the body, as truss does (API facts, 2.2)."""
+    fields = Parameters(call.parameters.object("training_project"))
+    name, team, team_name = fields.required_text("name"), call.team, fields.text("team_name")
+    if team_name is not None and "team_id" not in call.path:
+        named = call.platform.stores.teams.named(team_name)
+        if named is None:
+            raise not_found("Team", team_name)
+        team = named
+    return {"training_project": call.platform.upsert_project(name, team)}
 
 
-async def _upsert(request: Request) -> Response:
-    platform = platform_of(request)
-    fields = Parameters(Parameters(await read_object(request)).object("training_project"))
-    name = fields.required_text("name")
-    team = _team(platform, request.path_params.get("team_id"), fields.text("team_name"))
-    return JsonAnswer({"training_project": complete_project(platform.upsert_project(name, team))})
+async def _delete(call: Call) -> Any:
+    project_id = call.path["project_id"]
+    await call.platform.delete_project(project_id)
+    return {"id": project_id, "deleted": True}
 
 
-def _team(platform: Platform, team_id: str | None, team_name: str | None) -> Team:
-    """Return the team in the path, else the one named in the body, else the default team.
-
-    truss sends the name in the body (API facts, 2.2).
-    """
-    if team_id is not None:
-        return platform.team(team_id)
-    if team_name is None:
-        return platform.stores.teams.default()
-    named = platform.stores.teams.named(team_name)
-    if named is None:
-        raise not_found("Team", team_name)
-    return named
-
-
-async def _delete(request: Request) -> Response:
-    project_id = request.path_params["project_id"]
-    await platform_of(request).delete_project(project_id)
-    return JsonAnswer({"id": project_id, "deleted": True})
-
-
-def _cache(request: Request) -> Response:
-    platform = platform_of(request)
-    project_id = platform.stored_project(request.path_params["project_id"]).id
-    found = [backend.cache_files(project_id) for backend in platform.backends]
+def _cache(call: Call) -> Any:
+    project_id = call.platform.stored_project(call.path["project_id"]).id
+    found = [backend.cache_files(project_id) for backend in call.platform.backends]
     known = [files for files in found if files is not None]
     if not known:
         raise ApiFault(404, "NOT_FOUND", "this project has no cache: none of its jobs used one")
     files = [file for files in known for file in files]
-    return JsonAnswer({"timestamp": platform.now(), "project_id": project_id, "file_summaries": files})
+    return {"timestamp": call.platform.now(), "project_id": project_id, "file_summaries": files}
 
 
 PROJECTS_ROUTES = [
-    Route("/v1/training_projects", _list, methods=["GET"]),
-    Route("/v1/training_projects", _upsert, methods=["POST"]),
-    Route("/v1/teams/{team_id}/training_projects", _upsert, methods=["POST"]),
-    Route(PROJECT, _get, methods=["GET"]),
-    Route(PROJECT, _delete, methods=["DELETE"]),
-    Route(PROJECT + "/cache/summary", _cache, methods=["GET"]),
+    api_route("GET", "/v1/training_projects", _list),
+    api_route("POST", "/v1/training_projects", _upsert),
+    api_route("POST", "/v1/teams/{team_id}/training_projects", _upsert),
+    api_route("GET", PROJECT, _get),
+    api_route("DELETE", PROJECT, _delete),
+    api_route("GET", PROJECT + "/cache/summary", _cache),
 ]

@@ -9,13 +9,8 @@ import re
 from datetime import timedelta
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from api_client.emulator.answers import JsonAnswer, invalid, not_found
-from api_client.emulator.formats import iso
-from api_client.emulator.parameters import JOB, Parameters, job_of, platform_of, read_object
+from api_client.emulator.answers import invalid, not_found
+from api_client.emulator.routes.calls import JOB, Call, api_route
 from api_client.models import InteractiveSession
 
 CERTIFICATE = "ssh-ed25519-cert-v01@openssh.com bm90LXJlYWw= bt-tui-emulator"
@@ -28,9 +23,9 @@ FOREVER_MINUTES = 10 * 365 * 24 * 60
 """Replacement for a timeout of -1 (API facts, 2.2)."""
 
 
-def _auth_codes(request: Request) -> Response:
-    sessions = platform_of(request).stores.sessions.of(job_of(request).id)
-    return JsonAnswer({"auth_codes": [_code_fields(rank, session) for rank, session in enumerate(sessions)]})
+def _auth_codes(call: Call) -> Any:
+    sessions = call.platform.stores.sessions.of(call.job.id)
+    return {"auth_codes": [_code_fields(rank, session) for rank, session in enumerate(sessions)]}
 
 
 def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
@@ -47,15 +42,13 @@ def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
     }
 
 
-async def _change(request: Request) -> Response:
-    platform = platform_of(request)
-    session_id = request.path_params["session_id"]
-    job = job_of(request)
+async def _change(call: Call) -> Any:
+    platform, job, parameters = call.platform, call.job, call.parameters
+    session_id = call.path["session_id"]
     found = [session for session in platform.stores.sessions.of(job.id) if session.id == session_id]
     if not found:
         raise not_found("Interactive session", session_id)
     session = found[0]
-    parameters = Parameters(await read_object(request))
     trigger = parameters.choice("trigger", TRIGGERS) or session.trigger
     minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES, default=0) or 0
     if session.trigger == "on_startup" and trigger != session.trigger:
@@ -73,13 +66,11 @@ async def _change(request: Request) -> Response:
         }
     )
     platform.stores.sessions.change(job.id, changed)
-    return JsonAnswer({"interactive_session": changed, "message": "Interactive session updated"})
+    return {"interactive_session": changed, "message": "Interactive session updated"}
 
 
-async def _sign(request: Request) -> Response:
-    platform = platform_of(request)
-    job = job_of(request)
-    parameters = Parameters(await read_object(request))
+async def _sign(call: Call) -> Any:
+    job, parameters = call.job, call.parameters
     if PUBLIC_KEY.fullmatch(parameters.required_text("public_key")) is None:
         raise invalid("public_key is not an OpenSSH public key")
     replica_id = parameters.required_text("replica_id")
@@ -87,18 +78,16 @@ async def _sign(request: Request) -> Response:
         raise not_found("Replica", replica_id)
     if job.is_finished:
         raise invalid(f"the job is not running: {job.current_status}")
-    return JsonAnswer(
-        {
-            "ssh_certificate": CERTIFICATE,
-            "jwt": JWT,
-            "proxy_address": PROXY_ADDRESS,
-            "ssh_cert_expires_at": iso(platform.now() + CERTIFICATE_LIFETIME),
-        }
-    )
+    return {
+        "ssh_certificate": CERTIFICATE,
+        "jwt": JWT,
+        "proxy_address": PROXY_ADDRESS,
+        "ssh_cert_expires_at": call.platform.now() + CERTIFICATE_LIFETIME,
+    }
 
 
 SESSIONS_ROUTES = [
-    Route(JOB + "/auth_codes", _auth_codes, methods=["GET"]),
-    Route(JOB + "/interactive_sessions/{session_id}", _change, methods=["PATCH"]),
-    Route(JOB + "/ssh/sign", _sign, methods=["POST"]),
+    api_route("GET", JOB + "/auth_codes", _auth_codes),
+    api_route("PATCH", JOB + "/interactive_sessions/{session_id}", _change),
+    api_route("POST", JOB + "/ssh/sign", _sign),
 ]

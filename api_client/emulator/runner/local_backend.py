@@ -12,7 +12,7 @@ from typing import Any
 
 from api_client.clock import Clock, SystemClock
 from api_client.definitions.job_request import read_job_request
-from api_client.emulator.backend import LogQuery, StoredFile
+from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, job_metrics
 from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.dispatcher import Dispatcher
@@ -24,7 +24,7 @@ from api_client.emulator.runner.node_queue import ChangeNotifier, GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.weights import WeightsMirror
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import JobLogStore, MetricStore, replica_name
+from api_client.emulator.store.job_streams import JobLogStore, MetricStore
 from api_client.emulator.store.jobs import JobStore, StoredJob
 from api_client.models import (
     CachedFile,
@@ -33,8 +33,6 @@ from api_client.models import (
     JobMetrics,
     JobStatus,
     LogRecord,
-    NodeMetrics,
-    NodeSeries,
     ProjectSummary,
     QueueEvent,
     TrainingJob,
@@ -68,17 +66,7 @@ def list_cache(root: Path) -> list[CachedFile] | None:
     return found
 
 
-WANTED_POINTS = 250
-"""Maximum number of points per series if the request does not set the step."""
-STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 SECOND_S = 1.0
-
-
-def step_for(span_s: float) -> int:
-    """Return the smallest round step, in seconds, that gives at most ``WANTED_POINTS`` points."""
-    return next((step_s for step_s in STEPS_S if span_s / step_s <= WANTED_POINTS), STEPS_S[-1])
-
-
 MAX_RUNNING_NODES = 8
 STOP_GRACE_S = 5.0
 STOP_ANSWER_S = 2.0
@@ -209,20 +197,11 @@ class LocalBackend:
             end_s = last_s + SECOND_S if job.is_finished else now_s
         if start_s is None:
             start_s = min(first_s, end_s)
-        step = step_s if step_s and step_s > 0 else step_for(end_s - start_s)
+        step = step_s if step_s and step_s > 0 else default_step_s(end_s - start_s)
         if start_s <= first_s:
             start_s = first_s - step  # the first step begins before the first sample
         series = self._metrics.read(job_id, start_s=start_s, end_s=end_s, step_s=step)
-        leader = series.nodes.get(0) or NodeSeries()
-        return JobMetrics.model_construct(
-            **{name: getattr(leader, name) for name in NodeSeries.model_fields},
-            cache=series.cache,
-            training_job=job,
-            per_node_metrics=[
-                NodeMetrics.model_construct(node_id=replica_name(rank), metrics=node)
-                for rank, node in series.nodes.items()
-            ],
-        )
+        return job_metrics(job, series.nodes, series.cache)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         row = self._jobs.get(job_id)

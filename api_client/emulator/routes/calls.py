@@ -1,17 +1,22 @@
-"""Readers of requests for routes: the job in the path, parameters, the JSON body, and the base URL."""
+"""What a route of the API gets: the platform, the job in the path, parameters, and the client's base URL."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from inspect import iscoroutinefunction
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from api_client.emulator.answers import ApiFault, invalid
+from api_client.emulator.answers import ApiFault, JsonAnswer, invalid
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.platform import Platform
-from api_client.models import TrainingJob
+from api_client.models import Team, TrainingJob
 
 PROJECT = "/v1/training_projects/{project_id}"
 JOB = PROJECT + "/jobs/{job_id}"
@@ -23,23 +28,67 @@ def platform_of(request: Request) -> Platform:
     return platform
 
 
-def job_of(request: Request) -> TrainingJob:
-    """Return the job in the path; raise a 404 if its project does not have it."""
-    return platform_of(request).job(request.path_params["project_id"], request.path_params["job_id"])
+class Call:
+    """A call of the API; ``path`` has the values in the path."""
+
+    def __init__(self, request: Request, body: bytes) -> None:
+        self.platform = platform_of(request)
+        self.path: Mapping[str, str] = request.path_params
+        self._request = request
+        self._body = body
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Ids of the project and the job in the path."""
+        return self.path["project_id"], self.path["job_id"]
+
+    @property
+    def job(self) -> TrainingJob:
+        """Job in the path; raises a 404 if its project does not have it."""
+        return self.platform.job(*self.ids)
+
+    @property
+    def team(self) -> Team:
+        """Team in the path, else the default team."""
+        team_id = self.path.get("team_id")
+        return self.platform.stores.teams.default() if team_id is None else self.platform.team(team_id)
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """Parameters in the body, or in the query of a GET request."""
+        if self._request.method != "GET":
+            return Parameters(_json_object(self._body))
+        query = self._request.query_params
+        lists = {name: query.getlist(name) for name in LIST_PARAMETERS if name in query}
+        return Parameters({**query, **lists})
+
+    def presigned(self, path: str) -> str:
+        """Return a URL of an object: on the object store's port, on the host name that the client used.
+
+        If the client came through a forwarded port, or the platform has no separate port for objects, the URL
+        has the client's own base: objects can be read there too.
+        """
+        base = base_url_of(self._request)
+        port = self.platform.objects_port
+        host, _, asked_port = base.removeprefix("http://").rpartition(":")
+        if port is not None and host and asked_port == str(self._request.scope["server"][1]):
+            base = f"http://{host}:{port}"
+        return base + self.platform.signer.presigned(path, now_s=self.platform.now_s())
 
 
-def objects_url_of(request: Request) -> str:
-    """Return the base of presigned URLs: the object store's port on the host name the client used.
+def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> Route:
+    """Return a route whose ``answer`` returns the content of the JSON response.
 
-    If the client came through a forwarded port, or the platform has no separate port for objects, return
-    the client's own base URL: objects can be read there too.
+    A plain function runs in a thread, a coroutine function on the event loop, where actions on jobs belong.
     """
-    base = base_url_of(request)
-    port = platform_of(request).objects_port
-    host, _, asked_port = base.removeprefix("http://").rpartition(":")
-    if port is None or not host or asked_port != str(request.scope["server"][1]):
-        return base
-    return f"http://{host}:{port}"
+
+    async def endpoint(request: Request) -> Response:
+        call = Call(request, await _body(request))
+        if iscoroutinefunction(answer):
+            return JsonAnswer(await answer(call))
+        return await run_in_threadpool(lambda: JsonAnswer(answer(call)))
+
+    return Route(path, endpoint, methods=[method])
 
 
 def base_url_of(request: Request) -> str:
@@ -66,29 +115,26 @@ MAXIMUM_EPOCH_MS = 253_402_300_799_999
 """End of the year 9999."""
 
 
-async def read_object(request: Request) -> dict[str, Any]:
-    """Read the JSON object in the request's body; an empty body is an empty object."""
+async def _body(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAXIMUM_BODY_BYTES:
             raise ApiFault(413, "PAYLOAD_TOO_LARGE", f"the body is over {MAXIMUM_BODY_BYTES} bytes")
+    return bytes(body)
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object; an empty body is an empty object."""
     if not body.strip():
         return {}
     try:
-        content = json.loads(bytes(body))
+        content = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise invalid("the body is not JSON") from error
     if not isinstance(content, dict):
         raise invalid("the body must be a JSON object")
     return content
-
-
-async def read_values(request: Request) -> Parameters:
-    """Read the parameters of a route that takes them as a query or, with POST, as JSON."""
-    query = request.query_params
-    lists = {name: query.getlist(name) for name in LIST_PARAMETERS if name in query}
-    return Parameters(await read_object(request) if request.method == "POST" else {**query, **lists})
 
 
 class Parameters:
@@ -98,13 +144,13 @@ class Parameters:
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
+        self.values = values
 
     def integer(
         self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS, default: int | None = None
     ) -> int | None:
         """Return an integer within bounds, or the default if there is none."""
-        value = self._values.get(name)
+        value = self.values.get(name)
         if value is None or value == "":
             return default
         number = _whole_number(value)
@@ -115,7 +161,7 @@ class Parameters:
         return number
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        value = self._values.get(name)
+        value = self.values.get(name)
         if value is None or value == "":
             return None
         if value not in options:
@@ -123,7 +169,7 @@ class Parameters:
         return str(value)
 
     def text(self, name: str) -> str | None:
-        value = self._values.get(name)
+        value = self.values.get(name)
         if value is None:
             return None
         if not isinstance(value, str):
@@ -138,7 +184,7 @@ class Parameters:
         return value
 
     def texts(self, name: str) -> list[str] | None:
-        value = self._values.get(name)
+        value = self.values.get(name)
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -146,7 +192,7 @@ class Parameters:
         return value
 
     def object(self, name: str) -> dict[str, Any]:
-        value = self._values.get(name)
+        value = self.values.get(name)
         if not isinstance(value, dict):
             raise invalid(f"{name} is required and must be an object")
         return value
@@ -170,6 +216,7 @@ MAXIMUM_LIMIT = 1000
 DEFAULT_WINDOW_MS = 30 * 60 * 1000
 MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
 NS_PER_MS = 1_000_000
+MS_PER_S = 1000
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 """Log levels in order of severity."""
 
