@@ -5,24 +5,39 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Literal
 
 from pydantic import TypeAdapter
 
 from api_client.clock import Clock, epoch_ms
 from api_client.http.retry import RetryPolicy
-from api_client.http.transport import Transport
+from api_client.http.transport import QueryValue, Transport
 from api_client.models import LogRecord, LogsPage
 from api_client.models.logs import FetchPage, LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from api_client.resources.jobs import Jobs, job_route
 from api_client.streams.follow import Follower
 from api_client.streams.logs import LogIncrements, fill_gap, read_logs
-from api_client.streams.pages import MAX_PAGE_LINES
+from api_client.streams.pages import MAX_PAGE_LINES, Direction
 
 LOG_PAGE = TypeAdapter(LogsPage)
 
 FUTURE = timedelta(days=1)
 """Maximum time by which the newest lines may be ahead of our clock, in case clocks are wrong."""
+
+
+LogQuery = dict[str, QueryValue]
+
+
+def log_query(
+    start_ms: int, end_ms: int | None, direction: Direction, limit: int, min_level: str | None = None
+) -> LogQuery:
+    """Return the query of a logs route."""
+    return {
+        "start_epoch_millis": start_ms,
+        "end_epoch_millis": end_ms,
+        "direction": direction,
+        "limit": limit,
+        "min_level": min_level,
+    }
 
 
 class Logs:
@@ -40,7 +55,7 @@ class Logs:
         *,
         start_ms: int,
         end_ms: int | None,
-        direction: Literal["asc", "desc"] = "asc",
+        direction: Direction = "asc",
         limit: int = MAX_PAGE_LINES,
         min_level: str | None = None,
         retry: RetryPolicy | None = None,
@@ -51,37 +66,12 @@ class Logs:
         lines that have no level. This is the bare route and does not report lines beyond the limit;
         ``follow`` and ``history`` miss none.
         """
-        answer = await self._answer(
-            project_id,
-            job_id,
-            retry,
-            start_ms=start_ms,
-            end_ms=end_ms,
-            direction=direction,
-            limit=limit,
-            min_level=min_level,
-        )
-        return answer["logs"] or []
+        window = log_query(start_ms, end_ms, direction, limit, min_level)
+        return (await self._answer(project_id, job_id, window, retry))["logs"] or []
 
     async def _answer(
-        self,
-        project_id: str,
-        job_id: str,
-        retry: RetryPolicy | None,
-        *,
-        start_ms: int,
-        end_ms: int | None,
-        direction: Literal["asc", "desc"],
-        limit: int,
-        min_level: str | None = None,
+        self, project_id: str, job_id: str, query: LogQuery, retry: RetryPolicy | None
     ) -> LogsPage:
-        query = {
-            "start_epoch_millis": start_ms,
-            "end_epoch_millis": end_ms,
-            "direction": direction,
-            "limit": limit,
-            "min_level": min_level,
-        }
         path = job_route(project_id, job_id, "logs")
         return await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
 
@@ -163,4 +153,10 @@ class Logs:
 
     def _fetch(self, project_id: str, job_id: str, retry: RetryPolicy | None) -> FetchPage:
         policy = (retry or self._transport.retry).for_polling()
-        return partial(self._answer, project_id, job_id, policy)
+
+        async def fetch(*, start_ms: int, end_ms: int, direction: Direction, limit: int) -> LogsPage:
+            return await self._answer(
+                project_id, job_id, log_query(start_ms, end_ms, direction, limit), policy
+            )
+
+        return fetch

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import TypeAdapter
 
 from api_client.addresses import route
-from api_client.http.transport import QueryValue, Transport
+from api_client.http.transport import Transport
 from api_client.models import LogRecord
 from api_client.models.base import answer_with_list
 from api_client.models.deployments import Deployment, Model
-from api_client.resources.logs import LOG_PAGE
-from api_client.streams.pages import MAX_PAGE_LINES
+from api_client.resources.logs import LOG_PAGE, log_query
+from api_client.streams.pages import MAX_PAGE_LINES, Direction
 
 _MODELS = answer_with_list("models", Model)
 _DEPLOYMENTS = answer_with_list("deployments", Deployment)
@@ -54,19 +53,12 @@ class Models:
         *,
         start_ms: int,
         end_ms: int,
-        direction: Literal["asc", "desc"] = "asc",
+        direction: Direction = "asc",
         limit: int = MAX_PAGE_LINES,
         min_level: str | None = None,
         replica: str | None = None,
     ) -> Sequence[LogRecord]:
         """Return up to ``limit`` (1–1000) lines of a time range in epoch milliseconds, up to 7 days long."""
-        query: dict[str, QueryValue] = {
-            "start_epoch_millis": start_ms,
-            "end_epoch_millis": end_ms,
-            "direction": direction,
-            "limit": limit,
-            "min_level": min_level,
-            "replica": replica,
-        }
+        query = log_query(start_ms, end_ms, direction, limit, min_level) | {"replica": replica}
         path = route("models", model_id, "deployments", deployment_id, "logs")
         return (await self._transport.request("GET", path, LOG_PAGE, query=query))["logs"] or []
