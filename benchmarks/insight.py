@@ -32,7 +32,7 @@ from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.feeds.run import MAX_METRIC_POINTS_MANY_NODES, MIN_METRIC_STEP_S, POINTS_KEPT
+from tui.feeds.run import MAX_METRIC_POINTS_MANY_NODES, MIN_METRIC_STEP_S, NEW_POINTS
 from tui.readers.health_metrics import FINE_POINTS, health_metrics_fold, history_points
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
@@ -151,9 +151,7 @@ def flood(report: Report, hours: int) -> None:
 
     Of each hour the first ``FLOOD_MINUTES`` are folded: after seventeen every buffer has turned over.
     """
-    metrics = MetricsFold(
-        max_points=int(MAX_METRIC_POINTS_MANY_NODES * POINTS_KEPT), step_s=MIN_METRIC_STEP_S
-    )
+    metrics = MetricsFold(max_points=MAX_METRIC_POINTS_MANY_NODES + NEW_POINTS)
     progress, process = ProgressFold(), psutil.Process()
     sizes: dict[int, float] = {}
     start = time.perf_counter()
@@ -161,7 +159,7 @@ def flood(report: Report, hours: int) -> None:
         begin = EPOCH + timedelta(hours=hour)
         for minute in range(FLOOD_MINUTES):
             rows = [begin + timedelta(minutes=minute, seconds=second) for second in range(60)]
-            metrics.fold(_answer(rows))
+            metrics.fold(_answer(rows), MIN_METRIC_STEP_S)
             progress.add(
                 LogLine(
                     int(at.timestamp() * 1e9),

@@ -55,12 +55,14 @@ class Metrics:
         *,
         start: datetime | None = None,
         step_s: int | None = None,
+        new_step_s: int | None = None,
         interval_s: float = METRICS_INTERVAL_S,
         retry: RetryPolicy | None = None,
     ) -> AsyncIterator[JobMetrics]:
         """Yield the samples from ``start`` (default: the job's start), then new ones, until the job ends.
 
-        Samples may be repeated; merge them by their timestamps.
+        Samples may be repeated; merge them by their timestamps. ``new_step_s`` is the step of the new ones,
+        by default ``step_s``.
         """
         policy = (retry or self._transport.retry).for_polling()
 
@@ -70,5 +72,6 @@ class Metrics:
             clock=self._clock,
             start_ms=None if start is None else epoch_ms(start),
             step_s=step_s,
+            new_step_s=new_step_s,
             interval_s=interval_s,
         )

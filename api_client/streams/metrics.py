@@ -48,26 +48,30 @@ async def follow_metrics(
     start_ms: int | None,
     step_s: int | None,
     interval_s: float,
+    new_step_s: int | None = None,
 ) -> AsyncIterator[JobMetrics]:
     """Yield the metrics from ``start_ms`` on, then increments every ``interval_s`` seconds until the end.
+
+    Their samples are ``step_s`` apart, those of increments ``new_step_s`` if given.
 
     Samples may be repeated: every increment overlaps the one before, some of them by more. Without
     ``start_ms``, begins with the job. One more increment follows the job's end. Transient errors are
     retried; raises the other RequestErrors.
     """
+    new_step_s = new_step_s or step_s
     job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
     if start_ms is None:
         start_ms = epoch_ms(job.earliest_time(clock.now()))
     metrics = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
     yield metrics
-    overlap = _Overlap(clock, step_s)
+    overlap = _Overlap(clock, new_step_s)
     overlap.saw(metrics)
     is_last = job.is_finished
     while not is_last:
         await clock.sleep(interval_s)
         is_last = job.is_finished
         since_ms = overlap.next_start_ms(start_ms, is_last=is_last)
-        call = partial(fetch, start_ms=since_ms, end_ms=None, step_s=step_s)
+        call = partial(fetch, start_ms=since_ms, end_ms=None, step_s=new_step_s)
         metrics = await retrying(call, ENDLESS, sleep=clock.sleep)
         overlap.saw(metrics)
         yield metrics

@@ -1,15 +1,14 @@
 """Fold answers of the metrics route into one snapshot of all nodes.
 
-Answers may overlap, be unordered, or have samples denser than requested, because a server may ignore the
+Answers may overlap, be unordered, or have samples denser than wanted, because a server may ignore the
 interval; these are reduced. Nodes whose samples did not change stay the same objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal
 
 from api_client.models.metrics import JobMetrics, MetricSample, NodeSeries, StorageMetrics
 from tui.analysis.series import EMPTY, Series, SeriesBuffer
@@ -19,16 +18,12 @@ Point = tuple[float, float | None]
 
 _REGULAR = 0.75  # Samples at this fraction of the requested interval or more count as requested.
 
-Reduction = Literal["extremes", "mean"]
-"""The reduction of excess samples: the lowest and highest, for charts; or the mean, for health checks."""
 
-
-def resample(points: Sequence[Point], step_s: float, reduction: Reduction) -> Sequence[Point]:
+def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
     """Return the points (in time order) reduced to at most one per step on average; unchanged if sparser.
 
-    Each part of two steps is reduced to its extremes or to its mean. Parts are aligned to a fixed grid,
-    so that overlapping responses are reduced alike. A gap within a part is lost; a gap as long as a part
-    stays.
+    Each part of two steps is reduced to its extremes. Parts are aligned to a fixed grid, so that
+    overlapping responses are reduced alike. A gap within a part is lost; a gap as long as a part stays.
     """
     width_s = 2 * step_s
     if step_s <= 0 or not _is_dense(points, step_s):
@@ -42,10 +37,9 @@ def resample(points: Sequence[Point], step_s: float, reduction: Reduction) -> Se
     newest = points[-1][0]
     kept: dict[float, float | None] = {}
     for number, part in parts.items():
-        values = _reduced([value for _, value in part], reduction)
         # Their exact times are lost; regular spacing avoids false gaps.
-        for place, value in enumerate(values):
-            kept[min(newest, (number + (2 * place + 1) / (2 * len(values))) * width_s)] = value
+        for place, value in enumerate(_extremes([value for _, value in part])):
+            kept[min(newest, (number + (2 * place + 1) / 4) * width_s)] = value
     return tuple(kept.items())
 
 
@@ -53,12 +47,10 @@ def _is_dense(points: Sequence[Point], step_s: float) -> bool:
     return len(points) > 2 and points[-1][0] - points[0][0] < _REGULAR * (len(points) - 1) * step_s
 
 
-def _reduced(values: Sequence[float | None], reduction: Reduction) -> Sequence[float | None]:
+def _extremes(values: Sequence[float | None]) -> tuple[float | None, float | None]:
     known = [value for value in values if value is not None and value == value]
     if not known:
         return (None, None)
-    if reduction == "mean":
-        return (sum(known) / len(known),)
     low, high = min(known), max(known)
     return (low, high) if known.index(low) <= known.index(high) else (high, low)
 
@@ -77,10 +69,6 @@ FRESH_STEPS = 4.0
 
 ALIGNED_S = 10.0
 """GPUs sampled within this time of each other are averaged as one sample."""
-
-
-TakePoints = Callable[[Iterable[MetricSample]], Sequence[Point]]
-"""Converts samples to points in time order, reduced to the number wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,34 +122,36 @@ class MetricsFold:
     """Accumulates responses of the metrics route, which may overlap, be unordered, and change their nodes.
 
     A node whose samples did not change is the same object in the next snapshot; a node that disappeared
-    keeps its history but has no current values. Samples denser than ``step_s`` are reduced to the
-    requested density (``resample``).
+    keeps its history but has no current values. Samples denser than wanted are reduced to their extremes
+    (``resample``), or to one of each step with ``thins``.
     """
 
-    def __init__(
-        self, *, max_points: int = MAX_POINTS, step_s: float = 0.0, reduction: Reduction = "extremes"
-    ) -> None:
-        self._take = partial(_points, step_s=step_s, reduction=reduction)
+    def __init__(self, *, max_points: int = MAX_POINTS, thins: bool = False) -> None:
         self._max_points = max_points
+        self._thins = thins
         self._nodes: dict[str, _Node] = {}
-        self._cache = _Storage("cache", max_points, self._take)
+        self._cache = _Storage("cache", max_points)
         self._snapshot = MetricsSnapshot()
 
     @property
     def snapshot(self) -> MetricsSnapshot:
         return self._snapshot
 
-    def fold(self, metrics: JobMetrics) -> MetricsSnapshot:
-        """Add a response. Return the new snapshot, or the same one if nothing changed."""
+    def fold(self, metrics: JobMetrics, step_s: float = 0.0, since_s: float = 0.0) -> MetricsSnapshot:
+        """Add a response, about one sample each ``step_s``. Return the new snapshot, or the same one.
+
+        Samples before ``since_s`` (epoch seconds) are left out.
+        """
+        taking = Taking(step_s, since_s, self._thins)
         changed = False
         if metrics.per_node_metrics:
             # The top-level series are the leader's: once nodes are named, they would show it twice.
             changed = self._nodes.pop(LEADER, None) is not None
             for named in metrics.per_node_metrics:
-                changed |= self._node(named.node_id).take(named.metrics)
+                changed |= self._node(named.node_id).take(named.metrics, taking)
         elif set(self._nodes) <= {LEADER} and _has_samples(metrics):
-            changed = self._node(LEADER).take(metrics)
-        changed |= self._cache.take(metrics.cache)
+            changed = self._node(LEADER).take(metrics, taking)
+        changed |= self._cache.take(metrics.cache, taking)
         if changed:
             self._snapshot = self._build()
         return self._snapshot
@@ -169,7 +159,7 @@ class MetricsFold:
     def _node(self, name: str) -> _Node:
         node = self._nodes.get(name)
         if node is None:
-            node = self._nodes[name] = _Node(name, self._max_points, self._take)
+            node = self._nodes[name] = _Node(name, self._max_points)
         return node
 
     def _build(self) -> MetricsSnapshot:
@@ -215,10 +205,22 @@ def mean_known(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _points(samples: Iterable[MetricSample], *, step_s: float, reduction: Reduction) -> Sequence[Point]:
-    points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
-    points.sort(key=_time_of)  # The sort is stable: the last value for a repeated time wins.
-    return resample(points, step_s, reduction)
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """How the samples of a response get into buffers."""
+
+    step_s: float
+    since_s: float
+    thins: bool
+
+    def take(self, buffer: SeriesBuffer, samples: Iterable[MetricSample]) -> list[float]:
+        """Add the samples to a buffer. Return the times that changed."""
+        points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
+        points.sort(key=_time_of)  # The sort is stable: the last value for a repeated time wins.
+        points = points[bisect_left(points, self.since_s, key=_time_of) :]
+        if self.thins:
+            return buffer.extend(points, apart_s=self.step_s)
+        return buffer.extend(resample(points, self.step_s))
 
 
 def _time_of(point: tuple[float, float | None]) -> float:
@@ -239,35 +241,33 @@ def _has_samples(series: NodeSeries) -> bool:
 class _Storage:
     """The two series of a volume."""
 
-    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
-        self._points = points
+    def __init__(self, name: str, max_points: int) -> None:
         self.usage = SeriesBuffer(f"{name} usage", max_points=max_points)
         self.utilization = SeriesBuffer(f"{name} utilization", max_points=max_points)
 
-    def take(self, storage: StorageMetrics | None) -> bool:
+    def take(self, storage: StorageMetrics | None, taking: Taking) -> bool:
         if storage is None:
             return False
-        usage = self.usage.extend(self._points(storage.usage_bytes))
-        utilization = self.utilization.extend(self._points(storage.utilization))
+        usage = taking.take(self.usage, storage.usage_bytes)
+        utilization = taking.take(self.utilization, storage.utilization)
         return bool(usage or utilization)
 
 
 class _Gpus:
     """A single metric of every GPU of a node, and its mean."""
 
-    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
-        self._points = points
+    def __init__(self, name: str, max_points: int) -> None:
         self._max_points = max_points
         self.buffers: dict[str, SeriesBuffer] = {}
         self.mean = SeriesBuffer(name, max_points=max_points)
 
-    def take(self, series: dict[str, list[MetricSample]]) -> bool:
+    def take(self, series: Mapping[str, list[MetricSample]], taking: Taking) -> bool:
         changed: set[float] = set()
         for gpu, samples in series.items():
             buffer = self.buffers.get(gpu)
             if buffer is None:
                 buffer = self.buffers[gpu] = SeriesBuffer(f"GPU {gpu}", max_points=self._max_points)
-            changed.update(buffer.extend(self._points(samples)))
+            changed.update(taking.take(buffer, samples))
         for time in sorted(changed):
             self.mean.add(
                 time, mean_known(buffer.value_near(time, ALIGNED_S) for buffer in self.buffers.values())
@@ -284,23 +284,22 @@ class _Gpus:
 class _Node:
     """The buffers of a node."""
 
-    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
+    def __init__(self, name: str, max_points: int) -> None:
         self._name = name
-        self._points = points
-        self._utilization = _Gpus("utilization", max_points, points)
-        self._memory = _Gpus("memory", max_points, points)
+        self._utilization = _Gpus("utilization", max_points)
+        self._memory = _Gpus("memory", max_points)
         self._cpu = SeriesBuffer("cpu", max_points=max_points)
         self._cpu_memory = SeriesBuffer("cpu memory", max_points=max_points)
-        self._disk = _Storage("disk", max_points, points)
+        self._disk = _Storage("disk", max_points)
         self._snapshot: NodeSnapshot | None = None
         self.newest: float | None = None
 
-    def take(self, series: NodeSeries) -> bool:
-        changed = self._utilization.take(series.gpu_utilization)
-        changed |= self._memory.take(series.gpu_memory_usage_bytes)
-        changed |= bool(self._cpu.extend(self._points(series.cpu_usage)))
-        changed |= bool(self._cpu_memory.extend(self._points(series.cpu_memory_usage_bytes)))
-        changed |= self._disk.take(series.ephemeral_storage)
+    def take(self, series: NodeSeries, taking: Taking) -> bool:
+        changed = self._utilization.take(series.gpu_utilization, taking)
+        changed |= self._memory.take(series.gpu_memory_usage_bytes, taking)
+        changed |= bool(taking.take(self._cpu, series.cpu_usage))
+        changed |= bool(taking.take(self._cpu_memory, series.cpu_memory_usage_bytes))
+        changed |= self._disk.take(series.ephemeral_storage, taking)
         if changed:
             self._snapshot = None
             buffers = (*self._utilization.buffers.values(), *self._memory.buffers.values(), self._cpu,

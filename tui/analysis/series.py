@@ -164,9 +164,19 @@ class SeriesBuffer:
             self._unsettle()
         return True
 
-    def extend(self, samples: Iterable[tuple[float, float | None]]) -> list[float]:
-        """Add samples in any order. Return the times that changed."""
-        return [time for time, value in samples if self.add(time, value)]
+    def extend(self, samples: Iterable[tuple[float, float | None]], apart_s: float = 0.0) -> list[float]:
+        """Add samples in any order, only the first of each ``apart_s``. Return the times that changed."""
+        return [
+            time for time, value in samples if not self._is_crowded(time, apart_s) and self.add(time, value)
+        ]
+
+    def _is_crowded(self, time: float, apart_s: float) -> bool:
+        """Return True if there is another sample in the same ``apart_s``, counted from the epoch."""
+        if not apart_s:
+            return False
+        position = bisect_left(self._times, time)
+        near = self._times[max(0, position - 1) : position + 1]
+        return time not in near and any(other // apart_s == time // apart_s for other in near)
 
     def value_near(self, time: float, tolerance_s: float) -> float | None:
         """Return the newest value within ``tolerance_s`` up to a time; ``None`` if there is none."""

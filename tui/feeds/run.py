@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from api_client.errors import (
@@ -15,8 +15,8 @@ from api_client.errors import (
     NotFound,
     RequestError,
 )
-from api_client.http.retry import ENDLESS, LASTING, retrying
-from api_client.models import Checkpoint, TrainingJob
+from api_client.http.retry import LASTING, retrying
+from api_client.models import Checkpoint, JobMetrics, TrainingJob
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.cost import price_of
@@ -31,7 +31,7 @@ from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.health_metrics import INTERVAL_S as HEALTH_METRICS_INTERVAL_S
+from tui.readers.health_metrics import STEP_S as HEALTH_STEP_S
 from tui.readers.health_metrics import HealthMetrics, has_many_nodes
 from tui.readers.session import Session
 
@@ -54,8 +54,10 @@ MAX_METRIC_POINTS = 1400
 """Maximum number of samples read per series, which matters if a short window is far in the past."""
 MAX_METRIC_POINTS_MANY_NODES = 480
 """The same for a job with more than ``FEW_NODES`` nodes."""
-POINTS_KEPT = 1.25
-"""Factor of additional samples to keep while following, because the window moves and the oldest drop out."""
+REREAD_S = 3600.0
+"""Interval for reading the samples again, because new ones may be denser than those of the time range."""
+NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
+"""Maximum number of samples to keep in addition, so that following drops none of the time range."""
 
 
 class RunFeed:
@@ -126,7 +128,6 @@ class RunFeed:
                 tasks.create_task(self._keep(self._watch_status, STATUS, part=STATUS))
                 tasks.create_task(self._keep(self._read_log, LOG, part=LOG))
                 tasks.create_task(self._poll_metrics())
-                tasks.create_task(self._keep(self._poll_health_metrics, part=METRICS))
                 tasks.create_task(self._keep(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._keep(self._read_price))
                 tasks.create_task(self._tick())
@@ -290,18 +291,10 @@ class RunFeed:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
         while True:
             self._span_changed.clear()
-            following = asyncio.create_task(self._keep(self._follow_metrics, METRICS))
-            changed = asyncio.create_task(self._span_changed.wait())
-            try:
-                await asyncio.wait({following, changed}, return_when=asyncio.FIRST_COMPLETED)
-                if following.done():
-                    # Errors other than failed requests must end the feed, not pass silently.
-                    following.result()
-                await changed
-            finally:
-                changed.cancel()
+            async with asyncio.TaskGroup() as tasks:
+                following = tasks.create_task(self._keep(self._follow_metrics, METRICS, part=METRICS))
+                await sleep_or_event(self._session.clock, self._span_changed, REREAD_S)
                 following.cancel()
-                await asyncio.gather(following, changed, return_exceptions=True)
 
     async def _follow_metrics(self) -> None:
         job, now = self._job, self._session.clock.now()
@@ -310,34 +303,41 @@ class RunFeed:
         if job.created_at is not None:
             start = max(start, job.created_at)
         step_s = self._step_s(end - start)
-        fold = MetricsFold(max_points=int(self._most_points * POINTS_KEPT), step_s=step_s)
+        new_step_s = min(step_s, HEALTH_STEP_S)
+        fold = MetricsFold(max_points=self._most_points + NEW_POINTS)
         stream = self._session.client.metrics.follow(
             job.project_id,
             job.id,
             start=start,
             step_s=step_s,
-            interval_s=max(self._metrics_interval_s, step_s if has_many_nodes(self._job) else step_s / 2),
+            new_step_s=new_step_s,
+            interval_s=max(
+                self._metrics_interval_s, new_step_s if has_many_nodes(self._job) else new_step_s / 2
+            ),
         )
         async for answer in stream:
             # The first response of a large job takes half a second to process.
-            await asyncio.to_thread(fold.fold, answer)
+            await asyncio.to_thread(fold.fold, answer, step_s)
             self._session.report_success(METRICS)
+            self._got(METRICS)
             self._metrics = fold
             now, shown = self._session.clock.now(), fold.snapshot
             if shown.at is not None:
                 self._offset.saw(shown.at, now.timestamp(), shown.step_s)
             self._change(metrics_at=now, clock_ahead_s=self._offset.ahead_s)
             self._throttle.request()
+            if not self._job.is_finished:
+                await self._take_health_metrics(answer, start if step_s == new_step_s else now)
+            step_s = new_step_s
 
-    async def _poll_health_metrics(self) -> None:
-        """Read the metrics for health checks; a finished job is not checked."""
-        clock = self._session.clock
-        while not self._job.is_finished:
-            read = await retrying(lambda: self._health_metrics.poll(clock.now()), ENDLESS, sleep=clock.sleep)
-            self._got(METRICS)
-            self._change(health_metrics=read, health_metrics_at=clock.now())
-            self._throttle.request()
-            await clock.sleep(HEALTH_METRICS_INTERVAL_S)
+    async def _take_health_metrics(self, answer: JobMetrics, start: datetime) -> None:
+        """Take the samples for health checks; before the first, read those before ``start``."""
+        now = self._session.clock.now()
+        if self._snapshot.health_metrics is None:
+            await self._health_metrics.read_until(start, now)
+        read = await asyncio.to_thread(self._health_metrics.take, answer, now)
+        self._change(health_metrics=read, health_metrics_at=now)
+        self._throttle.request()
 
     @property
     def _most_points(self) -> int:

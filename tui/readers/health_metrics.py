@@ -1,4 +1,4 @@
-"""Read the metrics for health checks: the last hour at a fine resolution, everything before at a coarse one.
+"""Metrics for health checks: one sample a minute in the last hour, fewer before.
 
 They do not depend on the time range of the charts. Home, the job screen and ``bt-tui health`` all use them,
 so that their results agree.
@@ -18,8 +18,6 @@ from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 SPAN = timedelta(minutes=65)
 """A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
 STEP_S = 60
-INTERVAL_S = 20.0
-"""Polling interval while a job is watched."""
 INCREMENT = timedelta(minutes=5)
 """Samples may be late, so every poll requests this much known time again."""
 
@@ -41,11 +39,14 @@ def history_points(job: TrainingJob) -> int:
 
 
 def health_metrics_fold(job: TrainingJob) -> MetricsFold:
-    return MetricsFold(max_points=FINE_POINTS + history_points(job), step_s=STEP_S, reduction="mean")
+    return MetricsFold(max_points=FINE_POINTS + history_points(job), thins=True)
 
 
 class HealthMetrics:
-    """The metrics of one job: each ``poll`` reads what is new, the first one all of it."""
+    """The metrics of one job: each ``poll`` reads what is new, the first one all of it.
+
+    Where they are followed for charts, ``take`` their samples instead, and ``read_until`` those before.
+    """
 
     def __init__(self, client: TrainingClient, job: TrainingJob) -> None:
         self._client = client
@@ -59,25 +60,32 @@ class HealthMetrics:
 
     async def poll(self, now: datetime) -> MetricsSnapshot:
         """Read the new samples and return all. Raises RequestError."""
-        if not self._has_earlier:
-            await self._read_earlier(now - SPAN)
-            self._has_earlier = True
         newest = self.snapshot.at
-        span = SPAN
-        if newest is not None:
+        if newest is None:
+            await self.read_until(now + CLOCK_SKEW, now)
+        else:
             span = INCREMENT + timedelta(seconds=max(0.0, now.timestamp() - newest))
-        await self._read(now - span, now + CLOCK_SKEW, STEP_S)
+            await self._read(now - span, now + CLOCK_SKEW, STEP_S)
         return self.snapshot
 
-    async def _read_earlier(self, end: datetime) -> None:
+    async def read_until(self, end: datetime, now: datetime) -> None:
+        """Read the samples from the job's creation to ``end``, those before the last hour only once."""
+        last_hour = now - SPAN
         created_at = self._job.created_at
-        if created_at is not None and created_at < end:
-            coarse_s = int((end - created_at).total_seconds() / history_points(self._job)) + 1
-            await self._read(created_at, end, max(STEP_S, coarse_s))
+        if not self._has_earlier and created_at is not None and created_at < last_hour:
+            coarse_s = int((last_hour - created_at).total_seconds() / history_points(self._job)) + 1
+            await self._read(created_at, last_hour, max(STEP_S, coarse_s))
+        self._has_earlier = True
+        if last_hour < end:
+            await self._read(last_hour, end, STEP_S)
+
+    def take(self, answer: JobMetrics, now: datetime) -> MetricsSnapshot:
+        """Add the last hour of samples that were read for charts."""
+        return self._fold.fold(answer, STEP_S, since_s=(now - SPAN).timestamp())
 
     async def _read(self, start: datetime, end: datetime, step_s: int) -> None:
         job = self._job
-        answer: JobMetrics = await self._client.metrics.get(
+        answer = await self._client.metrics.get(
             job.project_id, job.id, start_ms=epoch_ms(start), end_ms=epoch_ms(end), step_s=step_s
         )
-        await asyncio.to_thread(self._fold.fold, answer)
+        await asyncio.to_thread(self._fold.fold, answer, step_s)

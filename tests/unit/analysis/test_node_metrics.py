@@ -167,16 +167,16 @@ def test_nobody_is_slow_where_nobody_works_or_nobody_can_be_compared():
     assert slow_nodes(MetricsSnapshot()) == frozenset()
 
 
-@pytest.mark.parametrize(("reduction", "lowest"), [("extremes", 0.1), ("mean", 0.891)])
-def test_a_server_that_ignores_the_distance_asked_for_hides_no_history(reduction, lowest):
+@pytest.mark.parametrize(("thins", "lowest"), [(False, 0.1), (True, 0.9)])
+def test_a_server_that_ignores_the_distance_asked_for_hides_no_history(thins, lowest):
     def use(at: float) -> float | None:
         return None if 6000 <= at < 6300 else 0.1 if at == 9000 else 0.9
 
     hours, step_s = 3 * 3600, 45.0
-    folding = MetricsFold(max_points=400, step_s=step_s, reduction=reduction)
-    folding.fold(payload({"node-0": node_series(range(hours), use)}))
+    folding = MetricsFold(max_points=400, thins=thins)
+    folding.fold(payload({"node-0": node_series(range(hours), use)}), step_s)
     for newest in range(hours, hours + 120, 20):
-        folding.fold(payload({"node-0": node_series(range(newest - 120, newest), use)}))
+        folding.fold(payload({"node-0": node_series(range(newest - 120, newest), use)}), step_s)
     series = folding.snapshot.nodes[0].gpu_utilization[0]
     assert series.times[0] - START_S < 2 * step_s
     known = [value for value in series.values if value == value]
@@ -189,6 +189,6 @@ def test_a_server_that_ignores_the_distance_asked_for_hides_no_history(reduction
 
 def test_samples_as_far_apart_as_asked_for_are_all_kept_though_they_come_twice():
     times = [at for at in range(0, 6000, 60) for _ in range(2)]
-    folding = MetricsFold(step_s=60.0)
-    folding.fold(payload({"node-0": node_series(times, lambda at: at / 6000)}))
+    folding = MetricsFold()
+    folding.fold(payload({"node-0": node_series(times, lambda at: at / 6000)}), 60.0)
     assert len(folding.snapshot.nodes[0].gpu_utilization[0]) == 100
