@@ -6,8 +6,7 @@ from collections import defaultdict
 from datetime import datetime
 
 from api_client.emulator.catalog import GPU_LIMITS, GpuLimit
-from api_client.emulator.platform import HOLDING_STATUSES, Platform, Stores
-from api_client.emulator.runner.node_queue import GpuPool
+from api_client.emulator.platform import HOLDING_STATUSES, Platform
 from api_client.emulator.store.jobs import StoredProject
 from api_client.models import (
     ActiveJobAtSubmit,
@@ -22,25 +21,6 @@ from api_client.models import (
     TrainingCapacity,
     TrainingJob,
 )
-
-
-def gpu_pools(stores: Stores, project_id: str, gpu_type: str) -> list[GpuPool]:
-    """Return the GPU pools that limit a project's dedicated jobs: the organization's and the team's.
-
-    A GPU type without a published limit is unlimited. Job specs write A100_40GB where the API writes
-    A100-40GB (API facts, 3.2).
-    """
-    listed_type = gpu_type.replace("_", "-")
-    pools = [
-        GpuPool(listed_type, limit.limit, is_fixed=True)
-        for limit in GPU_LIMITS
-        if limit.gpu_type == listed_type
-    ]
-    project = stores.projects.get(project_id)
-    own = stores.teams.gpu_limit(project.team_id, listed_type) if project else None
-    if project is not None and own is not None:
-        pools.append(GpuPool(f"{listed_type} of team {project.team_id}", own.max_gpus))
-    return pools
 
 
 def gpus_of(job: TrainingJob) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,11 +13,8 @@ from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
 from api_client.emulator.presign import Signer
-from api_client.emulator.store.account import SecretStore, SessionStore, TeamStore
-from api_client.emulator.store.blobs import BlobStore
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.deployments import DeploymentStore
-from api_client.emulator.store.jobs import ProjectStore, StoredProject
+from api_client.emulator.store.jobs import StoredProject
+from api_client.emulator.store.stores import Stores
 from api_client.models import (
     WAITING_STATUSES,
     JobStatus,
@@ -58,29 +54,6 @@ class JobRunner(Backend, Protocol):
     def limits_changed(self) -> None:
         """Check again which jobs may start."""
         ...
-
-
-@dataclass(frozen=True)
-class Stores:
-    """All stored state of the organization except its jobs."""
-
-    teams: TeamStore
-    projects: ProjectStore
-    secrets: SecretStore
-    sessions: SessionStore
-    blobs: BlobStore
-    deployments: DeploymentStore
-
-    @classmethod
-    def open(cls, database: Database, data_dir: Path) -> Stores:
-        return cls(
-            teams=TeamStore(database),
-            projects=ProjectStore(database),
-            secrets=SecretStore(database, data_dir / "secrets"),
-            sessions=SessionStore(database),
-            blobs=BlobStore(data_dir / "blobs"),
-            deployments=DeploymentStore(database),
-        )
 
 
 class Platform:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from api_client.clock import Clock
 from api_client.emulator.backend import Backend
-from api_client.emulator.capacity import gpu_pools
 from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
 from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript
-from api_client.emulator.job_spec import requested_instance
-from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, Stores
+from api_client.emulator.platform import Platform
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.runner.local_backend import LocalBackend
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.jobs import StoredProject
+from api_client.emulator.store.stores import Stores
 
 DEMO_JOB_NAME = "digits-mlp"
 DEMO_NODE_COUNT = 2
@@ -97,17 +95,7 @@ def create_world(
     """
     stores = Stores.open(database, data_dir)
     stores.teams.ensure(DEFAULT_TEAM, clock.now())
-    local = LocalBackend(
-        database,
-        data_dir,
-        clock,
-        resolve_secret=partial(_secret_of, stores),
-        open_artifact=stores.blobs.path,
-        instance_for=requested_instance,
-        team_of=partial(_team_of, stores),
-        gpu_pools=partial(gpu_pools, stores),
-        user_email=EMULATOR_USER_EMAIL,
-    )
+    local = LocalBackend(stores, data_dir, clock)
     scripted: tuple[Backend, ...] = ()
     if kind == "demo":
         scripted = (_fleet(stores, database, clock, speed, script or DEMO_SCRIPT),)
@@ -121,16 +109,6 @@ def create_world(
         workspace_name=WORKSPACE_NAMES[kind],
     )
     return World(platform, has_real_job=kind == "demo")
-
-
-def _team_of(stores: Stores, project_id: str) -> str:
-    project = stores.projects.get(project_id)
-    return (project.team_id if project else None) or stores.teams.default().id
-
-
-def _secret_of(stores: Stores, project_id: str, name: str) -> str | None:
-    """Return a secret of the project's team: a job has no other secrets (API facts, 2.3)."""
-    return stores.secrets.value(_team_of(stores, project_id), name)
 
 
 def _fleet(

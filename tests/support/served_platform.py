@@ -13,10 +13,11 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.emulator.app import build_app
-from api_client.emulator.platform import Platform, Stores
+from api_client.emulator.platform import Platform
 from api_client.emulator.presign import Signer
 from api_client.emulator.server import EmulatorServer, listen
 from api_client.emulator.store.database import Database
+from api_client.emulator.store.stores import Stores
 from support.fake_backend import START, FakeBackend
 
 KEY = "the-emulators-key"

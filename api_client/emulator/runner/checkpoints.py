@@ -22,7 +22,8 @@ from typing import Any
 from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.runner.folders import CannotStart, DataFolders, JobFolders
-from api_client.emulator.store.jobs import JobStore, StoredJob
+from api_client.emulator.store.jobs import StoredJob
+from api_client.emulator.store.stores import Stores
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 
@@ -128,25 +129,15 @@ def _is_whisper(config: dict[str, Any]) -> bool:
 
 
 class CheckpointStore:
-    """The checkpoints of all local jobs. Safe from any thread.
-
-    ``team_of`` returns a project's team, both by id; jobs load checkpoints of their own team only.
-    """
+    """The checkpoints of all local jobs, which jobs of the same team may load. Safe from any thread."""
 
     def __init__(
-        self,
-        jobs: JobStore,
-        folders: DataFolders,
-        *,
-        max_nodes: int,
-        monotonic: Callable[[], float],
-        team_of: Callable[[str], str],
+        self, stores: Stores, folders: DataFolders, max_nodes: int, monotonic: Callable[[], float]
     ) -> None:
-        self._jobs = jobs
+        self._stores = stores
         self._folders = folders
         self._max_nodes = max_nodes
         self._monotonic = monotonic
-        self._team_of = team_of
         self._lock = threading.Lock()
         self._found: dict[str, tuple[float, list[FoundCheckpoint]]] = {}
 
@@ -181,7 +172,7 @@ class CheckpointStore:
 
     def _choose(self, source: CheckpointSource, job: TrainingJob) -> FoundCheckpoint:
         """Find what a source refers to: the newest matching checkpoint of the newest job that has any."""
-        for row in reversed(self._jobs.all()):
+        for row in reversed(self._stores.jobs.all()):
             if row.job.id != job.id and self._is_candidate(row.job, source, job):
                 found = [each for each in self.of(row) if source.name in (None, each.name)]
                 if found:
@@ -200,7 +191,8 @@ class CheckpointStore:
         if source.project_name is None:
             return source.job_id is not None or job.project_id == loading.project_id
         name = job.training_project.name if job.training_project else ""
-        is_same_team = self._team_of(job.project_id) == self._team_of(loading.project_id)
+        team_of = self._stores.team_of
+        is_same_team = team_of(job.project_id) == team_of(loading.project_id)
         return name == source.project_name and is_same_team
 
 

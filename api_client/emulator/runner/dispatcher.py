@@ -8,35 +8,27 @@ from functools import partial
 
 from api_client.clock import Clock
 from api_client.definitions.job_request import read_job_request
+from api_client.emulator.platform import SPOT
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.job_run import JobOutcome, JobRun, RunServices
-from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob
+from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob, gpu_pools
 from api_client.emulator.runner.weights import parse_weights
-from api_client.emulator.store.jobs import JobStore, StoredJob
+from api_client.emulator.store.jobs import StoredJob
 from api_client.models import JobStatus
 
 CLOSE_TIMEOUT_S = 5.0
-SPOT = "spot"
-"""Spot jobs use no pool: they may push usage above the limit (API facts, 2.2)."""
 STOPPED = JobOutcome(JobStatus.STOPPED)
 
 
 class Dispatcher:
     """The waiting and the running jobs. For use on a single event loop."""
 
-    def __init__(
-        self,
-        jobs: JobStore,
-        services: RunServices,
-        *,
-        clock: Clock,
-        changes: ChangeNotifier,
-    ) -> None:
-        self._jobs = jobs
+    def __init__(self, services: RunServices, *, clock: Clock, changes: ChangeNotifier) -> None:
+        self._jobs = services.stores.jobs
         self._services = services
         self._clock = clock
         self._changes = changes
-        self._queue = NodeQueue(services.max_nodes, services.gpu_pools)
+        self._queue = NodeQueue(services.max_nodes, partial(gpu_pools, services.stores))
         self._running: dict[str, tuple[JobRun, asyncio.Task[None]]] = {}
         self._closing = False
 
@@ -57,6 +49,7 @@ class Dispatcher:
             row.sequence,
             spec.node_count,
             project_id=row.job.project_id,
+            # Spot jobs use no pool: they may push usage above the limit (API facts, 2.2).
             gpu_type=None if row.job.availability_model == SPOT else spec.gpu_type,
             gpus=spec.total_gpus,
         )
@@ -135,7 +128,7 @@ class Dispatcher:
                 raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
         if spec.gpu_type is None or row.job.availability_model == SPOT:
             return
-        for pool in self._services.gpu_pools(row.job.project_id, spec.gpu_type):
+        for pool in gpu_pools(self._services.stores, row.job.project_id, spec.gpu_type):
             if pool.is_fixed and spec.total_gpus > pool.limit:
                 raise CannotStart(
                     f"the job requests {spec.total_gpus} × {spec.gpu_type}, but the limit is {pool.limit}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
@@ -83,15 +82,6 @@ def contained(path: str) -> PurePosixPath:
     return PurePosixPath(*parts) if parts else PurePosixPath("root")
 
 
-UNKNOWN_TEAM = "unknown"
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-def is_safe_id(name: str) -> bool:
-    """Return True if an id is safe to use as a directory name."""
-    return _SAFE_ID.fullmatch(name) is not None
-
-
 class DataFolders:
     """The runner's part of the data folder."""
 
@@ -102,13 +92,9 @@ class DataFolders:
     def job(self, job_id: str) -> JobFolders:
         return JobFolders(self._data_dir / "jobs" / job_id)
 
-    def caches(self, project_id: str) -> CacheFolders | None:
-        """Return the cache of a project, or None if its id is not safe as a directory name."""
-        if not is_safe_id(project_id):
-            return None
-        team_id = self._team_of(project_id)
-        shared = team_id if is_safe_id(team_id) else UNKNOWN_TEAM
-        return CacheFolders(self._data_dir / "caches" / project_id, self._data_dir / "team_caches" / shared)
+    def caches(self, project_id: str) -> CacheFolders:
+        shared = self._data_dir / "team_caches" / self._team_of(project_id)
+        return CacheFolders(self._data_dir / "caches" / project_id, shared)
 
     @property
     def weights(self) -> Path:

@@ -12,7 +12,6 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from api_client.archives import BadArchive, Unpacker
 from api_client.definitions.job_request import Artifact, JobRequest
@@ -27,18 +26,16 @@ from api_client.emulator.runner.folders import (
 from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.mounts import make_mounts
 from api_client.emulator.runner.node_process import NodeProcess
-from api_client.emulator.runner.node_queue import GpuPools
 from api_client.emulator.runner.sampling import Gpus, SampledNode, Sampling, share_of
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
 from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
+from api_client.emulator.store.blobs import BlobStore
+from api_client.emulator.store.stores import Stores
 from api_client.files import write_private
 from api_client.models import JobStatus, ProjectSummary, TrainingJob
 
-OpenArtifact = Callable[[str, str], Path | None]
-"""Returns the uploaded file by bucket and key, or None if it does not exist."""
 
-
-def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_artifact: OpenArtifact) -> None:
+def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, blobs: BlobStore) -> None:
     """Unpack the uploaded archives into a node's working directory; raise ``CannotStart`` on failure.
 
     An archive is a tar file, gzipped or not (API facts, 3.5).
@@ -48,7 +45,7 @@ def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_ar
         with Unpacker(node.workspace) as unpacker:
             for artifact in artifacts:
                 name = f"{artifact.bucket}/{artifact.key}"
-                archive = open_artifact(artifact.bucket, artifact.key)
+                archive = blobs.path(artifact.bucket, artifact.key)
                 if archive is None:
                     raise CannotStart(f"the artifact {name} was never uploaded")
                 unpacker.add(archive)
@@ -97,10 +94,6 @@ class JobOutcome:
     exit_code: int | None = None
 
 
-ResolveSecret = Callable[[str, str], str | None]
-"""Returns a secret's value by project id and secret name, or None if the project's team does not have it."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunServices:
     """The backend's services that every run needs."""
@@ -108,12 +101,10 @@ class RunServices:
     logs: LogWriter
     sampling: Sampling
     gpus: Gpus
-    resolve_secret: ResolveSecret
-    open_artifact: OpenArtifact
+    stores: Stores
     environ: Mapping[str, str]
     stop_grace_s: float
     max_nodes: int
-    gpu_pools: GpuPools
     weights: WeightsMirror
     checkpoints: CheckpointStore
     folders: DataFolders
@@ -232,7 +223,7 @@ class JobRun:
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't write the start commands: {error}") from error
         for rank in range(spec.node_count):
-            unpack_artifacts(spec.artifacts, self._folders.node(rank), services.open_artifact)
+            unpack_artifacts(spec.artifacts, self._folders.node(rank), services.stores.blobs)
         if spec.load_from is not None:
             services.checkpoints.load(self._job, spec.load_from)
         base = inherited(services.environ)
@@ -300,7 +291,7 @@ class JobRun:
         return self._requested_end or failed or JobOutcome(JobStatus.COMPLETED, exit_code=0)
 
     def _secret(self, name: str, wanted_by: str) -> str:
-        value = self._services.resolve_secret(self._project.id, name)
+        value = self._services.stores.secret_of(self._project.id, name)
         if value is None:
             raise CannotStart(f"{wanted_by} refers to the secret {name!r}, which does not exist")
         return value

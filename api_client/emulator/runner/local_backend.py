@@ -10,26 +10,26 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from api_client.clock import Clock, SystemClock
+from api_client.clock import Clock
 from api_client.definitions.job_request import read_job_request
 from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, job_metrics
 from api_client.emulator.data_folder import remove_tree
+from api_client.emulator.job_spec import requested_instance
+from api_client.emulator.platform import EMULATOR_USER_EMAIL
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.dispatcher import Dispatcher
 from api_client.emulator.runner.environment import kill_orphans
-from api_client.emulator.runner.folders import UNKNOWN_TEAM, DataFolders, is_safe_id
-from api_client.emulator.runner.job_run import JobOutcome, OpenArtifact, ResolveSecret, RunServices
+from api_client.emulator.runner.folders import DataFolders
+from api_client.emulator.runner.job_run import JobOutcome, RunServices
 from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.node_queue import ChangeNotifier, GpuPools
+from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.weights import WeightsMirror
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import JobLogStore, MetricStore
-from api_client.emulator.store.jobs import JobStore, StoredJob
+from api_client.emulator.store.jobs import StoredJob
+from api_client.emulator.store.stores import Stores
 from api_client.models import (
     CachedFile,
     Checkpoint,
-    InstanceType,
     JobMetrics,
     JobStatus,
     LogRecord,
@@ -81,64 +81,40 @@ SHUT_DOWN = "the emulator was shut down while this job ran"
 class LocalBackend:
     """Runs jobs as unsandboxed processes of this machine; implements ``Backend``.
 
-    - ``data_dir`` will contain ``jobs/``, ``caches/``, ``team_caches/`` and ``weights/``.
-    - ``resolve_secret`` returns a secret's value by project id and name, or None.
-    - ``open_artifact`` returns the file of an uploaded archive by bucket and key, or None.
-    - ``instance_for`` chooses the instance type for a payload.
-    - ``team_of`` returns a project's team, both by id: a team's projects share a cache.
-    - ``gpu_pools`` returns the GPU limits for a project and GPU type; the default is no limits.
-
-    Call ``start`` once before use and ``close`` at the end, both on the server's event loop.
+    ``data_dir`` will contain ``jobs/``, ``caches/``, ``team_caches/`` and ``weights/``. Call ``start`` once
+    before use and ``close`` at the end, both on the server's event loop.
     """
 
     def __init__(
         self,
-        database: Database,
+        stores: Stores,
         data_dir: Path,
-        clock: Clock | None = None,
+        clock: Clock,
         *,
-        resolve_secret: ResolveSecret,
-        open_artifact: OpenArtifact,
-        instance_for: Callable[[Mapping[str, Any]], InstanceType],
-        team_of: Callable[[str], str] = lambda _project_id: UNKNOWN_TEAM,
-        gpu_pools: GpuPools = lambda _project_id, _gpu_type: (),
         max_running_nodes: int = MAX_RUNNING_NODES,
         stop_grace_s: float = STOP_GRACE_S,
         environ: Mapping[str, str] | None = None,
-        user_email: str | None = None,
     ) -> None:
         environ = dict(os.environ if environ is None else environ)
-        self._clock = clock or SystemClock()
-        self._instance_for = instance_for
-        self._user_email = user_email
-        self._jobs = JobStore(database)
-        self._logs = JobLogStore(database)
-        self._metrics = MetricStore(database)
+        self._clock = clock
+        self._jobs, self._logs, self._metrics = stores.jobs, stores.logs, stores.metrics
         self._changes = ChangeNotifier()
-        self._folders = DataFolders(data_dir, team_of)
-        self._checkpoints = CheckpointStore(
-            self._jobs,
-            self._folders,
-            max_nodes=max_running_nodes,
-            monotonic=self._clock.monotonic,
-            team_of=team_of,
-        )
+        self._folders = DataFolders(data_dir, stores.team_of)
+        self._checkpoints = CheckpointStore(stores, self._folders, max_running_nodes, clock.monotonic)
         gpus = Gpus(environ)
         self._services = RunServices(
             logs=LogWriter(self._logs, self._clock, self._changes),
             sampling=Sampling(self._metrics, self._clock, gpus, self._changes),
             gpus=gpus,
-            resolve_secret=resolve_secret,
-            open_artifact=open_artifact,
+            stores=stores,
             environ=environ,
             stop_grace_s=stop_grace_s,
             max_nodes=max_running_nodes,
-            gpu_pools=gpu_pools,
             weights=WeightsMirror(self._folders.weights, environ, self._clock.monotonic),
             checkpoints=self._checkpoints,
             folders=self._folders,
         )
-        self._dispatcher = Dispatcher(self._jobs, self._services, clock=self._clock, changes=self._changes)
+        self._dispatcher = Dispatcher(self._services, clock=clock, changes=self._changes)
 
     # Life cycle
 
@@ -219,15 +195,12 @@ class LocalBackend:
         return list(self._jobs.get(job_id).events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        caches = self._folders.caches(project_id)
-        return list_cache(caches.project) if caches is not None else None
+        return list_cache(self._folders.caches(project_id).project)
 
     # Actions
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
-        """Store and queue a job; it starts as soon as there is room. Raises ValueError for an invalid id."""
-        if not is_safe_id(job_id):
-            raise ValueError(f"unusable job id: {job_id!r}")
+        """Store and queue a job; it starts as soon as there is room."""
         parsed = read_job_request(spec)
         now = self._clock.now()
         job = TrainingJob(
@@ -237,11 +210,11 @@ class LocalBackend:
             updated_at=now,
             training_project_id=project.id,
             training_project=project,
-            instance_type=self._instance_for(spec),
+            instance_type=requested_instance(spec),
             name=parsed.name,
             priority=parsed.priority,
             availability_model=parsed.availability_model,
-            user=User(email=self._user_email) if self._user_email else None,
+            user=User(email=EMULATOR_USER_EMAIL),
             node_count=parsed.node_count,
         )
         self._jobs.add(job, spec)
@@ -275,9 +248,7 @@ class LocalBackend:
 
     async def forget_project(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project (API facts, 5)."""
-        caches = self._folders.caches(project_id)
-        if caches is not None:
-            await asyncio.to_thread(remove_tree, caches.base)
+        await asyncio.to_thread(remove_tree, self._folders.caches(project_id).base)
 
     def limits_changed(self) -> None:
         self._dispatcher.admit()

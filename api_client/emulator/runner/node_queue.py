@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from api_client.emulator.catalog import GPU_LIMITS
+from api_client.emulator.store.stores import Stores
+
 
 class ChangeNotifier:
     """Wakes all waiting tasks whenever something changes; for use on a single event loop."""
@@ -67,6 +70,25 @@ class WaitingJob:
 
 GpuPools = Callable[[str, str], Iterable[GpuPool]]
 """Returns the pools of a dedicated job by project id and GPU type."""
+
+
+def gpu_pools(stores: Stores, project_id: str, gpu_type: str) -> list[GpuPool]:
+    """Return the GPU pools that limit a project's dedicated jobs: the organization's and the team's.
+
+    A GPU type without a published limit is unlimited. Job specs write A100_40GB where the API writes
+    A100-40GB (API facts, 3.2).
+    """
+    listed_type = gpu_type.replace("_", "-")
+    pools = [
+        GpuPool(listed_type, limit.limit, is_fixed=True)
+        for limit in GPU_LIMITS
+        if limit.gpu_type == listed_type
+    ]
+    project = stores.projects.get(project_id)
+    own = stores.teams.gpu_limit(project.team_id, listed_type) if project else None
+    if project is not None and own is not None:
+        pools.append(GpuPool(f"{listed_type} of team {project.team_id}", own.max_gpus))
+    return pools
 
 
 class NodeQueue:

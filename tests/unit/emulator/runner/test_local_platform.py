@@ -5,31 +5,20 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from local_world import PROJECT, LocalWorld, job_spec, local_world
+from local_world import FOREIGN, OTHER, PROJECT, LocalWorld, job_spec, local_world
 
-from api_client.emulator.runner.node_queue import GpuPool
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.jobs import JobStore
-from api_client.models import JobStatus, ProjectSummary
+from api_client.models import JobStatus
 
 ENABLED = {"checkpointing_config": {"enabled": True}}
-OTHER = ProjectSummary(id="proj2", name="other")
-FOREIGN = ProjectSummary(id="proj3", name="digits")
-"""Another team's project of the same name as ours."""
-
-
-def team_of(project_id: str) -> str:
-    return "team-b" if project_id == FOREIGN.id else "team-a"
 
 
 def on_gpus(
     spec: dict[str, Any], count: int, *, model: str = "dedicated", priority: int = 0
 ) -> dict[str, Any]:
-    accelerator = {"accelerator": "H100", "count": count}
+    accelerator = {"accelerator": "L4", "count": count}  # the organization has eight
     return {
         **spec,
         "compute": {"node_count": 1, "accelerator": accelerator, "availability_model": model},
@@ -46,8 +35,7 @@ def files_with(folder: Path, text: str) -> list[Path]:
 
 
 async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(tmp_path: Path) -> None:
-    limits = [GpuPool("H100", 8, is_fixed=True)]
-    async with local_world(tmp_path, gpu_pools=lambda project_id, gpu_type: limits) as world:
+    async with local_world(tmp_path) as world:
         await world.create("running", on_gpus(job_spec("sleep 1000"), 8))
         first = await world.create("first", on_gpus(job_spec("sleep 1000"), 8))
         second = await world.create("second", on_gpus(job_spec("sleep 1000"), 8))
@@ -63,15 +51,15 @@ async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(tmp_path:
         await world.until(lambda: world.backend.job("first").current_status == JobStatus.RUNNING)
         too_large = await world.run("large", on_gpus(job_spec("true"), 9))
         assert too_large.current_status == JobStatus.DEPLOY_FAILED
-        assert "9 × H100" in (too_large.error_message or "")
+        assert "9 × L4" in (too_large.error_message or "")
 
 
 async def test_a_raised_limit_lets_waiting_jobs_start(tmp_path: Path) -> None:
-    limits = [GpuPool("H100 of a team", 0)]
-    async with local_world(tmp_path, gpu_pools=lambda project_id, gpu_type: limits) as world:
+    async with local_world(tmp_path) as world:
+        world.stores.teams.set_gpu_limit(world.team.id, "L4", 0, world.now)
         job = await world.create("job1", on_gpus(job_spec("true"), 1))
         assert job.current_status == JobStatus.PENDING
-        limits[0] = GpuPool("H100 of a team", 1)
+        world.stores.teams.set_gpu_limit(world.team.id, "L4", 1, world.now)
         world.backend.limits_changed()
         assert (await world.finished("job1")).current_status == JobStatus.COMPLETED
 
@@ -91,7 +79,7 @@ async def test_a_team_shares_one_cache_and_another_team_does_not(tmp_path: Path)
     cached = {"cache_config": {"enabled": True}}
     write = 'echo ours > "$BT_TEAM_CACHE_DIR/f"; echo mine > "$BT_PROJECT_CACHE_DIR/f"'
     show = 'cat "$BT_TEAM_CACHE_DIR/f" "$BT_PROJECT_CACHE_DIR/f" 2>/dev/null; true'
-    async with local_world(tmp_path, team_of=team_of) as world:
+    async with local_world(tmp_path) as world:
         await world.run("job1", job_spec(write, **cached))
         for project, seen in ((PROJECT, ["ours", "mine"]), (OTHER, ["ours"]), (FOREIGN, [])):
             await world.backend.create(f"in-{project.id}", project, job_spec(show, **cached))
@@ -143,7 +131,7 @@ def age(folder: Path, seconds: int) -> None:
 
 
 async def test_every_way_to_name_a_checkpoint(tmp_path: Path) -> None:
-    async with local_world(tmp_path, team_of=team_of) as world:
+    async with local_world(tmp_path) as world:
         await world.run("job1", job_spec(save("c-1", "one"), save("c-2", "two"), **ENABLED))
         age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-1", 60)
         age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-2", 30)
@@ -207,10 +195,8 @@ async def test_what_a_killed_emulator_left_is_wiped(tmp_path: Path) -> None:
         await world.until(lambda: world.backend.job("job1").current_status == JobStatus.RUNNING)
         scratch = tmp_path / "jobs" / "job1" / "node-0" / "scratch"
     (scratch / "big").mkdir(parents=True)
-    database = Database(tmp_path / "emulator.db")
-    JobStore(database).set_status("job1", JobStatus.RUNNING, datetime.now(UTC))
-    database.close()
     world_again = LocalWorld(tmp_path)
+    world_again.stores.jobs.set_status("job1", JobStatus.RUNNING, world_again.now)
     await world_again.backend.start()
     assert world_again.backend.job("job1").current_status == JobStatus.FAILED
     assert not is_there(scratch)
@@ -261,10 +247,11 @@ async def test_a_secret_reaches_every_node_and_lies_nowhere(tmp_path: Path) -> N
     variables = {"TOKEN": {"name": "my-token"}}
     command = 'echo "${#TOKEN} characters"; exit 3'
     async with local_world(tmp_path) as world:
-        world.secrets["my-token"] = value
+        world.set_secret("my-token", value)
         job = await world.run("job1", job_spec(command, nodes=2, environment_variables=variables))
         for node in ("node-0", "node-1"):
             assert world.messages("job1", node) == [f"{len(value)} characters"]
         assert value not in job.model_dump_json()
         assert value not in "".join(record["message"] for record in world.records("job1"))
-    assert files_with(tmp_path, value) == []
+    (kept,) = files_with(tmp_path, value)
+    assert kept.parent == tmp_path / "secrets"

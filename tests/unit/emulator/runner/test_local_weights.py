@@ -146,15 +146,15 @@ async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
     auth = {"auth": {"auth_method": "CUSTOM_SECRET", **name}} if in_auth else name
     source = {"source": "s3://my-bucket", "mount_location": MOUNT, **auth}
     async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
-        world.secrets["bucket-key"] = SECRET
+        world.set_secret("bucket-key", SECRET)
         job = await world.run("job1", with_weights(listing(), source))
         assert job.current_status == JobStatus.COMPLETED, job.error_message
         assert world.messages("job1") == ["./one.bin"]
-        world.secrets["bucket-key"] = SECRET.replace("AKIATEST", "AKIAWRONG")
+        world.set_secret("bucket-key", SECRET.replace("AKIATEST", "AKIAWRONG"))
         refused = await world.run("job2", with_weights(listing(), source))
         assert refused.current_status == JobStatus.DEPLOY_FAILED
         assert "my-bucket" in (refused.error_message or "")
-        world.secrets["bucket-key"] = "very-secret-value without braces"
+        world.set_secret("bucket-key", "very-secret-value without braces")
         broken = await world.run("job3", with_weights(listing(), source))
         assert "JSON object" in (broken.error_message or "")
         dump = "\n".join(world.database._connection.iterdump())
@@ -218,7 +218,7 @@ async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(tmp_pat
     open_source = {"source": "hf://datasets/acme/words", "mount_location": MOUNT}
     environ = {**os.environ, "HF_TOKEN": "the-users-own", "PYTHONPATH": str(tmp_path / "lib")}
     async with local_world(tmp_path / "data", environ=environ) as world:
-        world.secrets["hf"] = "hub-token"
+        world.set_secret("hf", "hub-token")
         job = await world.run("job1", with_weights(listing("cat asked.json"), source))
         assert job.current_status == JobStatus.COMPLETED, job.error_message
         name, asked = world.messages("job1")
@@ -229,7 +229,7 @@ async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(tmp_pat
         await world.run("job2", with_weights(listing("cat asked.json"), open_source))
         repository, options = json.loads(world.messages("job2")[-1])
         assert (repository, options["repo_type"], options["token"]) == ("acme/words", "dataset", False)
-        world.secrets["hf"] = "wrong-token"
+        world.set_secret("hf", "wrong-token")
         refused = await world.run("job3", with_weights(job_spec("true"), source))
         assert refused.current_status == JobStatus.DEPLOY_FAILED
         assert "gated" in (refused.error_message or "")

@@ -1,0 +1,51 @@
+"""All stored state of the organization, except the scripted jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from api_client.emulator.store.account import SecretStore, SessionStore, TeamStore
+from api_client.emulator.store.blobs import BlobStore
+from api_client.emulator.store.database import Database
+from api_client.emulator.store.deployments import DeploymentStore
+from api_client.emulator.store.job_streams import JobLogStore, MetricStore
+from api_client.emulator.store.jobs import JobStore, ProjectStore
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores of a data folder."""
+
+    teams: TeamStore
+    projects: ProjectStore
+    secrets: SecretStore
+    sessions: SessionStore
+    blobs: BlobStore
+    deployments: DeploymentStore
+    jobs: JobStore
+    logs: JobLogStore
+    metrics: MetricStore
+
+    @classmethod
+    def open(cls, database: Database, data_dir: Path) -> Stores:
+        return cls(
+            teams=TeamStore(database),
+            projects=ProjectStore(database),
+            secrets=SecretStore(database, data_dir / "secrets"),
+            sessions=SessionStore(database),
+            blobs=BlobStore(data_dir / "blobs"),
+            deployments=DeploymentStore(database),
+            jobs=JobStore(database),
+            logs=JobLogStore(database),
+            metrics=MetricStore(database),
+        )
+
+    def team_of(self, project_id: str) -> str:
+        """Return the id of a project's team."""
+        project = self.projects.get(project_id)
+        return self.teams.default().id if project is None else project.team_id
+
+    def secret_of(self, project_id: str, name: str) -> str | None:
+        """Return a secret of the project's team: a job has no other secrets (API facts, 2.3)."""
+        return self.secrets.value(self.team_of(project_id), name)
