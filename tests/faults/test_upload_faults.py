@@ -140,40 +140,18 @@ HOSTILE_SHELL = {
 }
 """What a shell may have for other work; obstore and its HTTP library would read it."""
 
-UPLOAD = """
-import asyncio, json, os, resource, sys
-from pathlib import Path
-from api_client.addresses import Destinations
-from api_client.models import BlobCredentials
-from api_client.transfers import uploads
-before = dict(os.environ)
-given = BlobCredentials.model_validate(json.loads(sys.argv[2]))
-asyncio.run(uploads.upload_file(Path(sys.argv[1]), given, destinations=Destinations(["127.0.0.1"])))
-assert dict(os.environ) == before
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-"""Upload, and print the process's peak memory in MiB."""
 
-
-def upload_in_a_process(
-    path: Path, store: FakeObjectStore, **environ: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", UPLOAD, str(path), json.dumps(store.credentials())],
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANGS_S,
-    )
-
-
-def test_nothing_of_the_environment_decides_where_to_and_with_whose_key(tmp_path: Path) -> None:
+async def test_nothing_of_the_environment_decides_where_to_and_with_whose_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = archive_of(tmp_path, 100)
     with FakeObjectStore() as store:
-        calm = upload_in_a_process(path, store)
-        stormy = upload_in_a_process(path, store, **HOSTILE_SHELL)
-    assert (calm.returncode, stormy.returncode) == (0, 0), calm.stderr + stormy.stderr
+        await send(path, store)
+        for name, value in HOSTILE_SHELL.items():
+            monkeypatch.setenv(name, value)
+        before = dict(os.environ)
+        await send(path, store)
+        assert dict(os.environ) == before
     plain, hostile = store.taken
     assert plain.signature_is_valid and hostile.signature_is_valid
     varying = {"x-amz-date", "authorization", "host"}
@@ -205,12 +183,10 @@ async def test_cut_connections_cost_only_the_parts_that_were_under_way(tmp_path:
     [
         Trouble(silent=True),
         Trouble(cut_after=0, takes_it_first=True),
-        Trouble(answer=(500, {}, b"")),
         Trouble(answer=error(503, "SlowDown")),
-        Trouble(answer=(429, {}, b"")),
         Trouble(answer=(408, {}, b"")),
     ],
-    ids=["silent", "answer lost", "500", "503", "429", "408"],
+    ids=["silent", "answer lost", "503", "408"],
 )
 async def test_what_passes_is_got_over(
     tmp_path: Path, name: str, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
@@ -257,7 +233,6 @@ FINAL = {
         "answered 404 NoSuchUpload",
         (404, "NoSuchUpload", False),
     ),
-    "redirect": ("start", [Trouble(answer=(307, {}, b""))], "redirected the upload", (None, None, True)),
     "no id": ("start", [Trouble(answer=(200, {}, b"<Result/>"))], "UploadId", (None, None, True)),
     "no tag": ("part 2", [Trouble(answer=(200, {}, b""))], "ETag", (None, None, True)),
 }
@@ -384,13 +359,27 @@ async def test_an_object_s_name_that_no_request_carries_is_refused(tmp_path: Pat
         assert store.taken == []
 
 
+UPLOAD = """
+import asyncio, json, resource, sys
+from pathlib import Path
+from api_client.addresses import Destinations
+from api_client.models import BlobCredentials
+from api_client.transfers import uploads
+given = BlobCredentials.model_validate(json.loads(sys.argv[2]))
+asyncio.run(uploads.upload_file(Path(sys.argv[1]), given, destinations=Destinations(["127.0.0.1"])))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+"""Upload, and print the process's peak memory in MiB."""
+
+
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    small, large = tmp_path / "small", tmp_path / "large"
-    small.write_bytes(b"x")
-    with large.open("wb") as file:
-        file.truncate(256 * MIB)
+    path = tmp_path / "archive.tgz"
+    path.touch()
+    peaks = []
     with FakeObjectStore() as store:
         store.forgets_bodies = True
-        before, after = (upload_in_a_process(path, store) for path in (small, large))
-    assert (before.returncode, after.returncode) == (0, 0), before.stderr + after.stderr
-    assert int(after.stdout) - int(before.stdout) < 40
+        for size_bytes in (1, 64 * MIB):
+            os.truncate(path, size_bytes)
+            command = [sys.executable, "-c", UPLOAD, str(path), json.dumps(store.credentials())]
+            peaks.append(int(subprocess.check_output(command, timeout=HANGS_S)))
+    assert peaks[1] - peaks[0] < 32
