@@ -14,12 +14,11 @@ from api_client import (
     Remote,
     ServerFault,
     TrainingClient,
-    UploadFailed,
 )
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
 from api_client.submission.submitting import SubmissionProgress
 from api_client.transfers import uploads
-from support.fake_object_store import BUCKET, SESSION_TOKEN, UPLOADED_KEY, FakeObjectStore, Trouble, error
+from support.fake_object_store import BUCKET, SESSION_TOKEN, UPLOADED_KEY, FakeObjectStore, Trouble
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, project
 
 CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"
@@ -77,7 +76,7 @@ def config(**fields: object) -> TrainingProject:
     return TrainingProject(name="llama-sft", job=made)
 
 
-async def test_the_code_is_there_before_anything_is_created(source: Path) -> None:
+async def test_the_code_is_there_before_what_is_published_is_created(source: Path) -> None:
     told: list[SubmissionProgress] = []
     with FakeObjectStore() as store, Platform(store) as platform:
         async with platform.client() as client:
@@ -97,23 +96,12 @@ async def test_the_code_is_there_before_anything_is_created(source: Path) -> Non
     assert set(phases) == {"archiving", "uploading", "creating"}
     uploading = [each for each in told if each.phase == "uploading"]
     assert uploading[-1].done_bytes == uploading[-1].total_bytes == len(store.object)
-
-
-async def test_only_published_fields_are_sent_and_those_of_the_official_client(source: Path) -> None:
-    with FakeObjectStore() as store, Platform(store) as platform:
-        async with platform.client() as client:
-            await client.push(config(), source_dir=source)
     (sent,) = platform.created
     assert set(sent) == PUBLISHED_JOB_FIELDS | SENT_BY_THE_OFFICIAL_CLIENT_TOO
     assert sent["runtime"]["artifacts"] == [{"s3_bucket": BUCKET, "s3_key": UPLOADED_KEY}]
     assert sent["truss_user_env"]["truss_client_version"].startswith("bt-tui/")
     assert platform.upserted[0].body == {"training_project": {"name": "llama-sft"}}
-
-
-async def test_neither_side_sees_the_other_s_credentials(source: Path) -> None:
-    with FakeObjectStore() as store, Platform(store) as platform:
-        async with platform.client() as client:
-            await client.push(config(), source_dir=source)
+    # Neither side sees the other's credentials.
     assert all(platform.key not in str(taken) for taken in store.taken)
     assert all(SESSION_TOKEN not in str(asked) for asked in platform.asked)
 
@@ -131,25 +119,6 @@ async def test_an_error_answered_to_job_creation_is_not_repeated(source: Path, s
             with pytest.raises(ServerFault, match="try again"):
                 await client.push(config(), source_dir=source)
     assert platform.routes().count("POST /v1/training_projects/proj1/jobs") == 1
-
-
-async def test_reads_are_repeated(source: Path) -> None:
-    with FakeObjectStore() as store, Platform(store) as platform:
-        answers = [Answer(503, {"message": "busy"}), Answer(500, {"message": "oops"})]
-        platform.on(
-            "GET", CREDENTIALS_ROUTE, lambda _: answers.pop() if answers else Answer(body=store.credentials())
-        )
-        async with platform.client() as client:
-            assert (await client.push(config(), source_dir=source)).training_job.id == "job7"
-
-
-async def test_a_failed_upload_leaves_nothing_on_the_server(source: Path) -> None:
-    with FakeObjectStore() as store, Platform(store) as platform:
-        store.trouble = {"whole": [Trouble(answer=error(403, "AccessDenied"))]}
-        async with platform.client() as client:
-            with pytest.raises(UploadFailed, match="AccessDenied"):
-                await client.push(config(), source_dir=source)
-    assert not any(each.startswith("POST /v1/") for each in platform.routes())
 
 
 async def test_a_workspace_that_cannot_be_archived_asks_for_no_credentials(source: Path) -> None:
@@ -213,12 +182,33 @@ async def test_the_team_that_was_named_nearest_counts(
     assert upserted.body == {"training_project": {"name": "llama-sft", "team_name": "Product"}}
 
 
-async def test_a_project_is_found_in_its_team(source: Path) -> None:
-    with FakeObjectStore() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
-        platform.projects = [project(team_name="Product")]
+@pytest.mark.parametrize(
+    ("teams", "homes", "path", "warning"),
+    [
+        ([DEFAULT_TEAM, TEAM], ["Product"], "/v1/teams/t2/training_projects", ""),
+        ([DEFAULT_TEAM, TEAM], [], "/v1/training_projects", "goes to the default team 'Research'"),
+        ([DEFAULT_TEAM], [], "/v1/training_projects", ""),
+        ([TEAM], [], "/v1/teams/t2/training_projects", ""),
+    ],
+)
+async def test_without_a_name_it_is_the_project_s_team_or_the_default(
+    source: Path, teams: list[dict[str, object]], homes: list[str], path: str, warning: str
+) -> None:
+    with FakeObjectStore() as store, Platform(store, teams) as platform:
+        platform.projects = [project(team_name=home) for home in homes]
         async with platform.client() as client:
-            await client.push(config(), source_dir=source)
-    assert platform.upserted[0].path == "/v1/teams/t2/training_projects"
+            submission = await client.push(config(), source_dir=source)
+    assert platform.upserted[0].path == path
+    assert warning in submission.warnings[0]
+
+
+async def test_a_project_of_several_teams_is_for_the_user_to_decide(source: Path) -> None:
+    with FakeObjectStore() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
+        platform.projects = [project("p1", team_name="Research"), project("p2", team_name="Product")]
+        async with platform.client() as client:
+            with pytest.raises(ConfigurationError, match=r"several teams .* \(Product, Research\)"):
+                await client.push(config(), source_dir=source)
+    assert platform.upserted == []
 
 
 async def test_teams_are_asked_for_by_graphql_where_there_is_no_other_way(source: Path) -> None:
