@@ -73,47 +73,28 @@ def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
     assert written.read_text() == "model_name: tuned\n"
     assert written.parent.parent == tmp_path / "truss_configs"
     assert written.parent.name.startswith("dry_run_")
-    assert deployer.wet == []
-    assert len(deployer.requests) == 1
-
-
-def test_a_dry_run_stays_one_with_yes_and_goes_where_it_is_told(
-    cli: RunCli, deployer: Deployer, tmp_path: Path
-) -> None:
-    result = cli("deploy", *ENOUGH, "--dry-run", "--yes", "--truss-config-output-dir", str(tmp_path / "out"))
-
-    assert result.code == 0
+    told = cli("deploy", *ENOUGH, "--dry-run", "--yes", "--truss-config-output-dir", str(tmp_path / "out"))
     assert (tmp_path / "out" / "config.yaml").exists()
-    assert "gpu           H100:2 · $12.00 an hour" in result.out
+    assert "gpu           H100:2 · $12.00 an hour" in told.out
     assert deployer.wet == []
+    assert len(deployer.requests) == 2
 
 
-@pytest.mark.parametrize("missing", ["--job-id", "--checkpoint", "--model-name", "--gpu"])
-def test_one_missing_answer_is_named_before_anything_is_asked(
-    cli: RunCli, deployer: Deployer, missing: str
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ((), ("--job-id", "--checkpoint", "--model-name", "--gpu", "--yes")),
+        ((*ENOUGH[:6], "--yes"), ("--gpu",)),
+        (ALL, ("--yes",)),
+    ],
+)
+def test_missing_answers_are_named_before_anything_is_asked(
+    cli: RunCli, deployer: Deployer, options: tuple[str, ...], missing: tuple[str, ...]
 ) -> None:
-    place = ENOUGH.index(missing)
-    result = cli("deploy", *ENOUGH[:place], *ENOUGH[place + 2 :], "--yes", "-o", "json")
+    result = cli("deploy", *options, "-o", "json")
 
     assert (result.code, result.out) == (2, "")
-    assert missing in result.err
-    assert deployer.stranger.asked == []
-
-
-def test_all_missing_answers_are_named_at_once(cli: RunCli, deployer: Deployer) -> None:
-    result = cli("deploy")
-
-    assert result.code == 2
-    for flag in ("--job-id", "--checkpoint", "--model-name", "--gpu", "--yes"):
-        assert flag in result.err
-    assert deployer.stranger.asked == []
-
-
-def test_without_yes_nothing_is_deployed(cli: RunCli, deployer: Deployer) -> None:
-    result = cli("deploy", *ALL)
-
-    assert result.code == 2
-    assert "--yes" in result.err
+    assert all(flag in result.err for flag in missing)
     assert deployer.requests == []
 
 
@@ -127,14 +108,11 @@ def test_a_base_model_that_no_checkpoint_names_is_missing(cli: RunCli, deployer:
     assert deployer.requests == []
 
 
-@pytest.mark.parametrize(
-    ("r", "rank"), [(8, 8), (16, 16), (24, 32), (64, 64), (320, 320), (None, 16), ("abc", 16), ("", 16)]
-)
+@pytest.mark.parametrize(("r", "rank"), [(24, 32), ("abc", 16)])
 def test_the_rank_is_read_off_the_adapter_and_told(
-    cli: RunCli, deployer: Deployer, r: int | str | None, rank: int
+    cli: RunCli, deployer: Deployer, r: int | str, rank: int
 ) -> None:
-    config = {} if r == "" else {"r": r}
-    deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config=config)]
+    deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config={"r": r})]
 
     result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
 
@@ -143,17 +121,7 @@ def test_the_rank_is_read_off_the_adapter_and_told(
     assert f"LoRA rank {rank}" in result.err
 
 
-def test_an_adapter_that_is_too_large_is_refused(cli: RunCli, deployer: Deployer) -> None:
-    deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config={"r": 600})]
-
-    result = cli("deploy", *ENOUGH, "--yes")
-
-    assert result.code == 2
-    assert "512" in result.err
-    assert deployer.requests == []
-
-
-@pytest.mark.parametrize("rank", ["0", "1", "7", "24", "100", "513", "-8", '"16"', "16.5", "None"])
+@pytest.mark.parametrize("rank", ["24", "-8", "16.5"])
 def test_other_ranks_are_refused_with_the_list(cli: RunCli, deployer: Deployer, rank: str) -> None:
     result = cli("deploy", *ENOUGH, f"--lora-rank={rank}", "--yes")
 
@@ -166,12 +134,8 @@ def test_other_ranks_are_refused_with_the_list(cli: RunCli, deployer: Deployer, 
     ("checkpoints", "names", "words"),
     [
         ([checkpoint("a"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
-        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
-        ([checkpoint("a", "whisper"), checkpoint("b")], ("a", "b"), "only LoRA checkpoints"),
-        ([checkpoint("a", "mystery")], ("a",), "unknown"),
-        ([checkpoint("a", sync_status="SYNCING")], ("a",), "SYNCING"),
+        ([checkpoint("a", lora_adapter_config={"r": 600})], ("a",), "512"),
         ([checkpoint("a")], ("b",), "no checkpoint 'b'"),
-        ([], ("a",), "no checkpoints"),
     ],
 )
 def test_checkpoints_that_cannot_be_deployed_stop_it(
@@ -255,52 +219,28 @@ config = definitions.DeployCheckpointsConfig(
     assert "job1" in other.err
 
 
-@pytest.mark.parametrize("rank", ["0", "7", "24", "513", "-8", "16.5", "8"])
-def test_a_config_file_with_a_rank_that_will_not_do_is_refused(
-    cli: RunCli, deployer: Deployer, tmp_path: Path, rank: str
+@pytest.mark.parametrize(
+    ("kind", "name", "more", "words"),
+    [
+        ("LoRACheckpoint", "checkpoint-100", ", lora_details=LoRADetails(rank=24)", "16"),
+        ("FullCheckpoint", "checkpoint-1", "", "checkpoint-1"),
+    ],
+)
+def test_a_config_file_that_will_not_do_is_refused(
+    cli: RunCli, deployer: Deployer, tmp_path: Path, kind: str, name: str, more: str, words: str
 ) -> None:
     path = tmp_path / "deploy.py"
+    chosen = f"{kind}(training_job_id='job1', checkpoint_name='{name}'{more})"
     path.write_text(
-        f"""
-from truss_train.definitions import *
-config = DeployCheckpointsConfig(
-    model_name="m",
-    checkpoint_details=CheckpointList(checkpoints=[LoRACheckpoint(
-        training_job_id="job1", checkpoint_name="checkpoint-100", lora_details=LoRADetails(rank={rank}),
-    )]),
-    compute=Compute(accelerator="H100"),
-)
-"""
+        "from truss_train.definitions import *\n"
+        f"config = DeployCheckpointsConfig(model_name='m', compute=Compute(accelerator='H100'),"
+        f" checkpoint_details=CheckpointList(checkpoints=[{chosen}]))"
     )
 
     result = cli("deploy", "--config", str(path), "--yes")
 
     assert result.code == 2
-    assert "16" in result.err
-    assert deployer.requests == []
-
-
-def test_a_config_file_that_names_a_checkpoint_that_is_not_there(
-    cli: RunCli, deployer: Deployer, tmp_path: Path
-) -> None:
-    path = tmp_path / "deploy.py"
-    path.write_text(
-        """
-from truss_train.definitions import *
-config = DeployCheckpointsConfig(
-    model_name="m",
-    checkpoint_details=CheckpointList(
-        checkpoints=[FullCheckpoint(training_job_id="job1", checkpoint_name="checkpoint-1")]
-    ),
-    compute=Compute(accelerator="H100"),
-)
-"""
-    )
-
-    result = cli("deploy", "--config", str(path), "--yes")
-
-    assert result.code == 2
-    assert "checkpoint-1" in result.err
+    assert words in result.err
     assert deployer.requests == []
 
 
