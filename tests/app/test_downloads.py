@@ -159,18 +159,19 @@ async def test_cancel_and_retry_ask_for_the_one_under_the_cursor() -> None:
     assert heard == [(CancelDownloadRequested, "1"), (RetryDownloadRequested, "2")]
 
 
-async def test_the_list_opens_at_the_download_that_is_running() -> None:
+async def test_the_list_opens_at_the_download_that_is_running_and_offers_what_fits_the_chosen_one() -> None:
     done = replace(GOING, id="0", title="done before", state=TransferState.DONE, files=())
     app = home()
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         app.transfers = Transfers((done, GOING, FAILED))
         await pilot.press("T")
         await settle(pilot)
         assert "model-1.safetensors" in text_of(app)
-        await pilot.press("k", "x")
-        await settle(pilot)
-        assert "Nothing to cancel" in text_of(app)
+        for key, offered in (("", {"cancel"}), ("k", set()), ("G", {"resume"})):
+            await pilot.press(*key)
+            await settle(pilot)
+            assert {"cancel", "resume"} & set(text_of(app).splitlines()[-1].split()) == offered
 
 
 async def test_without_downloads_the_list_says_how_to_begin() -> None:

@@ -303,6 +303,13 @@ async def test_any_size_shows_something_and_nothing_breaks(size: tuple[int, int]
         assert text_of(app).strip()
 
 
+async def test_a_name_of_twenty_characters_is_whole_on_a_wide_screen() -> None:
+    app = home(fleet((job("long", name="qwen3-32b-grpo-ppo-7"), *JOBS)))
+    async with app.run_test(size=(160, 24)) as pilot:
+        await settle(pilot)
+        assert "qwen3-32b-grpo-ppo-7" in text_of(app)
+
+
 async def test_a_refresh_that_brings_one_new_word_lays_nothing_out_anew() -> None:
     app = home()
     async with app.run_test(size=SIZE) as pilot:

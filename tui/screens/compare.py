@@ -239,6 +239,7 @@ class CompareRunsScreen(AppScreen):
         for name in LAYOUTS:
             self.set_class(name == layout, f"-only-{name}")
         self.query_one("#charts" if layout == "charts" else RowTable).focus()
+        self.refresh_bindings()
         self._show_charts()
 
     def _new_table(self) -> RowTable[ComparisonRow]:
@@ -338,6 +339,11 @@ class CompareRunsScreen(AppScreen):
         self.view = replace(self.view, window=self.view.window.zoomed(factor, around, *reach))
 
     # Actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only what changes something that is shown."""
+        hidden = {"charts": "only_differing", "table": "next_chart"}.get(self.layout_shown)
+        return action != hidden and super().check_action(action, parameters)
 
     def action_x_axis(self) -> None:
         """Switch to the next x axis and reset the zoom."""

@@ -171,6 +171,7 @@ class DownloadsScreen(AppScreen):
 
     @on(RowTable.Highlighted, "#transfers")
     def _show_chosen(self) -> None:
+        self.refresh_bindings()
         item = self._chosen
         if item is None:
             return
@@ -196,24 +197,23 @@ class DownloadsScreen(AppScreen):
 
     # Actions
 
-    def action_cancel_download(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to cancel and to resume only what can be canceled or resumed."""
         item = self._chosen
-        if item is None:
-            return
-        if item.is_running_or_queued:
+        if action == "cancel_download":
+            return item is not None and item.is_running_or_queued
+        if action == "retry_download":
+            return item is not None and item.state in RESUMABLE
+        return super().check_action(action, parameters)
+
+    def action_cancel_download(self) -> None:
+        if (item := self._chosen) is not None:
             self.post_message(CancelDownloadRequested(item.id))
-        else:
-            self.notify("Nothing to cancel: the download has ended.")
 
     def action_retry_download(self) -> None:
         """Retry or resume the download under the cursor."""
-        item = self._chosen
-        if item is None:
-            return
-        if item.state in RESUMABLE:
+        if (item := self._chosen) is not None:
             self.post_message(RetryDownloadRequested(item.id))
-        else:
-            self.notify("Nothing to resume: the download is active or complete.")
 
     def action_copy_folder(self) -> None:
         item = self._chosen

@@ -37,8 +37,8 @@ def hanging_cells(text: str, cells: int) -> int:
 def break_line(text: str, cells: int, hanging: int) -> list[Row]:
     """Break a sanitized line into rows of at most ``cells``, and ``hanging`` fewer after the first.
 
-    Breaks between words, else between parts of a name, if the row stays at least half full. Spaces at a
-    break are dropped.
+    Breaks between words, else between parts of a name, if the row stays at least half full; inside a word
+    only if it is longer than a row. Spaces at a break are dropped.
     """
     rows: list[Row] = []
     begin, room = 0, cells
@@ -49,12 +49,7 @@ def break_line(text: str, cells: int, hanging: int) -> list[Row]:
         end = begin + max(1, len(pieces[0]))
         if end >= len(text):
             return [*rows, (begin, len(text))]
-        space = text.rfind(" ", begin + room // 2, end + 1)
-        part = max(text.rfind(sign, begin + room // 2, end) for sign in PARTS_OF_NAMES) + 1
-        if space > begin and not text[begin:space].isspace():
-            end = space
-        elif part > begin:
-            end = part
+        end = _end_of_row(text, begin, end, begin + room // 2, cells - hanging)
         rows.append((begin, end))
         begin = end
         while begin < len(text) and text[begin] == " ":
@@ -62,6 +57,20 @@ def break_line(text: str, cells: int, hanging: int) -> list[Row]:
         if begin == len(text):
             return rows
         room = max(1, cells - hanging)
+
+
+def _end_of_row(text: str, begin: int, end: int, half: int, next_cells: int) -> int:
+    """Return where a row that can hold the text up to ``end`` is broken."""
+    space = text.rfind(" ", begin, end + 1)
+    if text[begin : max(begin, space)].isspace() or space <= begin:
+        space = -1
+    if space >= half:
+        return space
+    part = max(text.rfind(sign, half, end) for sign in PARTS_OF_NAMES) + 1
+    if part > begin:
+        return part
+    word = text[space + 1 :].partition(" ")[0]
+    return space if space > begin and len(word) <= next_cells else end
 
 
 Line = str | Text | Sequence[Span]

@@ -32,6 +32,18 @@ def test_rows_fit_and_hold_all_but_the_spaces_they_were_broken_at(text: str, cel
 
 
 @pytest.mark.parametrize(
+    ("line", "rows"),
+    [
+        ("best: incomprehensibly", ["best:", "incomprehensibly"]),
+        ("from meta-llama/Llama-3.1-8B", ["from meta-llama/", "Llama-3.1-8B"]),
+        ("a b incomprehensibilities, then", ["a b incomprehensib", "ilities, then"]),
+    ],
+)
+def test_a_word_that_fits_a_row_is_not_broken(line: str, rows: list[str]) -> None:
+    assert [line[begin:end] for begin, end in break_line(line, 18, 0)] == rows
+
+
+@pytest.mark.parametrize(
     "line",
     [PROSE, Text(PROSE, "bold"), [(PROSE[:20], "strong"), (PROSE[20:], "muted")]],
     ids=["text", "styled", "spans"],

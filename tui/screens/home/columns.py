@@ -109,10 +109,10 @@ def _spot(row: JobRow) -> list[Span]:
 # Problems of a job take precedence over other columns; where the status word does not fit, sign and note show
 # the status.
 JOB_COLUMNS: tuple[Column[JobRow], ...] = (
-    Column("name", "  job", _name, width=19, flex=4, keep=9),
+    Column("name", "  job", _name, width=22, flex=4, keep=9),
     Column("status", "status", _status, width=13, keep=5),
     Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
-    Column("note", "progress", _note, width=22, flex=5, keep=8, without={"status": _note_without_status}),
+    Column("note", "progress", _note, width=19, flex=5, keep=8, without={"status": _note_without_status}),
     Column("step", "step", _step, width=13, align="right", keep=3),
     Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
     Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),
