@@ -27,6 +27,7 @@ from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import CLOCK_MARGIN_MS
 from api_client.streams.pages import PageSource
 from api_client.streams.parallel import PARTS_IN_FLIGHT, ParallelReader
+from api_client.streams.reader import RangeReader
 
 LATENESS_MS = 75 * MS_PER_S
 """A line may arrive this long after its timestamp (API facts: about a minute)."""
@@ -88,13 +89,14 @@ class LogIncrements:
     """Reads a log poll by poll: each yields what is new since the last one, late lines included.
 
     For logs that are polled rarely, or end without a job's end; ``Follower`` decides itself when to poll.
+    A page is trusted to be complete if one of that size was, so that most polls are one request.
     ``known`` are lines from ``start_ms`` on that have been read already.
     """
 
     def __init__(
         self, fetch: FetchPage, *, clock: Clock, start_ms: int, known: Iterable[LogLine] = ()
     ) -> None:
-        self._fetch = fetch
+        self._pages = PageSource(fetch, clock=clock)
         self._clock = clock
         self._settled_ms = start_ms
         self._deduplicator = LineDeduplicator()
@@ -105,18 +107,16 @@ class LogIncrements:
         """Yield the new entries in time order; read it to the end. Raises permanent RequestErrors."""
         now_ms = epoch_ms(self._clock.now())
         newest_ms = self._settled_ms
-        stream = read_logs(
-            self._fetch, clock=self._clock, start_ms=self._settled_ms, end_ms=now_ms + CLOCK_MARGIN_MS
-        )
-        async with aclosing(stream) as batches:
-            async for batch in batches:
-                lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
-                gaps = {entry for entry in batch.entries if isinstance(entry, LogGap)} - self._gaps
-                self._gaps |= gaps
-                if lines:
-                    newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
-                new = self._deduplicator.new_lines(lines, self._settled_ms)
-                yield tuple(sorted([*new, *gaps], key=stamp_ns))
+        reader = RangeReader(self._pages, self._settled_ms, now_ms + CLOCK_MARGIN_MS, is_poll=True)
+        while not reader.is_done:
+            entries = await reader.next_batch()
+            lines = [entry for entry in entries if isinstance(entry, LogLine)]
+            gaps = {entry for entry in entries if isinstance(entry, LogGap)} - self._gaps
+            self._gaps |= gaps
+            if lines:
+                newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
+            new = self._deduplicator.new_lines(lines, self._settled_ms)
+            yield tuple(sorted([*new, *gaps], key=stamp_ns))
         # A line from a wrong clock must not hide the later ones of the others.
         self._settled_ms = max(self._settled_ms, min(newest_ms, now_ms) - LATENESS_MS)
         self._deduplicator.forget_before(self._settled_ms)
