@@ -9,14 +9,16 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.fleet.snapshot import JobRow, brief
 from tui.analysis.run.finding import HealthFinding, Severity
-from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
 from tui.text.sanitize import clip, sanitize
+
+if TYPE_CHECKING:
+    from tui.analysis.run.snapshot import RunSnapshot
 
 NAME_CELLS = 48
 TEXT_CELLS = 160

@@ -7,18 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S
 from tui.analysis.export import ExportTable, Value, records
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
-from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
 from tui.text.times import DATE_AND_MINUTE, iso_time, local_time
 from tui.text.units import UNKNOWN, count, duration, money, number, significant
+
+if TYPE_CHECKING:
+    from tui.analysis.run.snapshot import RunSnapshot
 
 MAX_COMPARED_RUNS = 8
 """Limited by the number of distinguishable line colors."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.message import Message
 
 from api_client.models import Checkpoint, TrainingJob
-from tui.analysis.checkpoints.facts import CheckpointFacts
-from tui.analysis.export import ExportTable
-from tui.analysis.fleet.batches import Verb
-from tui.analysis.fleet.snapshot import FleetSnapshot
-from tui.analysis.run.finding import HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.transfers import DownloadRequest, Transfers
 from tui.text.sanitize import sanitize, sanitize_lines
+
+if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other screens
+    from tui.analysis.checkpoints.facts import CheckpointFacts
+    from tui.analysis.export import ExportTable
+    from tui.analysis.fleet.batches import Verb
+    from tui.analysis.fleet.snapshot import FleetSnapshot
+    from tui.analysis.run.finding import HealthFinding
+    from tui.analysis.run.snapshot import RunSnapshot
+    from tui.analysis.transfers import DownloadRequest, Transfers
 
 
 class AppMessage(Message):

