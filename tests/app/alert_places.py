@@ -31,22 +31,14 @@ class NotingDashboard(Dashboard):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.written: list[str] = []
-        self.rings = 0
 
     def write_to_terminal(self, sequence: str) -> None:
         if sequence:
             self.written.append(sequence)
 
-    def bell(self) -> None:
-        self.rings += 1
-
     @property
     def titles(self) -> list[str]:
         return [one[4:-1] for one in self.written if one.startswith("\x1b]2;")]
-
-    @property
-    def notifications_written(self) -> list[str]:
-        return [one for one in self.written if one.startswith(("\x1b]9;", "\x1b]777;", "\x1bP"))]
 
 
 def watched(first: RunSnapshot = HEALTHY, **tables: Any) -> NotingDashboard:
