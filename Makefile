@@ -13,6 +13,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 # Tests wait much, so one more than the usual two cores; WORKERS=0 runs them in one process, for a debugger.
 WORKERS ?= 3
+# Where it is set, each of the hundreds of processes of the tests compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The environment is made again when one of these changes, and re-used (offline, too) when none has.
 INSTALLED_FROM := pyproject.toml constraints.txt

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 OURS = (
     "AWS_",
@@ -43,6 +47,28 @@ def _nobody_s_own_settings(
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of every later garbage collection: a sixth of the dashboard tests' time."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _parse_each_stylesheet_once() -> Iterator[None]:
+    """Share parsed rules between the dashboards of a process; each parses its own otherwise, for 40 ms."""
+    parse, parsed = Stylesheet._parse_rules, dict[Any, list[RuleSet]]()
+
+    def parse_once(sheet: Stylesheet, css: str, **origin: Any) -> list[RuleSet]:
+        key = (css, *origin.items(), *sheet._variables.items())
+        if key not in parsed:
+            parsed[key] = parse(sheet, css, **origin)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
 
 
 @pytest.fixture
