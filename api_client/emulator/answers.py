@@ -19,8 +19,7 @@ S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 def xml_answer(root: str, fields: Mapping[str, str]) -> Response:
     """Return a root element with one text element per field."""
-    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
-    return _xml(f'<{root} xmlns="{S3_NAMESPACE}">{inner}</{root}>', 200)
+    return _xml(f'{root} xmlns="{S3_NAMESPACE}"', fields, 200)
 
 
 def xml_fault(
@@ -32,14 +31,14 @@ def xml_fault(
     details: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an S3 error; ``details`` become additional elements."""
-    fields = {"Code": code, "Message": message, **(details or {})}
+    return _xml("Error", {"Code": code, "Message": message, **(details or {})}, status, headers)
+
+
+def _xml(
+    root: str, fields: Mapping[str, str], status: int, headers: Mapping[str, str] | None = None
+) -> Response:
     inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
-    body = f"<Error>{inner}</Error>"
-    return _xml(body, status, headers)
-
-
-def _xml(body: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    content = f'<?xml version="1.0" encoding="UTF-8"?>\n{body}'
+    content = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root}>{inner}</{root.partition(" ")[0]}>'
     return Response(content, status_code=status, headers=headers, media_type="application/xml")
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from api_client.emulator.catalog import GPU_LIMITS, GpuLimit
 from api_client.emulator.platform import HOLDING_STATUSES, Platform
+from api_client.emulator.store.account import TeamGpuLimit
 from api_client.emulator.store.jobs import StoredProject
 from api_client.models import (
     ActiveJobAtSubmit,
@@ -120,6 +121,8 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
     ]
     pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
     limit = next((limit for limit in GPU_LIMITS if limit.gpu_type == gpu_type), None)
+    team_id = platform.stored_project(target.project_id).team_id
+    team_limit = platform.stores.teams.gpu_limit(team_id, gpu_type or "")
     return QueueContext(
         target_job_id=job_id,
         target_job_name=target.name,
@@ -128,8 +131,8 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
         submitted_at=submitted_at,
         released_at=released_at,
         pending_seconds=pending_s,
-        org_capacity=_at_submit(limit, submitted_at),
-        team_capacity=_team_at_submit(platform, target),
+        org_capacity=limit and _at_submit(limit.gpu_type, TeamGpuLimit(limit.limit, submitted_at)),
+        team_capacity=team_limit and _at_submit(gpu_type or "", team_limit),
         active_at_submit=active,
         pending_ahead_at_submit=sorted(ahead, key=lambda job: -job.priority),
         events=sorted(events, key=lambda event: event.created or submitted_at),
@@ -172,16 +175,5 @@ def _pending(job: TrainingJob, submitted_at: datetime) -> PendingJobAhead:
     )
 
 
-def _at_submit(limit: GpuLimit | None, submitted_at: datetime) -> CapacityAtSubmit | None:
-    if limit is None:
-        return None
-    return CapacityAtSubmit(gpu_type=limit.gpu_type, max_gpus=limit.limit, last_modified=submitted_at)
-
-
-def _team_at_submit(platform: Platform, target: TrainingJob) -> CapacityAtSubmit | None:
-    project = platform.stored_project(target.project_id)
-    gpu_type = target.instance_type.gpu_type or ""
-    own = platform.stores.teams.gpu_limit(project.team_id, gpu_type)
-    if own is None:
-        return None
-    return CapacityAtSubmit(gpu_type=gpu_type, max_gpus=own.max_gpus, last_modified=own.modified_at)
+def _at_submit(gpu_type: str, limit: TeamGpuLimit) -> CapacityAtSubmit:
+    return CapacityAtSubmit(gpu_type=gpu_type, max_gpus=limit.max_gpus, last_modified=limit.modified_at)

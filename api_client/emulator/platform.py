@@ -11,7 +11,7 @@ from api_client.clock import Clock
 from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
-from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
+from api_client.emulator.job_spec import check_job_spec
 from api_client.emulator.presign import Signer
 from api_client.emulator.store.jobs import StoredProject
 from api_client.emulator.store.stores import Stores
@@ -179,23 +179,10 @@ class Platform:
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
         job_id = new_id()
-        self._open_sessions(job_id, spec)
+        self.stores.sessions.open(job_id, spec, self.now())
         job = await self._local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
         self.stores.projects.touch(project_id, self.now())
         return job
-
-    def _open_sessions(self, job_id: str, spec: CheckedJobSpec) -> None:
-        wanted = spec.interactive_session
-        if wanted is not None:
-            self.stores.sessions.open(
-                job_id,
-                node_count=spec.compute.node_count,
-                trigger=wanted.trigger,
-                timeout_minutes=wanted.timeout_minutes,
-                session_provider=wanted.session_provider,
-                auth_provider=wanted.auth_provider,
-                now=self.now(),
-            )
 
     async def stop_job(self, project_id: str, job_id: str) -> TrainingJob:
         """Stop a job; return a finished one unchanged."""
@@ -207,7 +194,7 @@ class Platform:
         new_job_id = new_id()
         backend = self.backend_of(job_id)
         if spec := backend.spec(job_id):
-            self._open_sessions(new_job_id, check_job_spec(spec))
+            self.stores.sessions.open(new_job_id, check_job_spec(spec), self.now())
         job = await backend.recreate(job_id, new_job_id)
         self.stores.projects.touch(project_id, self.now())
         return job

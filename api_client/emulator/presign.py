@@ -32,15 +32,9 @@ class Signer:
         query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
         return f"{quoted_path}?{urlencode(query)}"
 
-    def presigned_is_valid(self, quoted_path: str, expires: str, signature: str, *, now_s: float) -> bool:
-        """Return True if the signature is ours, covers this path and has not expired."""
-        return self._holds("GET", quoted_path, expires, signature, now_s)
-
-    def presigned_has_expired(self, quoted_path: str, expires: str, signature: str, *, now_s: float) -> bool:
-        """Return True if the signature is ours and covers this path, but has expired."""
-        if not _is_time(expires) or int(expires) >= now_s:
-            return False
-        return self._matches("GET", quoted_path, expires, signature)
+    def presigned_is_ours(self, quoted_path: str, expires: str, signature: str) -> bool:
+        """Return True if the signature is ours and covers this path, even if it has expired."""
+        return self._holds("GET", quoted_path, expires, signature)
 
     def upload_token(self, object_name: str, *, now_s: float) -> str:
         """Return a session token that lets its holder read and write one object until it expires."""
@@ -50,21 +44,14 @@ class Signer:
     def upload_token_is_valid(self, object_name: str, token: str, *, now_s: float) -> bool:
         """Return True if the token is ours, covers this object and has not expired."""
         expires, _, signature = token.partition(".")
-        return self._holds("PUT", object_name, expires, signature, now_s)
+        return self._holds("PUT", object_name, expires, signature) and int(expires) >= now_s
 
     def _sign(self, purpose: str, subject: str, expires: int) -> str:
         text = f"{purpose}\n{subject}\n{expires}".encode(errors="surrogateescape")
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
 
-    def _holds(self, purpose: str, subject: str, expires: str, signature: str, now_s: float) -> bool:
-        if not _is_time(expires) or int(expires) < now_s:
+    def _holds(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
+        if not (expires.isascii() and expires.isdigit() and len(expires) <= LONGEST_TIME_DIGITS):
             return False
-        return self._matches(purpose, subject, expires, signature)
-
-    def _matches(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
         expected = self._sign(purpose, subject, int(expires))
         return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))
-
-
-def _is_time(expires: str) -> bool:
-    return expires.isascii() and expires.isdigit() and len(expires) <= LONGEST_TIME_DIGITS

@@ -21,7 +21,7 @@ from api_client.clock import SystemClock
 from api_client.emulator.app import build_app, build_objects_app
 from api_client.emulator.data_folder import DataFolder, EmulatorStartError
 from api_client.emulator.fleet.world import DemoScript
-from api_client.emulator.presign import PRESIGNED_LIFETIME_S
+from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world
 
@@ -119,10 +119,9 @@ async def _serve(
             options.world,
             database=database,
             data_dir=folder.path,
-            signing_key=folder.signing_key(),
+            signer=Signer(folder.signing_key(), options.url_lifetime_s),
             clock=SystemClock(),
             speed=options.speed,
-            url_lifetime_s=options.url_lifetime_s,
             script=options.script,
         )
         world.platform.objects_port = objects_listener.getsockname()[1]

@@ -14,7 +14,7 @@ from api_client.emulator.fleet.backend import FleetBackend
 from api_client.emulator.fleet.clock import open_sim_clock
 from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript
 from api_client.emulator.platform import Platform
-from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
+from api_client.emulator.presign import Signer
 from api_client.emulator.runner.local_backend import LocalBackend
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.jobs import StoredProject
@@ -82,16 +82,14 @@ def create_world(
     *,
     database: Database,
     data_dir: Path,
-    signing_key: bytes,
+    signer: Signer,
     clock: Clock,
     speed: float,
-    url_lifetime_s: int = PRESIGNED_LIFETIME_S,
     script: DemoScript | None = None,
 ) -> World:
-    """Create the world of this kind from the data folder. ``speed`` applies to the scripted jobs.
+    """Create the world of this kind from the data folder.
 
-    ``url_lifetime_s`` is the lifetime of presigned URLs; ``script`` replaces the jobs of the
-    demo world.
+    ``speed`` applies to the scripted jobs; ``script`` replaces those of the demo world.
     """
     stores = Stores.open(database, data_dir)
     stores.teams.ensure(DEFAULT_TEAM, clock.now())
@@ -102,7 +100,7 @@ def create_world(
     platform = Platform(
         stores=stores,
         data_dir=data_dir,
-        signer=Signer(signing_key, url_lifetime_s),
+        signer=signer,
         clock=clock,
         local=local,
         backends=scripted,

@@ -19,7 +19,7 @@ import psutil
 
 from api_client.clock import Clock
 from api_client.emulator.runner.node_queue import ChangeNotifier
-from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
+from api_client.emulator.store.job_streams import GpuMetric, MetricStore, NodeMetric, NodeReading
 
 _BLOCK_BYTES = 512
 
@@ -54,22 +54,18 @@ class Gpus:
         """Return indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
         return list(self._handles)
 
-    def read(self, names: Sequence[str]) -> tuple[GpuReading, ...]:
-        """Return one reading per GPU, ranked in the order of ``names``.
-
-        Values that a GPU does not report are None; unknown GPUs are left out.
-        """
-        readings = []
+    def read(self, names: Sequence[str]) -> dict[int, dict[GpuMetric, float]]:
+        """Return what each GPU reports, by its place in ``names``, without unknown GPUs."""
+        readings = {}
         for rank, name in enumerate(names):
-            if name not in self._handles:
-                continue
-            handle, utilization, memory = self._handles[name], None, None
-            with contextlib.suppress(self._nvml.NVMLError):
-                memory = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
-            with contextlib.suppress(self._nvml.NVMLError):
-                utilization = self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / _PERCENT
-            readings.append(GpuReading(rank, utilization, memory))
-        return tuple(readings)
+            if name in self._handles:
+                handle, measured = self._handles[name], dict[GpuMetric, float]()
+                with contextlib.suppress(self._nvml.NVMLError):
+                    measured["memory_bytes"] = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
+                with contextlib.suppress(self._nvml.NVMLError):
+                    measured["utilization"] = self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / _PERCENT
+                readings[rank] = measured
+        return readings
 
     @cached_property
     def _nvml(self) -> Any:
@@ -132,8 +128,7 @@ class SampledNode:
     sampled_at_s: float = 0.0
     cpu_s: dict[psutil.Process, float] = field(default_factory=dict)
     next_disk_scan_s: float = 0.0
-    disk: tuple[int | None, float | None] = (None, None)
-    cache_use: tuple[int | None, float | None] = (None, None)
+    storage: dict[NodeMetric, float] = field(default_factory=dict)
 
     def read_processes(self, now_s: float) -> tuple[float, int]:
         """Return the mean cores used since the last call and the resident bytes now.
@@ -202,26 +197,15 @@ class Sampling:
             cores, resident_bytes = node.read_processes(now_s)
             if now_s >= node.next_disk_scan_s:
                 self._walk(node, now_s)
-            readings.append(
-                NodeReading(
-                    node.job_id,
-                    at_ms,
-                    node.rank,
-                    cpu_cores=cores,
-                    memory_bytes=resident_bytes,
-                    disk_bytes=node.disk[0],
-                    disk_fraction=node.disk[1],
-                    cache_bytes=node.cache_use[0],
-                    cache_fraction=node.cache_use[1],
-                    gpus=self._gpus.read(node.gpu_names) if node.gpu_names else (),
-                )
-            )
+            measured: dict[NodeMetric, float] = {"cpu_cores": cores, "memory_bytes": resident_bytes}
+            gpus = self._gpus.read(node.gpu_names) if node.gpu_names else {}
+            readings.append(NodeReading(node.job_id, at_ms, node.rank, {**measured, **node.storage}, gpus))
         self._store.append(readings)
 
     def _walk(self, node: SampledNode, now_s: float) -> None:
         with contextlib.suppress(OSError):
-            node.disk = disk_usage(node.folder)
+            node.storage["disk_bytes"], node.storage["disk_fraction"] = disk_usage(node.folder)
             if node.cache is not None:
-                node.cache_use = disk_usage(node.cache)
+                node.storage["cache_bytes"], node.storage["cache_fraction"] = disk_usage(node.cache)
         took_s = self._clock.monotonic() - now_s
         node.next_disk_scan_s = now_s + max(DISK_INTERVAL_S, DISK_INTERVAL_FACTOR * took_s)

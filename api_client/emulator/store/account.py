@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from api_client.emulator.formats import new_id
+from api_client.emulator.job_spec import CheckedJobSpec
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.records import Records
 from api_client.files import make_private_folder, write_private
@@ -117,33 +118,24 @@ class SessionStore:
     def __init__(self, database: Database) -> None:
         self._sessions: Records[Sessions] = Records(database, "interactive_sessions", Sessions)
 
-    def open(
-        self,
-        job_id: str,
-        *,
-        node_count: int,
-        trigger: str,
-        timeout_minutes: int,
-        session_provider: str,
-        auth_provider: str,
-        now: datetime,
-    ) -> None:
+    def open(self, job_id: str, spec: CheckedJobSpec, now: datetime) -> None:
+        """Open a session on each node, if the job has them."""
+        wanted = spec.interactive_session
+        if wanted is None:
+            return
         sessions = (
             InteractiveSession(
                 id=new_id(),
-                trigger=trigger,
-                timeout_minutes=timeout_minutes,
-                session_provider=session_provider,
-                auth_provider=auth_provider,
+                **wanted.model_dump(include=set(type(wanted).model_fields)),
                 pod_name=f"node-{rank}",
-                expires_at=now + timedelta(minutes=timeout_minutes),
+                expires_at=now + timedelta(minutes=wanted.timeout_minutes),
                 tunnel_name=f"bt-session-{job_id}-{rank}",
                 auth_code=f"EMU{secrets.token_hex(1).upper()}-{secrets.token_hex(2).upper()}",
-                auth_url=AUTH_URLS.get(auth_provider, AUTH_URLS["github"]),
+                auth_url=AUTH_URLS[wanted.auth_provider],
                 auth_code_generated_at=now,
                 working_directory="/b10/workspace",
             )
-            for rank in range(node_count)
+            for rank in range(spec.compute.node_count)
         )
         self._sessions.put(job_id, tuple(sessions))
 

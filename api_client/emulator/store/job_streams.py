@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.store.database import Database
@@ -98,15 +99,10 @@ CREATE TABLE IF NOT EXISTS local_samples (
 """
 _WHOLE_NODE = -1
 """GPU rank of a sample of the node."""
-_NODE_METRICS = (
-    "cpu_cores",
-    "memory_bytes",
-    "disk_bytes",
-    "disk_fraction",
-    "cache_bytes",
-    "cache_fraction",
-)
-_GPU_METRICS = ("utilization", "memory_bytes")
+NodeMetric = Literal[
+    "cpu_cores", "memory_bytes", "disk_bytes", "disk_fraction", "cache_bytes", "cache_fraction"
+]
+GpuMetric = Literal["utilization", "memory_bytes"]
 
 _Series = dict[tuple[int, str], list[MetricSample]]
 """Samples of a node by GPU rank and metric."""
@@ -114,28 +110,14 @@ _MS_PER_S = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class GpuReading:
-    """Reading of one GPU: utilization from 0 to 1 and bytes in use; None if the GPU does not report it."""
-
-    gpu_rank: int
-    utilization: float | None
-    memory_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class NodeReading:
-    """Reading of one node. ``None`` means not measured this time; fractions are from 0 to 1."""
+    """What was measured of a node, and of its GPUs by rank; fractions and utilization are from 0 to 1."""
 
     job_id: str
     at_ms: int
     node_rank: int
-    cpu_cores: float | None = None
-    memory_bytes: int | None = None
-    disk_bytes: int | None = None
-    disk_fraction: float | None = None
-    cache_bytes: int | None = None
-    cache_fraction: float | None = None
-    gpus: tuple[GpuReading, ...] = ()
+    node: Mapping[NodeMetric, float]
+    gpus: Mapping[int, Mapping[GpuMetric, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +184,10 @@ class MetricStore:
 
 
 def _rows(reading: NodeReading) -> Iterator[tuple[object, ...]]:
-    parts = [
-        (_WHOLE_NODE, reading, _NODE_METRICS),
-        *((gpu.gpu_rank, gpu, _GPU_METRICS) for gpu in reading.gpus),
-    ]
-    for gpu_rank, part, metrics in parts:
-        for metric in metrics:
-            value = getattr(part, metric)
-            if value is not None:
-                yield reading.job_id, reading.at_ms, reading.node_rank, gpu_rank, metric, value
+    parts: dict[int, Mapping[Any, float]] = {_WHOLE_NODE: reading.node, **reading.gpus}
+    for gpu_rank, measured in parts.items():
+        for metric, value in measured.items():
+            yield reading.job_id, reading.at_ms, reading.node_rank, gpu_rank, metric, value
 
 
 def _node_series(series: _Series) -> NodeSeries:

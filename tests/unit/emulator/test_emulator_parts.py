@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from api_client.emulator.answers import ApiFault
 from api_client.emulator.job_spec import check_job_spec, requested_instance
-from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
+from api_client.emulator.presign import PRESIGNED_LIFETIME_S, UPLOAD_LIFETIME_S, Signer
 from api_client.emulator.routes.graphql import top_level_fields
 from api_client.emulator.routes.sessions import PUBLIC_KEY
 from api_client.emulator.store.blobs import BlobStore
@@ -49,13 +49,16 @@ def test_a_signature_holds_for_its_path_purpose_and_time() -> None:
     url = signer.presigned("/a", now_s=1000)
     query = dict(part.split("=") for part in url.partition("?")[2].split("&"))
     expires, signature = query["X-Emulator-Expires"], query["X-Emulator-Signature"]
-    assert signer.presigned_is_valid("/a", expires, signature, now_s=1000 + PRESIGNED_LIFETIME_S)
-    assert not signer.presigned_is_valid("/a", expires, signature, now_s=1001 + PRESIGNED_LIFETIME_S)
-    assert not signer.presigned_is_valid("/b", expires, signature, now_s=1000)
-    assert not signer.presigned_is_valid("/a", expires, "ü", now_s=1000)
-    assert not signer.presigned_is_valid("/a", "soon", signature, now_s=1000)
+    assert expires == str(1000 + PRESIGNED_LIFETIME_S)
+    assert signer.presigned_is_ours("/a", expires, signature)
+    assert not signer.presigned_is_ours("/b", expires, signature)
+    assert not signer.presigned_is_ours("/a", expires, "ü")
+    assert not signer.presigned_is_ours("/a", "soon", signature)
     assert not signer.upload_token_is_valid("/a", f"{expires}.{signature}", now_s=1000)
-    assert not Signer(b"other").presigned_is_valid("/a", expires, signature, now_s=1000)
+    assert not Signer(b"other").presigned_is_ours("/a", expires, signature)
+    token = signer.upload_token("/a", now_s=1000)
+    assert signer.upload_token_is_valid("/a", token, now_s=1000 + UPLOAD_LIFETIME_S)
+    assert not signer.upload_token_is_valid("/a", token, now_s=1001 + UPLOAD_LIFETIME_S)
     assert "secret" not in repr(signer)
 
 

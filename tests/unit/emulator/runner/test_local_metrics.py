@@ -12,7 +12,7 @@ from local_world import LocalWorld, job_spec, local_world
 
 from api_client.emulator.runner.sampling import Gpus, share_of
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
+from api_client.emulator.store.job_streams import MetricStore, NodeReading
 from api_client.models import NodeMetrics
 
 BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"
@@ -57,9 +57,8 @@ def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Pa
             "job1",
             at_ms=1_000_000 + second * 1000,
             node_rank=0,
-            cpu_cores=float(second),
-            memory_bytes=10,
-            gpus=(GpuReading(0, 0.5, 100), GpuReading(1, None, 200)),
+            node={"cpu_cores": float(second), "memory_bytes": 10},
+            gpus={0: {"utilization": 0.5, "memory_bytes": 100}, 1: {"memory_bytes": 200}},
         )
         for second in range(60)
     )
@@ -134,4 +133,4 @@ def test_only_visible_gpus_are_used_and_none_is_no_error(monkeypatch: pytest.Mon
     assert Gpus({"CUDA_VISIBLE_DEVICES": "7"}).names() == []
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert Gpus({}).names() == []
-    assert Gpus({}).read(["0"]) == ()
+    assert Gpus({}).read(["0"]) == {}
