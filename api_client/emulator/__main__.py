@@ -20,29 +20,16 @@ def main(words: Sequence[str] | None = None, script: DemoScript | None = None) -
     ``script`` replaces the jobs of the demo world.
     """
     parser = argparse.ArgumentParser(prog="api_client.emulator", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, dest="data_dir")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--world", choices=WORLDS, default="demo")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--lifeline-fd", type=int)
     parser.add_argument("--ready-fd", type=int)
     parser.add_argument("--ephemeral", action="store_true")
-    parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S)
-    arguments = parser.parse_args(words)
+    parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S, dest="url_lifetime_s")
     try:
-        serve(
-            EmulatorOptions(
-                data_dir=arguments.data,
-                port=arguments.port,
-                world=arguments.world,
-                speed=arguments.speed,
-                lifeline_fd=arguments.lifeline_fd,
-                ready_fd=arguments.ready_fd,
-                ephemeral=arguments.ephemeral,
-                url_lifetime_s=arguments.url_lifetime,
-                script=script,
-            )
-        )
+        serve(EmulatorOptions(**vars(parser.parse_args(words)), script=script))
     except EmulatorStartError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1

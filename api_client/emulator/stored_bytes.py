@@ -135,18 +135,16 @@ def bytes_of_file(path: Path) -> StoredBytes:
 @lru_cache(maxsize=4096)
 def _tag_of_file(path: Path, size_bytes: int, modified_ns: int) -> str:
     if size_bytes <= SINGLE_PART_BYTES:
-        return _md5(path.read_bytes())
+        return tag_of_content(path.read_bytes())
     return tag_of_parts(f"{path}:{size_bytes}:{modified_ns}", size_bytes)
 
 
 def tag_of_parts(identity: str, size_bytes: int) -> str:
     """Return the tag of a large object: it depends on ``identity`` and ends with the number of parts."""
-    return f"{_md5(identity.encode(errors='surrogateescape'))}-{-(-size_bytes // SINGLE_PART_BYTES)}"
-
-
-def _md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+    return (
+        f"{tag_of_content(identity.encode(errors='surrogateescape'))}-{-(-size_bytes // SINGLE_PART_BYTES)}"
+    )
 
 
 def tag_of_content(content: bytes) -> str:
-    return _md5(content)
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

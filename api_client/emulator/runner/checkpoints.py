@@ -15,7 +15,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from api_client.emulator.store.stores import Stores
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 
-SETTLED_S = 2.0
+SETTLED = timedelta(seconds=2)
 """A running job's checkpoint counts as complete once its newest file is this old."""
 FRESH_S = 1.0
 """Time after which a running job's folders are scanned again."""
@@ -39,12 +39,11 @@ _MODEL_CONFIG = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of a checkpoint; ``name`` is its path in the checkpoint, ``modified_s`` is in epoch seconds."""
+    """A file of a checkpoint; ``name`` is its path in the checkpoint."""
 
-    checkpoint: str
     name: str
     path: Path
-    modified_s: float
+    modified: datetime
     stored: StoredFile
 
 
@@ -56,12 +55,12 @@ class FoundCheckpoint:
     files: tuple[FoundFile, ...]
 
     @property
-    def created_s(self) -> float:
-        """Modification time of the oldest file in epoch seconds."""
-        return min(file.modified_s for file in self.files)
+    def created_at(self) -> datetime:
+        """Modification time of the oldest file."""
+        return min(file.modified for file in self.files)
 
-    def is_settled(self, now_s: float) -> bool:
-        return now_s - max(file.modified_s for file in self.files) >= SETTLED_S
+    def is_settled(self, now: datetime) -> bool:
+        return now - max(file.modified for file in self.files) >= SETTLED
 
     def describe(self, job_id: str, *, settled: bool) -> Checkpoint:
         """Return the checkpoint in the form of the API; ``settled`` means that it is completely written."""
@@ -71,7 +70,7 @@ class FoundCheckpoint:
         base = (adapter or {}).get("base_model_name_or_path") or config.get("_name_or_path")
         return Checkpoint(
             checkpoint_id=self.name,
-            created_at=datetime.fromtimestamp(self.created_s, UTC),
+            created_at=self.created_at,
             checkpoint_type=kind,
             base_model=base if isinstance(base, str) else None,
             lora_adapter_config=adapter,
@@ -95,13 +94,13 @@ def find_checkpoints(folders: JobFolders, node_count: int) -> list[FoundCheckpoi
     """Find the checkpoints on disk, oldest first."""
     files: dict[str, list[FoundFile]] = {}
     for rank in range(node_count):
-        for file in _node_files(folders.node(rank).checkpoints, rank):
-            files.setdefault(file.checkpoint, []).append(file)
+        for checkpoint, file in _node_files(folders.node(rank).checkpoints, rank):
+            files.setdefault(checkpoint, []).append(file)
     found = [FoundCheckpoint(name, tuple(members)) for name, members in files.items()]
-    return sorted(found, key=lambda checkpoint: (checkpoint.created_s, checkpoint.name))
+    return sorted(found, key=lambda checkpoint: (checkpoint.created_at, checkpoint.name))
 
 
-def _node_files(root: Path, rank: int) -> Iterator[FoundFile]:
+def _node_files(root: Path, rank: int) -> Iterator[tuple[str, FoundFile]]:
     for parent, folders, names in os.walk(root):
         inside = Path(parent).relative_to(root)
         if not inside.parts:
@@ -116,10 +115,10 @@ def _node_files(root: Path, rank: int) -> Iterator[FoundFile]:
                 continue  # deleted in the meantime
             if not stat.S_ISREG(status.st_mode):
                 continue  # a symlink could point anywhere on this machine
-            modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
-            stored = StoredFile((inside / name).as_posix(), rank, status.st_size, modified, path)
-            own_name = Path(*inside.parts[1:], name).as_posix()
-            yield FoundFile(checkpoint, own_name, path, status.st_mtime, stored)
+            modified = datetime.fromtimestamp(status.st_mtime, UTC)
+            whole_name = (inside / name).as_posix()
+            stored = StoredFile(whole_name, rank, status.st_size, modified.isoformat(), path)
+            yield checkpoint, FoundFile(Path(*inside.parts[1:], name).as_posix(), path, modified, stored)
 
 
 def _is_whisper(config: dict[str, Any]) -> bool:

@@ -180,10 +180,9 @@ class LocalBackend:
         return job_metrics(job, series.nodes, series.cache)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        row = self._jobs.get(job_id)
-        now_s = self._clock.now().timestamp()
+        row, now = self._jobs.get(job_id), self._clock.now()
         return [
-            found.describe(job_id, settled=row.job.is_finished or found.is_settled(now_s))
+            found.describe(job_id, settled=row.job.is_finished or found.is_settled(now))
             for found in self._checkpoints.of(row)
         ]
 
@@ -268,11 +267,9 @@ class LocalBackend:
 
     def _shown(self, row: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which only the disk can tell."""
-        if not row.has_run:
-            return row.job
-        found = self._checkpoints.of(row)
+        found = self._checkpoints.of(row) if row.has_run else []
         if not found:
             return row.job
-        now_s = self._clock.now().timestamp()
-        settled = row.job.is_finished or all(checkpoint.is_settled(now_s) for checkpoint in found)
+        now = self._clock.now()
+        settled = row.job.is_finished or all(checkpoint.is_settled(now) for checkpoint in found)
         return row.job.model_copy(update={"checkpoint_sync_status": "COMPLETED" if settled else "SYNCING"})
