@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import UTC
 from unicodedata import category
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from log_lines import START_NS
 from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Span
 
+from tui.text.sanitize import sanitize
+from tui.widgets.log_view.ansi import styled_spans
 from tui.widgets.log_view.gutter import NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import SHOWN_CHARACTERS
 from tui.widgets.log_view.layout import message_rows as styled_rows
@@ -86,13 +91,73 @@ def test_times_are_shown_in_the_chosen_way() -> None:
 
 
 def test_the_jobs_colours_stay_with_their_words_where_lines_wrap() -> None:
-    (row,) = styled_rows("ok \x1b[31mred words\x1b[0m end", None)
-    assert row.text == "ok red words end"
-    assert [(row.text[start:end], look.foreground) for start, end, look in row.runs] == [("red words", 1)]
     wrapped = styled_rows("ok \x1b[31mred words\x1b[0m end", 5)
     assert [row.text for row in wrapped] == ["ok re", "d wor", "ds en", "d"]
-    red = "".join(row.text[start:end] for row in wrapped for start, end, _ in row.runs)
-    assert red == "red words"
+    assert "".join(row.text[span.start : span.end] for row in wrapped for span in row.spans) == "red words"
+
+
+def test_colors_become_styles_and_everything_else_is_dropped() -> None:
+    text, spans = styled_spans(
+        "\x1b[1;31mERROR\x1b[0m x \x1b[38;5;208mor\x1b[48;2;1;2;3mrgb\x1b[m\x1b]0;t\x07!"
+    )
+    assert text == "ERROR x orrgb!"
+    assert spans == [
+        Span(0, 5, Style(color="color(1)", bold=True)),
+        Span(8, 10, Style(color="color(208)")),
+        Span(10, 13, Style(color="color(208)", bgcolor="#010203")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("codes", "style"),
+    [
+        ("2;3;7;9", Style(dim=True, italic=True, reverse=True, strike=True)),
+        ("92;101", Style(color="color(10)", bgcolor="color(9)")),
+        ("1;22;4;24", None),
+        ("4:3;38:2::9:8:7", Style(underline=True, color="#090807")),
+        ("4;4:0", None),
+        ("38:5:12", Style(color="color(12)")),
+        ("31;39;41;49", None),
+        ("38;5", None),
+        ("38;5;999;1", Style(bold=True)),
+        ("38;2;1;2", None),
+        ("31;41", None),
+        ("8;5", None),
+    ],
+)
+def test_what_codes_mean(codes: str, style: Style | None) -> None:
+    assert styled_spans(f"\x1b[{codes}mx") == ("x", [Span(0, 1, style)] if style else [])
+
+
+SEQUENCES = [
+    "\x1b[31m",
+    "\x1b[0m",
+    "\x1b[1;4;38;5;208m",
+    "\x1b[2J",
+    "\x1b]0;t\x07",
+    "\x9b7m",
+    "\x1b[",
+    "\x1b",
+]
+nasty = st.lists(st.sampled_from([*SEQUENCES, "a", "é", "\u0301", "\t", "\0", "\u202e", "漢"])).map("".join)
+
+
+@given(nasty | st.text(st.characters(exclude_categories=())))
+def test_styled_text_is_inert_whatever_it_was_and_spans_lie_in_it(text: str) -> None:
+    plain, spans = styled_spans(text)
+    assert plain == sanitize(text)
+    assert not [one for one in plain if category(one) in ("Cc", "Cf", "Cs")]
+    done = 0
+    for begin, end, style in spans:
+        assert done <= begin < end <= len(plain)
+        assert style
+        done = end
+
+
+def test_a_style_a_character_is_not_followed_forever() -> None:
+    plain, spans = styled_spans("\x1b[31ma\x1b[32mb" * 10_000)
+    assert plain == "ab" * 10_000
+    assert len(spans) < 1_000
 
 
 def test_an_object_is_spread_on_demand() -> None:

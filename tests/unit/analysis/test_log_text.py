@@ -1,85 +1,15 @@
 import json
-import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.logs.ansi import AnsiStyle, styled_runs
 from tui.analysis.logs.repeats import banner_keys, progress_bar
 from tui.analysis.logs.structured import pretty_rows
-from tui.text.sanitize import sanitize
-
-SEQUENCES = [
-    "\x1b[31m",
-    "\x1b[0m",
-    "\x1b[1;4;38;5;208m",
-    "\x1b[2J",
-    "\x1b]0;t\x07",
-    "\x9b7m",
-    "\x1b[",
-    "\x1b",
-]
-nasty = st.lists(st.sampled_from([*SEQUENCES, "a", "é", "\u0301", "\t", "\0", "\u202e", "漢"])).map("".join)
 
 
 def banner_key(text: str) -> str:
     return banner_keys((text,))[0]
-
-
-# Colours
-
-
-def test_colours_become_styles_and_everything_else_is_dropped():
-    plain, runs = styled_runs(
-        "\x1b[1;31mERROR\x1b[0m x \x1b[38;5;208mor\x1b[48;2;1;2;3mrgb\x1b[m\x1b]0;t\x07!"
-    )
-    assert plain == "ERROR x orrgb!"
-    assert runs == [
-        (0, 5, AnsiStyle(foreground=1, bold=True)),
-        (8, 10, AnsiStyle(foreground=208)),
-        (10, 13, AnsiStyle(foreground=208, background=(1, 2, 3))),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("codes", "style"),
-    [
-        ("2;3;7;9", AnsiStyle(dim=True, italic=True, reverse=True, strike=True)),
-        ("92;101", AnsiStyle(foreground=10, background=9)),
-        ("1;22;4;24", AnsiStyle()),
-        ("4:3;38:2::9:8:7", AnsiStyle(underline=True, foreground=(9, 8, 7))),
-        ("38:5:12", AnsiStyle(foreground=12)),
-        ("31;39;41;49", AnsiStyle()),
-        ("38;5", AnsiStyle()),
-        ("38;5;999;1", AnsiStyle(bold=True)),
-        ("38;2;1;2", AnsiStyle()),
-        ("31;41", AnsiStyle()),
-        ("8;5", AnsiStyle()),
-    ],
-)
-def test_what_codes_mean(codes, style):
-    plain, runs = styled_runs(f"\x1b[{codes}mx")
-    assert plain == "x"
-    assert runs == ([(0, 1, style)] if style else [])
-
-
-@given(nasty | st.text(st.characters(exclude_categories=())))
-def test_the_text_is_inert_whatever_it_was_and_runs_lie_in_it(text):
-    plain, runs = styled_runs(text)
-    assert plain == sanitize(text)
-    assert not [one for one in plain if unicodedata.category(one) in ("Cc", "Cf", "Cs")]
-    done = 0
-    for begin, end, style in runs:
-        assert done <= begin < end <= len(plain)
-        assert style
-        done = end
-
-
-def test_a_style_a_character_is_not_worth_following_for_ever():
-    plain, runs = styled_runs("\x1b[31ma\x1b[32mb" * 10_000)
-    assert plain == "ab" * 10_000
-    assert len(runs) < 1_000
 
 
 # Progress bars

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from rich.cells import chop_cells
+from rich.text import Span, Text
 
-from tui.analysis.logs.ansi import AnsiStyle, Run, styled_runs
 from tui.analysis.logs.structured import pretty_rows
 from tui.text.sanitize import last_carriage_segment
+from tui.widgets.log_view.ansi import styled_spans
 
 LinesOf = Callable[[int], int]
 """Number of screen lines of a row, at least one."""
@@ -41,13 +43,9 @@ def page_from(count: int, top: ScrollPosition, height: int, lines_of: LinesOf) -
 
 def last_page(count: int, height: int, lines_of: LinesOf) -> ScrollPosition:
     """Return the top of the last full page."""
-    left = height
-    for row in range(count - 1, -1, -1):
-        lines = lines_of(row)
-        if lines >= left:
-            return ScrollPosition(row, lines - left)
-        left -= lines
-    return ScrollPosition()
+    if not count:
+        return ScrollPosition()
+    return moved(count, ScrollPosition(count - 1, lines_of(count - 1)), -height, lines_of)
 
 
 def moved(count: int, top: ScrollPosition, lines: int, lines_of: LinesOf) -> ScrollPosition:
@@ -97,7 +95,7 @@ class TextRow(NamedTuple):
     """A row of sanitized text, and the ranges colored by the job."""
 
     text: str
-    runs: tuple[Run, ...] = ()
+    spans: tuple[Span, ...] = ()
 
 
 def message_rows(message: str, wrap_cells: int | None, *, pretty: bool = False) -> tuple[TextRow, ...]:
@@ -131,32 +129,19 @@ def _cut(message: str) -> str:
 
 
 def _row(text: str) -> TextRow:
-    plain, runs = styled_runs(last_carriage_segment(text))
-    return TextRow(plain, tuple(runs))
+    plain, spans = styled_spans(last_carriage_segment(text))
+    return TextRow(plain, tuple(spans))
 
 
 def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
-    text, runs = row
-    if text.isascii():
-        if len(text) <= cells:
-            return [row]
-        pieces = [text[begin : begin + cells] for begin in range(0, len(text), cells)]
-    else:
+    text, spans = row
+    if not text.isascii():
         pieces = chop_cells(text, cells) or [""]
-    if not runs:
+    elif len(text) <= cells:
+        return [row]
+    else:
+        pieces = [text[begin : begin + cells] for begin in range(0, len(text), cells)]
+    if not spans:
         return [TextRow(piece) for piece in pieces]
-    wrapped: list[TextRow] = []
-    begin = 0
-    for piece in pieces:
-        end = begin + len(piece)
-        wrapped.append(TextRow(piece, _within(runs, begin, end)))
-        begin = end
-    return wrapped
-
-
-def _within(runs: tuple[Run, ...], begin: int, end: int) -> tuple[Run, ...]:
-    found: list[tuple[int, int, AnsiStyle]] = []
-    for start, stop, style in runs:
-        if start < end and stop > begin:
-            found.append((max(start, begin) - begin, min(stop, end) - begin, style))
-    return tuple(found)
+    ends = accumulate(map(len, pieces[:-1]))
+    return [TextRow(line.plain, tuple(line.spans)) for line in Text(text, spans=list(spans)).divide(ends)]

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
+from rich import get_console
 from rich.cells import cell_len
-from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual.strip import Strip
 
 from api_client.models.logs import NS_PER_S, LogGap
-from tui.analysis.logs.ansi import AnsiStyle, Colour
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import duration
@@ -28,27 +26,6 @@ from tui.widgets.log_view.layout import TextRow, message_rows
 from tui.widgets.log_view.line import LineAttributes, LineKey
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import SERIES_COLOURS
-
-
-@lru_cache(maxsize=512)
-def rich_style(look: AnsiStyle) -> Style:
-    """Convert to a rich style; unset attributes are inherited."""
-    return Style(
-        color=_colour(look.foreground),
-        bgcolor=_colour(look.background),
-        bold=look.bold or None,
-        dim=look.dim or None,
-        italic=look.italic or None,
-        underline=look.underline or None,
-        reverse=look.reverse or None,
-        strike=look.strike or None,
-    )
-
-
-def _colour(colour: Colour | None) -> Color | None:
-    if colour is None:
-        return None
-    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
 
 
 class RowKey(NamedTuple):
@@ -243,72 +220,34 @@ class LogRenderer:
         self, store: LogStore, row: TextRow, row_key: RowKey | None, room: int, style: Style, flags: RowFlags
     ) -> list[Segment]:
         note = self._note(store, row_key, room - len(row.text) - 1)
-        pan = self.geometry.pan if not self.geometry.wrap else 0
-        pattern = self.geometry.pattern
         if note:
             # The note of a fold is never cut off: reserve its space first.
             note = clip(note, max(0, room - 1))
             return [
-                *self._visible_text(row, pan, room - cell_len(note) - 1, style, pattern, flags),
+                *self._visible_text(row, room - cell_len(note) - 1, style, flags),
                 Segment(" " + note, self._style("fold")),
             ]
-        return self._visible_text(row, pan, room, style, pattern, flags)
+        return self._visible_text(row, room, style, flags)
 
-    def _visible_text(
-        self, row: TextRow, pan: int, room: int, style: Style, pattern: LogPattern | None, flags: RowFlags
-    ) -> list[Segment]:
-        text, runs = row
-        room = max(0, room)
-        if pattern is None and not runs and text.isascii():
-            return [Segment(text[pan : pan + room].ljust(room), style)]
-        if text.isascii():
-            # Split only the visible part: a long line costs no more than a short one.
-            seen = TextRow(text[pan : pan + room], runs)
-            segments = self._pieces(seen, pan, style, pattern, flags, text)
-            used = len(seen.text)
-            return [*segments, Segment(" " * (room - used), style)] if used < room else segments
-        seen = TextRow(text[: (pan + room) * _CHARACTERS_PER_CELL], runs)
-        segments = self._pieces(seen, 0, style, pattern, flags, text)
-        return list(Strip(segments).crop(pan, pan + room).adjust_cell_length(room, style))
-
-    def _pieces(
-        self,
-        seen: TextRow,
-        offset: int,
-        style: Style,
-        pattern: LogPattern | None,
-        flags: RowFlags,
-        whole: str,
-    ) -> list[Segment]:
-        """Split the text into segments by style: the job's colors, with search matches on top."""
-        end = len(seen.text)
-        spans: list[tuple[int, int, Style]] = []
-        if self.geometry.has_colours:
-            spans = [(start, stop, rich_style(look)) for start, stop, look in seen.runs]
-        marked = [] if pattern is None else pattern.spans(whole)
-        marked = [(start, stop) for start, stop in marked if stop > offset and start < offset + end]
+    def _visible_text(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> list[Segment]:
+        geometry, room, is_ascii = self.geometry, max(0, room), row.text.isascii()
+        pan = 0 if geometry.wrap else geometry.pan
+        matches = geometry.pattern.spans(row.text) if geometry.pattern is not None else []
+        if is_ascii and not matches and not row.spans:
+            return [Segment(row.text[pan : pan + room].ljust(room), style)]
+        # Split only the visible part: a long line costs no more than a short one.
+        begin, end = (pan, pan + room) if is_ascii else (0, (pan + room) * _CHARACTERS_PER_CELL)
+        text = Text(row.text[begin:end])
         mark = self._style("current-match" if flags.match else "match")
-        borders = {0, end}
-        for start, stop, _ in spans:
-            borders |= {start - offset, stop - offset}
-        for start, stop in marked:
-            borders |= {start - offset, stop - offset}
-        cuts = sorted(border for border in borders if 0 <= border <= end)
-        segments: list[Segment] = []
-        run = hit = 0
-        for begin, stop in pairwise(cuts):
-            at = begin + offset
-            while run < len(spans) and spans[run][1] <= at:
-                run += 1
-            while hit < len(marked) and marked[hit][1] <= at:
-                hit += 1
-            look = style
-            if run < len(spans) and spans[run][0] <= at:
-                look = style + spans[run][2]
-            if hit < len(marked) and marked[hit][0] <= at:
-                look = look + mark
-            segments.append(Segment(seen.text[begin:stop], look))
-        return segments
+        text.stylize(style)
+        for start, stop, look in row.spans if geometry.has_colours else ():
+            if stop > begin:
+                text.stylize(look, max(0, start - begin), stop - begin)
+        for start, stop in matches:
+            if stop > begin:
+                text.stylize(mark, max(0, start - begin), stop - begin)
+        visible = Strip(text.render(get_console()))
+        return list(visible.crop(pan - begin, pan - begin + room).adjust_cell_length(room, style))
 
     def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
