@@ -103,9 +103,9 @@ async def used(view: LogView) -> None:
     def show(options: LogOptions) -> None:
         view.options = options
 
-    await timed("first line", view.action_first)
+    await timed("first line", view.action_oldest_line)
     await timed("page down", lambda: view.action_scroll_pages(1))
-    await timed("last line", view.action_last)
+    await timed("last line", view.action_newest_line)
     await timed("find a rare text", lambda: view.find(LogPattern(RARE)))
     await timed("find on every line", lambda: view.find(LogPattern(DENSE)))
     await timed("next match", view.action_next_match)
@@ -114,20 +114,20 @@ async def used(view: LogView) -> None:
     await timed("filter: rare text", lambda: show(LogOptions(pattern=LogPattern(RARE))))
     await timed("filter: errors", lambda: show(LogOptions(min_level="ERROR")))
     await timed("no filter", lambda: show(LogOptions()))
-    await timed("jump a minute back", lambda: view.jump(-60))
+    await timed("jump a minute back", lambda: view.viewport.jump(-60))
     await timed("wrapped", lambda: show(LogOptions(wrap=True)))
     await timed("not wrapped", lambda: show(LogOptions()))
     await timed("find backwards from the end", view.action_previous_match)
-    await timed("first error", view.go_to_first_error)
-    await timed("next error", view.next_error)
+    await timed("first error", lambda: view.viewport.go_to(view.store.first_error))
+    await timed("next error", view.viewport.next_error)
     await timed("bars unfolded", lambda: show(LogOptions(collapse_progress=False)))
     await timed("bars folded", lambda: show(LogOptions()))
-    view.follow = True
+    view.viewport.follow = True
 
 
 async def live(view: LogView, make: MakeLines) -> None:
     """Keys and stalls while lines come; the collector of garbage counts."""
-    first = view.line_count
+    first = len(view.store)
     collected: list[float] = []
     begun = [0.0]
 
@@ -143,10 +143,10 @@ async def live(view: LogView, make: MakeLines) -> None:
     watcher = asyncio.create_task(stalls.watch())
     keys: list[float] = []
     for number in range(LIVE_S * BATCHES_PER_S):
-        view.append(make(LINES, first + number * batch, first + (number + 1) * batch))
+        view.store.append(make(LINES, first + number * batch, first + (number + 1) * batch))
         begin, begin_cpu = time.perf_counter(), time.thread_time()
         if number % 4 == 3:
-            view.action_last()
+            view.action_newest_line()
         else:
             view.action_scroll_pages(-1)
         await painted(view)
@@ -178,9 +178,9 @@ async def gone_through(make: MakeLines) -> None:
         for first in range(0, LINES, BATCH_LINES):
             lines = make(LINES, first, first + BATCH_LINES)
             texts += [line.message for line in lines]
-            view.append(lines)
+            view.store.append(lines)
             await asyncio.sleep(0)
-        print(f"{view.line_count:,} lines, {view.store.spilled_lines:,} of them in the file")
+        print(f"{len(view.store):,} lines, {view.store.spilled_lines:,} of them in the file")
         if make is make_lines:
             searches(view, texts)
         texts.clear()  # a list of a million is no part of what is measured
@@ -191,7 +191,7 @@ async def gone_through(make: MakeLines) -> None:
         for first in range(0, LINES, BATCH_LINES):
             lines = make(LINES, first, first + BATCH_LINES)
             texts += [line.message for line in lines]
-            whole.append(lines)
+            whole.store.append(lines)
         print("with all lines in memory:")
         searches(whole, texts)
 

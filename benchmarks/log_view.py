@@ -75,9 +75,9 @@ async def measure_view(lines: list[LogLine]) -> tuple[float, float, float]:
     first, last = lines[0].timestamp_ns, lines[-1].timestamp_ns
 
     def jump(share: float) -> None:
-        view.go_to_time(int(first + share * (last - first)))
+        view.viewport.go_to_time(int(first + share * (last - first)))
 
-    return await measure(view, lines, view.append, jump)
+    return await measure(view, lines, view.store.append, jump)
 
 
 async def measure_log(lines: list[LogLine]) -> tuple[float, float, float]:
@@ -118,7 +118,7 @@ async def bytes_a_line(make: MakeLines) -> float:
         gc.collect()
         tracemalloc.start()
         for first in range(0, LINES, BATCH_LINES):
-            view.append(make(LINES, first, first + BATCH_LINES))
+            view.store.append(make(LINES, first, first + BATCH_LINES))
             await asyncio.sleep(0)
         await pilot.pause()
         gc.collect()

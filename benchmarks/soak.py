@@ -158,12 +158,12 @@ class Soak:
 
     async def _until_fresh(self, app: BtTuiApp, follow_file: Path) -> None:
         returned_s, returned_at = time.monotonic(), time.time()
-        lines, size_bytes = _view(app).line_count, _size_bytes(follow_file)
+        lines, size_bytes = len(_view(app).store), _size_bytes(follow_file)
         signs: dict[str, Callable[[], bool]] = {
             "Home's lists": lambda: self.home_at > returned_at,
             "job's status": lambda: _is_after(app, "seen_at", returned_at),
             "job's metrics": lambda: _is_after(app, "metrics_at", returned_at),
-            "log viewer": lambda: _view(app).line_count > lines,
+            "log viewer": lambda: len(_view(app).store) > lines,
             "logs --follow": lambda: _size_bytes(follow_file) > size_bytes,
         }
         while signs and time.monotonic() - returned_s < AWAY_EVERY_S / 2:
@@ -179,7 +179,7 @@ class Soak:
         own, follow = psutil.Process(), psutil.Process(follow_pid)
         while self.is_running():
             tasks = len(asyncio.all_tasks())
-            lines = _view(app).line_count
+            lines = len(_view(app).store)
             self.samples.append(Sample(own.memory_info().rss, follow.memory_info().rss, tasks, lines))
             await asyncio.sleep(SAMPLE_EVERY_S)
 
@@ -285,7 +285,7 @@ def _is_after(app: BtTuiApp, name: str, moment: float) -> bool:
 
 
 def _lines(app: BtTuiApp) -> Counter[tuple[int, str, str]]:
-    entries = _view(app).entries(filtered=False)
+    entries = _view(app).model.entries(filtered=False)
     return Counter((e.timestamp_ns, e.message, e.replica or "") for e in entries if isinstance(e, LogLine))
 
 

@@ -83,7 +83,7 @@ class Reader:
     @property
     def own(self) -> str:
         """The line under the cursor, as it is on the screen."""
-        entry = self.pane.view.cursor_entry
+        entry = self.pane.view.model.cursor_entry
         assert entry is not None
         clock = f"{datetime.fromtimestamp(stamp_ns(entry) // SECOND, UTC):%H:%M:%S}"
         said = sanitize(entry.message) if isinstance(entry, LogLine) else entry.reason
@@ -255,7 +255,9 @@ async def test_a_click_on_a_switch_of_the_second_row_switches_it() -> None:
 
 async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_one() -> None:
     async with reading(size=WIDE) as reader:
-        await reader.press("l", "l")
+        await reader.press("l")
+        assert "≥ INFO · 205 of 205" in reader.bar  # folded lines are not filtered out
+        await reader.press("l")
         assert "≥ WARNING" in reader.bar
         assert all(" W " in row or " E" in row for row in reader.rows)
         await reader.press("v", "v", "v", "v")

@@ -54,7 +54,7 @@ def test_a_full_disk_drops_the_oldest_lines_and_keeps_all_others(
     assert list(model.entries(filtered=False)) == given[store.dropped :]
     # What is left is found and filtered as before …
     model.options = LogOptions(nodes=frozenset({"node-1"}), pattern=LogPattern("9", case=True))
-    while not model.build(lambda: False):
+    while not model.rows.build(lambda: False):
         pass
     wanted = [one for one in given[store.dropped :] if one.replica == "node-1" and "9" in one.message]
     assert list(model.entries(filtered=True)) == wanted

@@ -16,6 +16,7 @@ from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
+from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.store import LogStore
 
 IN_MEMORY = 40
@@ -37,7 +38,7 @@ TEXTS = (
 
 
 def finish(model: LogModel) -> None:
-    while not model.build(lambda: False):
+    while not model.rows.build(lambda: False):
         pass
 
 
@@ -195,7 +196,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
 
     @rule(pattern=st.sampled_from([LogPattern("1"), LogPattern("er"), LogPattern("^", regex=True)]))
     def look_for(self, pattern: LogPattern) -> None:
-        self.model.begin_search(pattern)
+        self.model.search = LogSearch(self.model.rows, pattern)
 
     @precondition(lambda self: len(self.model) and self.model.rows.is_complete)
     @rule(data=st.data())
@@ -305,7 +306,7 @@ def test_a_new_filter_shows_the_newest_lines_first() -> None:
     model = LogModel(LogStore(100_000))
     model.store.append(lines(0, 10_000))
     model.options = LogOptions(nodes=frozenset({"node-1"}))
-    assert not model.build(lambda: False)
+    assert not model.rows.build(lambda: False)
     assert model.store.entry(model.rows.key(len(model) - 1)) == line(9997, "line 9997", 1)
     assert len(model) < 2_500
     finish(model)

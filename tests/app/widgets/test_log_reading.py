@@ -48,7 +48,7 @@ async def reading(*entries: LogEntry) -> AsyncIterator[tuple[LogView, Pilot[None
 
 
 async def give(view: LogView, pilot: Pilot[None], *entries: LogEntry) -> None:
-    view.append(entries)
+    view.store.append(entries)
     await settled(view, pilot)
 
 
@@ -74,9 +74,11 @@ async def test_a_traceback_is_one_row_that_says_what_went_wrong() -> None:
         assert texts(view)[1].startswith("RuntimeError: CUDA out of memory")
         assert texts(view)[1].endswith("(4 lines)")
         assert texts(view)[2] == "after it"
-        assert view.first_error == line(1, TRACEBACK[0], 0)
-        assert view.go_to_first_error()
-        assert [entry.message for entry in view.selected_entries() if isinstance(entry, LogLine)] == TRACEBACK
+        assert view.store.first_error and view.store.entry(view.store.first_error) == line(1, TRACEBACK[0], 0)
+        assert view.viewport.go_to(view.store.first_error)
+        assert [
+            entry.message for entry in view.model.selected_entries() if isinstance(entry, LogLine)
+        ] == TRACEBACK
         await pilot.press("enter")
         assert texts(view)[1:5] == TRACEBACK
         await pilot.press("enter")
@@ -93,15 +95,15 @@ async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
         ]
 
     async with reading(*bars(10), *bars(20), line(25, "between", 0)) as (view, pilot, _):
-        assert view.shown_count == 3
+        assert len(view.model) == 3
         assert texts(view)[0].startswith("20%|")
         await give(view, pilot, *bars(30))
-        assert view.shown_count == 3
+        assert len(view.model) == 3
         assert [text.split("%")[0] for text in texts(view)] == ["between", "30", "30"]
         assert "(3 states)" in texts(view)[1]
         view.options = LogOptions(collapse_progress=False, fold_repeats=False)
         await settled(view, pilot)
-        assert view.shown_count == 7
+        assert len(view.model) == 7
 
 
 async def test_a_wrapped_bar_is_shown_whole() -> None:
@@ -131,9 +133,9 @@ async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
 async def test_banners_of_many_ranks_are_one_row_with_their_number() -> None:
     banners = [line(rank / 10, f"process group is ready on rank {rank}", rank % 4) for rank in range(8)]
     async with reading(*banners, line(30, "process group is ready on rank 0", 0)) as (view, _pilot, _):
-        assert view.shown_count == 2
+        assert len(view.model) == 2
         assert texts(view)[0].endswith("×8")
-        assert len(list(view.entries(filtered=True))) == 9
+        assert len(list(view.model.entries(filtered=True))) == 9
 
 
 async def test_a_match_within_a_fold_opens_it() -> None:
@@ -141,8 +143,8 @@ async def test_a_match_within_a_fold_opens_it() -> None:
         view.find(LogPattern("main()"))
         await settled(view, pilot)
         assert "    main()" in texts(view)
-        assert isinstance(view.cursor_entry, LogLine)
-        assert view.cursor_entry.message == "    main()"
+        assert isinstance(view.model.cursor_entry, LogLine)
+        assert view.model.cursor_entry.message == "    main()"
 
 
 async def test_filters_see_what_is_folded() -> None:
@@ -159,10 +161,10 @@ async def test_enter_at_a_gap_asks_for_its_lines_which_take_its_place() -> None:
             await pilot.press("k")
         await pilot.press("enter")
         assert app.retried == [gap]
-        assert view.replace_gap(gap, lines(5, 8))
+        assert view.store.replace_gap(gap, lines(5, 8))
         await settled(view, pilot)
         assert texts(view) == [f"line {number}" for number in range(12)]
-        assert view.cursor_entry == lines(8, 9)[0] or view.cursor_entry == lines(5, 6)[0]
+        assert view.model.cursor_entry == lines(8, 9)[0] or view.model.cursor_entry == lines(5, 6)[0]
 
 
 async def test_an_object_is_spread_over_rows() -> None:
@@ -178,36 +180,36 @@ async def test_enter_opens_nothing_where_there_is_nothing() -> None:
         before = shown(view)
         await pilot.press("enter")
         assert shown(view) == before
-        assert view.follow
+        assert view.viewport.follow
         assert [notice.message for notice in app._notifications] == ["Nothing to expand on this line."]
 
 
 async def test_lines_are_selected_by_keys_and_by_mouse() -> None:
     async with reading(*lines(0, 10)) as (view, pilot, _):
         await pilot.press("k", "shift+up", "shift+up")
-        assert view.selected_entries() == lines(7, 10)
+        assert view.model.selected_entries() == lines(7, 10)
         await pilot.press("shift+down")
-        assert view.selected_entries() == lines(8, 10)
-        assert view.clear_selection()
-        assert view.selected_entries() == lines(8, 9)
+        assert view.model.selected_entries() == lines(8, 10)
+        assert view.viewport.clear_selection()
+        assert view.model.selected_entries() == lines(8, 9)
         await pilot.mouse_down(view, offset=(20, 2))
         await pilot.hover(view, offset=(20, 5))
         await pilot.mouse_up(view, offset=(20, 5))
-        assert view.selected_entries() == lines(2, 6)
+        assert view.model.selected_entries() == lines(2, 6)
 
 
 async def test_bookmarks_are_seen_and_returned_to() -> None:
     async with reading(*lines(0, 100)) as (view, pilot, _):
-        view.go_to_time(START_NS + 40 * NS_PER_S)
-        assert view.toggle_bookmark() is True
-        view.go_to_time(START_NS + 70 * NS_PER_S)
-        view.toggle_bookmark()
+        view.viewport.go_to_time(START_NS + 40 * NS_PER_S)
+        view.viewport.toggle_bookmark()
+        view.viewport.go_to_time(START_NS + 70 * NS_PER_S)
+        view.viewport.toggle_bookmark()
         await give(view, pilot, line(3.5, "late", 1, late=True))
-        view.action_last()
-        assert view.go_to_bookmark()
-        assert view.cursor_entry == lines(70, 71)[0]
-        assert view.go_to_bookmark(backwards=True)
-        assert view.cursor_entry == lines(40, 41)[0]
+        view.action_newest_line()
+        assert view.viewport.next_bookmark()
+        assert view.model.cursor_entry == lines(70, 71)[0]
+        assert view.viewport.next_bookmark(backwards=True)
+        assert view.model.cursor_entry == lines(40, 41)[0]
         assert any(row.startswith("◆") for row in shown(view))
 
 
@@ -216,17 +218,17 @@ async def test_jumps_in_time_and_to_errors() -> None:
         line(60 * minute, f"ERROR no {minute}" if minute % 10 == 0 else "fine", 0) for minute in range(60)
     ]
     async with reading(*entries) as (view, _, _):
-        view.go_to_time(START_NS + 30 * 60 * NS_PER_S)
-        view.jump(600)
-        assert view.cursor_entry == entries[40]
-        view.jump(-60)
-        assert view.cursor_entry == entries[39]
-        assert view.next_error()
-        assert view.cursor_entry == entries[40]
-        assert view.next_error(backwards=True)
-        assert view.cursor_entry == entries[30]
-        view.jump(3600 * 24)
-        assert view.follow
+        view.viewport.go_to_time(START_NS + 30 * 60 * NS_PER_S)
+        view.viewport.jump(600)
+        assert view.model.cursor_entry == entries[40]
+        view.viewport.jump(-60)
+        assert view.model.cursor_entry == entries[39]
+        assert view.viewport.next_error()
+        assert view.model.cursor_entry == entries[40]
+        assert view.viewport.next_error(backwards=True)
+        assert view.model.cursor_entry == entries[30]
+        view.viewport.jump(3600 * 24)
+        assert view.viewport.follow
 
 
 async def test_several_views_share_the_lines_each_with_its_own_filter() -> None:
@@ -236,8 +238,8 @@ async def test_several_views_share_the_lines_each_with_its_own_filter() -> None:
         await pilot.app.mount(second)
         await give(view, pilot, *lines(8, 12))
         await settled(second, pilot)
-        assert second.shown_count == 3
-        assert view.shown_count == 12
+        assert len(second.model) == 3
+        assert len(view.model) == 12
 
 
 async def test_colours_of_the_job_are_shown_and_left_out_without_colour() -> None:
@@ -250,10 +252,10 @@ async def test_colours_of_the_job_are_shown_and_left_out_without_colour() -> Non
 
 def test_the_file_of_older_lines_has_no_name_and_is_its_owners_alone() -> None:
     view = LogView(options=LogOptions(max_lines=100))
-    view.append(lines(0, 5000))
+    view.store.append(lines(0, 5000))
     assert view.store.spilled_lines > 4000
     descriptor = view.store._file._file.fileno()  # type: ignore[union-attr]
     status = os.fstat(descriptor)
     assert status.st_nlink == 0
     assert status.st_mode & 0o077 == 0
-    assert list(view.entries(filtered=False)) == lines(0, 5000)
+    assert list(view.model.entries(filtered=False)) == lines(0, 5000)

@@ -48,7 +48,7 @@ class LogApp(WidgetApp):
     @on(StatusChanged)
     def _status(self) -> None:
         view = self.query_one(LogView)
-        self.statuses.append((view.follow, view.unseen))
+        self.statuses.append((view.viewport.follow, view.model.unseen))
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def running(
 
 
 async def give(view: LogView, pilot: Pilot[None], entries: list[LogEntry]) -> None:
-    view.append(entries)
+    view.store.append(entries)
     view.flush()
     await pilot.pause()
 
@@ -125,28 +125,28 @@ async def test_it_follows_the_end() -> None:
 async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
     async with running(list(lines(0, 100))) as (view, pilot, app):
         await pilot.press("pageup")
-        assert not view.follow
+        assert not view.viewport.follow
         before = messages(view)
         assert before[0] == "line 61"
         await give(view, pilot, list(lines(100, 150)))
         assert messages(view)[:-1] == before[:-1]
         await give(view, pilot, [line(3.5, "late", 1, late=True)])
-        assert view.prepend([line(-number, f"older {number}") for number in range(30, 0, -1)]) == 30
+        assert view.store.prepend([line(-number, f"older {number}") for number in range(30, 0, -1)]) == 30
         view.flush()
         await pilot.pause()
         assert messages(view)[:-1] == before[:-1]
-        assert view.unseen == 50
+        assert view.model.unseen == 50
         assert "↓ 50 new" in shown(view)[-1]
         await pilot.press("G")
         assert messages(view)[-1] == "line 149"
-        assert view.unseen == 0
+        assert view.model.unseen == 0
         assert app.statuses == [(False, 0), (False, 50), (True, 0)]
 
 
 async def test_the_cursor_moves_line_by_line_and_follows_again_at_the_end() -> None:
     async with running(list(lines(0, 100))) as (view, pilot, _):
         await pilot.press("k")
-        assert not view.follow
+        assert not view.viewport.follow
         assert messages(view)[-1] == "line 99"
         assert shown(view)[-1].startswith("›")
         await pilot.press("k")
@@ -154,14 +154,14 @@ async def test_the_cursor_moves_line_by_line_and_follows_again_at_the_end() -> N
         for _ in range(20):
             await pilot.press("up")
         assert messages(view)[0] == "line 78"
-        assert view.cursor_entry == lines(78, 79)[0]
+        assert view.model.cursor_entry == lines(78, 79)[0]
         for _ in range(21):
-            assert not view.follow
+            assert not view.viewport.follow
             await pilot.press("j")
-        assert not view.follow
-        assert view.cursor_entry == lines(99, 100)[0]
+        assert not view.viewport.follow
+        assert view.model.cursor_entry == lines(99, 100)[0]
         await pilot.press("down")
-        assert view.follow
+        assert view.viewport.follow
 
 
 async def test_keys_reach_both_ends() -> None:
@@ -173,7 +173,7 @@ async def test_keys_reach_both_ends() -> None:
         await pilot.press("end")
         assert messages(view)[-1] == "line 99"
         await pilot.press("f")
-        assert not view.follow
+        assert not view.viewport.follow
         assert messages(view)[-1] == "line 99"
 
 
@@ -184,16 +184,16 @@ async def test_the_wheel_scrolls_and_the_badge_follows() -> None:
         assert messages(view)[-1] == "line 96"
         await give(view, pilot, list(lines(100, 110)))
         await pilot.click(view, offset=(SIZE[0] - 5, SIZE[1] - 1))
-        assert view.follow
+        assert view.viewport.follow
 
 
 async def test_the_scroll_bar_can_be_clicked() -> None:
     async with running(list(lines(0, 1000))) as (view, pilot, _):
         await pilot.click(view, offset=(SIZE[0] - 1, 10))
-        assert not view.follow
+        assert not view.viewport.follow
         assert 400 < int(messages(view)[0].removeprefix("line ")) < 600
         await pilot.click(view, offset=(SIZE[0] - 1, SIZE[1] - 1))
-        assert view.follow
+        assert view.viewport.follow
 
 
 async def test_late_lines_stand_where_they_belong_and_are_marked() -> None:
@@ -216,7 +216,7 @@ async def test_nodes_and_text_filter_together() -> None:
         view.flush()
         await pilot.pause()
         kept = [number for number in range(400) if number % 4 == 1 and str(number).startswith("3")]
-        assert view.shown_count == len(kept)
+        assert len(view.model) == len(kept)
         assert messages(view)[-1] == f"line {kept[-1]}"
         await give(view, pilot, [line(400, "line 3x", 2), line(401, "line 3y", 1)])
         assert messages(view)[-1] == "line 3y"
@@ -225,12 +225,12 @@ async def test_nodes_and_text_filter_together() -> None:
         await pilot.pause()
         assert any("No lines match the filter." in row for row in shown(view))
         view.options = LogOptions()
-        assert view.shown_count == view.line_count == 402
+        assert len(view.model) == len(view.store) == 402
 
 
 async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
-        view.go_to_time(START_NS + 100 * NS_PER_S)
+        view.viewport.go_to_time(START_NS + 100 * NS_PER_S)
         view.options = replace(view.options, nodes=frozenset({"node-2"}))
         view.flush()
         await pilot.pause()
@@ -254,7 +254,7 @@ async def test_find_goes_from_match_to_match_and_around() -> None:
     async with running(list(lines(0, 300))) as (view, pilot, app):
         view.find(LogPattern("line 5"))
         await search(view, pilot)
-        assert not view.follow
+        assert not view.viewport.follow
         assert "line 59" in messages(view)
         view.find(LogPattern("line 150"))
         await search(view, pilot)
@@ -342,11 +342,11 @@ async def test_hostile_lines_are_inert(wrap: bool) -> None:
 async def test_memory_is_bounded() -> None:
     async with running(max_lines=100) as (view, pilot, _):
         for first in range(0, 1000, 50):
-            view.append(lines(first, first + 50))
+            view.store.append(lines(first, first + 50))
         view.flush()
         await pilot.pause()
         assert view.store.spilled_lines >= 800
-        assert (view.line_count, view.store.dropped) == (1000, 0)
+        assert (len(view.store), view.store.dropped) == (1000, 0)
         assert messages(view)[-1] == "line 999"
         await pilot.press("g")
         assert messages(view)[0] == "line 0"
@@ -354,7 +354,7 @@ async def test_memory_is_bounded() -> None:
 
 async def test_resizing_keeps_the_top_line_and_the_size() -> None:
     async with running(list(lines(0, 100)), size=(100, 30)) as (view, pilot, _):
-        view.go_to_time(START_NS + 40 * NS_PER_S)
+        view.viewport.go_to_time(START_NS + 40 * NS_PER_S)
         for size in ((60, 20), (30, 5), (10, 2), (120, 40)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
@@ -367,14 +367,14 @@ async def test_many_appends_between_two_paints_are_painted_once() -> None:
     view = LogView(timezone=UTC, monotonic_s=lambda: now[0])
     async with LogApp(view).run_test(size=SIZE) as pilot:
         now[0] = 10.0
-        view.append(lines(0, 50))
+        view.store.append(lines(0, 50))
         await pilot.pause()
         assert messages(view)[-1] == "line 49"
         paints = []
         original = view.refresh
         view.refresh = lambda *regions, **options: paints.append(regions) or original(*regions, **options)  # type: ignore[method-assign]
         for number in range(50, 60):
-            view.append(lines(number, number + 1))
+            view.store.append(lines(number, number + 1))
         assert paints == []
         view.flush()
         assert len(paints) == 1

@@ -65,7 +65,7 @@ class DeploymentPane(Vertical):
     def take(self, lines: tuple[LogEntry, ...]) -> None:
         """Append lines to the log."""
         if lines:
-            self.query_one(LogView).append(lines)
+            self.query_one(LogView).store.append(lines)
 
     def show(
         self, snapshot: DeploySnapshot, *, truss_config: str, call: Calls | None, serves_nothing: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from itertools import islice, pairwise
@@ -21,6 +22,7 @@ from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.messages import MatchChanged
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
+from tui.widgets.log_view.view import LogView
 from tui.widgets.notice import StatusLine
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
@@ -183,22 +185,19 @@ def error_spans(line: LogLine, said: str, newest_ns: int, time_mode: str, key: s
 TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
 
 
-@dataclass(frozen=True, slots=True)
-class LogStatus:
-    """State shown in the log bar."""
+@dataclass(slots=True)
+class LogState:
+    """What is known of a log beyond its lines, and the search in it."""
 
-    options: LogOptions
-    columns: tuple[str, ...]
-    following: bool
-    unseen: int
-    ended: bool
-    read_part: float | None
-    lines: int
-    shown: int
-    pattern: LogPattern | None
-    match: MatchChanged | None
-    day: str
-    dropped: int
+    ended: bool = False
+    read_part: float | None = None
+    pattern: LogPattern | None = None
+    match: MatchChanged | None = None
+
+    @property
+    def is_reading(self) -> bool:
+        """True while older lines are being read."""
+        return self.read_part is not None and self.read_part < 1
 
 
 class LogBar(StatusLine):
@@ -208,45 +207,46 @@ class LogBar(StatusLine):
     LogBar { padding: 0 1; max-height: 40vh; background: $surface; color: $text-muted; }
     """
 
-    def show(self, log_status: LogStatus) -> None:
-        facts = [_node_label(log_status), _follows(log_status)]
-        if log_status.pattern is not None:
-            facts.append(match_spans(log_status.pattern, log_status.match))
-        shown, lines = log_status.shown, log_status.lines
-        restrictions = filter_spans(log_status.options)
+    def show(self, options: LogOptions, columns: Sequence[str], view: LogView, state: LogState) -> None:
+        """Show the state of a log, of which `view` shows a part, perhaps one of several `columns`."""
+        facts = [_node_label(options, columns), _follows(view, state)]
+        if state.pattern is not None:
+            facts.append(match_spans(state.pattern, state.match))
+        restrictions = filter_spans(options)
         facts += restrictions
-        if restrictions or log_status.options.nodes:
-            facts.append([(f"{count(shown)} of {count(lines)}", "plain")])
+        lines, is_filtered = len(view.store), bool(restrictions or options.nodes)
+        if is_filtered:
+            facts.append([(f"{count(view.model.passing_count)} of {count(lines)}", "plain")])
         priority_count = len(facts)
-        if log_status.dropped:
-            facts.append([(f"{count(log_status.dropped)} oldest lines dropped", "warn")])
-        facts += _switched(log_status.options)
-        if log_status.read_part is not None and log_status.read_part < 1:
-            facts.append([(f"reading older lines {percent(log_status.read_part)}", "muted")])
-        if not restrictions and not log_status.options.nodes:
+        if view.store.dropped:
+            facts.append([(f"{count(view.store.dropped)} oldest lines dropped", "warn")])
+        facts += _switched(options)
+        if state.is_reading:
+            facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
+        if not is_filtered:
             facts.append([(f"{count(lines)} lines", "muted")])
-        if log_status.day:
-            facts.append([(log_status.day, "plain")])
+        if view.only_day:
+            facts.append([(view.only_day, "plain")])
         self.set_facts(facts, priority_count)
 
 
-def _node_label(log_status: LogStatus) -> list[Span]:
-    if log_status.columns:
-        names = [sanitize(name) for name in log_status.columns]
-        return [("Log ", "title"), (f"{names[0]} … {names[-1]}", "plain")]
-    node = only_node(log_status.options)
-    return [("Log ", "title"), (sanitize(node) if node else "all nodes", "plain")]
+def _node_label(options: LogOptions, columns: Sequence[str]) -> list[Span]:
+    node = only_node(options)
+    label = sanitize(node) if node else "all nodes"
+    if columns:
+        label = f"{sanitize(columns[0])} … {sanitize(columns[-1])}"
+    return [("Log ", "title"), (label, "plain")]
 
 
-def _follows(log_status: LogStatus) -> list[Span]:
-    if log_status.ended and (log_status.following or not log_status.unseen):
-        is_reading = log_status.read_part is not None and log_status.read_part < 1
-        return [("job ended" if is_reading else "complete", "muted")]
-    if log_status.following:
+def _follows(view: LogView, state: LogState) -> list[Span]:
+    following, unseen = view.viewport.follow, view.model.unseen
+    if state.ended and (following or not unseen):
+        return [("job ended" if state.is_reading else "complete", "muted")]
+    if following:
         return [("following", "good")]
     words: list[Span] = [("paused", "warn")]
-    if log_status.unseen:
-        words.append((f" ↓ {count(log_status.unseen)} new", "accent"))
+    if unseen:
+        words.append((f" ↓ {count(unseen)} new", "accent"))
     return words
 
 

@@ -9,6 +9,9 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
+from api_client.models.logs import NS_PER_S
+from tui.feeds.run_log import LogPart
+from tui.screens.job.log_bar import only_node
 from tui.text.sanitize import sanitize
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
@@ -16,6 +19,8 @@ from tui.widgets.log_view.view import LogView
 COLUMN_CELLS = 38
 """Minimum width of a column: a time, a node and about 24 characters."""
 MAX_LOG_COLUMNS = 4
+SPAN_STEPS = 20
+"""A following time range moves its start in steps of this fraction of its length (1/n)."""
 
 
 class LogColumn(Vertical):
@@ -52,8 +57,11 @@ class LogColumns(Horizontal):
     def __init__(self, options: LogOptions) -> None:
         super().__init__()
         self.main = LogView(options=options, id="log-view")
-        self._options = options
-        self._side_by_side: tuple[str, ...] = ()
+        self.options = options
+        self.is_split = False
+        """True while nodes are shown side by side."""
+        self.nodes: tuple[str, ...] = ()
+        """The nodes shown side by side; empty if there is only one column."""
         self._origin_ns: int | None = None
 
     def compose(self) -> ComposeResult:
@@ -70,24 +78,46 @@ class LogColumns(Horizontal):
         return next((view for view in self.views if view.has_focus), self.main)
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes shown side by side; empty if there is only one column."""
-        return self._side_by_side
+    def span_ns(self) -> tuple[int, int]:
+        """The times of the first and last line; zeros before there are any."""
+        return self.main.store.span_ns or (0, 0)
 
     def room(self) -> int:
         """Return the number of columns that fit."""
         return min(MAX_LOG_COLUMNS, self.size.width // COLUMN_CELLS)
 
+    def take(self, part: LogPart) -> None:
+        """Show one more part of the log; a following time range moves along."""
+        store = self.main.store
+        if part.restarted:
+            self.main.clear()
+        elif part.filled is not None:
+            viewport = self.current.viewport
+            if store.replace_gap(part.filled, part.entries) and not viewport.follow:
+                viewport.go_to_time(part.filled.start_ns)  # show the lines that the user asked for
+        elif part.older:
+            store.prepend(part.entries)
+        else:
+            store.append(part.entries)
+        span, since_ns = self.options.span, self.options.since_ns
+        if span is not None and part.entries:
+            step_ns = int(span.total_seconds() * NS_PER_S) // SPAN_STEPS
+            if since_ns is None or self.span_ns[1] - step_ns * (SPAN_STEPS + 1) > since_ns:
+                self.set_options(self.options)
+
     def set_options(self, options: LogOptions) -> None:
         """Show the log in this way; columns side by side show only their own node's lines."""
-        self._options = options
+        since_ns, newest_ns = None, self.span_ns[1]
+        if options.span is not None and newest_ns:
+            since_ns = newest_ns - int(options.span.total_seconds() * NS_PER_S)
+        self.options = replace(options, since_ns=since_ns)
         for position, view in enumerate(self.views):
             view.options = self._of_column(position)
 
     def _of_column(self, position: int) -> LogOptions:
-        if position >= len(self._side_by_side):
-            return self._options
-        return replace(self._options, nodes=frozenset({self._side_by_side[position]}))
+        if position >= len(self.nodes):
+            return self.options
+        return replace(self.options, nodes=frozenset({self.nodes[position]}))
 
     def set_origin(self, time_ns: int) -> None:
         """Set the time from which elapsed times count."""
@@ -95,11 +125,15 @@ class LogColumns(Horizontal):
         for view in self.views:
             view.set_origin(time_ns)
 
-    async def split(self, nodes: Sequence[str]) -> None:
-        """Show these nodes side by side; with fewer than two, show one log."""
-        self._side_by_side = tuple(nodes) if len(nodes) > 1 else ()
+    async def show_nodes(self, names: Sequence[str]) -> None:
+        """Show these nodes, as many as fit, side by side or in one log; a chosen node comes first."""
+        shown = [name for name in names if name not in self.options.hidden] if self.is_split else []
+        node = only_node(self.options)
+        first = shown.index(node) if node in shown else 0
+        nodes = (*shown[first:], *shown[:first])[: max(1, self.room())]
+        self.nodes = nodes if len(nodes) > 1 else ()
         columns = list(self.query(LogColumn))
-        wanted = max(1, len(self._side_by_side))
+        wanted = max(1, len(self.nodes))
         for column in columns[wanted:]:
             if column.view.has_focus:
                 self.main.focus()
@@ -107,12 +141,12 @@ class LogColumns(Horizontal):
         for position in range(len(columns), wanted):
             view = LogView(store=self.main.store, options=self._of_column(position))
             await self.mount(LogColumn(view))
-            view.follow = self.main.follow
+            view.viewport.follow = self.main.viewport.follow
             if self._origin_ns is not None:
                 view.set_origin(self._origin_ns)
         for position, column in enumerate(self.query(LogColumn)):
-            column.set_title(self._side_by_side[position] if self._side_by_side else None)
-        self.set_options(self._options)
+            column.set_title(self.nodes[position] if self.nodes else None)
+        self.set_options(self.options)
 
     def focus_next(self, by: int) -> None:
         """Move the focus by that many columns."""

@@ -44,7 +44,7 @@ class LogExport:
 
     def copy(self, view: LogView) -> None:
         """Copy the selected lines, or the line under the cursor."""
-        entries = view.selected_entries()
+        entries = view.model.selected_entries()
         text = "\n".join(message_text(entry) for entry in entries)
         if not entries:
             self._pane.notify("No line to copy.")
@@ -67,7 +67,7 @@ class LogExport:
         path = landing(self._pane.app, path)
         try:
             with self._hold():
-                entries = view.entries(filtered=not everything)
+                entries = view.model.entries(filtered=not everything)
                 lines = await save_entries(entries, path, timezone=_timezone(view), replace=can_replace)
         except FileExistsError:
             self._replaceable = path
@@ -87,15 +87,15 @@ class LogExport:
         if command is None:
             notify(f"No {kind} found; set ${kind.upper()}.", severity="warning")
             return
-        if view.shown_count > MANY_LINES:
-            notify(f"Preparing {count(view.shown_count)} lines for {sanitize(command[0])}…")
+        if view.model.passing_count > MANY_LINES:
+            notify(f"Preparing {count(view.model.passing_count)} lines for {sanitize(command[0])}…")
         try:
             with self._hold():
                 await show_in_program(
                     command,
-                    view.entries(filtered=True),
+                    view.model.entries(filtered=True),
                     self._path.stem,
-                    here=None if view.follow else view.cursor_entry,
+                    here=None if view.viewport.follow else view.model.cursor_entry,
                     timezone=_timezone(view),
                     environ=os.environ,
                     suspended=self._pane.app.suspend,

@@ -21,6 +21,7 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.screens.job.log_bar import CONTEXT_STOPS
 from tui.tables.column import Span
 from tui.text.times import EXAMPLES
+from tui.widgets.log_view.options import LogOptions
 from tui.widgets.notice import FACT, StatusLine
 
 FieldPurpose = Literal["find", "filter", "time", "save"]
@@ -122,6 +123,21 @@ class LogField(Vertical):
     def pattern(self) -> LogPattern | None:
         """The typed text as a pattern; None if it is empty."""
         return LogPattern(self.text, self.switches.regex, self.switches.case) if self.text else None
+
+    def open_filter(self, options: LogOptions) -> None:
+        """Open the field to change the pattern of `options`."""
+        pattern, switches = options.pattern, self.switches
+        if pattern:
+            switches = replace(switches, regex=pattern.regex, case=pattern.case)
+        switches = replace(switches, invert=options.invert, context_lines=options.context_lines)
+        self.open("filter", pattern.text if pattern else "", switches)
+
+    def filtered(self, options: LogOptions) -> LogOptions:
+        """Return the options with the typed pattern."""
+        pattern, switches = self.pattern, self.switches
+        if not pattern:
+            return replace(options, pattern=None, invert=False, context_lines=0)
+        return replace(options, pattern=pattern, invert=switches.invert, context_lines=switches.context_lines)
 
     def open(self, purpose: FieldPurpose, text: str = "", switches: FieldSwitches | None = None) -> None:
         """Open the field, with ``text`` as its initial value."""

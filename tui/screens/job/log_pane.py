@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,26 +10,26 @@ from datetime import UTC, datetime
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.dom import DOMNode
 from textual.message import Message
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine, stamp_ns
+from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
 from tui.screens.base import key_on
 from tui.screens.job.log_bar import (
     FirstErrorLine,
     LogBar,
-    LogStatus,
-    only_node,
+    LogState,
     with_next_level,
     with_next_span,
     without_last_filter,
 )
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
 from tui.screens.job.log_export import LogExport
-from tui.screens.job.log_field import FieldPurpose, FieldSwitches, LogField
+from tui.screens.job.log_field import FieldSwitches, LogField
 from tui.text.names import natural_key
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import count
@@ -39,11 +39,8 @@ from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 from tui.widgets.text_panel import WrappedText
 
-SPAN_STEPS = 20
-"""A following time range moves its start in steps of this fraction of its length (1/n)."""
 MINUTE_S = 60
 HOUR_S = 3600
-NO_BOOKMARK = "No bookmarks yet."
 
 
 class LogPane(Vertical):
@@ -72,28 +69,22 @@ class LogPane(Vertical):
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
-        self.options = options
+        self.columns = LogColumns(options)
         self.nodes: tuple[str, ...] = ()
         """Names of the known nodes, from the metrics and from the log."""
-        self.is_split = False
-        """True while nodes are shown side by side."""
         self._export = LogExport(self, job, self._hold)
         self.retry = retry
         """Reads the lines of a gap again."""
         self._before_field = options
-        self._newest_ns = self._oldest_ns = 0
-        self._pattern: LogPattern | None = None
-        self._match: MatchChanged | None = None
+        self._state = LogState()
         self._origin: datetime | None = None
-        self._ended = False
-        self._read_part: float | None = None
         self._held: list[LogPart] | None = None
         self._reported_dropped = False
 
     def compose(self) -> ComposeResult:
         yield LogBar(id="log-bar")
         yield FirstErrorLine(id="log-first-error")
-        yield LogColumns(self.options)
+        yield self.columns
         yield WrappedText("Reading the log…", id="no-log")
         yield LogField(id="log-field")
 
@@ -101,8 +92,8 @@ class LogPane(Vertical):
         self.show_log_status()
 
     @property
-    def columns(self) -> LogColumns:
-        return self.query_one(LogColumns)
+    def options(self) -> LogOptions:
+        return self.columns.options
 
     @property
     def view(self) -> LogView:
@@ -115,6 +106,11 @@ class LogPane(Vertical):
 
     def focus_view(self) -> None:
         self.view.focus()
+
+    async def run_action(self, action: str, namespaces: Mapping[str, DOMNode] | None = None) -> None:
+        """Run an action of the pane, or else of the view with the focus."""
+        is_own = hasattr(self, f"action_{action}")
+        await (super().run_action if is_own else self.view.run_action)(action, namespaces)
 
     # New parts
 
@@ -134,56 +130,28 @@ class LogPane(Vertical):
         if self._held is not None:
             self._held.append(part)
             return
-        view = self.columns.main
+        state = self._state
+        self.columns.take(part)
         if part.restarted:
-            view.clear()
-            self._ended, self._match, self._reported_dropped = False, None, False
-            self._newest_ns = self._oldest_ns = 0
-        elif part.filled is not None:
-            if view.replace_gap(part.filled, part.entries) and not self.view.follow:
-                self.view.go_to_time(part.filled.start_ns)  # show the lines that the user asked for
-            self._report_filled(part)
-        elif part.older:
-            view.prepend(part.entries)
-        else:
-            view.append(part.entries)
-        self._ended = self._ended or part.ended
-        if part.read_part is not None:
-            self._read_part = part.read_part
-        if part.entries:
-            self._learn(part.entries)
-        self._report_dropped()
-        self.show_log_status()
-
-    def _learn(self, entries: tuple[LogEntry, ...]) -> None:
-        """Learn nodes and times from new lines; a following time range moves along."""
-        self.set_nodes({line.replica for line in entries if isinstance(line, LogLine) and line.replica})
-        first, last = stamp_ns(entries[0]), stamp_ns(entries[-1])
-        self._oldest_ns = min(self._oldest_ns, first) if self._oldest_ns else first
-        self._newest_ns = max(self._newest_ns, last)
-        span, since_ns = self.options.span, self.options.since_ns
-        if span is not None:
-            step_ns = int(span.total_seconds() * NS_PER_S) // SPAN_STEPS
-            if since_ns is None or self._newest_ns - step_ns * (SPAN_STEPS + 1) > since_ns:
-                self._apply(self.options)
-
-    def _report_dropped(self) -> None:
-        """Notify the user once; the log bar continues to show the number of dropped lines."""
-        if self.columns.main.store.dropped and not self._reported_dropped:
-            self._reported_dropped = True
+            state.ended, state.match, self._reported_dropped = False, None, False
+        if part.filled is not None:
+            gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
+            lines = count(len(part.entries) - gaps)
+            if gaps:
+                self.notify(f"{lines} lines recovered; some are still missing.", severity="warning")
+            else:
+                self.notify(f"Gap filled: {lines} lines.")
+        state.ended = state.ended or part.ended
+        state.read_part = state.read_part if part.read_part is None else part.read_part
+        self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
+        if self.view.store.dropped and not self._reported_dropped:
+            self._reported_dropped = True  # the log bar continues to show the number of dropped lines
             self.notify(
                 "Disk full: the oldest lines were dropped from this view. "
                 "The log itself is complete; bt-tui logs reads all of it.",
                 severity="warning",
             )
-
-    def _report_filled(self, part: LogPart) -> None:
-        gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
-        lines = len(part.entries) - gaps
-        if gaps:
-            self.notify(f"{count(lines)} lines recovered; some are still missing.", severity="warning")
-        else:
-            self.notify(f"Gap filled: {count(lines)} lines.")
+        self.show_log_status()
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
@@ -201,32 +169,26 @@ class LogPane(Vertical):
     def choose(self, options: LogOptions) -> None:
         """Show the log in this way."""
         if options != self.options:
-            self._apply(options)
+            self.columns.set_options(options)
             self.show_log_status()
-
-    def _apply(self, options: LogOptions) -> None:
-        since_ns = None
-        if options.span is not None and self._newest_ns:
-            since_ns = self._newest_ns - int(options.span.total_seconds() * NS_PER_S)
-        self.options = replace(options, since_ns=since_ns)
-        self.columns.set_options(self.options)
 
     def leave(self) -> bool:
         """Undo one step: field, selection, search, filter, columns; return False if there was none."""
         if self.field.is_open:
             self._close_field()
-            self.choose(self._before_field)
+            if self.field.purpose == "filter":
+                self.choose(self._before_field)
             return True
-        if self.view.clear_selection():
+        if self.view.viewport.clear_selection():
             return True
-        if self._pattern is not None:
+        if self._state.pattern is not None:
             self._find(None)
             return True
         looser = without_last_filter(self.options)
         if looser is not None:
             self.choose(looser)
             return True
-        if self.is_split:
+        if self.columns.is_split:
             self.action_split_log()
             return True
         return False
@@ -247,11 +209,9 @@ class LogPane(Vertical):
         self.choose(replace(self.options, fold_tracebacks=not self.options.fold_tracebacks))
 
     def action_toggle_progress(self) -> None:
-        """Toggle between the last state of a progress bar and all its states."""
         self.choose(replace(self.options, collapse_progress=not self.options.collapse_progress))
 
     def action_toggle_repeats(self) -> None:
-        """Toggle folding of a line that many ranks repeat."""
         self.choose(replace(self.options, fold_repeats=not self.options.fold_repeats))
 
     def action_next_time_mode(self) -> None:
@@ -270,12 +230,12 @@ class LogPane(Vertical):
 
     def _choose_nodes(self, options: LogOptions) -> None:
         self.choose(options)
-        if self.is_split:
+        if self.columns.is_split:
             self._arrange()
 
     def action_hide_node(self) -> None:
         """Hide the node of the line under the cursor, unless it is the only one shown."""
-        entry = self.view.cursor_entry
+        entry = self.view.model.cursor_entry
         node = entry.replica if isinstance(entry, LogLine) else None
         hidden = self.options.hidden | {node} if node else self.options.hidden
         if node is None:
@@ -287,24 +247,18 @@ class LogPane(Vertical):
             self.post_message(self.NodeWanted(None))
 
     def action_show_all_nodes(self) -> None:
-        """Remove the node filter and show hidden nodes."""
         self._choose_nodes(replace(self.options, nodes=None, hidden=frozenset()))
         self.post_message(self.NodeWanted(None))
 
     def action_split_log(self) -> None:
-        """Toggle between nodes side by side and one log."""
         columns = self.columns
-        if self.is_split:
-            self.is_split = False
-        elif len(self.nodes) < 2:
+        if not columns.is_split and len(self.nodes) < 2:
             self.notify("This log has only one node.")
-            return
-        elif columns.room() < 2:
+        elif not columns.is_split and columns.room() < 2:
             self.notify(f"Side by side needs {2 * COLUMN_CELLS} columns; this log has {columns.size.width}.")
-            return
         else:
-            self.is_split = True
-        self._arrange()
+            columns.is_split = not columns.is_split
+            self._arrange()
 
     def action_next_column(self) -> None:
         self.columns.focus_next(1)
@@ -313,49 +267,32 @@ class LogPane(Vertical):
         self.columns.focus_next(-1)
 
     def on_resize(self) -> None:
-        if self.is_split:
+        if self.columns.is_split:
             self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
         self._begin(self._rebuild_columns(), "log columns")
 
     async def _rebuild_columns(self) -> None:
-        nodes: list[str] = []
-        if self.is_split:
-            shown = [name for name in self.nodes if name not in self.options.hidden]
-            node = only_node(self.options)
-            first = shown.index(node) if node in shown else 0
-            nodes = (shown[first:] + shown[:first])[: max(1, self.columns.room())]
-        await self.columns.split(nodes)
+        await self.columns.show_nodes(self.nodes)
         self.show_log_status()
 
     # Typed text
 
     def action_find_in_log(self) -> None:
-        self._open_field("find")
+        self.field.open("find")
 
     def action_filter_log(self) -> None:
-        self._open_field("filter")
+        self._before_field = self.options
+        self.field.open_filter(self.options)
 
     def action_go_to_time(self) -> None:
-        self._open_field("time")
+        self.field.open("time")
 
     def action_save_log(self) -> None:
-        self._open_field("save", self._export.suggested_path())
-
-    def _open_field(self, purpose: FieldPurpose, text: str = "") -> None:
-        """Open the field for a search, a filter, a time, or a path."""
-        options = self._before_field = self.options
-        switches = self.field.switches
-        if purpose == "filter":
-            switches = replace(switches, invert=options.invert, context_lines=options.context_lines)
-            if options.pattern:
-                text = options.pattern.text
-                switches = replace(switches, regex=options.pattern.regex, case=options.pattern.case)
-        self.field.open(purpose, text, switches if purpose != "save" else FieldSwitches())
+        self.field.open("save", self._export.suggested_path(), FieldSwitches())
 
     def _close_field(self) -> None:
-        """Close the field and focus the lines."""
         self.field.close()
         self.focus_view()
 
@@ -363,20 +300,10 @@ class LogPane(Vertical):
     def _typed(self, message: LogField.Typed) -> None:
         message.stop()
         field = self.field
-        if message.purpose not in ("find", "filter"):
-            return
-        pattern = field.pattern
-        field.problem = pattern.problem if pattern else ""
+        if message.purpose in ("find", "filter"):
+            field.problem = field.pattern.problem if field.pattern else ""
         if message.purpose == "filter" and not field.problem:
-            switches = field.switches
-            self.choose(
-                replace(
-                    self.options,
-                    pattern=pattern,
-                    invert=switches.invert and bool(pattern),
-                    context_lines=switches.context_lines if pattern else 0,
-                )
-            )
+            self.choose(field.filtered(self.options))
 
     @on(LogField.Given)
     def _given(self, message: LogField.Given) -> None:
@@ -396,24 +323,16 @@ class LogPane(Vertical):
     # Searching
 
     def _find(self, pattern: LogPattern | None) -> None:
-        self._pattern, self._match = pattern, None
+        self._state.pattern, self._state.match = pattern, None
         for view in self.columns.views:
-            if view is not self.view:
-                view.find(None)
-        self.view.find(pattern)
+            view.find(pattern if view is self.view else None)
         self.show_log_status()
 
     @on(MatchChanged)
     def _searched(self, message: MatchChanged) -> None:
-        if self._pattern is not None:
-            self._match = message
+        if self._state.pattern is not None:
+            self._state.match = message
             self.show_log_status()
-
-    def action_next_match(self) -> None:
-        self.view.action_next_match()
-
-    def action_previous_match(self) -> None:
-        self.view.action_previous_match()
 
     @on(FirstErrorLine.Chosen)
     def action_first_error(self) -> None:
@@ -421,53 +340,21 @@ class LogPane(Vertical):
 
         Views without that line go to its time, to show what their nodes did then.
         """
-        first = self.view.first_error
+        first = self.view.store.first_error
         if first is None:
-            is_complete = self._ended and self._read_part in (None, 1)
+            is_complete = self._state.ended and not self._state.is_reading
             self.notify("No errors." if is_complete else "No errors so far.")
             return
-        views = self.columns.views
-        went = [view.go_to_first_error() for view in views]
+        views = [view.viewport for view in self.columns.views]
+        went = [view.go_to(first) for view in views]
         for view, has_it in zip(views, went, strict=True):
             if not has_it:
-                view.go_to_time(stamp_ns(first))
+                view.go_to_time(first.time_ns)
         if not any(went):
             key = key_on(self, "screen.back")
             self.notify(f"The first error is filtered out; {key} shows more.")
 
-    def action_next_error(self) -> None:
-        self._notify_unless(self.view.next_error(), "No more errors below.")
-
-    def action_previous_error(self) -> None:
-        self._notify_unless(self.view.next_error(backwards=True), "No more errors above.")
-
-    def action_toggle_bookmark(self) -> None:
-        self.view.toggle_bookmark()
-
-    def action_next_bookmark(self) -> None:
-        self._notify_unless(self.view.go_to_bookmark(), NO_BOOKMARK)
-
-    def action_previous_bookmark(self) -> None:
-        self._notify_unless(self.view.go_to_bookmark(backwards=True), NO_BOOKMARK)
-
-    def _notify_unless(self, went: bool, words: str) -> None:
-        if not went:
-            self.notify(words)
-
     # Reading
-
-    def action_toggle_follow(self) -> None:
-        self.view.action_toggle_follow()
-
-    def action_oldest_line(self) -> None:
-        self.view.action_first()
-
-    def action_newest_line(self) -> None:
-        """Go to the newest line and follow."""
-        self.view.action_last()
-
-    def action_toggle_fold(self) -> None:
-        self.view.action_open_row()
 
     def action_minute_back(self) -> None:
         self._jump(-MINUTE_S)
@@ -483,13 +370,13 @@ class LogPane(Vertical):
 
     def _jump(self, seconds: int) -> None:
         for view in self.columns.views:
-            view.jump(seconds)
+            view.viewport.jump(seconds)
 
     def _go_to(self, typed: str) -> None:
-        entry = self.view.cursor_entry
-        newest = _moment(self._newest_ns)
+        entry = self.view.model.cursor_entry
+        oldest, newest = map(_moment, self.columns.span_ns)
         times = LogTimes(
-            oldest=self._origin or _moment(self._oldest_ns),
+            oldest=self._origin or oldest,
             newest=newest,
             here=_moment(stamp_ns(entry)) if entry is not None else newest,
             timezone=UTC if self.options.time == "utc" else None,
@@ -501,7 +388,7 @@ class LogPane(Vertical):
             return
         self._close_field()
         for view in self.columns.views:
-            view.go_to_time(time_ns)
+            view.viewport.go_to_time(time_ns)
 
     @on(GapRetryRequested)
     def _gap_opened(self, message: GapRetryRequested) -> None:
@@ -515,12 +402,6 @@ class LogPane(Vertical):
             self.notify(str(error), title="Still missing", severity="warning")
 
     # Taking lines elsewhere
-
-    def action_extend_down(self) -> None:
-        self.view.action_extend_selection(1)
-
-    def action_extend_up(self) -> None:
-        self.view.action_extend_selection(-1)
 
     def action_copy_lines(self) -> None:
         self._export.copy(self.view)
@@ -546,31 +427,15 @@ class LogPane(Vertical):
     @on(StatusChanged)
     def show_log_status(self) -> None:
         """Update the status line, the first error and the placeholder."""
-        main, view = self.columns.main, self.view
-        empty = main.line_count == 0
-        self.query_one("#no-log", WrappedText).display = empty
+        store, placeholder = self.columns.main.store, self.query_one("#no-log", WrappedText)
+        empty = placeholder.display = len(store) == 0
         self.columns.set_class(empty, "-empty")  # hiding it would lose the focus
         if empty:
-            self.query_one("#no-log", WrappedText).update(
-                "The job ended without logging anything." if self._ended else "No log lines yet."
+            placeholder.update(
+                "The job ended without logging anything." if self._state.ended else "No log lines yet."
             )
-        self.query_one(FirstErrorLine).show(main.store, self.options.time, key_on(self, "logs.first_error"))
-        self.query_one(LogBar).show(
-            LogStatus(
-                options=self.options,
-                columns=self.columns.nodes,
-                following=view.follow,
-                unseen=view.unseen,
-                ended=self._ended,
-                read_part=self._read_part,
-                lines=main.line_count,
-                shown=view.shown_count,
-                pattern=self._pattern,
-                match=self._match,
-                day=main.only_day,
-                dropped=main.store.dropped,
-            )
-        )
+        self.query_one(FirstErrorLine).show(store, self.options.time, key_on(self, "logs.first_error"))
+        self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._state)
 
 
 def _moment(time_ns: int) -> datetime:

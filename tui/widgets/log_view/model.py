@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from api_client.models.logs import LogEntry, LogGap
-from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.logs.structured import pretty_rows
 from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
@@ -39,7 +38,6 @@ class LogModel:
         self.rows = LogRows(store, options or LogOptions())
         self.cursor: LineKey | None = None
         self.search: LogSearch | None = None
-        self._options = options or LogOptions()
         self._changed = changed
         self._following = True
         self._seen = _BEFORE_ALL
@@ -67,18 +65,15 @@ class LogModel:
 
     @property
     def options(self) -> LogOptions:
-        return self._options
+        return self.rows.options
 
     @options.setter
     def options(self, options: LogOptions) -> None:
-        """Change what is shown; if lines must be filtered or folded again, call ``build`` until True."""
-        before, self._options = self._options, options
+        """Change what is shown; if lines must be filtered or folded again, call ``rows.build`` until True."""
+        before = self.rows.options
         if (options.filters, options.folds) != (before.filters, before.folds):
             self.rows.set_options(options)
-
-    def build(self, should_continue: Callable[[], bool]) -> bool:
-        """Filter and fold older lines while ``should_continue`` returns True; return True if all are done."""
-        return self.rows.build(should_continue)
+        self.rows.options = options
 
     @property
     def following(self) -> bool:
@@ -96,6 +91,11 @@ class LogModel:
         if self._following:
             return 0
         return len(self) - self.rows.count_before(LineKey(self._seen.time_ns, self._seen.serial + 1))
+
+    @property
+    def passing_count(self) -> int:
+        """Number of lines that pass the filter, folded or not."""
+        return sum(len(part.passing) for part in self.rows.parts)
 
     # --- rows ---------------------------------------------------------------------------------
 
@@ -152,6 +152,18 @@ class LogModel:
         self.cursor = self.rows.key(max(0, min(row, len(self) - 1)))
 
     @property
+    def own_row(self) -> int | None:
+        """The row that keys act on: the cursor row, or the last one while following."""
+        row = self.cursor_row
+        return len(self) - 1 if row is None and len(self) else row
+
+    @property
+    def cursor_entry(self) -> LogEntry | None:
+        """The cursor line; the newest line while following; None if the log is empty."""
+        row = self.own_row
+        return None if row is None else self.store.entry(self.row_key(row).shown)
+
+    @property
     def has_selection(self) -> bool:
         return self._mark is not None
 
@@ -160,14 +172,14 @@ class LogModel:
 
     def selected_rows(self) -> tuple[int, int]:
         """Return the first and one past the last selected row; the cursor row if nothing is selected."""
-        row = self.cursor_row
+        row = self.own_row
         if row is None:
             return 0, 0
         other = row if self._mark is None else min(self.rows.row_of(self._mark), len(self) - 1)
         return min(row, other), max(row, other) + 1
 
     def selected_entries(self) -> list[LogEntry]:
-        """Return the selected lines, including all lines of a folded traceback."""
+        """Return the selected lines, or the cursor line, with all lines of folded tracebacks."""
         keys: set[LineKey] = set()
         for row in range(*self.selected_rows()):
             part, index = self.rows.part(row)
@@ -179,7 +191,11 @@ class LogModel:
         return [self.store.entry(key) for key in sorted(keys)]
 
     def entries(self, *, filtered: bool) -> Iterator[LogEntry]:
-        """Yield all entries in time order, or those that pass the filter, including folded ones."""
+        """Yield all entries in time order, or those that pass the filter, including folded ones.
+
+        May end early or skip entries if lines arrive meanwhile: consume it without yielding to the event
+        loop, or use it only on a log that has ended.
+        """
         if filtered:
             for part in list(self.rows.parts):
                 yield from self.store.entries(part.block, part.passing)
@@ -192,45 +208,6 @@ class LogModel:
     def passes(self, key: LineKey) -> bool:
         """Return True if a line passes the filter, folded or not."""
         return self.rows.find(key) is not None
-
-    def begin_search(self, pattern: LogPattern | None) -> None:
-        """Start a search; None ends it."""
-        self.search = LogSearch(self.rows, pattern) if pattern else None
-
-    def search_from_cursor(self, *, backwards: bool, include_own: bool) -> None:
-        """Search for the nearest match from the cursor on; from the newest line while following."""
-        search, start = self.search, self.cursor
-        if search is None:
-            return
-        if (
-            search.found is not None
-            and start is not None
-            and self.rows.row_of(search.found) == self.cursor_row
-        ):
-            # The match may be inside a fold, such as a progress bar: continue from the match, not from the
-            # row.
-            start = search.found
-        search.begin(start, backwards=backwards, include_own=include_own)
-
-    def next_error(self, *, backwards: bool) -> LineKey | None:
-        """Return the next (or previous) error line that is shown in another row than the cursor's."""
-        store, key = self.store, self.cursor
-        if key is None and not backwards:
-            return None
-        while True:
-            key = store.error_before(key) if backwards else store.error_after(key)
-            # A folded traceback has several error lines but is one row.
-            if key is None or (self.passes(key) and self.rows.row_of(key) != self.cursor_row):
-                return key
-
-    def next_bookmark(self, *, backwards: bool) -> LineKey | None:
-        """Return the next (or previous) bookmark that passes the filter, wrapping around."""
-        keys, cursor = list(filter(self.passes, self.store.bookmarks)), self.cursor
-        if not keys or cursor is None:
-            return keys[-1] if keys else None
-        if backwards:
-            return next((key for key in reversed(keys) if key < cursor), keys[-1])
-        return next((key for key in keys if key > cursor), keys[0])
 
     def reveal(self, key: LineKey) -> int:
         """Open the fold that hides a line; return the line's row."""

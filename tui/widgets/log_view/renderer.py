@@ -22,7 +22,7 @@ from tui.text.sanitize import clip, sanitize
 from tui.text.units import duration
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
-from tui.widgets.log_view.layout import TextRow, message_rows
+from tui.widgets.log_view.layout import TextRow, message_rows, thumb
 from tui.widgets.log_view.line import LineAttributes, LineKey
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import SERIES_COLOURS
@@ -69,6 +69,7 @@ LATE_SIGN = "↶"
 BOOKMARK_SIGN = "◆"
 CURSOR_SIGN = "›"
 CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
+_THUMB, _TRACK = "┃", "│"
 
 _CACHED_LINES = 1024
 _CACHED_MESSAGES = 2048
@@ -167,6 +168,32 @@ class LogRenderer:
                 known = self._line(store, row_key, attributes, number, flags)
             self._lines[key] = known
         return known
+
+    def empty(self, text: str) -> list[Segment]:
+        """Return a line without a row, with text in its middle."""
+        width, plain = self.geometry.width, self._style("text")
+        if not text:
+            return [Segment(" " * width, plain)]
+        text = clip(text, width)
+        left = (width - cell_len(text)) // 2
+        right = width - left - cell_len(text)
+        return [Segment(" " * left + text, self._style("empty")), Segment(" " * right, plain)]
+
+    def with_badge(self, segments: list[Segment], badge: str) -> list[Segment]:
+        """Return a line with a badge over its end."""
+        badge = clip(badge, self.geometry.width)
+        return [
+            *Strip(segments).crop(0, self.geometry.width - len(badge)),
+            Segment(badge, self._style("badge")),
+        ]
+
+    def scroll_bar(self, y: int, height: int, rows: int, first_row: int, last_row: int) -> Segment:
+        """Return a line of the scroll bar beside the page of these rows."""
+        start, length = thumb(rows, first_row, last_row - first_row + 1, height)
+        if not length:
+            return Segment(" ", self._style("text"))
+        is_thumb = start <= y < start + length
+        return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
 
     def _line(
         self, store: LogStore, row_key: RowKey, attributes: LineAttributes, number: int, flags: RowFlags

@@ -130,28 +130,19 @@ class LogStore:
             yield from self.entries(block, range(index, len(block)))
             index = 0
 
-    def error_after(self, key: LineKey | None) -> LineKey | None:
-        """Return the first error line after a line, or of all."""
-        at, index = (0, 0) if key is None else self.position(LineKey(key.time_ns, key.serial + 1))
-        errors = self.attribute_table.error_codes
-        for block in self.blocks[at:]:
+    def error_after(self, key: LineKey | None, *, backwards: bool = False) -> LineKey | None:
+        """Return the first error line after a line, or the last one before it; of all lines if None."""
+        errors, blocks = self.attribute_table.error_codes, self.blocks
+        at = (len(blocks) if backwards else 0) if key is None else self.position(key)[0]
+        for block in blocks[at::-1] if backwards else blocks[at:]:
             if not block.code_set.isdisjoint(errors):
-                for place in range(index, len(block)):
-                    if block.codes[place] in errors:
-                        return block.key(place)
-            index = 0
-        return None
-
-    def error_before(self, key: LineKey | None) -> LineKey | None:
-        """Return the last error line before a line, or of all."""
-        at, index = (len(self.blocks), 0) if key is None else self.position(key)
-        errors = self.attribute_table.error_codes
-        for number in range(min(at, len(self.blocks) - 1), -1, -1):
-            block = self.blocks[number]
-            if not block.code_set.isdisjoint(errors):
-                for place in range((index if number == at else len(block)) - 1, -1, -1):
-                    if block.codes[place] in errors:
-                        return block.key(place)
+                places = range(len(block) - 1, -1, -1) if backwards else range(len(block))
+                for place in places:
+                    found = block.key(place)
+                    if block.codes[place] in errors and (
+                        key is None or (found < key if backwards else found > key)
+                    ):
+                        return found
         return None
 
     # --- changes ------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ heights is kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from api_client.models.logs import NS_PER_S, LogGap
 from tui.widgets.log_view.layout import ScrollPosition, earlier, last_page, moved, page_from
 from tui.widgets.log_view.line import LineKey
@@ -17,12 +19,13 @@ _PAN_SHARE = 4  # pan by a quarter of the width
 
 
 class Viewport:
-    """Places the rows of a model on a screen of `height` lines."""
+    """Places the rows of a model on a screen of `height` lines; calls `moved` after each move."""
 
-    def __init__(self, model: LogModel, renderer: LogRenderer) -> None:
+    def __init__(self, model: LogModel, renderer: LogRenderer, moved: Callable[[], object]) -> None:
         self.height = 0
         self._model = model
         self._renderer = renderer
+        self._moved = moved
         self._page: list[ScrollPosition] | None = None
         self._kept_line: int | None = None
 
@@ -70,18 +73,21 @@ class Viewport:
                 self.page()
             model.following = follow
             model.set_cursor(None if follow else len(model) - 1)
-            self._page = None
+            self._update()
 
-    def own_row(self) -> int | None:
-        """Return the row that keys act on: the cursor row, or the last one while following."""
-        if not len(self._model):
-            return None
-        row = self._model.cursor_row
-        return len(self._model) - 1 if row is None else row
+    def _update(self) -> None:
+        self._page = None
+        self._moved()
+
+    def clear_selection(self) -> bool:
+        had = self._model.has_selection
+        self._model.clear_selection()
+        self._update()
+        return had
 
     def move_cursor(self, rows: int, *, extend: bool = False) -> None:
         """Move the cursor. Moving up stops following; moving down from the last line follows again."""
-        model, row = self._model, self.own_row()
+        model, row = self._model, self._model.own_row
         if row is None:
             return
         if self.follow:
@@ -109,7 +115,7 @@ class Viewport:
         """Move the cursor to a row, scrolling no more than needed."""
         row = max(0, min(row, len(self._model) - 1))
         self._model.set_cursor(row, extend=extend)
-        self.show_from(self._top_for(row), keep_cursor=True)
+        self._show_from(self._top_for(row))
 
     def _top_for(self, row: int) -> ScrollPosition:
         page = self.page()
@@ -129,9 +135,9 @@ class Viewport:
         """Move the cursor to a line, opening its fold; if off screen, put it a third of the way down."""
         row = self._model.reveal(key)
         self._page = None
-        self.seek_row(row)
+        self._seek_row(row)
 
-    def seek_row(self, row: int) -> None:
+    def _seek_row(self, row: int) -> None:
         if not len(self._model):
             return
         was_shown = self._shows(row)
@@ -140,7 +146,42 @@ class Viewport:
         if not was_shown:
             above = self.height // _JUMP_TARGET_SHARE
             top = moved(len(self._model), ScrollPosition(row), -above, self._lines_of)
-            self.show_from(top, keep_cursor=True)
+            self._show_from(top)
+        self._update()
+
+    def go_to(self, key: LineKey | None) -> bool:
+        """Go to a line; return False if there is none or the filter hides it."""
+        if key is None or not self._model.passes(key):
+            return False
+        self.seek(key)
+        return True
+
+    def next_error(self, *, backwards: bool = False) -> bool:
+        """Go to the next (or previous) error line shown in another row; return False if there is none."""
+        model, key = self._model, self._model.cursor
+        if key is None and not backwards:
+            return False
+        while True:
+            key = model.store.error_after(key, backwards=backwards)
+            # A folded traceback has several error lines but is one row.
+            if key is None or (model.passes(key) and model.rows.row_of(key) != model.cursor_row):
+                return self.go_to(key)
+
+    def next_bookmark(self, *, backwards: bool = False) -> bool:
+        """Go to the next (or previous) bookmark, wrapping around; return False if there is none."""
+        cursor = self._model.cursor
+        keys = sorted(filter(self._model.passes, self._model.store.bookmarks), reverse=backwards)
+        if not keys or cursor is None:
+            return self.go_to(max(keys, default=None))
+        beyond = (key for key in keys if (key < cursor if backwards else key > cursor))
+        return self.go_to(next(beyond, keys[0]))
+
+    def toggle_bookmark(self) -> None:
+        """Toggle the bookmark on the cursor line."""
+        row = self._model.own_row
+        if row is not None:
+            self._model.store.toggle_bookmark(self._model.rows.key(row))
+            self._update()
 
     def go_to_time(self, time_ns: int) -> None:
         """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
@@ -148,16 +189,16 @@ class Viewport:
 
     def jump(self, seconds: float) -> None:
         """Move the cursor forward in time, or back if `seconds` is negative."""
-        row, rows = self.own_row(), self._model.rows
+        row, rows = self._model.own_row, self._model.rows
         if row is None:
             return
         target = rows.index_at(rows.key(row).time_ns + int(seconds * NS_PER_S))
         if seconds < 0:
-            self.seek_row(min(target, max(0, row - 1)))
+            self._seek_row(min(target, max(0, row - 1)))
         elif target >= len(rows):
             self.follow = True
         else:
-            self.seek_row(target)
+            self._seek_row(target)
 
     def select_line(self, y: int, *, extend: bool) -> bool:
         """Put the cursor on a line of the screen; return False if there is none."""
@@ -168,11 +209,16 @@ class Viewport:
         if not extend or self._model.cursor_row != row:
             self.follow = False
             self._model.set_cursor(row, extend=extend)
+            self._update()
         return True
+
+    def select_to_line(self, y: int) -> None:
+        """Extend the selection to a line of the screen, or to its first or last one."""
+        self.select_line(max(0, min(y, self.height - 1)), extend=True)
 
     def toggle_fold(self) -> bool:
         """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""
-        row = self.own_row()
+        row = self._model.own_row
         if row is None or not self._model.opens(row):
             return False
         self.follow = False
@@ -187,19 +233,17 @@ class Viewport:
         """Return the top of the last full page."""
         return last_page(len(self._model), self.height, self._lines_of)
 
-    def show_from(self, top: ScrollPosition, *, keep_cursor: bool = False) -> None:
+    def _show_from(self, top: ScrollPosition) -> None:
         """Show the rows from `top` on, but never beyond the last full page."""
         self.follow = False
         self._model.go(earlier(top, self._bottom()))
-        self._page = None
-        if not keep_cursor:
-            self._keep_cursor_in_sight()
+        self._update()
 
     def show_from_row(self, row: int) -> None:
         """Show the rows from this one on, with the cursor on it."""
         self.follow = False
         self._model.set_cursor(row)
-        self.show_from(ScrollPosition(row), keep_cursor=True)
+        self._show_from(ScrollPosition(row))
 
     def _keep_cursor_in_sight(self) -> None:
         """Move the cursor with the scrolled text, unless there is a selection."""
@@ -219,7 +263,8 @@ class Viewport:
         if lines > 0 and earlier(bottom, top) == bottom:
             self.follow = True
         elif top != before:
-            self.show_from(top)
+            self._show_from(top)
+            self._keep_cursor_in_sight()
 
     def drag_to(self, y: int) -> None:
         """Scroll to where the scroll bar's thumb was dragged."""
@@ -227,7 +272,8 @@ class Viewport:
         if y >= last_line:
             self.follow = True
         else:
-            self.show_from(ScrollPosition(round(max(0, y) / last_line * (len(self._model) - 1))))
+            self._show_from(ScrollPosition(round(max(0, y) / last_line * (len(self._model) - 1))))
+            self._keep_cursor_in_sight()
 
     def panned(self, pan: int, steps: int) -> int:
         """Return the cells to cut off after panning, at most to the end of the longest visible line."""
