@@ -29,12 +29,15 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import table_of
 from tui.feeds.checkpoint_evidence import Evidence
+from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
+from tui.tables.column import chosen
 from tui.text.times import iso_time, local_time
-from tui.text.units import UNKNOWN, age, bytes_decimal, bytes_iec, count
+from tui.text.units import UNKNOWN, bytes_decimal
 
 SORTS = ("checkpoint-id", "size", "created", "type")
+SHOWN = "name mark step kind size age sync base"
 
 
 @examples(
@@ -186,37 +189,9 @@ def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
 def _print_table(output: Output, facts: Sequence[CheckpointFacts]) -> None:
     """Print the table within 80 cells; a shared base model, the best score and faults become remarks."""
     bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
-    now = datetime.now(UTC)
-    columns = [
-        TextColumn("CHECKPOINT", shrinks=True),
-        TextColumn("MARK"),
-        TextColumn("STEP", right=True),
-        TextColumn("TYPE"),
-        TextColumn("SIZE", right=True),
-        TextColumn("AGE", right=True),
-        TextColumn("STORAGE"),
-        TextColumn("BASE MODEL", shrinks=True),
-    ]
-    rows = []
-    for one in facts:
-        created = one.checkpoint.created_at
-        marks = (("newest", one.is_newest), ("best", one.is_best), (one.fault and one.fault.mark, one.fault))
-        mark = ", ".join(str(word) for word, holds in marks if holds)
-        rows.append(
-            [
-                Cell(one.name, "strong" if mark else None),
-                Cell(mark, "bad" if one.fault else "good"),
-                Cell(count(one.step)),
-                Cell(one.kind),
-                Cell(bytes_iec(one.checkpoint.size_bytes)),
-                Cell(age((now - created).total_seconds()) if created else UNKNOWN, "muted"),
-                Cell(one.sync, "caution" if one.sync == "uploading" else None),
-                Cell(one.checkpoint.base_model or UNKNOWN, "muted"),
-            ]
-        )
+    shown = SHOWN
     if len(bases) == 1:
-        columns.pop()
-        rows = [row[:-1] for row in rows]
+        shown = shown.removesuffix(" base")
         if bases != {UNKNOWN}:
             output.remark(f"base model: {bases.pop()}")
     for one in facts:
@@ -224,7 +199,9 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts]) -> None:
             output.remark(f"best: {one.name}, {one.score.words}")
     for line in fault_lines(facts):
         output.remark(line)
-    print_table(output, columns, rows)
+    now = datetime.now(UTC)
+    rows = [CheckpointRow(one.name, one, now) for one in facts]
+    output.data(table_of(chosen(CHECKPOINTS, shown), rows, output))
 
 
 for _command in (files, show, urls, snippet, download_checkpoints):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -14,12 +13,10 @@ from textual.containers import Vertical
 from api_client.models import TrainingJob
 from tui.analysis.checkpoints.facts import (
     CheckpointFacts,
-    SyncState,
     facts_of_run,
     last_checkpoint,
     resume_snippet,
 )
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens.base import key_on
@@ -29,35 +26,25 @@ from tui.screens.messages import (
     DownloadRequested,
     OpenCheckpointRequested,
 )
-from tui.tables.column import Span
+from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
+from tui.tables.column import Span, chosen
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
-from tui.text.units import UNKNOWN, age, bytes_iec, count, number
+from tui.text.units import age, bytes_iec, count
 from tui.widgets.notice import StatusLine
-from tui.widgets.row_table import Column, RowTable
+from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
 
-SYNC_VIEWS: dict[SyncState, tuple[str, str]] = {
-    "uploading": ("↑ uploading", "caution"),
-    "stored": ("✓ stored", "good"),
-}
-ORDERS = (("age", True), ("name", False), ("step", True), ("size", True), ("kind", False), ("score", False))
+ORDERS = (
+    ("written", True),
+    ("name", False),
+    ("step", True),
+    ("size", True),
+    ("kind", False),
+    ("score", False),
+)
 """Columns to sort by, and True if the column sorts descending at first."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointRow:
-    """A row of the checkpoint table; ``key`` is unique even if several checkpoints have the same name."""
-
-    key: str
-    facts: CheckpointFacts
-    age: str
-    is_marked: bool
-
-    @property
-    def name(self) -> str:
-        """The checkpoint's own name, not sanitized."""
-        return self.facts.name
+SHOWN = "name step kind size written sync score marks base"
 
 
 def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
@@ -93,7 +80,7 @@ def _created(facts: CheckpointFacts) -> float | None:
 
 
 _VALUES: dict[str, Callable[[CheckpointFacts], object]] = {
-    "age": _created,
+    "written": _created,
     "name": lambda facts: natural_key(facts.name),
     "step": lambda facts: facts.step,
     "size": lambda facts: facts.checkpoint.size_bytes,
@@ -106,74 +93,7 @@ def rows_of(
     facts: dict[str, CheckpointFacts], order: tuple[str, bool], marked: frozenset[str], now: datetime
 ) -> list[CheckpointRow]:
     """Return the table's rows in sort order."""
-    return [
-        CheckpointRow(key, facts[key], written(facts[key], now), key in marked)
-        for key in arranged(facts, order)
-    ]
-
-
-def written(facts: CheckpointFacts, now: datetime) -> str:
-    """Format the checkpoint's age, like ``12m ago``."""
-    created = facts.checkpoint.created_at
-    return f"{age((now - created).total_seconds())} ago" if created is not None else UNKNOWN
-
-
-def _name(row: CheckpointRow) -> list[Span]:
-    return [("✓ " if row.is_marked else "  ", "good"), (sanitize(row.name), "strong")]
-
-
-def _marks(row: CheckpointRow) -> list[Span]:
-    facts = row.facts
-    if facts.fault is not None:
-        return [(f"✗ {facts.fault.mark}", "bad")]
-    spans: list[Span] = []
-    if facts.is_best and facts.score is not None:
-        spans.append(("★ best", "accent"))
-    if facts.is_newest:
-        spans.append((", newest" if spans else "newest", "key"))
-    return spans
-
-
-def _score(row: CheckpointRow) -> list[Span]:
-    score = row.facts.score
-    fault = row.facts.fault
-    if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
-        return [("NaN", "bad")]
-    return [(number(score.value), "plain")] if score is not None else [(UNKNOWN, "muted")]
-
-
-def _sync(row: CheckpointRow) -> list[Span]:
-    known = SYNC_VIEWS.get(row.facts.sync)
-    if known is not None:
-        return [known]
-    return [(sanitize(row.facts.checkpoint.sync_status or UNKNOWN), "muted")]
-
-
-CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
-    Column("name", "  checkpoint", _name, width=18, flex=3, keep=10),
-    Column("step", "step", lambda row: [(count(row.facts.step), "plain")], width=7, align="right", keep=2),
-    Column("kind", "type", lambda row: [(sanitize(row.facts.kind), "plain")], width=9, keep=7),
-    Column(
-        "size",
-        "size",
-        lambda row: [(bytes_iec(row.facts.checkpoint.size_bytes), "plain")],
-        width=9,
-        align="right",
-        keep=8,
-    ),
-    Column("age", "written", lambda row: [(row.age, "plain")], width=8, align="right", keep=6),
-    Column("sync", "storage", _sync, width=11, keep=5),
-    Column("score", "loss", _score, width=7, align="right", keep=3),
-    Column("marks", "", _marks, width=14, keep=4),
-    Column(
-        "base",
-        "base model",
-        lambda row: [(sanitize(row.facts.checkpoint.base_model or ""), "muted")],
-        width=16,
-        flex=2,
-        keep=1,
-    ),
-)
+    return [CheckpointRow(key, facts[key], now, key in marked) for key in arranged(facts, order)]
 
 
 LOADING = "Loading checkpoints…"
@@ -206,7 +126,7 @@ class CheckpointPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="checkpoint-summary")
-        yield RowTable(CHECKPOINT_COLUMNS, lambda row: row.key, id="checkpoint-table")
+        yield RowTable(chosen(CHECKPOINTS, SHOWN), lambda row: row.key, id="checkpoint-table")
         yield WrappedText(LOADING, id="no-checkpoints")
 
     @property
