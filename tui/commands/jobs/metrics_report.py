@@ -14,17 +14,18 @@ from typing import Any
 from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
 from api_client.models.metrics import StorageMetrics
 from tui.analysis.export import csv_lines, json_number
-from tui.analysis.node_metrics import LEADER, MetricsFold, MetricsSnapshot, NodeSnapshot
+from tui.analysis.node_metrics import LEADER, MetricsFold, NodeSnapshot
 from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.options import CSV, JSON, NDJSON, TABLE
 from tui.commands.support.output import Output, ascii_json
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
+from tui.tables.nodes import node_columns
 from tui.text.names import natural_key
 from tui.text.times import TIME_OF_DAY, iso_time, local_time
-from tui.text.units import BYTES_PER_MIB, UNKNOWN, bytes_iec, cores, percent
+from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, percent
 
 UNIT_OF_METRIC = {
     "gpu_utilization": "fraction",
@@ -122,18 +123,6 @@ CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
 
 CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
 UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
-HOT, FULL = 0.9, 0.97
-
-COLUMNS = (
-    TextColumn("NODE", shrinks=True),
-    TextColumn("GPU", right=True),
-    TextColumn("EACH %", shrinks=True),
-    TextColumn("GPU MEM", right=True),
-    TextColumn("CPU", right=True),
-    TextColumn("MEMORY", right=True),
-    TextColumn("DISK", right=True),
-    TextColumn("FULL", right=True),
-)
 
 
 def report_of(
@@ -181,42 +170,15 @@ class TableReport:
             lead = "\n" if self._answers and not output.is_terminal else ""
             output.data(f"{lead}{now}  {job.id}  {view.sign} {view.word}\n")
         self._answers += 1
-        rows = [_row(node, job) for node in snapshot.nodes if self._chosen(node.name)]
+        rows = [node for node in snapshot.nodes if self._chosen(node.name)]
         if self._chosen(None) and snapshot.cache_usage_now is not None:
-            rows.append(_cache_row(snapshot))
+            used, share = snapshot.cache_usage_now, snapshot.cache_utilization_now
+            rows.append(NodeSnapshot("(cache)", disk_usage_now=used, disk_utilization_now=share))
         self._has_rows = self._has_rows or bool(rows)
-        print_table(output, COLUMNS, rows)
+        output.data(table_of(node_columns(job.instance_type.gpu_memory_limit_mib), rows, output))
 
     def end(self) -> None:
         """Do nothing: each answer has already been printed."""
-
-
-def _row(node: NodeSnapshot, job: TrainingJob) -> list[Cell]:
-    use, memory = node.gpu_utilization_now, node.mean_memory_now
-    limit_mib = job.instance_type.gpu_memory_limit_mib
-    each = " ".join(UNKNOWN if one is None else f"{one * 100:.0f}" for one in use)
-    full = node.disk_utilization_now
-    crowded = bool(limit_mib and memory and memory > FULL * limit_mib * BYTES_PER_MIB)
-    return [
-        Cell(node.name, "strong"),
-        Cell(percent(node.mean_utilization_now)),
-        Cell(each or UNKNOWN, "muted"),
-        Cell(bytes_iec(memory), "caution" if crowded else None),
-        Cell(cores(node.cpu_now)),
-        Cell(bytes_iec(node.cpu_memory_now)),
-        Cell(bytes_iec(node.disk_usage_now)),
-        Cell(percent(full), "caution" if full is not None and full > HOT else None),
-    ]
-
-
-def _cache_row(snapshot: MetricsSnapshot) -> list[Cell]:
-    blank = Cell("")
-    return [
-        Cell("(cache)", "muted"),
-        *[blank] * 5,
-        Cell(bytes_iec(snapshot.cache_usage_now)),
-        Cell(percent(snapshot.cache_utilization_now)),
-    ]
 
 
 class SampleReport:

@@ -13,13 +13,14 @@ from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
-from tui.tables.column import Span, fitted_columns
+from tui.tables.column import Column, Span, chosen, fitted_columns
+from tui.tables.nodes import node_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
 from tui.widgets.charts.spec import trace
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
-from tui.widgets.row_table import Column, RowTable
+from tui.widgets.row_table import RowTable
 
 TRACE_CELLS = 10
 DENSE_NODES = 24
@@ -30,34 +31,15 @@ def _cpu_trace(node: NodeSnapshot) -> list[Span]:
     return [(trace(node.cpu.values[-40:], TRACE_CELLS, low=0.0), "running")]
 
 
-NODE_COLUMNS: tuple[Column[NodeSnapshot], ...] = (
-    Column("node", "node", lambda node: [(sanitize(node.name), "plain")], width=7, flex=1, keep=9),
-    Column("cpu", "cores", lambda node: [(cores(node.cpu_now), "plain")], width=5, align="right", keep=8),
-    Column("trace", "", _cpu_trace, width=TRACE_CELLS, keep=3),
-    Column(
-        "memory",
-        "memory",
-        lambda node: [(bytes_iec(node.cpu_memory_now), "plain")],
-        width=9,
-        align="right",
-        keep=7,
-    ),
-    Column(
-        "disk",
-        "disk",
-        lambda node: [(bytes_iec(node.disk_usage_now), "plain")],
-        width=9,
-        align="right",
-        keep=6,
-    ),
-)
+TRACE = Column("trace", "", _cpu_trace, TRACE_CELLS, keep=3)
 
 
 class NodeTable(RowTable[NodeSnapshot]):
     """The nodes, with names shortened so that they stay distinguishable."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        self._columns = (replace(NODE_COLUMNS[0], cell=self._short_name), *NODE_COLUMNS[1:])
+        name, cpu, *others = chosen(node_columns(), "node cpu memory disk")
+        self._columns = (replace(name, cell=self._short_name), cpu, TRACE, *others)
         self._short: dict[str, str] = {}
         super().__init__(self._columns, lambda node: node.name, id=id)
         self.set_reactive(RowTable.blurred_cursor, False)
@@ -165,9 +147,9 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
     memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
     size = _gpu_memory_bytes(run) if memory else 1.0
-    chosen = next((one for one in nodes if one.name == options.node), None)
-    if chosen is not None:
-        rows = _gpu_rows(chosen, memory, size)
+    only = next((one for one in nodes if one.name == options.node), None)
+    if only is not None:
+        rows = _gpu_rows(only, memory, size)
     else:
         notes = notes_by_node(run)
         rows = [_node_row(one, notes.get(one.name, ""), memory, size) for one in nodes]
