@@ -24,11 +24,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests"), str(RO
 
 import model_api
 import psutil
-from model_api import ModelApi, ModelClock, at, multiset, world
+from model_api import ModelApi, at, multiset, world
 from soak_rows import FAULT_RATE, MEMORY_RATIO, SKEW_S, Row, told
 
 from api_client import LogBatch
 from api_client.streams.follow import Follower
+from support.log_server import FastClock
 
 FEWEST_HOURS = 2
 """There are to be two halves."""
@@ -66,7 +67,7 @@ async def simulated(hours: int) -> list[Row]:
         begin_s = number * 3600.0
         lines += [at(begin_s + count / 25_000, f"burst {number} {count}") for count in range(3_000)]
         lines += [at(begin_s + 60 + count, f"late {count}", delay_s=count % 60) for count in range(120)]
-    api = ModelApi(lines, ModelClock(SKEW_S), finishes_s=lasting_s, fault_rate=FAULT_RATE, latency_s=0.05)
+    api = ModelApi(lines, FastClock(SKEW_S), finishes_s=lasting_s, fault_rate=FAULT_RATE, latency_s=0.05)
     follower = Follower(
         api.fetch,
         api.fetch_job,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry, LogGap, LogLine
-from support.log_server import NS_PER_S, FastClock, LogServer, ServedLine
+from support.log_server import NS_PER_S, FakeLog, FastClock, LogServer, ServedLine
 from support.remotes import remote_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.readers.session import Session
@@ -41,11 +41,14 @@ class Reader:
 
 
 def server_of(
-    lines: list[ServedLine], clock: FastClock, *, over_s: float = 600.0, **how: object
+    lines: list[ServedLine], clock: FastClock, *, over_s: float = 600.0, broken: tuple[int, int] | None = None
 ) -> LogServer:
     now_ns = clock.server_ns()
     begin_ns = now_ns - 10 * HOUR_S * NS_PER_S
-    return LogServer(lines, clock.server_ns, begin_ns, now_ns - int(over_s * NS_PER_S), **how)
+    log = FakeLog(lines, clock.server_ns, begin_ns, now_ns - int(over_s * NS_PER_S))
+    server = LogServer(log)
+    server.broken = broken
+    return server
 
 
 def ten_hours(clock: FastClock, count: int = 5_900) -> list[ServedLine]:
@@ -66,7 +69,7 @@ async def test_the_newest_part_comes_first_and_the_rest_with_its_progress() -> N
         reader = Reader(session)
         await read(reader, session)
         await session.aclose()
-    assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == server.expected()
+    assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == server.log.expected()
     stamps = [entry.timestamp_ns for entry in reader.entries]
     assert stamps == sorted(stamps)
     told = [part.read_part for part in reader.parts if part.older]
@@ -101,7 +104,7 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
         await session.aclose()
     assert not [entry for entry in reader.entries if isinstance(entry, LogGap)]
     shown = Counter((e.timestamp_ns, e.message, e.replica) for e in reader.entries)
-    assert shown == server.expected()
+    assert shown == server.log.expected()
     assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == shown
 
 
@@ -113,4 +116,4 @@ async def test_a_gap_before_anything_was_read_is_left_alone() -> None:
         await reader.log.retry(LogGap(0, 1, "why"))
         await session.aclose()
     assert reader.parts == []
-    assert server.asked == Counter()
+    assert server.asked == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from starlette.applications import Starlette
@@ -11,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from support.log_server import NS_PER_S, FastClock, LogServer, ServedLine
+from support.log_server import NS_PER_S, FakeLog, FastClock, ServedLine
 
 BEFORE_S, LASTING_S = 3600.0, 24.0
 SAMPLE_EVERY_S = 20
@@ -40,7 +38,7 @@ class RunningJob:
         self.clock = clock
         self.begin_ns = clock.server_ns()
         self.end_ns = self.begin_ns + int(LASTING_S * NS_PER_S)
-        self.log = LogServer(lines_of_a_run(self.begin_ns), clock.server_ns, self.begin_ns, self.end_ns)
+        self.log = FakeLog(lines_of_a_run(self.begin_ns), clock.server_ns, self.begin_ns, self.end_ns)
         self.app = Starlette(
             routes=[
                 Route("/v1/training_projects/proj1/jobs/job1", self._job),
@@ -86,13 +84,3 @@ class RunningJob:
         return JSONResponse(
             {"id": DEPLOYMENT, "model_id": MODEL, "name": "d", "status": status, "created_at": created}
         )
-
-
-@contextmanager
-def running_job(clock: FastClock) -> Iterator[RunningJob]:
-    """The application; its clock stands unless somebody sleeps on it."""
-    job = RunningJob(clock)
-    try:
-        yield job
-    finally:
-        job.log.close()

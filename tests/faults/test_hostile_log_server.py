@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from api_client import LogEnd, LogGap, LogLine, TrainingClient
-from support.log_server import FAULTS, NS_PER_S, FastClock, LogServer, hostile_lines, running_ns
+from support.log_server import NS_PER_S, FakeLog, FastClock, LogServer, hostile_lines, running_ns
 from support.remotes import remote_of
+from support.stranger import FAULTS
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60.0
@@ -28,15 +29,9 @@ WORLDS = [
 
 def served(clock: FastClock, *, seed: int, skew_s: float, **how: object) -> LogServer:
     begin_ns = clock.server_ns()
-    return LogServer(
-        hostile_lines(seed, begin_ns, LASTING_S, burst=BURST_LINES),
-        clock.server_ns,
-        begin_ns,
-        begin_ns + int(LASTING_S * NS_PER_S),
-        seed=seed,
-        fault_rate=0.3,
-        **how,
-    )
+    lines = hostile_lines(seed, begin_ns, LASTING_S, burst=BURST_LINES)
+    log = FakeLog(lines, clock.server_ns, begin_ns, begin_ns + int(LASTING_S * NS_PER_S), **how)
+    return LogServer(log, fault_rate=0.3, seed=seed)
 
 
 def seen(entries: list[LogLine | LogGap]) -> Counter:
@@ -62,8 +57,8 @@ async def test_following_and_then_reading_it_all(how):
                 for entry in batch.entries
             ]
     assert end is not None
-    assert seen(followed) == server.expected()
-    assert seen(read) == server.expected()
+    assert seen(followed) == server.log.expected()
+    assert seen(read) == server.log.expected()
     assert [entry for entry in [*followed, *read] if isinstance(entry, LogGap)] == []
     on_time = [entry.timestamp_ns for entry in followed if not entry.late]
     assert on_time == sorted(on_time)
@@ -84,9 +79,8 @@ def test_the_command_follows_to_the_end_and_then_reads_it_all(clean_environ):
     begin_ns = now_ns()
     finishes_ns = begin_ns + int(LASTING_S * NS_PER_S)
     lines = hostile_lines(5, begin_ns, LASTING_S, burst=BURST_LINES)
-    with LogServer(
-        lines, now_ns, begin_ns, finishes_ns, "FAILED", "inclusive", seed=5, fault_rate=0.1
-    ) as server:
+    log = FakeLog(lines, now_ns, begin_ns, finishes_ns, "FAILED", "inclusive")
+    with LogServer(log, fault_rate=0.1, seed=5) as server:
 
         def logs(*arguments: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
@@ -109,7 +103,7 @@ def test_the_command_follows_to_the_end_and_then_reads_it_all(clean_environ):
         records = [json.loads(line) for line in result.stdout.splitlines()]
         assert not [record for record in records if "gap" in record]
         found = Counter((int(each["timestamp"]), each["message"], each["replica"]) for each in records)
-        assert found == server.expected()
+        assert found == server.log.expected()
         stamps = [int(each["timestamp"]) for each in records if not each.get("late")]
         assert stamps == sorted(stamps)
     assert not any(json.loads(line).get("late") for line in read.stdout.splitlines())

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from fault_table import ATTEMPTS
-from running_job import DEPLOYMENT, MODEL, RunningJob, running_job
+from running_job import DEPLOYMENT, MODEL, RunningJob
 
 from api_client import (
     LogEnd,
@@ -157,12 +157,11 @@ def faulty() -> Iterator[FaultyServer]:
 
 
 @pytest.fixture
-def job(faulty: FaultyServer) -> Iterator[RunningJob]:
-    clock = FastClock()
-    with running_job(clock) as running:
-        faulty.app = running.app
-        faulty.layer.clock = clock
-        yield running
+def job(faulty: FaultyServer) -> RunningJob:
+    running = RunningJob(FastClock())
+    faulty.app = running.app
+    faulty.layer.clock = running.clock
+    return running
 
 
 async def run(

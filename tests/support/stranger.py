@@ -1,16 +1,21 @@
-"""A server that implements the published training API with plain dicts, on a real socket.
+"""``FakeBaseten``, the tests' one server beside the emulator: the published training API with plain dicts.
 
 It is written from the API's description alone and imports nothing of this project, so that what works against
-it works against any server that follows the description. Tests change its dicts, or replace the answer of a
-route.
+it works against any server that follows the description. It answers on a real socket. Tests change its dicts,
+replace the answer of a route, give it a rate of faults (``FAULTS``), or make one answer break off.
 """
 
 import json
+import random
 import re
+import socket
+import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
@@ -20,16 +25,29 @@ NS_PER_MS = 1_000_000
 LONG_AGO = "2025-03-01T12:00:00Z"
 LONG_AGO_MS = 1_740_830_400_000
 DEFAULT_LIMIT = 500
+STALL_S, SLOW_S = 0.1, 0.05
+FAULTS = (
+    *("429", "429 at once", "429 until now", "500", "502", "503", "reset", "reset in the body"),
+    *("cut", "half", "html", "empty", "stall", "slow"),
+)
 
 
 @dataclass
 class Answer:
-    """What a route answers; ``hangs`` answers nothing until the server is closed."""
+    """What a route answers.
+
+    ``hangs`` answers nothing until the server is closed. ``is_cut`` sends the first half of the body and
+    closes the connection, or with ``is_reset`` resets it; ``is_reset`` alone sends nothing. ``after_s``
+    delays it.
+    """
 
     status: int = 200
     body: object = None
     headers: dict[str, str] = field(default_factory=dict)
     hangs: bool = False
+    is_cut: bool = False
+    is_reset: bool = False
+    after_s: float = 0.0
 
     def payload(self) -> bytes:
         if isinstance(self.body, bytes):
@@ -88,6 +106,30 @@ def line(message: str, *, at_ms: int = LONG_AGO_MS, replica: str | None = "node-
     return {"timestamp": str(at_ms * NS_PER_MS), "message": message, "replica": replica} | more
 
 
+def _spoilt(answer: Answer, fault: str) -> Answer:
+    """The answer under one of the ``FAULTS``."""
+    match fault.split():
+        case ["429", *when]:
+            after = {"at once": "0", "until now": formatdate(usegmt=True)}.get(" ".join(when))
+            return Answer(429, {"code": "SLOW_DOWN"}, {"Retry-After": after} if after else {})
+        case ["500" | "502" | "503"]:
+            return Answer(int(fault), b"<html>broken</html>")
+        case ["html"]:
+            return Answer(200, b"<html>sign in</html>")
+        case ["empty"]:
+            return Answer(200, b"")
+        case ["half"]:
+            raw = answer.payload()
+            return replace(answer, body=raw[: len(raw) // 2])
+        case ["slow"]:
+            return replace(answer, after_s=SLOW_S)
+        case ["cut"]:
+            return replace(answer, is_cut=True)
+        case ["reset", "in", *_]:
+            return replace(answer, is_cut=True, is_reset=True)
+    return Answer(is_reset=True, after_s=STALL_S if fault == "stall" else 0.0)
+
+
 def _body(raw: bytes, content_type: str) -> dict[str, object]:
     if content_type.startswith("application/x-www-form-urlencoded"):
         return {name: values[-1] for name, values in parse_qs(raw.decode()).items()}
@@ -95,10 +137,18 @@ def _body(raw: bytes, content_type: str) -> dict[str, object]:
 
 
 class FakeBaseten:
-    """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will."""
+    """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will.
 
-    def __init__(self) -> None:
+    ``fault_rate`` is the share of requests that meet one of the ``FAULTS``; ``faults`` counts them.
+    """
+
+    def __init__(self, *, fault_rate: float = 0.0, seed: int = 0) -> None:
         self.key = KEY
+        self.fault_rate = fault_rate
+        self.faults: Counter[str] = Counter()
+        self._dice = random.Random(seed)
+        self._faults_ahead: list[str] = []
+        self._lock = threading.Lock()
         self.projects = [project()]
         self.jobs = [job()]
         self.logs: dict[str, list[dict]] = {}
@@ -146,6 +196,17 @@ class FakeBaseten:
             if method == asked.method and pattern.fullmatch(asked.path):
                 return route(asked)
         return self._published(asked)
+
+    def _fault(self) -> str:
+        with self._lock:
+            if self._dice.random() >= self.fault_rate:
+                return ""
+            # As from a pack of cards, so that each kind comes up, however the requests are timed.
+            if not self._faults_ahead:
+                self._faults_ahead = self._dice.sample(FAULTS, len(FAULTS))
+            fault = self._faults_ahead.pop()
+            self.faults[fault] += 1
+            return fault
 
     def _published(self, asked: ReceivedRequest) -> Answer:
         parts = asked.path.strip("/").split("/")
@@ -211,18 +272,31 @@ class FakeBaseten:
                     body=_body(raw, self.headers.get("Content-Type", "")),
                     authorization=self.headers.get("Authorization", ""),
                 )
+                fault = stranger._fault()
                 answer = stranger.answer(asked)
+                answer = _spoilt(answer, fault) if fault else answer
                 if answer.hangs:
                     stranger._closing.wait()
                     self.close_connection = True
                     return
+                time.sleep(answer.after_s)
+                if answer.is_cut or not answer.is_reset:
+                    self._send(answer)
+                if answer.is_reset:
+                    linger_off = struct.pack("ii", 1, 0)
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_off)
+                    self.connection.close()
+                    self.close_connection = True
+
+            def _send(self, answer: Answer) -> None:
                 payload = answer.payload()
                 self.send_response(answer.status)
                 for name, value in ({"Content-Type": "application/json"} | answer.headers).items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(payload)))
                 self.end_headers()
-                self.wfile.write(payload)
+                self.wfile.write(payload[: len(payload) // 2] if answer.is_cut else payload)
+                self.close_connection = self.close_connection or answer.is_cut
 
             do_GET = do_POST = do_PATCH = do_DELETE = _serve
 

@@ -19,24 +19,11 @@ TRUSS_CONFIG = {
 Trouble = Literal["", "no answer", "half an answer", "bad gateway", "no JSON", "no version", "refused"]
 
 
-class _LostAnswer(Answer):
-    def payload(self) -> bytes:
-        raise ConnectionResetError
-
-
-class _LongerThanItIs(bytes):
-    """Announced as longer than what comes."""
-
-    def __len__(self) -> int:
-        return super().__len__() + 1000
-
-
 class DeployingServer(FakeBaseten):
     """``trouble`` is what happens to the answer; ``makes_it`` whether the deployment is made all the same."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self.trouble: Trouble = ""
         self.makes_it = True
         self.requests: list[dict[str, Any]] = []
@@ -74,10 +61,9 @@ class DeployingServer(FakeBaseten):
     def _troubled(self, body: dict[str, Any]) -> Answer:
         match self.trouble:
             case "no answer":
-                return _LostAnswer()
+                return Answer(is_reset=True)
             case "half an answer":
-                half = json.dumps(body).encode()[:40]
-                return Answer(body=_LongerThanItIs(half), headers={"Connection": "close"})
+                return Answer(body=body, is_cut=True)
             case "bad gateway":
                 return Answer(502, {"message": "the gateway lost it"})
             case "no JSON":

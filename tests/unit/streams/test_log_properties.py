@@ -7,12 +7,13 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_api import BEGIN_S, Line, ModelApi, ModelClock, at, gaps_of, gather, multiset, world
+from model_api import BEGIN_S, ModelApi, at, gaps_of, gather, multiset, world
 
 from api_client.models.logs import LogLine
 from api_client.streams import follow, pages
 from api_client.streams.follow import Follower
 from api_client.streams.logs import read_logs
+from support.log_server import FastClock, ServedLine
 
 LIMIT = 20
 DAY_S = 86_400
@@ -46,7 +47,7 @@ def segments(draw, lasting_s: float) -> list[tuple[float, int, str, int]]:
     )
 
 
-def lines_of(segment: tuple[float, int, str, int], from_s: float, max_delay_s: float) -> list[Line]:
+def lines_of(segment: tuple[float, int, str, int], from_s: float, max_delay_s: float) -> list[ServedLine]:
     offset_s, count, kind, seed = segment
     dice = random.Random(seed)
     base = (BEGIN_S + int(from_s)) * 1000 + int(offset_s * 1000)  # ms
@@ -64,11 +65,11 @@ def lines_of(segment: tuple[float, int, str, int], from_s: float, max_delay_s: f
             stamp, text = (base + number // (LIMIT - 4)) * 1_000_000, f"tie {number % 3}"
         else:
             stamp, text = (base + number * 700) * 1_000_000 + number, f"step {number}"
-        lines.append(Line(stamp, text, replica, None, delay_s))
+        lines.append(ServedLine(stamp, text, replica, None, stamp + int(delay_s * 1e9)))
     return lines
 
 
-def without_too_dense(lines: list[Line]) -> list[Line]:
+def without_too_dense(lines: list[ServedLine]) -> list[ServedLine]:
     """Worlds whose milliseconds can be fetched: no more than twice a page."""
     held: dict[int, int] = {}
     kept = []
@@ -108,7 +109,7 @@ async def test_following_gives_every_line_once(old, live, server, skew_s, is_lat
     if is_late_world:
         lines += [at(second, "heartbeat") for second in range(-60, int(LIVE_S), 5)]
     lines = without_too_dense(lines)
-    clock = ModelClock(skew_s)
+    clock = FastClock(skew_s)
     api = ModelApi(lines, clock, finishes_s=LIVE_S, max_limit=LIMIT, **server)
     start_ms = int((BEGIN_S - HISTORY_S) * 1000)
 
@@ -143,7 +144,7 @@ async def test_reading_a_stretch_gives_every_line_once(
     old, server, newest_first, from_part, until_part, in_flight
 ):
     lines = without_too_dense([line for segment in old for line in lines_of(segment, -HISTORY_S, 0.0)])
-    clock = ModelClock()
+    clock = FastClock()
     api = ModelApi(lines, clock, max_limit=LIMIT, **server)
     begin_ms = int((BEGIN_S - HISTORY_S) * 1000)
     stamps = sorted(line.stamp_ns // 1_000_000 for line in lines) or [begin_ms]
@@ -188,7 +189,7 @@ async def test_history_and_following_at_once_meet_exactly(old, live, server, ske
     lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]
     lines += [line for segment in live for line in lines_of(segment, 0, 60.0)]
     lines = without_too_dense([*lines, *(at(second, "around the seam") for second in range(-620, -580))])
-    clock = ModelClock(skew_s)
+    clock = FastClock(skew_s)
     api = ModelApi(lines, clock, finishes_s=LIVE_S, max_limit=LIMIT, **server)
     seam_ms = int((clock.now().timestamp() - 600) * 1000)
     begin_ms = int((BEGIN_S - HISTORY_S) * 1000)
