@@ -244,7 +244,7 @@ async def test_a_server_that_is_odd_all_the_time(oddity: str, job: RunningJob, f
     wrong = []
     for stream, (_, is_all) in STREAMS.items():
         follower, error = await run(stream, oddity, job, faulty)
-        ahead_s = parse_faults(oddity)[0].faults[0].seconds or 0.0
+        ahead_s = parse_faults(oddity)[0].fault.seconds or 0.0
         follower.seen = shifted(follower.seen, -ahead_s)
         if oddity == "nulls":
             is_as_told = not follower.seen and not follower.gaps

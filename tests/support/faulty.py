@@ -29,11 +29,9 @@ class FaultyServer:
         """Where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
-    def set_faults(self, *texts: str, seed: int = 0) -> None:
+    def set_faults(self, text: str = "") -> None:
         """These faults from now on, none of the old ones; what was asked before is forgotten."""
-        self.layer.asked.clear()
-        self.layer.reseed(seed)
-        self.layer.rules = parse_faults(*texts) if any(texts) else ()
+        self.layer.set_rules(parse_faults(text))
 
     def handled(self, method: str = "", path_part: str = "") -> int:
         """How many such requests reached the application."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import format_datetime
 from functools import partial
-from random import Random
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.clock import Clock, SystemClock
 from support.fault_layer.exchange import FaultyExchange, OpenConnections, canned_response
 from support.fault_layer.specification import REWRITING, Fault, FaultRule
-
-REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +29,22 @@ class FaultLayer:
     """Passes requests to the application, except those that a rule picks for a fault.
 
     A request gets the first fault picked by the rules. Faults that rewrite answers (a skewed clock, a
-    newer schema) add up. The same ``seed`` picks the same requests if they arrive in the same order.
-    ``asked`` holds the last ``REMEMBERED`` requests; ``rules`` may be replaced at any time.
+    newer schema) add up. ``asked`` holds the requests since the rules were set.
     """
 
-    def __init__(
-        self, app: ASGIApp, rules: Sequence[FaultRule] = (), *, seed: int = 0, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.connections = OpenConnections()
-        self.asked: deque[ReceivedRequest] = deque(maxlen=REMEMBERED)
-        self.clock = clock or SystemClock()
-        self._random = Random(seed)
+        self.clock: Clock = SystemClock()
         self._number = 0
-        self.rules = rules
+        self.set_rules(())
 
-    @property
-    def rules(self) -> tuple[FaultRule, ...]:
-        """Current rules. Setting them resets all counters."""
-        return tuple(self._rules)
-
-    @rules.setter
-    def rules(self, rules: Sequence[FaultRule]) -> None:
-        self._began_s = self.clock.monotonic()
+    def set_rules(self, rules: Sequence[FaultRule]) -> None:
+        self.asked: list[ReceivedRequest] = []
+        self._rules = tuple(rules)
         self._seen = [0] * len(rules)
         self._struck = [0] * len(rules)
         self._down_until_s = 0.0
-        self._rules = tuple(rules)
-
-    def reseed(self, seed: int) -> None:
-        """Restart the random choices from this seed, as in a new layer."""
-        self._random.seed(seed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -71,7 +52,7 @@ class FaultLayer:
             return
         self._number += 1
         is_down = self.clock.monotonic() < self._down_until_s
-        faults = [] if is_down else self._picked(scope["method"], scope["path"])
+        faults = [] if is_down else self._picked(scope["path"])
         rewriting = [fault for fault in faults if fault.kind in REWRITING]
         fault = Fault("reset") if is_down else next((f for f in faults if f.kind not in REWRITING), None)
         is_passed_on = fault is None or fault.moment != "before" or fault.seconds is not None
@@ -88,24 +69,17 @@ class FaultLayer:
             exchange.skew(ahead_s)
         await self._serve(exchange, fault)
 
-    def _picked(self, method: str, path: str) -> list[Fault]:
-        elapsed_s = self.clock.monotonic() - self._began_s
+    def _picked(self, path: str) -> list[Fault]:
         picked: list[Fault] = []
-        is_struck = False
         for index, rule in enumerate(self._rules):
-            if not rule.applies_to(method, path, elapsed_s):
+            if rule.paths and not any(part in path for part in rule.paths):
                 continue
             self._seen[index] += 1
             is_over = rule.times is not None and self._struck[index] >= rule.times
-            if self._seen[index] <= rule.skip or is_over or self._random.random() >= rule.chance:
-                continue
-            fault = self._random.choice(rule.faults)
-            if fault.kind not in REWRITING:
-                if is_struck:
-                    continue
-                is_struck = True
-            self._struck[index] += 1
-            picked.append(fault)
+            is_taken = rule.fault.kind not in REWRITING and any(f.kind not in REWRITING for f in picked)
+            if self._seen[index] > rule.skip and not is_over and not is_taken:
+                self._struck[index] += 1
+                picked.append(rule.fault)
         return picked
 
     async def _serve(self, exchange: FaultyExchange, fault: Fault | None) -> None:

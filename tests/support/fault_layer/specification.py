@@ -1,7 +1,7 @@
-"""Parse fault specifications such as ``30%:503,reset@during;paths=/logs``.
+"""Parse fault specifications such as ``reset@during;paths=/logs;times=1``.
 
-A specification is ``[CHANCE%:]FAULT[,FAULT…][;NAME=VALUE…]``. CHANCE is the share of matching requests that
-get one of the faults, all of which are equally likely. Several are separated by ``|``; a request gets the
+A specification is ``FAULT[;paths=A,B][;skip=N][;times=N]``: requests whose path contains one of the parts get
+the fault, the first ``skip`` excepted, ``times`` times. Several are separated by ``|``; a request gets the
 first that strikes. Faults are:
 
 - a status such as ``429``; ``(retry-after=2)`` asks to wait in seconds, ``(retry-date=2)`` by a date, and
@@ -16,67 +16,33 @@ first that strikes. Faults are:
 - ``nulls``, ``statuses``: null for every list, an unknown job status
 
 ``FAULT@MOMENT`` sets when: ``before`` the request reaches the application, after it was ``handled`` but
-before the first byte of the response, ``during`` the response, or ``after`` it. NAME is one of ``paths`` and
-``methods`` (lists; one entry must match), ``skip`` and ``times`` (requests), ``after`` and ``for`` (time).
+before the first byte of the response, ``during`` the response, or ``after`` it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
 
-Moment = Literal["before", "handled", "during", "after"]
-
-
-MOMENTS: tuple[Moment, ...] = get_args(Moment)
-STATUSES = (400, 401, 403, 404, 408, 409, 422, 429, 500, 502, 503, 504)
-STATUS_OPTIONS = ("retry-after", "retry-date", "html")
-ANSWERING: tuple[Moment, ...] = ("before", "handled")
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of fault: its name, its moments (the first is the default) and the type of its value."""
-
-    name: str
-    moments: tuple[Moment, ...]
-    value: Literal["none", "duration", "needed duration", "address"]
-
-
-_TABLE = (
-    Kind("html", ANSWERING, "none"),
-    Kind("malformed", ("handled", "before"), "none"),
-    Kind("truncated", ("handled",), "none"),
-    Kind("empty", ("handled", "before"), "none"),
-    Kind("reset", ("before", "handled", "during", "after"), "none"),
-    Kind("cut", ("before", "handled", "during"), "none"),
-    Kind("stall", ("before", "handled", "during"), "duration"),
-    Kind("slow", ("handled",), "needed duration"),
-    Kind("redirect", ("before",), "address"),
-    Kind("restart", ("before",), "needed duration"),
-    Kind("skew", ("handled",), "needed duration"),
-    Kind("drift", ("handled",), "none"),
-    Kind("nulls", ("handled",), "none"),
-    Kind("statuses", ("handled",), "none"),
-)
-KINDS = {kind.name: kind for kind in _TABLE}
 REWRITING = frozenset({"skew", "drift", "nulls", "statuses"})
 """Faults that rewrite an answer and combine with others; of the other kinds a request gets at most one."""
+HANDLED = REWRITING | {"malformed", "empty", "truncated", "slow"}
+"""Faults of an answer, which strike after the request was handled unless a moment is given."""
+OTHERS = frozenset({"html", "reset", "cut", "stall", "redirect", "restart"})
+_RULE = re.compile(
+    r"([a-z]+|\d{3})(?:@(\w+))?(?:=([^();]*))?(?:\(([^)]*)\))?((?:;(?:paths|skip|times)=[^;]*)*)"
+)
+_DURATION = re.compile(r"(-?[\d.]+)(ms|s|m|h)")
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A single fault to inject.
-
-    ``kind`` is a name in ``KINDS`` or a status code as text. ``seconds`` is the given duration, None if
-    there is none; ``text`` is any other value. ``options`` are the words in parentheses.
-    """
+    """A single fault to inject; ``seconds`` is the given duration, ``text`` any other value."""
 
     kind: str
-    moment: Moment = "before"
+    moment: str = "before"
     seconds: float | None = None
     text: str = ""
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -88,171 +54,33 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class FaultRule:
-    """Which requests may get one of ``faults``, and how often.
+    """Which requests get a fault, and how often; no ``paths`` means any path, ``times`` None always."""
 
-    ``chance`` is from 0 to 1. A request matches if its path contains one of ``paths`` and its method is
-    in ``methods``; an empty list matches any. The first ``skip`` matching requests succeed, and so do all
-    after ``times`` faults. ``after_s`` and ``for_s`` limit the time since the rules were set.
-    """
-
-    faults: tuple[Fault, ...]
-    chance: float = 1.0
+    fault: Fault
     paths: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
     skip: int = 0
     times: int | None = None
-    after_s: float = 0.0
-    for_s: float | None = None
-
-    def applies_to(self, method: str, path: str, elapsed_s: float) -> bool:
-        """Return True if a request with this method and path, at this time, may get a fault."""
-        return (
-            (not self.methods or method in self.methods)
-            and (not self.paths or any(part in path for part in self.paths))
-            and elapsed_s >= self.after_s
-            and (self.for_s is None or elapsed_s < self.after_s + self.for_s)
-        )
 
 
-_FAULT = re.compile(
-    r"(?P<kind>[a-z0-9]+)(?:@(?P<moment>[a-z]*))?(?:=(?P<value>[^()]*))?(?:\((?P<options>[^()]*)\))?",
-    re.ASCII,
-)
-_DURATION = re.compile(r"(?P<number>[+-]?\d{1,9}(?:\.\d{1,6})?)(?P<unit>ms|s|m|h|)", re.ASCII)
-_UNIT_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
-_OUTSIDE_PARENTHESES = r"{}(?![^()]*\))"
-
-
-class FaultSpecError(ValueError):
-    """A specification cannot be parsed; the message names the part and lists what is allowed there."""
-
-
-def parse_faults(*texts: str) -> tuple[FaultRule, ...]:
-    """Parse specifications into rules, in order; raise FaultSpecError for a malformed one."""
-    return tuple(_rule(part) for text in texts for part in text.split("|"))
+def parse_faults(text: str) -> tuple[FaultRule, ...]:
+    """Parse specifications into rules, in order; raise ValueError for a malformed one."""
+    return tuple(_rule(part) for part in text.split("|") if part)
 
 
 def _rule(text: str) -> FaultRule:
-    body, *modifiers = re.split(_OUTSIDE_PARENTHESES.format(";"), text)
-    chance = 1.0
-    if (prefix := re.match(r"\s*([^%:(]*)%\s*:", body)) is not None:
-        chance = _number(prefix[1].strip(), "a chance", highest=100) / 100
-        body = body[prefix.end() :]
-    faults = tuple(_fault(part.strip()) for part in re.split(_OUTSIDE_PARENTHESES.format(","), body))
-    given: dict[str, Any] = {}
-    for modifier in modifiers:
-        name, equals, value = modifier.strip().partition("=")
-        if name not in _MODIFIERS or not equals or not value.strip():
-            raise FaultSpecError(
-                f"{modifier.strip()!r}: expected one of {_listed(_MODIFIERS)}, '=' and a value after ';'"
-            )
-        field, read = _MODIFIERS[name]
-        given[field] = read(value.strip())
-    return FaultRule(faults, chance, **given)
-
-
-def _fault(text: str) -> Fault:
-    found = _FAULT.fullmatch(text)
-    name = found["kind"] if found else text
-    if found is None or not (name in KINDS or name in map(str, STATUSES)):
-        known = _listed([*map(str, STATUSES), *KINDS])
-        raise FaultSpecError(
-            f"unknown fault {text!r}; known faults: {known}"
-            if text
-            else f"missing fault; known faults: {known}"
-        )
-    if name not in KINDS:
-        if found["value"] is not None:
-            raise FaultSpecError(
-                f"{text!r}: a status takes no value; put {_listed(STATUS_OPTIONS)} in parentheses"
-            )
-        return Fault(
-            name, _moment(text, found["moment"], ANSWERING), options=_options(text, found["options"])
-        )
-    kind = KINDS[name]
-    if found["options"] is not None:
-        raise FaultSpecError(f"{text!r}: only statuses take options in parentheses")
-    moment = _moment(text, found["moment"], kind.moments)
-    value = found["value"]
-    if kind.value == "address":
-        return Fault(name, moment, text=_address(value) if value is not None else "")
-    if kind.value == "none" and value is not None:
-        raise FaultSpecError(f"{text!r}: {name} takes no value")
-    if kind.value == "needed duration" and not value:
-        raise FaultSpecError(f"{text!r}: {name} needs a duration: {name}=5s")
-    seconds = None if value is None else _duration(value, may_be_negative=name == "skew")
-    return Fault(name, moment, seconds)
-
-
-def _moment(text: str, moment: str | None, allowed: tuple[Moment, ...]) -> Moment:
-    for known in allowed:
-        if moment in (None, known):
-            return known
-    raise FaultSpecError(f"{text!r}: expected {_listed(allowed, 'or')} after '@'")
-
-
-def _options(text: str, listed: str | None) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for part in [] if listed is None else listed.split(","):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        if name not in STATUS_OPTIONS:
-            raise FaultSpecError(f"{text!r}: a status takes the options {_listed(STATUS_OPTIONS)}")
-        if name != "html":
-            _number(value, name)
-        options[name] = value
-    return options
-
-
-def _address(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and text.isascii()
-    except ValueError:
-        is_usable = False
-    if not is_usable or not text.isprintable() or " " in text:
-        raise FaultSpecError(f"{text!r} is not an http or https address")
-    return text
-
-
-def _duration(text: str, *, may_be_negative: bool = False) -> float:
-    found = _DURATION.fullmatch(text.strip())
-    seconds = float(found["number"]) * _UNIT_S[found["unit"]] if found else 0.0
-    if found is None or (seconds < 0 and not may_be_negative):
-        raise FaultSpecError(f"{text!r} is not a duration; use 200ms, 5s, 2m or 1h")
-    return seconds
-
-
-def _number(text: str, what: str, *, highest: float = 1e9) -> float:
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", text, re.ASCII) or float(text) > highest:
-        limits = f" from 0 to {highest:.0f}" if highest < 1e9 else ""
-        raise FaultSpecError(f"{text!r}: {what} must be a number{limits}")
-    return float(text)
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        raise FaultSpecError(f"{text!r}: a count must be a whole number")
-    return int(text)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word for word in (part.strip() for part in text.split(",")) if word)
-
-
-def _methods(text: str) -> tuple[str, ...]:
-    return tuple(word.upper() for word in _words(text))
-
-
-def _listed(words: Any, last: str = "and") -> str:
-    *most, end = map(str, words)
-    return f"{', '.join(most)} {last} {end}" if most else end
-
-
-_MODIFIERS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "paths": ("paths", _words),
-    "methods": ("methods", _methods),
-    "skip": ("skip", _count),
-    "times": ("times", _count),
-    "after": ("after_s", _duration),
-    "for": ("for_s", _duration),
-}
+    found = _RULE.fullmatch(text)
+    if found is None or not (found[1].isdecimal() or found[1] in HANDLED | OTHERS):
+        raise ValueError(f"no fault: {text!r}")
+    kind, moment, value, options, limits = found.groups(default="")
+    duration = _DURATION.fullmatch(value)
+    fault = Fault(
+        kind,
+        moment or ("handled" if kind in HANDLED else "before"),
+        float(duration[1]) * _UNIT_S[duration[2]] if duration else None,
+        "" if duration else value,
+        dict(part.partition("=")[::2] for part in options.split(",")) if options else {},
+    )
+    given = dict(part.partition("=")[::2] for part in limits.split(";") if part)
+    times = given.get("times")
+    paths = tuple(given["paths"].split(",")) if "paths" in given else ()
+    return FaultRule(fault, paths, int(given.get("skip", 0)), None if times is None else int(times))
