@@ -56,7 +56,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
     help="Show the version and exit.",
 )
 @click.pass_context
-def cli(context: click.Context) -> ExitCode | None:
+def cli(context: click.Context) -> None:
     """Terminal dashboard for Baseten Training.
 
     Without a command it opens the dashboard. Commands print data to stdout and messages to stderr, so you can
@@ -68,8 +68,7 @@ def cli(context: click.Context) -> ExitCode | None:
     if context.invoked_subcommand is None:
         with opening_notice():
             from tui.commands.app.dashboard import open_dashboard
-        return open_dashboard(context.ensure_object(CommandSettings))
-    return None
+        open_dashboard(context.ensure_object(CommandSettings))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

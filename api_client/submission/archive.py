@@ -98,7 +98,7 @@ def write_archive(
                 # The tar file remembers every member, which is not needed here.
                 archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
     except OSError as error:
-        raise ArchiveError(f"can't write the archive to {to}: {why_not_written(error)}") from None
+        raise ArchiveError(f"can't write the archive to {to}: {why_not_written(error)}") from error
     report(total_bytes, total_bytes)
     size_bytes = to.stat().st_size
     if size_bytes > MAXIMUM_BYTES:

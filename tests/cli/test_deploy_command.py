@@ -130,12 +130,24 @@ def test_other_ranks_are_refused_with_the_list(cli: RunCli, deployer: Deployer, 
     assert deployer.requests == []
 
 
+@pytest.mark.parametrize(("listed", "known"), [(["a", "c"], "a, c"), ([], "none")])
+def test_a_checkpoint_that_does_not_exist_ends_with_those_that_do(
+    cli: RunCli, deployer: Deployer, listed: list[str], known: str
+) -> None:
+    deployer.checkpoints = [checkpoint(name) for name in listed]
+
+    result = cli(
+        "deploy", "--job-id", "job1", "--checkpoint", "b", "--model-name", "m", "--gpu", "H100", "--yes"
+    )
+
+    assert (result.code, result.err) == (7, f"bt-tui: job job1 has no checkpoint 'b' (it has: {known})\n")
+
+
 @pytest.mark.parametrize(
     ("checkpoints", "names", "words"),
     [
         ([checkpoint("a"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
         ([checkpoint("a", lora_adapter_config={"r": 600})], ("a",), "512"),
-        ([checkpoint("a")], ("b",), "no checkpoint 'b'"),
     ],
 )
 def test_checkpoints_that_cannot_be_deployed_stop_it(

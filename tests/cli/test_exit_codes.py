@@ -73,6 +73,25 @@ def test_wrong_usage(cli: RunCli, arguments: list[str]) -> None:
     assert "Error" in result.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", "job1"],
+        ["metrics"],
+        ["metrics", "job1", "--follow", "-o", "chart"],
+        ["stop", "--all", "job1"],
+        ["update", "job1"],
+        ["sessions", "job1", "--update-timeout", "0"],
+        ["update_session", "job1"],
+        ["checkpoints", "list", "--project", "a", "--project-id", "b"],
+        ["secrets", "set", "name", "value"],
+    ],
+)
+def test_usage_is_checked_before_the_remote(cli: RunCli, arguments: list[str]) -> None:
+    assert cli(*arguments, environ={}).code == 2
+    assert cli("jobs", environ={}).code == 6
+
+
 def test_without_a_terminal_the_dashboard_says_what_works_instead(cli: RunCli) -> None:
     result = cli()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from every_command import ENDED, JOB, SERVED
+from whole_platform import CONFIG
 
 ROOT = Path(__file__).parents[2]
 OLD = "what was there before\n"
@@ -182,6 +183,18 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
     left = {name for name in files_below(here) if not name.endswith((".part", ".json.new"))}
     assert left == set()
     assert "Partial files are kept" not in result.stderr
+
+
+def test_an_archive_for_which_the_disk_has_no_room_is_not_submitted(
+    environ: dict[str, str], clean_environ: dict[str, str], here: Path
+) -> None:
+    (here / "config.py").write_text(CONFIG)
+
+    result = on_full_disk(("push", "config.py", "--yes"), clean_environ | environ, here, limit=5)
+
+    assert result.returncode == 1, result.stderr
+    assert "can't write the archive" in result.stderr
+    assert "submitted" not in result.stderr
 
 
 @pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)

@@ -18,7 +18,6 @@ from tui.analysis.fleet.capacity import (
     gpu_allocations,
     queue_table,
 )
-from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import CSV, JSON, examples, listing_format_option, team_named, yes_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
@@ -55,7 +54,7 @@ def capacity() -> None:
 @capacity.command(short_help="Show GPU limits, use and the queue.")
 @listing_format_option
 @client_command
-async def view(client: TrainingClient, output: Output, output_format: str) -> ExitCode:
+async def view(client: TrainingClient, output: Output, output_format: str) -> None:
     """Show GPU limits and use of the organization and its teams, and the jobs that wait for GPUs.
 
     JSON is the API's response plus "jobs": the queued jobs in queue order, and the jobs that hold GPUs.
@@ -65,16 +64,15 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> Ex
     rows = fold_capacity(answer)
     if output_format == CSV:
         output.data(csv_text([capacity_table(rows)]))
-        return ExitCode.OK
+        return
     waiting, holding = await _holders(client, output)
     seen = CapacityView("known", rows, waiting, holding)
     if output_format == JSON:
         output.json(answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))})
-        return ExitCode.OK
+        return
     if not rows:
         output.remark("no GPU limits for training")
     _print_tables(output, seen)
-    return ExitCode.OK
 
 
 @examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64")
@@ -93,7 +91,7 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> Ex
 @client_command
 async def update(
     client: TrainingClient, output: Output, team: str, gpu_type: str, max_gpus: int, assume_yes: bool
-) -> ExitCode:
+) -> None:
     """Set how many GPUs of a type a team may use at once. Running jobs are not affected."""
     # the official command does not ask either; accept --yes so that scripts can pass it everywhere
     del assume_yes
@@ -103,7 +101,6 @@ async def update(
 
     name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
     output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
-    return ExitCode.OK
 
 
 async def _holders(

@@ -42,7 +42,7 @@ def config() -> None:
 @format_option(TABLE, JSON)
 @click.option("--changed", is_flag=True, help="Only settings that differ from the default.")
 @click.pass_obj
-def show(settings: CommandSettings, output_format: str, changed: bool) -> ExitCode:
+def show(settings: CommandSettings, output_format: str, changed: bool) -> None:
     """Print every setting, its value and its origin.
 
     JSON is a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
@@ -53,7 +53,7 @@ def show(settings: CommandSettings, output_format: str, changed: bool) -> ExitCo
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
     if output_format == JSON:
         output.json([{"setting": name, "value": value, "origin": origin} for name, value, origin in rows])
-        return ExitCode.OK
+        return
 
     columns = (TextColumn("SETTING"), TextColumn("VALUE", shrinks=True), TextColumn("ORIGIN", shrinks=True))
     cells = [
@@ -65,16 +65,14 @@ def show(settings: CommandSettings, output_format: str, changed: bool) -> ExitCo
         for name, value, origin in rows
     ]
     print_table(output, columns, cells)
-    return ExitCode.OK
 
 
 @examples("bt-tui config path")
 @config.command("path", short_help="Print the path of the settings file.")
 @click.pass_obj
-def path(settings: CommandSettings) -> ExitCode:
+def path(settings: CommandSettings) -> None:
     """Print the path of the settings file, even if it does not exist yet."""
     settings.output.data(f"{config_path(os.environ)}\n")
-    return ExitCode.OK
 
 
 @examples("bt-tui config validate", "bt-tui config validate draft.toml")

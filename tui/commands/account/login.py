@@ -192,7 +192,7 @@ def login(
     team: str | None,
     api_key_stdin: bool,
     stray: tuple[str, ...],
-) -> ExitCode:
+) -> ExitCode | None:
     """Set the API key of a remote: it is verified with the server and stored in ~/.trussrc.
 
     The key is read from a hidden prompt or from standard input. Afterwards only you can read the file;
@@ -212,7 +212,7 @@ def login(
     key = SecretStr(text)
     remote = Remote(name=name, app_url=app_url, api_url=api_url, key=key, key_origin="this login")
 
-    async def verify_and_keep(client: TrainingClient, output: Output) -> ExitCode:
+    async def verify_and_keep(client: TrainingClient, output: Output) -> None:
         who = await _verified(client)
         if team is not None:
             await _check_team(client, team)
@@ -220,7 +220,6 @@ def login(
         output.remark(f"logged in to {remote.app_url}{who}; key stored in {path} [{name}]")
         if _environment_overrides():
             output.remark("BASETEN_* variables with another key take precedence: unset them or use --remote")
-        return ExitCode.OK
 
     return run_with(remote, settings, verify_and_keep)
 
@@ -299,7 +298,7 @@ def _environment_overrides() -> bool:
 @click.command()
 @remote_option
 @click.pass_obj
-def logout(settings: CommandSettings) -> ExitCode:
+def logout(settings: CommandSettings) -> None:
     """Remove a remote: its section of ~/.trussrc (comments are kept) and its entry in the system's keyring.
 
     An OAuth login is ended on the server too. An API key stays valid until it is revoked in the
@@ -320,16 +319,14 @@ def logout(settings: CommandSettings) -> ExitCode:
     remove_section(path, name)
     delete_entry(TRUSS_SERVICE, name, os.environ)
     settings.output.remark(f"removed remote '{name}' ({path})")
-    return ExitCode.OK
 
 
 def _end_login(settings: CommandSettings, name: str) -> None:
     """End the login on the server; errors are ignored because it is removed locally in any case."""
 
-    async def end(client: object, _output: object) -> ExitCode:
+    async def end(client: object, _output: object) -> None:
         assert isinstance(client, TrainingClient)
         await client.account.log_out()
-        return ExitCode.OK
 
     try:
         run_with(resolve_remote(name, environ=os.environ), settings, end)

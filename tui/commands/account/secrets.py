@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import Secret
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -21,7 +18,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
-from tui.commands.support.session import run_on_remote
+from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, TextColumn, print_table
 from tui.commands.support.terminal import can_ask, confirm, piped_text
 from tui.text.times import DATE_AND_MINUTE, local_time
@@ -42,23 +39,27 @@ team_option = click.option("--team", metavar="TEAM", help="Team (id or name; def
 def secrets(context: click.Context, team: str | None, output_format: str) -> ExitCode | None:
     """List the names of the secrets that jobs can use; values can never be read back."""
     if context.invoked_subcommand is not None:
-        context.meta[__name__] = team
+        context.default_map = {name: {"team": team} for name in secrets.commands}
         return None
 
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
+    async def show(client: TrainingClient, output: Output) -> None:
         found = await client.account.secrets(await _team_id(client, team))
         if output_format == JSON:
             output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
-            return ExitCode.OK
+            return
 
         if not found:
             output.remark("no secrets")
         columns = (TextColumn("NAME"), TextColumn("TEAM", shrinks=True), TextColumn("CREATED"))
         rows = [
-            [Cell(each.name, "strong"), Cell(each.team_name or ""), Cell(_created(each))] for each in found
+            [
+                Cell(each.name, "strong"),
+                Cell(each.team_name or ""),
+                Cell(local_time(each.created_at, DATE_AND_MINUTE)),
+            ]
+            for each in found
         ]
         print_table(output, columns, rows)
-        return ExitCode.OK
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -68,9 +69,10 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
 @click.argument("name", metavar="NAME")
 @click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
 @team_option
-@remote_option
-@click.pass_context
-def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: str | None) -> ExitCode:
+@client_command
+async def set_secret(
+    client: TrainingClient, output: Output, name: str, stray: tuple[str, ...], team: str | None
+) -> None:
     """Set a secret; its value is read from a hidden prompt or from standard input.
 
     One line break at the end of the value is removed.
@@ -80,15 +82,9 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
             "a value on the command line stays in the shell history and the process list; pipe it in",
             ExitCode.USAGE,
         )
-    value = _value(name)
-
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
-        team_id = await _team_id(client, team or context.meta.get(__name__))
-        kept = await client.account.upsert_secret(name, value, team_id)
-        output.remark(f"set secret {kept.name}" + (f" (team {kept.team_name})" if kept.team_name else ""))
-        return ExitCode.OK
-
-    return run_on_remote(context.ensure_object(CommandSettings), act)
+    value = await _value(name)
+    kept = await client.account.upsert_secret(name, value, await _team_id(client, team))
+    output.remark(f"set secret {kept.name}" + (f" (team {kept.team_name})" if kept.team_name else ""))
 
 
 @examples("bt-tui secrets delete hf_access_token")
@@ -96,25 +92,21 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
 @click.argument("name", metavar="NAME")
 @team_option
 @yes_option
-@remote_option
-@click.pass_context
-def delete_secret(context: click.Context, name: str, team: str | None, assume_yes: bool) -> ExitCode:
+@client_command
+async def delete_secret(
+    client: TrainingClient, output: Output, name: str, team: str | None, assume_yes: bool
+) -> None:
     """Delete a secret, after confirmation. Jobs that use it can no longer start."""
-
-    async def act(client: TrainingClient, output: Output) -> ExitCode:
-        team_id = await _team_id(client, team or context.meta.get(__name__))
-        confirm(f"delete secret {name}?", assume_yes=assume_yes)
-        await client.account.delete_secret(name, team_id)
-        output.remark(f"deleted secret {name}")
-        return ExitCode.OK
-
-    return run_on_remote(context.ensure_object(CommandSettings), act)
+    team_id = await _team_id(client, team)
+    confirm(f"delete secret {name}?", assume_yes=assume_yes)
+    await client.account.delete_secret(name, team_id)
+    output.remark(f"deleted secret {name}")
 
 
-def _value(name: str) -> str:
+async def _value(name: str) -> str:
     """Read the secret's value. Raises CommandFailed if there is none, click.Abort if the user cancels."""
     if can_ask():
-        asked = asyncio.run(ask_secret(f"value of {name}, hidden:"))
+        asked = await ask_secret(f"value of {name}, hidden:")
         if not asked:
             raise click.Abort
         return asked
@@ -130,7 +122,3 @@ def _value(name: str) -> str:
 async def _team_id(client: TrainingClient, team: str | None) -> str | None:
     """Return the team's id; None means the default team. Raises CommandFailed if the team does not exist."""
     return None if team is None else (await team_named(client, team)).id
-
-
-def _created(secret: Secret) -> str:
-    return local_time(secret.created_at, DATE_AND_MINUTE)

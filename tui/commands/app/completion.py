@@ -6,7 +6,6 @@ import click
 from click.shell_completion import get_completion_class
 
 from tui.commands.support.catalogue import COMPLETION_VARIABLE
-from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import CommandSettings, examples
 
 SHELLS = ("bash", "zsh", "fish")
@@ -20,7 +19,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
-def completion(context: click.Context, shell: str) -> ExitCode:
+def completion(context: click.Context, shell: str) -> None:
     """Print the script that lets bash, zsh or fish complete commands, options and names from the server.
 
     Job ids, project names, checkpoint names and remotes complete too: each tab press queries the chosen
@@ -35,4 +34,3 @@ def completion(context: click.Context, shell: str) -> ExitCode:
     script = found(root.command, {}, "bt-tui", COMPLETION_VARIABLE)
     text = script.source_template % script.source_vars()
     context.ensure_object(CommandSettings).output.data(text + "\n")
-    return ExitCode.OK

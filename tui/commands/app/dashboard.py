@@ -11,11 +11,16 @@ from api_client.client import TrainingClient
 from api_client.errors import NotFound, RequestError
 from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, RemoteNotConfigured
-from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
-from tui.commands.support.session import chosen_remote, remote_by_name, remote_of, started_local_remote
+from tui.commands.support.session import (
+    chosen_remote,
+    dashboard_settings,
+    remote_by_name,
+    remote_of,
+    started_local_remote,
+)
 from tui.commands.support.terminal import opening_notice
-from tui.settings.loading import Loaded, load_or_defaults
+from tui.settings.loading import Loaded
 
 START_DEMO = "demo"
 CHECK_S = 3.0
@@ -23,25 +28,23 @@ CHECK_S = 3.0
 TABS = ("live", "logs", "metrics", "checkpoints", "details")
 
 
-def open_dashboard(
-    settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None
-) -> ExitCode:
+def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None) -> None:
     """Open the dashboard on the chosen remote, or the welcome screen if there is none.
 
     The user's choice on the welcome screen (demo, local emulator) starts here once the screen has closed.
     """
     with opening_notice():
-        loaded = _loaded(settings)
+        loaded = dashboard_settings(settings)
         from tui.app import run_dashboard
 
     remote = _remote(settings, loaded, is_needed=job_id is not None)
     choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded, own_emulator=started_local_remote)
     if choice is None:
-        return ExitCode.OK
+        return
     from tui.commands.app.demo import run_demo, run_local  # 4 % of the time to the dashboard's first picture
 
     run = run_demo if choice == START_DEMO else run_local
-    return run(readonly=settings.readonly)
+    run(settings)
 
 
 def _remote(settings: CommandSettings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
@@ -55,18 +58,11 @@ def _remote(settings: CommandSettings, loaded: Loaded, *, is_needed: bool) -> Re
         return None
 
 
-def open_page(settings: CommandSettings) -> ExitCode:
+def open_page(settings: CommandSettings) -> None:
     """Open the dashboard for a page of ``bt-tui serve``, which talks to it over pipes."""
     from tui.app import run_dashboard
 
-    run_dashboard(chosen_remote(settings), settings=_loaded(settings))
-    return ExitCode.OK
-
-
-def _loaded(settings: CommandSettings) -> Loaded:
-    return load_or_defaults(
-        os.environ, {"remote": settings.remote_name, "readonly": settings.readonly or None}
-    )
+    run_dashboard(chosen_remote(settings), settings=dashboard_settings(settings))
 
 
 @examples("bt-tui watch abc1234", "bt-tui watch abc1234 --tab logs")
@@ -80,19 +76,19 @@ def _loaded(settings: CommandSettings) -> Loaded:
 @remote_option
 @readonly_option
 @click.pass_obj
-def watch(settings: CommandSettings, job_id: str, tab: str | None) -> ExitCode:
+def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
     """Open the dashboard on one job.
 
     If the server reports that the job does not exist, the exit code is 7 and nothing opens.
     """
     with opening_notice():
         _check_job(settings, job_id)
-    return open_dashboard(settings, job_id=job_id, tab=tab)
+    open_dashboard(settings, job_id=job_id, tab=tab)
 
 
 def _check_job(settings: CommandSettings, job_id: str) -> None:
     """Raise NotFound if the job does not exist; leave all other errors to the dashboard."""
-    loaded = _loaded(settings)
+    loaded = dashboard_settings(settings)
     remote = _remote(settings, loaded, is_needed=True)
     assert remote is not None
 

@@ -23,6 +23,7 @@ from tui.commands.support.local_emulator import (
 )
 from tui.commands.support.options import CommandSettings, examples, readonly_option
 from tui.commands.support.output import Output
+from tui.commands.support.session import dashboard_settings
 from tui.commands.support.terminal import need_terminal
 from tui.settings.loading import load_or_defaults
 
@@ -36,7 +37,7 @@ LOCAL_REMOTE = "this-machine"
 @speed_option
 @readonly_option
 @click.pass_context
-def demo(context: click.Context, world: str, speed: float) -> ExitCode:
+def demo(context: click.Context, world: str, speed: float) -> None:
     """Explore a demo world on this machine: no account and no GPU needed.
 
     This starts an emulator of Baseten Training in a child process, with a team's worth of scripted
@@ -45,46 +46,41 @@ def demo(context: click.Context, world: str, speed: float) -> ExitCode:
     deleted.
     """
     given = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
-    readonly = (context.find_object(CommandSettings) or CommandSettings()).readonly
-    return run_demo(world=world, speed=speed if given else None, readonly=readonly)
+    run_demo(context.ensure_object(CommandSettings), world=world, speed=speed if given else None)
 
 
-def run_demo(*, world: str = DEMO_WORLD, speed: float | None = None, readonly: bool = False) -> ExitCode:
+def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float | None = None) -> None:
     """Run the demo from start to end; `speed` defaults to the setting.
 
     Raises CommandFailed without a terminal.
     """
-    return _run_with_emulator(DEMO_REMOTE, world=world, speed=speed, data_dir=None, readonly=readonly)
+    _run_with_emulator(settings, DEMO_REMOTE, world=world, speed=speed, data_dir=None)
 
 
-def run_local(*, readonly: bool = False) -> ExitCode:
+def run_local(settings: CommandSettings) -> None:
     """Run the dashboard on the local emulator, which keeps its data between runs.
 
     If one is already running for ``--remote local``, it is used and keeps running.
     """
     data_dir = default_data_dir(EMPTY_WORLD)
-    if running_address(data_dir) is not None:
-        need_terminal()
-        from tui.app import run_dashboard
+    if running_address(data_dir) is None:
+        _run_with_emulator(settings, LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir)
+        return
+    need_terminal()
+    from tui.app import run_dashboard
 
-        loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
-        run_dashboard(local_remote(Output()), settings=loaded)
-        return ExitCode.OK
-    return _run_with_emulator(
-        LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir, readonly=readonly
-    )
+    run_dashboard(local_remote(Output()), settings=dashboard_settings(settings))
 
 
 def _run_with_emulator(
-    remote_name: str, *, world: str, speed: float | None, data_dir: Path | None, readonly: bool
-) -> ExitCode:
+    settings: CommandSettings, remote_name: str, *, world: str, speed: float | None, data_dir: Path | None
+) -> None:
     """Run the dashboard on a new emulator, which is stopped however the dashboard ends.
 
     If this process is killed, the child stops because its standard input closes.
     """
     need_terminal()
-
-    loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
+    loaded = dashboard_settings(settings)
     if speed is None:
         speed = loaded.configuration.demo.speed
     child = EmulatorChild(world=world, speed=speed, data_dir=data_dir)
@@ -101,7 +97,6 @@ def _run_with_emulator(
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
     finally:
         child.shut_down()
-    return ExitCode.OK
 
 
 @contextmanager
@@ -115,10 +110,10 @@ def background_demo() -> Iterator[EmulatorChild]:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
 
 
-def run_demo_page(url: str, key_file: Path, *, readonly: bool) -> ExitCode:
+def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:
     """Run a dashboard on a demo kept by another process. Raises OSError if its key cannot be read."""
     from tui.app import run_dashboard
 
-    loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
-    run_dashboard(emulator_remote(DEMO_REMOTE, url, key_file), demo=True, settings=loaded)
-    return ExitCode.OK
+    run_dashboard(
+        emulator_remote(DEMO_REMOTE, url, key_file), demo=True, settings=dashboard_settings(settings)
+    )

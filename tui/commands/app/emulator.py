@@ -142,7 +142,7 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
 @emulator.command(short_help="Stop the emulators on this machine and their jobs.")
 @running_data_option
 @click.pass_obj
-def stop(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
+def stop(settings: CommandSettings, data_dir: Path | None) -> None:
     """Stop the emulators on this machine and the jobs running in them; their data is kept."""
     try:
         stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
@@ -152,7 +152,6 @@ def stop(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
         settings.output.remark(f"stopped the emulator in {folder}; its data is kept")
     if not stopped:
         settings.output.remark("no emulator is running")
-    return ExitCode.OK
 
 
 def _folders(data_dir: Path | None) -> list[Path]:

@@ -53,7 +53,7 @@ EXPOSED = (
 @remote_option
 @readonly_option
 @click.pass_obj
-def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: bool) -> ExitCode:
+def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: bool) -> None:
     """Serve the dashboard to a browser on this machine.
 
     Each page has its own dashboard, which ends when the page is closed. Logs, tables and checkpoints that
@@ -88,7 +88,6 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
             raise CommandFailed(f"cannot listen on {host}:{port}: {why}", ExitCode.USAGE) from error
         except KeyboardInterrupt:
             pass
-    return ExitCode.OK
 
 
 @click.command(PAGE_COMMAND, hidden=True)
@@ -97,13 +96,14 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
 @remote_option
 @readonly_option
 @click.pass_obj
-def serve_page(settings: CommandSettings, demo_url: str | None, demo_key_file: Path | None) -> ExitCode:
+def serve_page(settings: CommandSettings, demo_url: str | None, demo_key_file: Path | None) -> None:
     """Run the dashboard of one page; bt-tui serve starts it and talks to it over pipes."""
     if "TEXTUAL_DRIVER" not in os.environ:
         raise CommandFailed("serve-page is for bt-tui serve and can't run in a terminal", ExitCode.USAGE)
     if demo_url is not None and demo_key_file is not None:
-        return run_demo_page(demo_url, demo_key_file, readonly=settings.readonly)
-    return open_page(settings)
+        run_demo_page(settings, demo_url, demo_key_file)
+    else:
+        open_page(settings)
 
 
 def _page_arguments(settings: CommandSettings, resources: ExitStack, *, demo: bool) -> list[str]:

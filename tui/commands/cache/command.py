@@ -135,7 +135,7 @@ async def summarize(
     order: str,
     depth: int | None,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """List the cache of a project (id or name), as reported by its most recent job.
 
     The size of a directory includes everything in it. If the project has no cache, the exit code is 7 and
@@ -149,11 +149,10 @@ async def summarize(
     output.remark(_headline(listing, found.name))
     if depth is not None:
         print_directories(output, listing, found.id, depth, output_format)
-        return ExitCode.OK
+        return
 
     total_bytes = prepare(listing, sort, descending=order == DESCENDING)
     _print(output, listing, found.id, output_format, total_bytes)
-    return ExitCode.OK
 
 
 def _print(

@@ -15,7 +15,6 @@ from tui.analysis.export import csv_lines, json_number
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.checkpoints.files import files, print_files
 from tui.commands.checkpoints.show import show
-from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import (
     CSV,
     DESCENDING,
@@ -72,7 +71,7 @@ async def list_checkpoints(
     sort: str,
     order: str,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """List the checkpoints of a job and mark the newest, the best, unfinished uploads and broken losses.
 
     Checkpoints are judged as on the job's screen: by the log (all of it, up to 100,000 lines) and by the
@@ -81,7 +80,8 @@ async def list_checkpoints(
     or exploded, is never the best. CSV output is not judged.
     """
     if checkpoint_name is not None:
-        return await print_files(client, output, choice, checkpoint_name, output_format)
+        await print_files(client, output, choice, checkpoint_name, output_format)
+        return
     job = await choice.find(client)
     found = await client.checkpoints.list(job.project_id, job.id)
     found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
@@ -98,7 +98,6 @@ async def list_checkpoints(
             _print_table(output, facts)
     if not found:
         output.remark(f"job {job.id} has no checkpoints")
-    return ExitCode.OK
 
 
 _KEYS: dict[str, Callable[[Checkpoint], Any]] = {

@@ -33,7 +33,7 @@ LONGEST_NAME = 120
 @click.command("urls", short_help="Write the URLs of a job's checkpoint files to a file.")
 @job_options
 @client_command
-async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> ExitCode:
+async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> None:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
     Anyone with the file can read the checkpoints until the URLs expire, so only you can read it. An
@@ -55,7 +55,6 @@ async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> Exi
         raise cannot_write(path, error) from error
     output.remark(f"wrote {len(found):,} URLs to:")
     output.data(f"{path}\n")
-    return ExitCode.OK
 
 
 def _file_name(job: TrainingJob) -> str:
@@ -78,7 +77,7 @@ async def snippet(
     output: Output,
     checkpoint: str | None,
     choice: JobChoice,
-) -> ExitCode:
+) -> None:
     """Print a LoadCheckpointConfig for a config.py that loads this checkpoint, or the newest one."""
     job = await choice.find(client)
     found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
@@ -90,7 +89,6 @@ async def snippet(
     if named[0].sync == "uploading":
         output.remark(f"{named[0].name} is still uploading")
     output.data(resume_snippet(job.id, named[0].name))
-    return ExitCode.OK
 
 
 CHOICES = ("ask", "skip", "overwrite", "rename")

@@ -31,17 +31,17 @@ async def files(
     checkpoint: str | None,
     choice: JobChoice,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
 
     Download URLs are not included: see "bt-tui checkpoints urls".
     """
-    return await print_files(client, output, choice, checkpoint, output_format)
+    await print_files(client, output, choice, checkpoint, output_format)
 
 
 async def print_files(
     client: TrainingClient, output: Output, choice: JobChoice, checkpoint: str | None, output_format: str
-) -> ExitCode:
+) -> None:
     job = await choice.find(client)
     found = await checkpoint_files(client, job, checkpoint)
     total_bytes = sum(max(0, file.size_bytes) for file in found)
@@ -54,7 +54,6 @@ async def print_files(
         _print_table(output, found)
     if output_format not in (JSON, CSV):
         output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
-    return ExitCode.OK
 
 
 async def checkpoint_files(

@@ -38,7 +38,7 @@ async def show(
     checkpoint: str,
     choice: JobChoice,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """Show a checkpoint: its adapter's configuration, its tensors, and the state saved by the trainer.
 
     Weights are not downloaded: only the headers of safetensors files and small JSON files are read.
@@ -57,7 +57,6 @@ async def show(
         _print(output, document, inside)
     for problem in inside.problems:
         output.remark(problem)
-    return ExitCode.OK
 
 
 class _CheckpointDetails:

@@ -9,21 +9,16 @@ from pathlib import Path
 import click
 
 from api_client.client import TrainingClient
-from api_client.definitions import DeployCheckpointsConfig
 from api_client.submission.config_file import load_deploy_checkpoints_config
-from tui.commands.deploy.options import DeployOptions, deploy_options, pairs_of
+from tui.commands.deploy.options import DeployOptions, deploy_options, given_options
 from tui.commands.deploy.terminal import TerminalDeployer, with_health
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
-    JSON,
-    TABLE,
     CommandSettings,
     examples,
-    format_option,
     project_named,
     remote_option,
     selected_project,
-    yes_option,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
@@ -48,31 +43,20 @@ from tui.wizard.state import WizardState
     "bt-tui deploy --job-id abc1234 --checkpoint checkpoint-400 --model-name x --gpu H100:1 --yes",
 )
 @click.command("deploy_checkpoints")
+@click.option(
+    "--config",
+    "config_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Python file that defines a DeployCheckpointsConfig; it is executed.",
+)
+@given_options
 @deploy_options
-@yes_option
-@format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
 def deploy_checkpoints(
-    settings: CommandSettings,
-    config_path: Path | None,
-    project_id: str | None,
-    project: str | None,
-    job_id: str | None,
-    checkpoints: tuple[str, ...],
-    base_model: str | None,
-    lora_rank: str | None,
-    model_name: str | None,
-    gpu: str | None,
-    hf_secret: str | None,
-    environment: tuple[str, ...],
-    secrets: tuple[str, ...],
-    dry_run: bool,
-    wait: bool,
-    output_dir: Path | None,
-    assume_yes: bool,
-    output_format: str,
-) -> ExitCode:
+    settings: CommandSettings, config_path: Path | None, given: Prefilled, cli_options: DeployOptions
+) -> ExitCode | None:
     """Deploy checkpoints of a training job with a wizard.
 
     The wizard asks for whatever the options and the config file do not set; options override the file. If
@@ -82,33 +66,14 @@ def deploy_checkpoints(
     Nothing is deployed without a final confirmation. --dry-run never creates anything: it writes the
     truss config that the platform would deploy into truss_configs/.
     """
-    given = Prefilled(
-        job_id=job_id,
-        checkpoint_names=checkpoints,
-        base_model=base_model,
-        lora_rank=lora_rank,
-        model_name=model_name,
-        gpu=gpu,
-        hf_secret=hf_secret,
-        environment=pairs_of(environment, "--env"),
-        secrets=pairs_of(secrets, "--secret"),
-    )
-    config = _load(config_path)
+    config = None if config_path is None else load_deploy_checkpoints_config(config_path)
     problem = conflict(given, config)
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
-    cli_options = DeployOptions(assume_yes, dry_run, wait, output_dir, output_format, project_id, project)
     state = initial_wizard_state(given, config, datetime.now(UTC))
     if not can_ask():
         _require_answers(state, cli_options)
     return run_on_remote(settings, lambda client, output: _deploy(client, output, state, given, cli_options))
-
-
-def _load(path: Path | None) -> DeployCheckpointsConfig | None:
-    if path is None:
-        return None
-
-    return load_deploy_checkpoints_config(path)
 
 
 def _require_answers(state: WizardState, cli_options: DeployOptions) -> None:
@@ -121,12 +86,8 @@ def _require_answers(state: WizardState, cli_options: DeployOptions) -> None:
 
 
 def _missing_answers_text(missing_answers: Sequence[MissingAnswer]) -> str:
-    missing = [missing_answer.flag for missing_answer in missing_answers if not missing_answer.problem]
-    lines = [
-        f"{missing_answer.flag}: {missing_answer.problem}"
-        for missing_answer in missing_answers
-        if missing_answer.problem
-    ]
+    missing = [each.flag for each in missing_answers if not each.problem]
+    lines = [f"{each.flag}: {each.problem}" for each in missing_answers if each.problem]
     if missing:
         lines.append(f"no terminal to ask on; give {', '.join(missing)}")
     return "\n".join(lines)
@@ -138,7 +99,11 @@ async def _deploy(
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
     wizard_io = TerminalDeployer(client, output, cli_options)
-    state = await load(client, state, given, await _project_id(client, cli_options))
+    project = selected_project(cli_options.project, cli_options.project_id)
+    project_id = (await project_named(client, project)).id if project is not None else None
+    state = await load(client, state, given, project_id)
+    if not can_ask():
+        _check_checkpoints(state, given)
     if len(state.facts.jobs) == 1:
         state = await with_health(client, state)
     if not unanswered_questions(state):
@@ -152,7 +117,12 @@ async def _deploy(
     return await wizard_io.ask(WizardProgress(state).started())
 
 
-async def _project_id(client: TrainingClient, cli_options: DeployOptions) -> str | None:
-    """Return the id of the named project. Raises CommandFailed if none or several have that name."""
-    name = selected_project(cli_options.project, cli_options.project_id)
-    return (await project_named(client, name)).id if name is not None else None
+def _check_checkpoints(state: WizardState, given: Prefilled) -> None:
+    """Raise CommandFailed for a checkpoint named by an option that the job does not have."""
+    known = [each.checkpoint_id for each in state.facts.checkpoints]
+    for name in given.checkpoint_names:
+        if state.facts.checkpoints_of is not None and name not in known:
+            raise CommandFailed(
+                f"job {state.facts.checkpoints_of} has {no_such('checkpoint', name, known)}",
+                ExitCode.NOT_FOUND,
+            )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, TABLE, format_option, options_as, yes_option
 from tui.wizard.environment_steps import read_pair
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from tui.wizard.given import Prefilled
+from tui.wizard.state import Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +27,24 @@ class DeployOptions:
     project: str | None = None
 
 
-_OPTIONS = (
-    click.option(
-        "--config",
-        "config_path",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Python file that defines a DeployCheckpointsConfig; it is executed.",
-    ),
-    click.option("--project-id", metavar="ID", help="Offer only jobs of this project."),
-    click.option("--project", metavar="NAME", help="Same, by name or id."),
+def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Pairs:
+    """Split ``K=V`` texts into pairs. Raises CommandFailed, without the value, if there is no ``=``."""
+    pairs = []
+    for place, text in enumerate(texts, start=1):
+        pair = read_pair(text)
+        if pair is None:
+            raise CommandFailed(f"{parameter.opts[0]} number {place}: expected NAME=value", ExitCode.USAGE)
+        pairs.append(pair)
+    return tuple(pairs)
+
+
+given_options = options_as(
+    "given",
+    Prefilled,
     click.option("--job-id", metavar="JOB_ID", help="Job that wrote the checkpoints."),
     click.option(
         "--checkpoint",
-        "checkpoints",
+        "checkpoint_names",
         metavar="NAME",
         multiple=True,
         help="Checkpoint to deploy; repeat for several LoRAs.",
@@ -52,15 +55,28 @@ _OPTIONS = (
     click.option("--gpu", metavar="TYPE[:N]", help="GPUs to serve on, e.g. H100:2."),
     click.option("--hf-secret", metavar="NAME", help="Secret with the Hugging Face token."),
     click.option(
-        "--env", "environment", metavar="K=V", multiple=True, help="Environment variable; repeatable."
+        "--env",
+        "environment",
+        metavar="K=V",
+        multiple=True,
+        callback=_pairs,
+        help="Environment variable; repeatable.",
     ),
     click.option(
         "--secret",
         "secrets",
         metavar="K=NAME",
         multiple=True,
+        callback=_pairs,
         help="Environment variable from a secret; repeatable.",
     ),
+)
+
+deploy_options = options_as(
+    "cli_options",
+    DeployOptions,
+    click.option("--project-id", metavar="ID", help="Offer only jobs of this project."),
+    click.option("--project", metavar="NAME", help="Same, by name or id."),
     click.option("--dry-run", is_flag=True, help="Write the truss config without deploying."),
     click.option("--wait", is_flag=True, help="Follow the deployment until it is active or fails."),
     click.option(
@@ -70,21 +86,6 @@ _OPTIONS = (
         type=click.Path(file_okay=False, path_type=Path),
         help="Directory for the truss config.",
     ),
+    yes_option,
+    format_option(TABLE, JSON),
 )
-
-
-def deploy_options(command: Command) -> Command:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def pairs_of(texts: tuple[str, ...], flag: str) -> tuple[tuple[str, str], ...]:
-    """Split ``K=V`` texts into pairs. Raises CommandFailed, without the value, if there is no ``=``."""
-    pairs = []
-    for place, text in enumerate(texts, start=1):
-        pair = read_pair(text)
-        if pair is None:
-            raise CommandFailed(f"{flag} number {place}: expected NAME=value", ExitCode.USAGE)
-        pairs.append(pair)
-    return tuple(pairs)

@@ -138,7 +138,8 @@ class TerminalDeployer:
         if review.errors:
             raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
         if self._cli_options.dry_run:
-            return await self._run_dry_run(review)
+            await self._run_dry_run(review)
+            return ExitCode.OK
         return await self._deploy(state, review)
 
     def say(self, text: str) -> None:
@@ -200,7 +201,7 @@ class TerminalDeployer:
             self.say(explain(error)[0] if not isinstance(error, OSError) else str(error))
         return walk
 
-    async def _run_dry_run(self, review: Review) -> ExitCode:
+    async def _run_dry_run(self, review: Review) -> None:
         sent = await self._send(review, dry_run=True)
         path = sent.written_to
         if not self._cli_options.dry_run:
@@ -210,7 +211,6 @@ class TerminalDeployer:
         else:
             print_dry_run(self._output, review, path)
         self.say("dry run: nothing was created")
-        return ExitCode.OK
 
     async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
         self.say(f"deploying {review.config.model_name}")

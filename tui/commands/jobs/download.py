@@ -34,7 +34,7 @@ async def download(
     target_directory: Path,
     no_unzip: bool,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """Download the code that a job was submitted with, into the folder PROJECT_JOB of DIR.
 
     An existing folder or archive is not changed. The path of the result is printed to stdout.
@@ -67,4 +67,3 @@ async def download(
         output.json({**document, "archive_bytes": report.files[0].done_bytes})
     else:
         output.data(f"{written}\n")
-    return ExitCode.OK

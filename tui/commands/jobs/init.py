@@ -139,7 +139,7 @@ def init(
     list_examples: bool,
     force: bool,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """Write a starter project.
 
     Each has a config.py that is valid for Baseten as is, a run.sh that the job runs, and a train.py. Without
@@ -151,7 +151,7 @@ def init(
     directory = directory or named_directory
     if list_examples:
         _list(output, output_format)
-        return ExitCode.OK
+        return
     if template is not None and names is not None:
         raise CommandFailed("give either --template or --examples", ExitCode.USAGE)
     if names is not None:
@@ -174,7 +174,6 @@ def init(
         output.remark(
             "--remote local runs it on an emulator on this machine; bt-tui login connects an account"
         )
-    return ExitCode.OK
 
 
 def _has_account() -> bool:

@@ -25,7 +25,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import job_facts, print_facts, print_list
+from tui.commands.support.tables import print_job, print_list
 from tui.tables.jobs import JOB_FIELDS, JOBS, PROJECT_FIELDS, PROJECTS
 
 
@@ -44,20 +44,13 @@ def _created(job: TrainingJob) -> datetime:
 @click.argument("job_id", metavar="JOB_ID")
 @format_option(TABLE, JSON)
 @client_command
-async def job(client: TrainingClient, output: Output, job_id: str, output_format: str) -> ExitCode:
+async def job(client: TrainingClient, output: Output, job_id: str, output_format: str) -> None:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-    found = await client.jobs.find(job_id)
-    if output_format == JSON:
-        output.json(found)
-        return ExitCode.OK
-
-    facts = job_facts(found, link=client.job_link(found.project_id, found.id))
-    print_facts(output, facts)
-    return ExitCode.OK
+    print_job(client, output, await client.jobs.find(job_id), output_format)
 
 
 @examples(
@@ -83,14 +76,13 @@ async def jobs(
     project_name: str | None,
     statuses: tuple[str, ...],
     output_format: str,
-) -> ExitCode:
+) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
     project_id = (await project_named(client, project_name)).id if project_name is not None else None
     wanted = await _wanted_statuses(client, statuses, project_id)
     found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
     kept = running_first(job for job in found if not wanted or job.current_status in wanted)
     print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
-    return ExitCode.OK
 
 
 async def _wanted_statuses(
@@ -115,11 +107,10 @@ async def _wanted_statuses(
 @click.command()
 @format_option(TABLE, JSON, CSV)
 @client_command
-async def projects(client: TrainingClient, output: Output, output_format: str) -> ExitCode:
+async def projects(client: TrainingClient, output: Output, output_format: str) -> None:
     """List the projects that your key can access."""
     found = await client.projects.list()
     print_list(output, output_format, found, PROJECTS, PROJECT_FIELDS, "no projects")
-    return ExitCode.OK
 
 
 @examples(

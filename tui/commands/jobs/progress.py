@@ -274,7 +274,7 @@ def progress(
     path: Path | None,
     each_line: bool,
     output_format: str,
-) -> ExitCode:
+) -> ExitCode | None:
     """Show the training progress found in a job's log.
 
     Values missing from the log are null in JSON, empty in CSV and left out of the table. Non-finite

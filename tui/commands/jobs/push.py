@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,17 @@ from tui.commands.support.options import (
     NDJSON,
     TABLE,
     TEXT,
+    Command,
     CommandSettings,
     examples,
     format_option,
+    options_as,
     remote_option,
     yes_option,
 )
 from tui.commands.support.output import Output, ProgressLine, ascii_json
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, job_facts, print_facts, print_table
+from tui.commands.support.tables import Cell, TextColumn, print_facts, print_job, print_table
 from tui.commands.support.terminal import can_ask, confirm
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
@@ -66,11 +68,7 @@ async def print_or_tail(
         if output_format == JSON:
             output.data(ascii_json(document) + "\n")
         return await _tail(client, output, job, NDJSON if output_format == JSON else TEXT)
-    if output_format == JSON:
-        output.json(document)
-    else:
-        facts = job_facts(job, link=client.job_link(job.project_id, job.id))
-        print_facts(output, facts)
+    print_job(client, output, job, output_format, document)
     output.remark(f"follow the log: bt-tui logs {job.id} --follow, or open the dashboard: bt-tui")
     return ExitCode.OK
 
@@ -164,18 +162,39 @@ class JobDraft:
     project: TrainingProject
     source_dir: Path
     plan: ArchivePlan
-    team: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
     """Options that control the submission."""
 
-    assume_yes: bool
-    dry_run: bool
-    check: bool
+    team: str | None
     tail: bool
+    dry_run: bool
+    skip_checks: bool
+    assume_yes: bool
     output_format: str
+
+
+tail_option = click.option(
+    "-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome."
+)
+
+
+def push_options(format_option: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Add the options of submitting a job, passed on as ``cli_options``."""
+    return options_as(
+        "cli_options",
+        PushOptions,
+        click.option("--team", metavar="NAME", help="Team of the project."),
+        click.option(
+            "-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome."
+        ),
+        click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it."),
+        click.option("--skip-checks", is_flag=True, help="Skip the preflight checks."),
+        yes_option,
+        format_option,
+    )
 
 
 @examples(
@@ -186,47 +205,36 @@ class PushOptions:
 )
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
 @click.option("--job-name", metavar="NAME", help="Name of the job.")
-@click.option("--team", metavar="NAME", help="Team of the project.")
-@click.option("--interactive", type=click.Choice(TRIGGERS), help="When to open an interactive session.")
+@click.option(
+    "--interactive",
+    "interactive_trigger",
+    type=click.Choice(TRIGGERS),
+    help="When to open an interactive session.",
+)
 @click.option("--interactive-timeout-minutes", type=int, metavar="N", help="Duration of the session.")
 @click.option("--accelerator", metavar="TYPE[:N]", help="GPUs per node, e.g. H100:8.")
 @click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
 @click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
 @click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
 @click.option("--spot", is_flag=True, help="Use spot capacity, which can be preempted.")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it.")
-@click.option("--skip-checks", is_flag=True, help="Skip the preflight checks.")
 @click.option(
     "--python",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="PATH",
     help="Load the config with this Python interpreter (for its imports).",
 )
-@yes_option
-@format_option(TABLE, JSON)
+@push_options(format_option(TABLE, JSON))
 @remote_option
 @click.pass_obj
 def push(
     settings: CommandSettings,
+    /,
     config: Path,
-    tail: bool,
-    job_name: str | None,
-    team: str | None,
-    interactive: str | None,
-    interactive_timeout_minutes: int | None,
-    accelerator: str | None,
-    node_count: int | None,
-    entrypoint: str | None,
-    priority: int | None,
-    spot: bool,
-    dry_run: bool,
-    skip_checks: bool,
     python: Path | None,
-    assume_yes: bool,
-    output_format: str,
-) -> ExitCode:
+    cli_options: PushOptions,
+    **overrides: Any,
+) -> ExitCode | None:
     """Submit the training job of a config.py together with the folder that contains it.
 
     The config is executed to load it. The job is checked before anything is sent: errors stop it;
@@ -236,26 +244,22 @@ def push(
     log as ndjson. With --dry-run it is one document with what would be sent, the archive and the
     findings, and the exit code is 2 if there are errors.
     """
-    overrides = Overrides(
-        job_name=job_name,
-        accelerator=accelerator,
-        node_count=node_count,
-        entrypoint=entrypoint,
-        priority=priority,
-        spot=spot,
-        interactive_trigger=interactive,
-        interactive_timeout_minutes=interactive_timeout_minutes,
-    )
-    cli_options = PushOptions(assume_yes, dry_run, not skip_checks, tail, output_format)
-    draft = _draft(config, python, overrides, team, settings.output)
-    if dry_run:
-        return run_push_dry_run(settings, draft, cli_options)
-    return run_on_remote(settings, lambda client, output: _push(client, output, draft, cli_options))
+    draft = _draft(config, python, Overrides(**overrides), settings.output)
+    if cli_options.dry_run:
+        run_push_dry_run(settings, draft, cli_options)
+        return None
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        submission = await check_and_submit(client, output, draft, cli_options)
+        job = submission.training_job
+        return await print_or_tail(
+            client, output, job, submission.as_dict(), cli_options.output_format, tail=cli_options.tail
+        )
+
+    return run_on_remote(settings, act)
 
 
-def _draft(
-    config: Path, python: Path | None, overrides: Overrides, team: str | None, output: Output
-) -> JobDraft:
+def _draft(config: Path, python: Path | None, overrides: Overrides, output: Output) -> JobDraft:
     """Load the config in a separate process and plan the archive. Raises ConfigurationError.
 
     A separate process keeps the output of the config and its children away from the data on stdout.
@@ -265,21 +269,7 @@ def _draft(
     for text in replaced:
         output.remark(text)
     source_dir = config.absolute().parent
-    return JobDraft(project, source_dir, plan_archive(source_dir, project.job.workspace), team)
-
-
-async def _push(
-    client: TrainingClient, output: Output, draft: JobDraft, cli_options: PushOptions
-) -> ExitCode:
-    submission = await check_and_submit(client, output, draft, cli_options)
-    return await print_or_tail(
-        client,
-        output,
-        submission.training_job,
-        submission.as_dict(),
-        cli_options.output_format,
-        tail=cli_options.tail,
-    )
+    return JobDraft(project, source_dir, plan_archive(source_dir, project.job.workspace))
 
 
 async def check_and_submit(
@@ -292,7 +282,8 @@ async def check_and_submit(
     """
     client.check_may_change("submitting a job")
     findings = await _findings(client, draft, cli_options)
-    _remark_findings(findings, output)
+    for finding in findings:
+        output.remark(finding_text(finding))
     _stop_or_ask(findings, cli_options)
     submission = await _submit(client, output, draft)
     known = set(draft.plan.warnings)
@@ -304,23 +295,22 @@ async def check_and_submit(
     return submission
 
 
-def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode:
+def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> None:
     """Do everything except sending; without a server, skip the checks of the account."""
 
-    async def with_account(client: TrainingClient, output: Output) -> ExitCode:
-        return _show(output, draft, cli_options, await _findings(client, draft, cli_options))
+    async def with_account(client: TrainingClient, output: Output) -> None:
+        _show(output, draft, cli_options, await _findings(client, draft, cli_options))
 
     try:
-        return run_on_remote(settings, with_account)
+        run_on_remote(settings, with_account)
     except (RemoteNotConfigured, Unreachable) as error:
         reason = "no remote is configured" if isinstance(error, RemoteNotConfigured) else str(error)
         unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
-        found = check(draft.project, draft.plan) if cli_options.check else ()
-        return _show(settings.output, draft, cli_options, (*found, unchecked))
+        found = check(draft.project, draft.plan) if not cli_options.skip_checks else ()
+        _show(settings.output, draft, cli_options, (*found, unchecked))
 
 
-def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]) -> ExitCode:
-
+def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]) -> None:
     document = dry_run_document(draft.project, draft.source_dir, draft.plan, findings)
     if cli_options.output_format == JSON:
         output.json(document)
@@ -329,23 +319,16 @@ def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: S
     output.remark("dry run: nothing was sent")
     if errors := _count_of_errors(findings):
         raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
-    return ExitCode.OK
 
 
 async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOptions) -> tuple[Finding, ...]:
     """Resolve the team, which secrets and capacity depend on, and run the checks."""
     project = draft.project
-    wanted = draft.team or project.team_name or client.remote.team
+    wanted = cli_options.team or project.team_name or client.remote.team
     choice = await choose_team(client, project_name=project.name, wanted=wanted)
     if choice.name is not None:
         project.team_name = choice.name
-    return await preflight(client, project, draft.plan) if cli_options.check else ()
-
-
-def _remark_findings(findings: Sequence[Finding], output: Output) -> None:
-
-    for finding in findings:
-        output.remark(finding_text(finding))
+    return await preflight(client, project, draft.plan) if not cli_options.skip_checks else ()
 
 
 def _count_of_errors(findings: Sequence[Finding]) -> str:

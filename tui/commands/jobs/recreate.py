@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from api_client.client import TrainingClient
-from tui.commands.jobs.push import print_or_tail
+from tui.commands.jobs.push import print_or_tail, tail_option
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -25,7 +25,7 @@ from tui.commands.support.terminal import confirm
 @click.command()
 @click.argument("job_id", metavar="[JOB_ID]", required=False)
 @click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument.")
-@click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
+@tail_option
 @yes_option
 @format_option(TABLE, JSON)
 @client_command

@@ -23,7 +23,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import job_facts, print_facts
+from tui.commands.support.tables import print_job
 from tui.commands.support.terminal import confirm
 
 NAMES_SHOWN = 10
@@ -142,7 +142,7 @@ async def update(
     priority: int | None,
     availability_model: str | None,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """Change a queued job; the server refuses changes once the job has GPUs."""
     if priority is None and availability_model is None:
         raise click.UsageError("nothing to change: give --priority or --availability-model")
@@ -151,10 +151,4 @@ async def update(
     changed = await client.jobs.update(
         found.project_id, found.id, priority=priority, availability_model=availability_model
     )
-    if output_format == JSON:
-        output.json(changed)
-        return ExitCode.OK
-
-    facts = job_facts(changed, link=client.job_link(changed.project_id, changed.id))
-    print_facts(output, facts)
-    return ExitCode.OK
+    print_job(client, output, changed, output_format)

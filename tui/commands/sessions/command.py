@@ -10,7 +10,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import AuthCode, TrainingJob
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, examples, job_argument
+from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, TextColumn, print_table
@@ -36,16 +36,7 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
     help="Extend the sessions; -1 for ten years.",
 )
 @click.option("--update-trigger", "trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
-@click.option(
-    "-o",
-    "--output",
-    "--format",
-    "output_format",
-    type=click.Choice((TABLE, JSON)),
-    default=TABLE,
-    show_default=True,
-    help="Output format.",
-)
+@format_option(TABLE, JSON, also=["--format"])
 @client_command
 async def sessions(
     client: TrainingClient,
@@ -54,13 +45,13 @@ async def sessions(
     minutes: int | None,
     trigger: str | None,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """Show how to sign in to a job's interactive sessions, by replica, and when they expire.
 
     The codes open a shell in the job: treat them like passwords. --update-timeout and --update-trigger
     change every session of the job first.
     """
-    return await _show(client, output, job_id, minutes, trigger, output_format)
+    await _show(client, output, job_id, minutes, trigger, output_format)
 
 
 @examples("bt-tui update_session abc1234 --timeout-minutes 60")
@@ -77,11 +68,11 @@ async def sessions(
 @client_command
 async def update_session(
     client: TrainingClient, output: Output, job_id: str, minutes: int | None, trigger: str | None
-) -> ExitCode:
+) -> None:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
     if minutes is None and trigger is None:
         raise click.UsageError("nothing to change: give --timeout-minutes or --trigger")
-    return await _show(client, output, job_id, minutes, trigger, TABLE)
+    await _show(client, output, job_id, minutes, trigger, TABLE)
 
 
 async def _show(
@@ -91,7 +82,7 @@ async def _show(
     minutes: int | None,
     trigger: str | None,
     output_format: str,
-) -> ExitCode:
+) -> None:
     if minutes == 0:
         raise click.UsageError("0 minutes would change nothing; -1 means ten years")
     job = await client.jobs.find(job_id)
@@ -102,8 +93,7 @@ async def _show(
     found.sort(key=lambda code: code.replica_id)
     if output_format == JSON:
         output.json(found)
-        return ExitCode.OK
-
+        return
     if not found:
         output.remark(
             f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
@@ -117,7 +107,6 @@ async def _show(
     )
     rows = [_row(code) for code in found]
     print_table(output, columns, rows)
-    return ExitCode.OK
 
 
 async def _change(

@@ -74,7 +74,7 @@ def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
     Raises CommandFailed for a job that has ended or does not have the node, and the client's errors.
     """
 
-    async def ask(client: TrainingClient, _output: Output) -> ExitCode:
+    async def ask(client: TrainingClient, _output: Output) -> None:
         job = await client.jobs.find(host.job_id)
         if job.is_finished:
             raise CommandFailed(f"job {job.id} has ended; its nodes are gone", ExitCode.NOT_FOUND)
@@ -86,7 +86,6 @@ def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
             job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
         )
         folder.keep(host, signed, client.destinations)
-        return ExitCode.OK
 
     run_on_remote(settings, ask)
 
@@ -155,7 +154,7 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
 @click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, replacing an earlier one.")
 @remote_option
 @click.pass_obj
-def ssh_config(settings: CommandSettings, install: bool) -> ExitCode:
+def ssh_config(settings: CommandSettings, install: bool) -> None:
     """Print the ~/.ssh/config block for hosts training-job-JOB-NODE.ssh.baseten.co.
 
     Each connection gets a new certificate when ssh opens it. With --remote, that remote is used for all
@@ -164,38 +163,35 @@ def ssh_config(settings: CommandSettings, install: bool) -> ExitCode:
     block = _block(settings.remote_name)
     if not install:
         settings.output.data(block)
-        return ExitCode.OK
+        return
     path = Path(os.environ.get(CONFIG_VARIABLE, "").strip() or DEFAULT_CONFIG).expanduser()
     try:
         _install(path, block)
     except OSError as error:
         raise cannot_write(path, error) from error
     settings.output.remark(f"wrote {path}; connect with: ssh training-job-JOB_ID-0.ssh.baseten.co")
-    return ExitCode.OK
 
 
 @click.command("ssh-sign", hidden=True)
 @click.argument("host_name", metavar="HOST")
 @remote_option
 @click.pass_obj
-def ssh_sign(settings: CommandSettings, host_name: str) -> ExitCode:
+def ssh_sign(settings: CommandSettings, host_name: str) -> None:
     """For ssh_config: get a certificate for a connection to the host."""
     host = parse_host(host_name)
     if host.remote_name is not None:
         settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
     sign(settings, host, ssh_folder())
-    return ExitCode.OK
 
 
 @click.command("ssh-proxy", hidden=True)
 @click.argument("host_name", metavar="HOST")
 @click.pass_obj
-def ssh_proxy(_settings: CommandSettings, host_name: str) -> ExitCode:
+def ssh_proxy(_settings: CommandSettings, host_name: str) -> None:
     """For ssh: forward the bytes of a connection whose certificate is signed."""
     ticket = ssh_folder().take(parse_host(host_name))
     source, sink = sys.stdin.fileno(), sys.stdout.fileno()
     asyncio.run(relay(ticket, source=source, sink=sink, environ=os.environ))
-    return ExitCode.OK
 
 
 def _block(remote_name: str | None) -> str:

@@ -12,9 +12,16 @@ from api_client.client import TrainingClient
 from api_client.submission.archive import plan_archive
 from api_client.submission.submitting import Submission
 from api_client.submission.workstation import Workstation, workstation_hosts, workstation_project
-from tui.commands.jobs.push import JobDraft, PushOptions, check_and_submit, print_or_tail, run_push_dry_run
+from tui.commands.jobs.push import (
+    JobDraft,
+    PushOptions,
+    check_and_submit,
+    print_or_tail,
+    push_options,
+    run_push_dry_run,
+)
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, remote_option, yes_option
+from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 
@@ -56,50 +63,34 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
     "--project-id", "project_name", metavar="NAME", help="Project name (default: workstation-TYPE)."
 )
 @click.option("--image", metavar="IMAGE", help="Container image (default: NVIDIA's for CUDA development).")
-@click.option("--enable-checkpointing", is_flag=True, help="Store what is written to BT_CHECKPOINT_DIR.")
+@click.option(
+    "--enable-checkpointing",
+    "saves_checkpoints",
+    is_flag=True,
+    help="Store what is written to BT_CHECKPOINT_DIR.",
+)
 @click.option("--checkpoint-path", metavar="PATH", help="Path of the checkpoint folder in the container.")
 @click.option(
-    "--checkpoint-volume-size", type=int, metavar="GIB", help="Size of the checkpoint volume in GiB."
+    "--checkpoint-volume-size",
+    "checkpoint_volume_size_gib",
+    type=int,
+    metavar="GIB",
+    help="Size of the checkpoint volume in GiB.",
 )
 @click.option("--checkpoint-from-job", metavar="JOB_ID", help="Load the latest checkpoint of this job.")
-@click.option("--team", metavar="NAME", help="Team of the project.")
 @click.option("--spot", is_flag=True, help="Use spot capacity, which can be preempted.")
-@click.option("-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome.")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it.")
-@click.option("--skip-checks", is_flag=True, help="Skip the preflight checks.")
-@click.option(
-    "-o",
-    "--output",
-    "--output-format",
-    "output_format",
-    type=click.Choice([TEXT, JSON], case_sensitive=False),
-    default=TEXT,
-    show_default=True,
-    help="Output format.",
-)
-@yes_option
+@push_options(format_option(TEXT, JSON, also=["--output-format"]))
 @remote_option
 @click.pass_obj
 def workstation(
     settings: CommandSettings,
-    accelerator: str,
+    /,
     gpu_count: int | None,
     node_count: int | None,
     orchestrator: str,
-    project_name: str | None,
-    image: str | None,
-    enable_checkpointing: bool,
-    checkpoint_path: str | None,
-    checkpoint_volume_size: int | None,
-    checkpoint_from_job: str | None,
-    team: str | None,
-    spot: bool,
-    tail: bool,
-    dry_run: bool,
-    skip_checks: bool,
-    output_format: str,
-    assume_yes: bool,
-) -> ExitCode:
+    cli_options: PushOptions,
+    **wanted: Any,
+) -> ExitCode | None:
     """Start a job that only sleeps, on nodes that you reach by SSH. Billed until you stop it.
 
     The project's cache is mounted if the job has GPUs. The job is checked first, as in push. On several
@@ -117,52 +108,37 @@ def workstation(
             "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
             "nodes on which you start torchrun yourself"
         )
-    wanted = Workstation(
-        accelerator=accelerator,
-        gpu_count=GPUS_PER_FULL_NODE if node_count is not None else gpu_count or 1,
-        node_count=nodes,
-        project_name=project_name,
-        image=image,
-        saves_checkpoints=enable_checkpointing,
-        checkpoint_path=checkpoint_path,
-        checkpoint_volume_size_gib=checkpoint_volume_size,
-        checkpoint_from_job=checkpoint_from_job,
-        spot=spot,
-    )
-    if not enable_checkpointing and (checkpoint_path or checkpoint_volume_size is not None):
+    if not wanted["saves_checkpoints"] and (
+        wanted["checkpoint_path"] or wanted["checkpoint_volume_size_gib"] is not None
+    ):
         settings.output.remark("without --enable-checkpointing no checkpoints are stored")
-    return _run(
-        settings, wanted, team, PushOptions(assume_yes, dry_run, not skip_checks, tail, output_format)
-    )
+    gpus = GPUS_PER_FULL_NODE if node_count is not None else gpu_count or 1
+    return _run(settings, Workstation(gpu_count=gpus, node_count=nodes, **wanted), cli_options)
 
 
-def _run(
-    settings: CommandSettings, wanted: Workstation, team: str | None, cli_options: PushOptions
-) -> ExitCode:
+def _run(settings: CommandSettings, wanted: Workstation, cli_options: PushOptions) -> ExitCode | None:
     """Submit an empty folder, as the official CLI does, never the working directory."""
-    project = workstation_project(wanted)
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
-        draft = JobDraft(project, Path(folder), plan_archive(Path(folder)), team)
+        draft = JobDraft(workstation_project(wanted), Path(folder), plan_archive(Path(folder)))
         if cli_options.dry_run:
-            return run_push_dry_run(settings, draft, cli_options)
+            run_push_dry_run(settings, draft, cli_options)
+            return None
 
         async def start(client: TrainingClient, output: Output) -> ExitCode:
             submission = await check_and_submit(client, output, draft, cli_options)
-            return await _print_workstation(
-                client, output, submission, draft, cli_options, settings.remote_name
+            document = _document(client, output, submission, draft, settings.remote_name)
+            job = submission.training_job
+            return await print_or_tail(
+                client, output, job, document, cli_options.output_format, tail=cli_options.tail
             )
 
         return run_on_remote(settings, start)
 
 
-async def _print_workstation(
-    client: TrainingClient,
-    output: Output,
-    submission: Submission,
-    draft: JobDraft,
-    cli_options: PushOptions,
-    remote_name: str | None,
-) -> ExitCode:
+def _document(
+    client: TrainingClient, output: Output, submission: Submission, draft: JobDraft, remote_name: str | None
+) -> dict[str, Any]:
+    """Remark how to reach the nodes, and return the workstation as data."""
     job, compute = submission.training_job, draft.project.job.compute
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
     remote = f" --remote {remote_name}" if remote_name else ""
@@ -174,7 +150,7 @@ async def _print_workstation(
         output.remark(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
     output.remark(f"billed until you stop it: bt-tui stop {job.id}{remote}")
     spec = compute.accelerator
-    document: dict[str, Any] = {
+    return {
         "job_id": job.id,
         "project": {"id": submission.training_project.id, "name": submission.training_project.name},
         "accelerator": spec.accelerator.value if spec and spec.accelerator else None,
@@ -184,6 +160,3 @@ async def _print_workstation(
         "nodes": [{"rank": host.node, "hostname": host.name, "is_leader": host.node == 0} for host in hosts],
         "job": submission.as_dict()["training_job"],
     }
-    return await print_or_tail(
-        client, output, job, document, cli_options.output_format, tail=cli_options.tail
-    )

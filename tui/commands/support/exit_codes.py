@@ -170,7 +170,9 @@ def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:
 
     if isinstance(error, RemoteNotConfigured):
         return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
-    return str(error), ExitCode.USAGE
+    cause = error.__cause__
+    is_full_disk = isinstance(cause, OSError) and cause.errno in FULL_DISK
+    return str(error), ExitCode.UNEXPECTED if is_full_disk else ExitCode.USAGE
 
 
 def request_details(error: Exception) -> str:

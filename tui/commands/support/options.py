@@ -6,7 +6,7 @@ Also official formats of sizes and times, and ``CommandSettings``, which collect
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -28,23 +28,31 @@ OFFICIAL_TABLE = "cli-table"
 ASCENDING, DESCENDING = "asc", "desc"
 
 
+def options_as(name: str, kind: type, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Add options that are the fields of a dataclass; the command gets one of it, called ``name``."""
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def grouping(*objects: Any, **parameters: Any) -> Any:
+            values = {each.name: parameters.pop(each.name) for each in fields(kind)}
+            return command(*objects, **{name: kind(**values)}, **parameters)
+
+        for option in reversed(options):
+            option(grouping)
+        return cast("Command", grouping)
+
+    return add
+
+
 def listing_format_option(command: Command) -> Command:
     """Add ``-o table|csv|json``; the official ``cli-table`` is an alias of ``table``."""
 
     def plain(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
         return TABLE if value == OFFICIAL_TABLE else value
 
-    return click.option(
-        "-o",
-        "--output",
-        "--output-format",
-        "output_format",
-        type=click.Choice((TABLE, CSV, JSON, OFFICIAL_TABLE)),
-        default=TABLE,
-        show_default=True,
-        callback=plain,
-        help="Output format; cli-table equals table.",
-    )(command)
+    formats = (TABLE, CSV, JSON, OFFICIAL_TABLE)
+    help_text = "Output format; cli-table equals table."
+    return format_option(*formats, also=["--output-format"], callback=plain, help=help_text)(command)
 
 
 def order_option(command: Command) -> Command:
@@ -239,16 +247,20 @@ def remote_option(command: Command) -> Command:
     )(command)
 
 
-def format_option(*formats: str) -> Callable[[Command], Command]:
-    """Add ``-o/--output FORMAT``; the first of ``formats`` is the default."""
+def format_option(
+    *formats: str, also: Sequence[str] = (), help: str = "Output format.", **attributes: Any
+) -> Callable[[Command], Command]:
+    """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default."""
     return click.option(
         "-o",
         "--output",
+        *also,
         "output_format",
-        type=click.Choice(formats),
+        type=click.Choice(formats, case_sensitive=False),
         default=formats[0],
         show_default=True,
-        help="Output format.",
+        help=help,
+        **attributes,
     )
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
 from api_client.client import TrainingClient
 from api_client.events import RequestEvent
-from api_client.remotes import Remote, resolve_remote
+from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
 from api_client.remotes.listing import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
@@ -102,6 +102,15 @@ def configuration_if_any() -> Configuration | None:
     return None if loaded is None else loaded.configuration
 
 
+def dashboard_settings(settings: CommandSettings) -> Loaded:
+    """Return the settings of the dashboard, with the flags; the defaults if they are invalid."""
+    from tui.settings.loading import load_or_defaults
+
+    return load_or_defaults(
+        os.environ, {"remote": settings.remote_name, "readonly": settings.readonly or None}
+    )
+
+
 def read_only_by(flag: bool) -> str:
     """Return what makes the session read-only (flag, variable, or file and line); empty if nothing.
 
@@ -132,35 +141,54 @@ def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, st
     return configured
 
 
-ClientAction = Callable[[TrainingClient, Output], Awaitable[ExitCode]]
+Ending = Coroutine[Any, Any, ExitCode | None]
+"""A command's exit code; None is success."""
+ClientAction = Callable[[TrainingClient, Output], Ending]
 
 
-def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode:
+def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode | None:
     """Resolve the remote, run ``action`` with a client for it, and return its exit code.
 
     The client refuses changes if ``--readonly`` or the settings forbid them. Raises the client's errors;
-    waits before retries are remarked on stderr as they happen.
+    waits before retries are remarked on stderr as they happen. Without a remote, the action still runs, up
+    to its first use of the client, so that mistakes in the command line are reported first.
     """
-    return run_with(chosen_remote(settings), settings, action)
+    try:
+        remote = chosen_remote(settings)
+    except RemoteNotConfigured as missing:
+        return asyncio.run(action(cast("TrainingClient", _NoClient(missing)), settings.output))
+    return run_with(remote, settings, action)
 
 
-def client_command(action: Callable[..., Awaitable[ExitCode]]) -> Callable[..., ExitCode]:
+class _NoClient:
+    """In place of a client, if no remote is configured."""
+
+    def __init__(self, missing: RemoteNotConfigured) -> None:
+        self._missing = missing
+
+    def __getattr__(self, _name: str) -> NoReturn:
+        raise self._missing
+
+
+def client_command(
+    action: Callable[..., Ending],
+) -> Callable[..., ExitCode | None]:
     """Make ``action(client, output, **parameters)`` the callback of a command; adds ``--remote``."""
 
     @remote_option
     @click.pass_context
     @wraps(action)
-    def run(context: click.Context, /, **parameters: Any) -> ExitCode:
+    def run(context: click.Context, /, **parameters: Any) -> ExitCode | None:
         settings = context.find_object(CommandSettings) or CommandSettings()
         return run_on_remote(settings, lambda client, output: action(client, output, **parameters))
 
     return run
 
 
-def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) -> ExitCode:
+def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) -> ExitCode | None:
     output, forbidden_by = settings.output, read_only_by(settings.readonly)
 
-    async def session() -> ExitCode:
+    async def session() -> ExitCode | None:
         async with TrainingClient(
             remote, on_event=_wait_reporter(output), read_only_by=forbidden_by
         ) as client:

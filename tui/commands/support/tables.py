@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from api_client.client import TrainingClient
 from api_client.models import ApiModel, TrainingJob
 from tui.analysis.export import Value, csv_lines
 from tui.commands.support.options import CSV, JSON
@@ -149,8 +150,17 @@ def print_list(
         output.data(table_of(columns, found, output))
 
 
-def job_facts(job: TrainingJob, *, link: str) -> list[tuple[str, Cell]]:
-    """Return the known facts of a job as names and values; values that the server left out are omitted."""
+def print_job(
+    client: TrainingClient, output: Output, job: TrainingJob, output_format: str, document: object = None
+) -> None:
+    """Print the known facts of a job, or as JSON the ``document``, by default the job itself."""
+    if output_format == JSON:
+        output.json(document or job)
+    else:
+        print_facts(output, _job_facts(job, client.job_link(job.project_id, job.id)))
+
+
+def _job_facts(job: TrainingJob, link: str) -> list[tuple[str, Cell]]:
     project = job.training_project
     facts = [
         ("status", Cell(*status_cell(job.current_status)[0])),

@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = {
     "checkpoint": CHECKPOINTS,
     "checkpoints": CHECKPOINTS,
     "checkpoint_name": CHECKPOINTS,
+    "checkpoint_names": CHECKPOINTS,
     "remote": REMOTES,
 }
 """Parameter name → kind of its values; a test checks all commands."""
