@@ -21,8 +21,9 @@ from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, walk_of
 from tui.commands.deploy.options import DeployOptions
 from tui.commands.deploy.terminal import TerminalDeployer
+from tui.commands.support.exit_codes import CommandFailed
 from tui.commands.support.output import Output
-from tui.commands.support.questions import UnanswerableQuestion, WizardMove, ask, run_wizard
+from tui.commands.support.questions import WizardMove, ask
 from tui.wizard.progress import WizardProgress, steps
 from tui.wizard.review import SAVE
 from tui.wizard.state import Facts, WizardState
@@ -135,8 +136,8 @@ def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works(
     ],
 )
 def test_where_nothing_can_be_chosen_it_says_why(facts: Facts, why: str) -> None:
-    with pytest.raises(UnanswerableQuestion, match=why):
-        asyncio.run(run_wizard(WizardProgress(WizardState(facts)), wizard_io()))
+    with pytest.raises(CommandFailed, match=why):
+        asyncio.run(wizard_io().ask(WizardProgress(WizardState(facts))))
 
 
 def test_gpus_that_no_config_can_name_are_a_sentence() -> None:

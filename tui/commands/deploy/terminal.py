@@ -25,7 +25,7 @@ from tui.commands.jobs.push import finding_text
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import JSON
 from tui.commands.support.output import Output, cannot_write
-from tui.commands.support.questions import UnanswerableQuestion, ask_text, ask_yes_no, run_wizard
+from tui.commands.support.questions import WizardMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
 from tui.readers.deployment import SentDeployment, load_checkpoints, send
@@ -33,6 +33,7 @@ from tui.text.sanitize import sanitize
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, Review, review
 from tui.wizard.state import CHECKPOINTS, GPU, JOB, WizardState
+from tui.wizard.step import Answer
 
 
 def print_findings(output: Output, findings: Sequence[Finding]) -> None:
@@ -106,6 +107,7 @@ def _parsed(truss_config: str) -> Any:
         return truss_config
 
 
+KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
 DEFAULT_FILE = "deploy.py"
 
 
@@ -121,15 +123,46 @@ class TerminalDeployer:
         self._is_asking = False
 
     async def ask(self, walk: WizardProgress) -> ExitCode:
-        """Ask the open questions and return the exit code. Raises CommandFailed."""
+        """Ask the open questions and return the exit code. Raises CommandFailed, and KeyboardInterrupt."""
         self._is_asking = True
+        # At the review, the action that the options decide is run without asking, if it is possible.
         decided = DRY_RUN if self._cli_options.dry_run else DEPLOY if self._cli_options.assume_yes else None
-        try:
-            if await run_wizard(walk, self, decided=decided):
-                return self._code
-        except UnanswerableQuestion as error:
-            raise CommandFailed(str(error), ExitCode.USAGE) from error
-        return self._left()
+        if decided is None:
+            self.say(KEYS_HELP)
+        while True:
+            if walk.state.needs_checkpoints:
+                walk = await self._load(walk)
+                continue
+            step = walk.step
+            if step.refusal:
+                walk = self._refused(walk)
+                continue
+            if step.kind == "review":
+                self._present(walk)
+            answer: Answer | WizardMove
+            if step.kind == "review" and decided is not None and not step.problem(decided):
+                answer, decided = decided, None
+            else:
+                answer = await ask(step, walk.place, self.say)
+            if answer is WizardMove.LEAVE:
+                if await ask_yes_no("Leave without deploying?"):
+                    return self._left()
+            elif answer is WizardMove.BACK:
+                walk = walk.back()
+            elif step.kind == "review":
+                continued = await self._act(walk, str(answer))
+                if continued is None:
+                    return self._code
+                walk = continued
+            elif not isinstance(answer, WizardMove):
+                walk = walk.answered(answer)
+
+    def _refused(self, walk: WizardProgress) -> WizardProgress:
+        """Go back from a question that has no answer. Raises CommandFailed if it is the first."""
+        if not walk.can_go_back:
+            raise CommandFailed(walk.step.refusal, ExitCode.USAGE)
+        self.say(walk.step.refusal)
+        return walk.back()
 
     async def finish(self, state: WizardState) -> ExitCode:
         """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
@@ -149,7 +182,7 @@ class TerminalDeployer:
         else:
             self._output.remark(text)
 
-    def present(self, walk: WizardProgress) -> None:
+    def _present(self, walk: WizardProgress) -> None:
         review = _review(walk.state)
         facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
         click.echo(render_facts(facts, paint=lambda text, _tone: text), err=True)
@@ -161,7 +194,7 @@ class TerminalDeployer:
         self.say("nothing was deployed")
         return ExitCode.INTERRUPTED
 
-    async def load(self, walk: WizardProgress) -> WizardProgress:
+    async def _load(self, walk: WizardProgress) -> WizardProgress:
         """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
         try:
             state = await with_health(self._client, await load_checkpoints(self._client, walk.state))
@@ -173,7 +206,7 @@ class TerminalDeployer:
             return replace(walk, state=replace(walk.state, answers=answers)).at(JOB)
         return replace(walk, state=state).started()
 
-    async def act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
+    async def _act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
         """Run the chosen action; return where to continue, or None to end.
 
         Errors are shown and no answer is lost.
@@ -265,8 +298,8 @@ class TerminalDeployer:
         typed = await ask_text("Save as", DEFAULT_FILE)
         if not typed:
             return
-        path = _path_of(typed)
-        if _is_there(path) and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
+        path, exists = _place_of(typed)
+        if exists and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
             return
         try:
             write_file(path, review.python.encode())
@@ -285,12 +318,10 @@ def _review(state: WizardState) -> Review:
     return review(state, questions(state))
 
 
-def _path_of(typed: str) -> Path:
-    return Path(os.path.expanduser(typed))  # noqa: PTH111 - the other raises for ~nobody, this leaves it
-
-
-def _is_there(path: Path) -> bool:
-    return path.exists()
+def _place_of(typed: str) -> tuple[Path, bool]:
+    """Return the path, and if it exists."""
+    path = Path(os.path.expanduser(typed))  # noqa: PTH111 - the other raises for ~nobody, this leaves it
+    return path, path.exists()
 
 
 def _last_question(review: Review) -> str:

@@ -6,15 +6,15 @@ Answers overlap while following, so records are deduplicated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
 from api_client.models.metrics import StorageMetrics
 from tui.analysis.export import csv_lines, json_number
-from tui.analysis.node_metrics import LEADER, MetricsFold, NodeSnapshot
+from tui.analysis.node_metrics import LEADER, MetricsFold, NodeSnapshot, mean_known
 from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
 from tui.commands.logs.printing import NodeChooser
@@ -40,24 +40,17 @@ UNIT_OF_METRIC = {
 """The metrics by API name (volume metrics prefixed with the volume), and their units."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleKey:
-    """Key of a series: ``node`` is empty for the job's cache, ``gpu`` for metrics not specific to a GPU."""
-
-    node: str
-    gpu: str
-    metric: str
-
-    @property
-    def order(self) -> tuple[object, ...]:
-        """Sort key: nodes and GPUs in natural order, metrics in the API's order."""
-        return (not self.node, natural_key(self.node), natural_key(self.gpu), _PLACES[self.metric])
-
-
 _PLACES = {metric: place for place, metric in enumerate(UNIT_OF_METRIC)}
 
-Sample = tuple[datetime, SampleKey, float | None]
+SampleKey = tuple[str, str, str]
+"""Node (empty for the job's cache), GPU (empty for metrics not specific to one) and metric."""
 Samples = list[tuple[datetime, float | None]]
+
+
+def _order(key: SampleKey) -> tuple[object, ...]:
+    """Sort key: nodes and GPUs in natural order, metrics in the API's order."""
+    node, gpu, metric = key
+    return (not node, natural_key(node), natural_key(gpu), _PLACES[metric])
 
 
 class SampleDeduplicator:
@@ -69,27 +62,27 @@ class SampleDeduplicator:
 
     def __init__(self, chosen: Callable[[str | None], bool], metrics: Iterable[str] = ()) -> None:
         self._chosen = chosen
-        self._metrics = frozenset(metrics)
+        self._metrics = frozenset(metrics or UNIT_OF_METRIC)
         self._held: dict[SampleKey, dict[datetime, float | None]] = {}
 
-    def take(self, answer: JobMetrics) -> list[Sample]:
+    def take(self, answer: JobMetrics) -> list[tuple[datetime, SampleKey, float | None]]:
         """Add an answer. Return new or changed samples, sorted by time, node, GPU and metric."""
         new: dict[tuple[datetime, SampleKey], float | None] = {}
         for key, samples in _series_of(answer):
-            if (self._metrics and key.metric not in self._metrics) or not self._chosen(key.node or None):
+            if key[2] not in self._metrics or not self._chosen(key[0] or None):
                 continue
             held = self._held.setdefault(key, {})
             for sample in samples:
                 if sample.timestamp not in held or held[sample.timestamp] != sample.value:
                     held[sample.timestamp] = sample.value
                     new[sample.timestamp, key] = sample.value
-        found = [(moment, key, value) for (moment, key), value in new.items()]
-        found.sort(key=lambda one: (one[0], one[1].order))
-        return found
+        places = sorted(new, key=lambda place: (place[0], _order(place[1])))
+        return [(*place, new[place]) for place in places]
 
-    def series(self) -> list[tuple[SampleKey, Samples]]:
-        keys = sorted((key for key, samples in self._held.items() if samples), key=lambda key: key.order)
-        return [(key, sorted(self._held[key].items(), key=lambda one: one[0])) for key in keys]
+    def series(self) -> dict[SampleKey, Samples]:
+        """Return the samples by series and time."""
+        keys = sorted(filter(self._held.get, self._held), key=_order)
+        return {key: sorted(self._held[key].items(), key=lambda one: one[0]) for key in keys}
 
     @property
     def is_empty(self) -> bool:
@@ -100,12 +93,11 @@ def _series_of(answer: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSampl
     # The top-level series are the leader's: if the nodes are listed, they would count twice.
     nodes: list[tuple[str, NodeSeries]] = [(one.node_id, one.metrics) for one in answer.per_node_metrics]
     for node, series in nodes or [(LEADER, answer)]:
-        for gpu, samples in series.gpu_utilization.items():
-            yield SampleKey(node, gpu, "gpu_utilization"), samples
-        for gpu, samples in series.gpu_memory_usage_bytes.items():
-            yield SampleKey(node, gpu, "gpu_memory_usage_bytes"), samples
-        yield SampleKey(node, "", "cpu_usage"), series.cpu_usage
-        yield SampleKey(node, "", "cpu_memory_usage_bytes"), series.cpu_memory_usage_bytes
+        for metric in ("gpu_utilization", "gpu_memory_usage_bytes"):
+            for gpu, samples in getattr(series, metric).items():
+                yield (node, gpu, metric), samples
+        for metric in ("cpu_usage", "cpu_memory_usage_bytes"):
+            yield (node, "", metric), getattr(series, metric)
         yield from _volume(node, "ephemeral_storage", series.ephemeral_storage)
     yield from _volume("", "cache", answer.cache)
 
@@ -114,8 +106,8 @@ def _volume(
     node: str, name: str, volume: StorageMetrics | None
 ) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
     if volume is not None:
-        yield SampleKey(node, "", f"{name}_usage_bytes"), volume.usage_bytes
-        yield SampleKey(node, "", f"{name}_utilization"), volume.utilization
+        yield (node, "", f"{name}_usage_bytes"), volume.usage_bytes
+        yield (node, "", f"{name}_utilization"), volume.utilization
 
 
 CHART = "chart"
@@ -198,17 +190,13 @@ class SampleReport:
     def take(self, answer: JobMetrics) -> None:
         fresh = self._deduplicator.take(answer)
         if self._format == CSV:
-            rows = (
-                (moment, key.node, key.gpu, key.metric, UNIT_OF_METRIC[key.metric], value)
-                for moment, key, value in fresh
+            self._output.data(
+                csv_lines((at, *key, UNIT_OF_METRIC[key[2]], value) for at, key, value in fresh)
             )
-            self._output.data(csv_lines(rows))
         elif self._format == NDJSON:
-            for moment, key, value in fresh:
-                self._output.data(
-                    ascii_json({"timestamp": iso_time(moment), **_names(key), "value": json_number(value)})
-                    + "\n"
-                )
+            for at, key, value in fresh:
+                record = {"timestamp": iso_time(at), **_names(key), "value": json_number(value)}
+                self._output.data(ascii_json(record) + "\n")
 
     def end(self) -> None:
         if self._format == JSON:
@@ -217,26 +205,28 @@ class SampleReport:
             _draw(self._output, self._job, self._deduplicator.series())
 
 
-def _record(moment: datetime, value: float | None) -> dict[str, Any]:
-    return {"timestamp": iso_time(moment), "value": json_number(value)}
-
-
-def _document(job: TrainingJob, found: Sequence[tuple[SampleKey, Samples]]) -> dict[str, Any]:
+def _document(job: TrainingJob, found: Mapping[SampleKey, Samples]) -> dict[str, Any]:
     return {
         "job_id": job.id,
         "project_id": job.project_id,
         "current_status": job.current_status,
         "series": [
-            _names(key) | {"samples": [_record(moment, value) for moment, value in samples]}
-            for key, samples in found
+            _names(key)
+            | {"samples": [{"timestamp": iso_time(at), "value": json_number(value)} for at, value in samples]}
+            for key, samples in found.items()
         ],
     }
 
 
-def _draw(output: Output, job: TrainingJob, found: Sequence[tuple[SampleKey, Samples]]) -> None:
+def _names(key: SampleKey) -> dict[str, Any]:
+    node, gpu, metric = key
+    return {"node": node or None, "gpu": gpu or None, "metric": metric, "unit": UNIT_OF_METRIC[metric]}
+
+
+def _draw(output: Output, job: TrainingJob, found: Mapping[SampleKey, Samples]) -> None:
     """Draw a chart per metric: one line per node (the mean of its GPUs), or per GPU if one node is chosen."""
     for metric, unit in UNIT_OF_METRIC.items():
-        lines = _lines_of([(key, samples) for key, samples in found if key.metric == metric])
+        lines = _lines_of({key: samples for key, samples in found.items() if key[2] == metric})
         if not lines:
             continue
         span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
@@ -247,27 +237,25 @@ def _draw(output: Output, job: TrainingJob, found: Sequence[tuple[SampleKey, Sam
         draw_chart(output, metric, lines, unit=UNITS[unit], x_label=clock_label(span_s), y_min=0.0, y_max=top)
 
 
-def _lines_of(found: Sequence[tuple[SampleKey, Samples]]) -> list[Series]:
-    nodes = list(dict.fromkeys(key.node for key, _ in found))
-    if len(nodes) == 1:
-        return [
-            _series(f"gpu {key.gpu}" if key.gpu else key.node or "cache", samples) for key, samples in found
-        ]
-    return [_mean(node, [samples for key, samples in found if key.node == node]) for node in nodes]
-
-
-def _mean(name: str, lines: Sequence[Samples]) -> Series:
-    by_moment: dict[datetime, list[float]] = {}
-    for samples in lines:
-        for moment, value in samples:
-            of_moment = by_moment.setdefault(moment, [])
-            if value is not None and math.isfinite(value):
-                of_moment.append(value)
-    means: Samples = [
-        (moment, sum(values) / len(values) if values else None)
-        for moment, values in sorted(by_moment.items(), key=lambda one: one[0])
+def _lines_of(found: Mapping[SampleKey, Samples]) -> list[Series]:
+    nodes: dict[str, list[Samples]] = {}
+    for (node, _gpu, _metric), samples in found.items():
+        nodes.setdefault(node, []).append(samples)
+    if len(nodes) > 1:
+        return [_series(node, _mean(of_gpus)) for node, of_gpus in nodes.items()]
+    return [
+        _series(f"gpu {gpu}" if gpu else node or "cache", samples)
+        for (node, gpu, _metric), samples in found.items()
     ]
-    return _series(name, means)
+
+
+def _mean(lines: Sequence[Samples]) -> Samples:
+    by_moment: dict[datetime, list[float]] = {}
+    for moment, value in chain.from_iterable(lines):
+        of_moment = by_moment.setdefault(moment, [])
+        if value is not None and math.isfinite(value):
+            of_moment.append(value)
+    return [(moment, mean_known(by_moment[moment])) for moment in sorted(by_moment)]
 
 
 def _series(name: str, samples: Samples) -> Series:
@@ -275,12 +263,3 @@ def _series(name: str, samples: Samples) -> Series:
     for moment, value in samples:
         buffer.add(moment.timestamp(), value)
     return buffer.snapshot()
-
-
-def _names(key: SampleKey) -> dict[str, str | None]:
-    return {
-        "node": key.node or None,
-        "gpu": key.gpu or None,
-        "metric": key.metric,
-        "unit": UNIT_OF_METRIC[key.metric],
-    }

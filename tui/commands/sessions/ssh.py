@@ -93,17 +93,21 @@ def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
     """Return the ssh options for a connection: the certificate identifies us, and the proxy the node."""
     proxy_command = shlex.join([*own_program(), "ssh-proxy", host.name]).replace("%", "%%")
-    values = {
-        "ProxyCommand": proxy_command,
-        "User": NODE_USER,
-        "IdentityFile": f'"{quotable(folder.key_path)}"',
-        "CertificateFile": f'"{quotable(folder.certificate_path(host.name))}"',
-        "IdentitiesOnly": "yes",
-        "StrictHostKeyChecking": "no",
-        "UserKnownHostsFile": os.devnull,
-        "LogLevel": "ERROR",
-    }
-    return [part for name, value in values.items() for part in ("-o", f"{name}={value}")]
+    certificate = quotable(folder.certificate_path(host.name))
+    lines = _host_options(folder, proxy_command, certificate)
+    return [part for line in (*lines, "LogLevel ERROR") for part in ("-o", line.replace(" ", "=", 1))]
+
+
+def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> list[str]:
+    return [
+        f"ProxyCommand {proxy_command}",
+        f"User {NODE_USER}",
+        f'IdentityFile "{quotable(folder.key_path)}"',
+        f'CertificateFile "{certificate}"',
+        "IdentitiesOnly yes",
+        "StrictHostKeyChecking no",
+        f"UserKnownHostsFile {os.devnull}",
+    ]
 
 
 def own_program() -> list[str]:
@@ -198,21 +202,9 @@ def _block(remote_name: str | None) -> str:
     folder = ssh_folder()
     certificate = quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
     remote = [f"--remote={remote_name}"] if remote_name else []
-    return "\n".join(
-        [
-            BEGINNING,
-            f'Match originalhost "{HOSTS}" exec "{_command("ssh-sign", *remote)}"',
-            f"    ProxyCommand {_command('ssh-proxy')}",
-            f"    User {NODE_USER}",
-            f'    IdentityFile "{quotable(folder.key_path)}"',
-            f'    CertificateFile "{certificate}%n{CERTIFICATE_SUFFIX}"',
-            "    IdentitiesOnly yes",
-            "    StrictHostKeyChecking no",
-            f"    UserKnownHostsFile {os.devnull}",
-            END,
-            "",
-        ]
-    )
+    options = _host_options(folder, _command("ssh-proxy"), f"{certificate}%n{CERTIFICATE_SUFFIX}")
+    match = f'Match originalhost "{HOSTS}" exec "{_command("ssh-sign", *remote)}"'
+    return "\n".join([BEGINNING, match, *(f"    {option}" for option in options), END, ""])
 
 
 def _command(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""The wizard at a terminal: questionary asks each step on stderr, so that stdout stays clean.
+"""Questions at a terminal: questionary asks them on stderr, so that stdout stays clean.
 
 questionary is imported for the first question.
 """
@@ -10,17 +10,15 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from tui.text.sanitize import sanitize
 from tui.wizard.environment_steps import read_pair
-from tui.wizard.progress import WizardProgress
 from tui.wizard.state import Pairs
 from tui.wizard.step import Answer, Choice, Step
 
 T = TypeVar("T")
 
-KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
 MARK_HELP = "(space to mark)"
 FILTER_HELP = "(type to filter)"
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -39,66 +37,6 @@ class WizardMove(Enum):
 
 
 Say = Callable[[str], None]
-
-
-class UnanswerableQuestion(Exception):
-    """No answer is possible and there is no earlier question to go back to; the message explains why."""
-
-
-class WizardIO(Protocol):
-    """Fetches data, shows messages and runs actions for the wizard."""
-
-    def say(self, text: str) -> None:
-        """Show a line."""
-
-    async def load(self, walk: WizardProgress) -> WizardProgress:
-        """Return the progress with the chosen job's checkpoints; without a job, at another step."""
-
-    def present(self, walk: WizardProgress) -> None:
-        """Show the answers before the review's question."""
-
-    async def act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
-        """Run the action chosen in the review; return where to continue, or None to end."""
-
-
-async def run_wizard(walk: WizardProgress, wizard_io: WizardIO, *, decided: str | None = None) -> bool:
-    """Ask until the user is done; return True if it ended with an action, False if the user left.
-
-    ``decided`` is the action to run at the review without asking, if it is possible. Raises
-    UnanswerableQuestion, the errors of ``wizard_io``, and KeyboardInterrupt for ctrl+c.
-    """
-    if decided is None:
-        wizard_io.say(KEYS_HELP)
-    while True:
-        if walk.state.needs_checkpoints:
-            walk = await wizard_io.load(walk)
-            continue
-        step = walk.step
-        if step.refusal:
-            if not walk.can_go_back:
-                raise UnanswerableQuestion(step.refusal)
-            wizard_io.say(step.refusal)
-            walk = walk.back()
-            continue
-        answer: Answer | WizardMove
-        if step.kind == "review":
-            wizard_io.present(walk)
-        if step.kind == "review" and decided is not None and not step.problem(decided):
-            answer, decided = decided, None
-        else:
-            answer = await ask(step, walk.place, wizard_io.say)
-        if answer is WizardMove.LEAVE:
-            if await ask_yes_no("Leave without deploying?"):
-                return False
-        elif answer is WizardMove.BACK:
-            walk = walk.back()
-        elif step.kind == "review":
-            should_continue = await wizard_io.act(walk, str(answer))
-            if should_continue is None:
-                return True
-            walk = should_continue
-        elif not isinstance(answer, WizardMove):
-            walk = walk.answered(answer)
 
 
 async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | WizardMove:
