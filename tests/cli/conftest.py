@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,21 +101,34 @@ def faulty() -> Iterator[FaultyServer]:
         yield server
 
 
-@pytest.fixture
-def world(faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """A platform with something for every command, behind a server that is in trouble at first."""
+@contextmanager
+def furnished(faulty: FaultyServer, folder: Path) -> Iterator[dict[str, str]]:
+    """A platform with something for every command; gives the environment that leads to it."""
     faulty.set_faults("")
+    with served_platform(faulty, folder) as served:
+        furnish(served)
+        leading = ("BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE")
+        yield {"BASETEN_API_KEY": KEY, "NO_COLOR": "1", "BT_TUI_DEBUG": "1"} | dict.fromkeys(
+            leading, faulty.url
+        )
+
+
+@pytest.fixture(scope="module")
+def platform(faulty: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with furnished(faulty, tmp_path_factory.mktemp("platform")) as environ:
+        yield environ
+
+
+@pytest.fixture
+def code(faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a config to submit, from where the server is found in trouble at first."""
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "config.py").write_text(CONFIG)
-    (tmp_path / "platform").mkdir()
     monkeypatch.chdir(tmp_path)
-    with served_platform(faulty, tmp_path / "platform") as served:
-        furnish(served)
-        faulty.set_faults(NOISE)
-        yield {
-            "BASETEN_API_KEY": KEY,
-            "BASETEN_REMOTE_URL": faulty.url,
-            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": faulty.url,
-            "NO_COLOR": "1",
-            "BT_TUI_DEBUG": "1",
-        }
+    faulty.set_faults(NOISE)
+
+
+@pytest.fixture
+def world(platform: dict[str, str], code: None) -> dict[str, str]:
+    """One platform for all tests of a module, which only read it."""
+    return platform

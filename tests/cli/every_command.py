@@ -8,20 +8,14 @@ import click
 
 from tui.cli import cli as program
 
+ALIASES = ("deploy", "deploy-checkpoints")
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
 PROJECT = "llama-sft"
 OF_JOB = ("--job-id", JOB)
 SERVED = (
-    *OF_JOB,
-    "--checkpoint",
-    "checkpoint-100",
-    "--model-name",
-    "m",
-    "--gpu",
-    "H100:1",
-    "--lora-rank",
-    "16",
+    *(*OF_JOB, "--checkpoint", "checkpoint-100", "--model-name", "m"),
+    *("--gpu", "H100:1", "--lora-rank", "16"),
 )
 
 READING: dict[str, tuple[str, ...]] = {
@@ -50,8 +44,6 @@ READING: dict[str, tuple[str, ...]] = {
     "push": ("code/config.py", "--dry-run"),
     "workstation": ("--gpu-count", "2", "--dry-run"),
     "deploy_checkpoints": (*SERVED, "--dry-run"),
-    "deploy-checkpoints": (*SERVED, "--dry-run"),
-    "deploy": (*SERVED, "--dry-run"),
 }
 """What only reads, tried at every width."""
 
@@ -113,7 +105,8 @@ def commands(
     for name in command.list_commands(context):
         found = command.get_command(context, name)
         assert found is not None
-        yield from commands(found, (*words, name))
+        if name not in ALIASES:
+            yield from commands(found, (*words, name))
 
 
 def formats_of(command: click.Command) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCli
+from conftest import Result, RunCli, furnished
 from every_command import (
     CHANGING,
     JOB,
@@ -27,7 +27,6 @@ from whole_platform import NOISE
 
 from support.served_platform import KEY
 
-WIDTHS = ("20", "500")
 ASKS_NOBODY = frozenset({"remotes", "config show", "emulator status", "init"})
 STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 OUTCOMES = {"health": (0, 10, 11), "emulator status": (7,)}
@@ -80,37 +79,46 @@ def test_no_command_and_no_format_is_left_out() -> None:
     assert all(MACHINE_FORMATS & set(found) for found in formats.values() if found)
 
 
-@pytest.mark.usefixtures("noisy_stderr")
-@pytest.mark.parametrize(("words", "output_format"), runs(READING))
-def test_what_only_reads_prints_its_format_alone_at_any_width(
-    cli: RunCli, world: Any, faulty: Any, words: Any, output_format: Any
-) -> None:
-    written = []
-    for width in WIDTHS:
-        faulty.set_faults(NOISE)
-        result = cli(*words.split(), *READING[words], "-o", output_format, environ=world | {"COLUMNS": width})
-        assert result.code in OUTCOMES.get(words, (0,)), result.err
-        check(result.out, output_format)
-        assert words in ASKS_NOBODY or "; retrying in" in result.err
-        assert "\x1b" not in result.err
-        assert KEY not in result.out + result.err
-        written.append(len(result.out.splitlines()))
-    assert written[0] == written[1]
-
-
-@pytest.mark.usefixtures("noisy_stderr")
-@pytest.mark.parametrize(("words", "output_format"), runs(CHANGING))
-def test_what_changes_something_prints_its_format_alone(
-    cli: RunCli, world: Any, words: Any, output_format: Any
-) -> None:
-    arguments = (*words.split(), *CHANGING[words], "-o", output_format)
-    result = cli(*arguments, environ=world | {"COLUMNS": "20"})
-
+def check_streams(result: Result, words: str, output_format: str) -> None:
     assert result.code in OUTCOMES.get(words, (0,)), result.err
     check(result.out, output_format)
     assert words in ASKS_NOBODY or "; retrying in" in result.err
     assert "\x1b" not in result.err
     assert KEY not in result.out + result.err
+
+
+@pytest.mark.usefixtures("noisy_stderr")
+@pytest.mark.parametrize(("words", "output_format"), runs(READING))
+def test_what_only_reads_prints_its_format_alone(
+    cli: RunCli, world: Any, words: Any, output_format: Any
+) -> None:
+    result = cli(*words.split(), *READING[words], "-o", output_format, environ=world | {"COLUMNS": "20"})
+
+    check_streams(result, words, output_format)
+
+
+@pytest.mark.parametrize(
+    "words", [words for words, output_format in runs(READING) if output_format == "table"]
+)
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs(cli: RunCli, world: Any, faulty: Any, words: Any) -> None:
+    written = []
+    for width in ("20", "500"):
+        faulty.set_faults()
+        written.append(cli(*words.split(), *READING[words], environ=world | {"COLUMNS": width}).out)
+
+    assert len(written[0].splitlines()) == len(written[1].splitlines())
+
+
+@pytest.mark.usefixtures("noisy_stderr", "code")
+@pytest.mark.parametrize(("words", "output_format"), runs(CHANGING))
+def test_what_changes_something_prints_its_format_alone(
+    cli: RunCli, faulty: Any, tmp_path: Path, words: Any, output_format: Any
+) -> None:
+    (tmp_path / "platform").mkdir()
+    with furnished(faulty, tmp_path / "platform") as environ:
+        faulty.set_faults(NOISE)
+        arguments = (*words.split(), *CHANGING[words], "-o", output_format)
+        check_streams(cli(*arguments, environ=environ | {"COLUMNS": "20"}), words, output_format)
 
 
 TELLING: dict[str, tuple[str, ...]] = {

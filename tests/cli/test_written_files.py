@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -155,42 +156,52 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-def on_full_disk(
-    arguments: tuple[str, ...], environ: dict[str, str], here: Path, limit: int
-) -> subprocess.CompletedProcess[str]:
-    """Run it where no file can grow over a few bytes, as the system's own limit has it."""
-    return subprocess.run(
-        [sys.executable, "-m", "tui", *arguments],
-        cwd=here,
-        env=environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file can grow over a few bytes, as the system's own limit has it."""
+    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
 
 
 @pytest.mark.parametrize(("arguments", "written"), WRITING.values(), ids=WRITING)
 def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
-    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments: Any, written: Any
+    cli: Callable[..., Any], environ: dict[str, str], here: Path, arguments: Any, written: Any
 ) -> None:
-    result = on_full_disk(arguments, clean_environ | environ, here, limit=5)
+    with full_disk():
+        result = cli(*arguments, environ=environ)
 
-    assert result.returncode == 1, result.stderr
-    assert "the file is too large for the file system or your limits (ulimit -f)" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert result.code == 1, result.err
+    assert "the file is too large for the file system or your limits (ulimit -f)" in result.err
+    assert "Traceback" not in result.err
     left = {name for name in files_below(here) if not name.endswith((".part", ".json.new"))}
     assert left == set()
-    assert "Partial files are kept" not in result.stderr
+    assert "Partial files are kept" not in result.err
 
 
 def test_an_archive_for_which_the_disk_has_no_room_is_not_submitted(
     environ: dict[str, str], clean_environ: dict[str, str], here: Path
 ) -> None:
     (here / "config.py").write_text(CONFIG)
-
-    result = on_full_disk(("push", "config.py", "--yes"), clean_environ | environ, here, limit=5)
+    limit = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (5, 5));"
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"{limit} runpy.run_module('tui', run_name='__main__')",
+            "push",
+            "config.py",
+            "--yes",
+        ],
+        cwd=here,
+        env=clean_environ | environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert result.returncode == 1, result.stderr
     assert "can't write the archive" in result.stderr
@@ -199,12 +210,13 @@ def test_an_archive_for_which_the_disk_has_no_room_is_not_submitted(
 
 @pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)
 def test_on_a_full_disk_what_was_there_stays(
-    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments: Any, written: Any
+    cli: Callable[..., Any], environ: dict[str, str], here: Path, arguments: Any, written: Any
 ) -> None:
     (here / written).parent.mkdir(parents=True, exist_ok=True)
     (here / written).write_text(OLD)
 
-    result = on_full_disk(arguments, clean_environ | environ, here, limit=5)
+    with full_disk():
+        result = cli(*arguments, environ=environ)
 
-    assert result.returncode == 1, result.stderr
+    assert result.code == 1, result.err
     assert (here / written).read_text() == OLD

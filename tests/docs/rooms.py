@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 HOUSES = ("api_client", "tui")
+_IMPORT = re.compile(r"^ *(?:from|import) ((?:api_client|tui)\.[\w.]+)", re.MULTILINE)
 TEMPLATES = "tui.templates"
 """Starter projects: data to this program."""
 
@@ -29,23 +29,12 @@ def imports() -> dict[str, set[str]]:
     for house in HOUSES:
         for path in (REPOSITORY / house).rglob("*.py"):
             module = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
-            if module.startswith(TEMPLATES):
-                continue
-            own = _room(module.removesuffix(".__init__"))
-            for name in _imported(ast.parse(path.read_text(encoding="utf-8"))):
-                other = _room(name)
-                if name.split(".")[0] in HOUSES and other != own:
-                    found[own].add(other)
+            if not module.startswith(TEMPLATES):
+                own = _room(module.removesuffix(".__init__"))
+                named = _IMPORT.findall(path.read_text(encoding="utf-8"))
+                found[own] |= {_room(name) for name in named} - {own}
     return dict(found)
 
 
 def _room(module: str) -> str:
     return "/".join(module.split(".")[:2])
-
-
-def _imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)

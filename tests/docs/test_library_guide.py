@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+import runpy
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from library_examples import EXAMPLES, REPOSITORY, run_example
+from rooms import REPOSITORY
 
 from api_client import Remote, TrainingClient, resolve_remote
 from support.emulator import running_emulator
 
+EXAMPLES = REPOSITORY / "examples"
 GUIDE = (REPOSITORY / "docs" / "library.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"<!-- examples/(\w+\.py) -->\n```python\n(.*?)```\n", re.DOTALL)
 CONFIG = """
@@ -53,10 +56,34 @@ async def _job_ids(environ: dict[str, str]) -> dict[str, str]:
         return {name: job.id for name, job in jobs.items()}
 
 
-def said(world: World, name: str, *arguments: str | Path, exit_code: int = 0) -> str:
-    ran = run_example(name, *arguments, environ=world.environ)
-    assert ran.returncode == exit_code, ran.stderr
-    return ran.stdout
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run an example, pointed at an emulator by the environment alone, and return what it prints."""
+
+    def runs(name: str, *arguments: str | Path, environ: dict[str, str], exit_code: int = 0) -> str:
+        for variable, value in environ.items():
+            monkeypatch.setenv(variable, value)
+        path = str(EXAMPLES / name)
+        monkeypatch.setattr(sys, "argv", [path, *map(str, arguments)])
+        ended = 0
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as over:
+            ended = over.code if isinstance(over.code, int) else 1
+        printed = capsys.readouterr()
+        assert ended == exit_code, printed.err
+        return printed.out if exit_code == 0 else printed.out + printed.err
+
+    return runs
+
+
+@pytest.fixture
+def said(run: Run, world: World) -> Run:
+    """Run an example on the demo world."""
+    return lambda name, *arguments, **options: run(name, *arguments, environ=world.environ, **options)
 
 
 def test_the_guide_shows_every_example_as_it_is() -> None:
@@ -78,89 +105,87 @@ async def test_the_guide_names_every_call() -> None:
     assert {name for name, _ in told} == public - {"aclose", "remote"}
 
 
-def test_projects_and_running_jobs_are_listed(world: World) -> None:
-    listed = said(world, "list_jobs.py")
+def test_projects_and_running_jobs_are_listed(world: World, said: Run) -> None:
+    listed = said("list_jobs.py")
     assert "llama-sft" in listed
     assert re.search(rf"{world.jobs[LIVE_RUN]}  running  4 × 8 H100  {LIVE_RUN}", listed)
 
 
-def test_a_job_built_in_code_runs_and_its_log_is_followed(world: World, tmp_path: Path) -> None:
+def test_a_job_built_in_code_runs_and_its_log_is_followed(said: Run, tmp_path: Path) -> None:
     (tmp_path / "hello.txt").write_text("hello")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "large.bin").write_text("stays here")
-    job_id = said(world, "submit_from_code.py", tmp_path).split()[0]
-    log = said(world, "follow_log.py", job_id)
+    job_id = said("submit_from_code.py", tmp_path).split()[0]
+    log = said("follow_log.py", job_id)
     assert "node-0 'node 0 of 1'" in log
     assert "'hello.txt'" in log
     assert "'data'" not in log
 
 
-def test_a_config_file_is_submitted(world: World, tmp_path: Path) -> None:
+def test_a_config_file_is_submitted(said: Run, tmp_path: Path) -> None:
     (tmp_path / "config.py").write_text(CONFIG)
     (tmp_path / "hello.txt").write_text("from the archive\n")
-    _project, job_id = said(world, "submit_config_file.py", tmp_path / "config.py").split()
-    assert "'from the archive'" in said(world, "follow_log.py", job_id)
+    _project, job_id = said("submit_config_file.py", tmp_path / "config.py").split()
+    assert "'from the archive'" in said("follow_log.py", job_id)
 
 
-def test_a_config_file_that_is_not_there_is_said(world: World, tmp_path: Path) -> None:
-    assert said(world, "submit_config_file.py", tmp_path / "config.py", exit_code=2) == ""
+def test_a_config_file_that_is_not_there_is_said(said: Run, tmp_path: Path) -> None:
+    assert "config.py" in said("submit_config_file.py", tmp_path / "config.py", exit_code=2)
 
 
-def test_minutes_of_a_log_are_counted_by_node(world: World) -> None:
-    counted = said(world, "read_history.py", world.jobs[LIVE_RUN], "5")
+def test_minutes_of_a_log_are_counted_by_node(world: World, said: Run) -> None:
+    counted = said("read_history.py", world.jobs[LIVE_RUN], "5")
     nodes = re.findall(r"^(node-\d)  ([\d,]+) lines$", counted, re.MULTILINE)
     assert [node for node, _ in nodes] == ["node-0", "node-1", "node-2", "node-3"]
 
 
-def test_utilisation_is_told_by_node(world: World) -> None:
-    told = said(world, "gpu_utilization.py", world.jobs[LIVE_RUN])
+def test_utilisation_is_told_by_node(world: World, said: Run) -> None:
+    told = said("gpu_utilization.py", world.jobs[LIVE_RUN])
     assert re.fullmatch(r"(node-\d  \d+%\n){4}", told)
 
 
-def test_a_checkpoint_is_read_by_a_thousandth_of_its_bytes(world: World) -> None:
-    told = said(world, "read_checkpoint.py", world.jobs[LORA_RUN])
+def test_a_checkpoint_is_read_by_a_thousandth_of_its_bytes(world: World, said: Run) -> None:
+    told = said("read_checkpoint.py", world.jobs[LORA_RUN])
     listed, read = (int(number.replace(",", "")) for number in re.findall(r"([\d,]+) bytes", told))
     assert told.startswith(LORA)
     assert re.search(r"^BF16  [\d,]+ parameters$", told, re.MULTILINE)
     assert 0 < read < listed / 1000
 
 
-def test_files_are_downloaded_once(world: World, tmp_path: Path) -> None:
-    first = said(world, "download_checkpoint.py", world.jobs[LORA_RUN], tmp_path)
+def test_files_are_downloaded_once(world: World, said: Run, tmp_path: Path) -> None:
+    first = said("download_checkpoint.py", world.jobs[LORA_RUN], tmp_path)
     assert f"done  {tmp_path}/{LORA}/adapter_config.json" in first
     assert (tmp_path / LORA / "adapter_config.json").stat().st_size > 0
-    again = said(world, "download_checkpoint.py", world.jobs[LORA_RUN], tmp_path)
+    again = said("download_checkpoint.py", world.jobs[LORA_RUN], tmp_path)
     assert {line.split()[0] for line in again.splitlines()} == {"skipped"}
 
 
-def test_a_cache_is_summed_up(world: World) -> None:
-    told = said(world, "cache_by_folder.py", "llama-sft").splitlines()
+def test_a_cache_is_summed_up(said: Run) -> None:
+    told = said("cache_by_folder.py", "llama-sft").splitlines()
     sizes = [int(line.split()[0].replace(",", "")) for line in told]
     assert sizes
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_a_checkpoint_is_checked_and_rendered_and_nothing_is_deployed(world: World) -> None:
-    told = said(world, "deploy_checkpoint.py", world.jobs[LORA_RUN], LORA)
+def test_a_checkpoint_is_checked_and_rendered_and_nothing_is_deployed(world: World, said: Run) -> None:
+    told = said("deploy_checkpoint.py", world.jobs[LORA_RUN], LORA)
     assert told.startswith("LoRA rank 16: the adapter's rank is 16")
     assert '"model_name"' in told
     assert "/models/" not in told
-    said(world, "deploy_checkpoint.py", world.jobs[LORA_RUN], "checkpoint-1", exit_code=1)
+    said("deploy_checkpoint.py", world.jobs[LORA_RUN], "checkpoint-1", exit_code=1)
 
 
-def test_a_refusal_is_told_with_its_status(world: World) -> None:
-    assert said(world, "errors_and_retries.py").startswith("not found: status 404")
+def test_a_refusal_is_told_with_its_status(said: Run) -> None:
+    assert said("errors_and_retries.py").startswith("not found: status 404")
 
 
-def test_without_a_remote_the_way_to_one_is_said(tmp_path: Path) -> None:
-    ran = run_example(
-        "errors_and_retries.py", environ={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    )
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "BASETEN_API_KEY" in ran.stderr
+def test_without_a_remote_the_way_to_one_is_said(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("BASETEN_API_KEY", raising=False)
+    nowhere = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    assert "BASETEN_API_KEY" in run("errors_and_retries.py", environ=nowhere, exit_code=2)
 
 
-def test_waits_take_no_time_on_a_clock_of_your_own() -> None:
-    assert (
-        run_example("time_of_your_own.py", environ={}).stdout == "llama-sft after waits of [20.0, 20.0] s\n"
-    )
+def test_waits_take_no_time_on_a_clock_of_your_own(run: Run) -> None:
+    assert run("time_of_your_own.py", environ={}) == "llama-sft after waits of [20.0, 20.0] s\n"

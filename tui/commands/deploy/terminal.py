@@ -150,7 +150,7 @@ class TerminalDeployer:
             elif answer is WizardMove.BACK:
                 walk = walk.back()
             elif step.kind == "review":
-                continued = await self._act(walk, str(answer))
+                continued = await self.act(walk, str(answer))
                 if continued is None:
                     return self._code
                 walk = continued
@@ -206,7 +206,7 @@ class TerminalDeployer:
             return replace(walk, state=replace(walk.state, answers=answers)).at(JOB)
         return replace(walk, state=state).started()
 
-    async def _act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
+    async def act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
         """Run the chosen action; return where to continue, or None to end.
 
         Errors are shown and no answer is lost.

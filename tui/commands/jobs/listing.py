@@ -131,17 +131,16 @@ def view(
     project: str | None,
     job_id: str | None,
     output_format: str,
-) -> ExitCode:
+) -> None:
     """Show projects and jobs, the jobs of a project, or one job.
 
     JSON is that of "bt-tui jobs"; with --job-id, that of "bt-tui job".
     """
     wanted = selected_project(project, project_id)
     if job_id is not None:
-        return ExitCode(context.invoke(job, job_id=job_id, output_format=output_format))
+        context.invoke(job, job_id=job_id, output_format=output_format)
+        return
     if wanted is None and output_format == TABLE:
-        code = ExitCode(context.invoke(projects, output_format=output_format))
-        if code is not ExitCode.OK:
-            return code
+        context.invoke(projects, output_format=output_format)
         context.ensure_object(CommandSettings).output.data("\n")
-    return ExitCode(context.invoke(jobs, project_name=wanted, statuses=(), output_format=output_format))
+    context.invoke(jobs, project_name=wanted, statuses=(), output_format=output_format)
