@@ -69,11 +69,7 @@ def error_text(message: str, level: str | None) -> str | None:
     if not lines:
         return None
     raised = [line for line in lines if _RAISED.match(line)]
-    return _short(raised[-1] if raised else lines[0])
-
-
-def _short(line: str) -> str:
-    return shortened(line.strip(), TEXT_CHARACTERS)
+    return shortened((raised[-1] if raised else lines[0]).strip(), TEXT_CHARACTERS)
 
 
 class ErrorLines:

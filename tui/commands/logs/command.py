@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -58,7 +58,6 @@ async def _retry_lookup(call: Callable[[], Awaitable[T]]) -> T:
     return await call()
 
 
-Item = TypeVar("Item")
 READER_INTERVAL_S = 1.0
 """Interval at which to check that something still reads the output while following."""
 
@@ -116,7 +115,7 @@ async def _print(
             code = await _follow(reading, output, target, render, request.drain_s, line.clear)
         else:
             code = ExitCode.OK
-            async with closing_stream(reading.history()) as batches:
+            async with aclosing(reading.history()) as batches:
                 async for batch in batches:
                     _write(batch, target, render)
             if array is not None:
@@ -129,15 +128,6 @@ async def _print(
     if not reading.line_count and not request.follow:
         output.remark("no lines: the log is empty, or no line matches the options")
     return code, reading.line_count
-
-
-@asynccontextmanager
-async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[AsyncGenerator[Item, None]]:
-    """Close the stream's tasks when the block exits early, before the client is closed."""
-    try:
-        yield stream
-    finally:
-        await stream.aclose()
 
 
 def drain_from_environment() -> float | None:
@@ -174,7 +164,7 @@ async def _follow(
     stream = reading.follow(finished, drain_s=drain_s)
     watcher = asyncio.create_task(_end_without_reader(target, asyncio.current_task()))
     try:
-        async with closing_stream(stream):
+        async with aclosing(stream):
             async for item in stream:
                 if not isinstance(item, LogEnd):
                     _write(item, target, render)

@@ -20,8 +20,16 @@ import click
 
 from api_client.files import AtomicFile
 from api_client.models import TrainingJob
+from tui.analysis.logs.levels import LEVELS
 from tui.analysis.logs.pattern import LogPattern
-from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine, renderer, stamp_text_of
+from tui.commands.logs.printing import (
+    TIME_MODES,
+    LogLineFilter,
+    NodeChooser,
+    OutputLine,
+    renderer,
+    stamp_text_of,
+)
 from tui.commands.logs.reading import LogRange
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, NDJSON, TEXT, Command, one_job_id, selected_project
@@ -94,8 +102,6 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
 
 
 DRAIN_VARIABLE = "BT_TUI_LOG_DRAIN_S"
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
 SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -106,17 +106,14 @@ class LogField(Vertical):
 
     @property
     def is_open(self) -> bool:
-        """True while the user is typing."""
         return self.has_class("-open")
 
     @property
     def purpose(self) -> FieldPurpose:
-        """The purpose of the typed text."""
         return self._purpose
 
     @property
     def text(self) -> str:
-        """The typed text."""
         return self.query_one(Input).value
 
     @property

@@ -211,44 +211,38 @@ class Block:
 
     def merge(self, other: Block) -> None:
         """Insert the lines of another block. A sealed block stays sealed."""
-        was_sealed, texts = self.is_sealed, [*self.texts(), *other.texts()]
-        keys = [*zip(self.stamps, self.serials, strict=True), *zip(other.stamps, other.serials, strict=True)]
-        codes = [*self.codes, *other.codes]
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        self._set(
-            [keys[at] for at in order], [codes[at] for at in order], [texts[at] for at in order], was_sealed
-        )
         self.code_set |= other.code_set
         self.request_ids |= other.request_ids
+        self._set(sorted([*self._lines(), *other._lines()]), is_sealed=self.is_sealed)
 
     def remove(self, index: int) -> None:
-        was_sealed, texts = self.is_sealed, list(self.texts())
-        keys, codes = list(zip(self.stamps, self.serials, strict=True)), list(self.codes)
-        del keys[index], codes[index], texts[index]
-        self._set(keys, codes, texts, was_sealed)
+        lines = self._lines()
+        del lines[index]
+        self._set(lines, is_sealed=self.is_sealed)
 
-    def split(self, lines: int) -> list[Block]:
-        """Keep the first `lines` lines; return the others in blocks of as many lines."""
-        was_sealed, texts = self.is_sealed, self.texts()
-        keys, codes = list(zip(self.stamps, self.serials, strict=True)), list(self.codes)
+    def split(self, count: int) -> list[Block]:
+        """Keep the first `count` lines; return the others in blocks of as many lines."""
+        was_sealed, lines = self.is_sealed, self._lines()
         blocks: list[Block] = []
-        for low in range(0, len(keys), lines):
-            block, high = Block() if low else self, low + lines
+        for low in range(0, len(lines), count):
+            block, high = Block() if low else self, low + count
             block.code_set, block.request_ids = set(self.code_set), self.request_ids
-            block._set(keys[low:high], codes[low:high], texts[low:high], was_sealed or high < len(keys))
+            block._set(lines[low:high], is_sealed=was_sealed or high < len(lines))
             blocks.append(block)
         return blocks[1:]
 
-    def _set(
-        self, keys: Sequence[tuple[int, int]], codes: Sequence[int], texts: list[str], is_sealed: bool
-    ) -> None:
+    def _lines(self) -> list[tuple[int, int, int, str]]:
+        """Return the times, serials, codes and texts of the lines."""
+        return list(zip(self.stamps, self.serials, self.codes, self.texts(), strict=True))
+
+    def _set(self, lines: Sequence[tuple[int, int, int, str]], *, is_sealed: bool) -> None:
         self.discard()
         self._data, self._offsets, self._file = b"", array("I"), None
         self.has_escapes, self.is_ascii = True, False
-        self.stamps = array("q", [key[0] for key in keys])
-        self.serials = array("i", [key[1] for key in keys])
-        self.codes = array("I", codes)
-        self._texts = texts
+        self.stamps = array("q", [line[0] for line in lines])
+        self.serials = array("i", [line[1] for line in lines])
+        self.codes = array("I", [line[2] for line in lines])
+        self._texts = [line[3] for line in lines]
         self.version += 1
         if is_sealed:
             self.seal()

@@ -119,7 +119,7 @@ class BlockRows:
             if new:
                 detector.read(self._lines(view, new), may_move=may_move or not appended)
         self._serials = view.store.serials
-        self._derive()
+        self.derive()
 
     def _prune(self) -> None:
         """Remove lines that no longer pass from the folds. What was hidden may get a row."""
@@ -144,7 +144,8 @@ class BlockRows:
             [texts[at] for at in indices],
         )
 
-    def _derive(self) -> None:
+    def derive(self) -> None:
+        """Find the lines that have a row."""
         hidden: set[int] = set()
         for fold in self.folds:
             if not fold.is_open:
@@ -164,10 +165,6 @@ class BlockRows:
         """Return the fold that contains a line."""
         serial = self.block.serials[index]
         return next((fold for fold in self.folds if serial in fold.lines), None)
-
-    def set_open(self, fold: Fold, is_open: bool) -> None:
-        fold.is_open = is_open
-        self._derive()
 
     def key(self, serial: int) -> LineKey:
         """Return the key of a line of the block."""
@@ -306,5 +303,6 @@ class LogRows:
         return None
 
     def set_open(self, part: BlockRows, fold: Fold, is_open: bool) -> None:
-        part.set_open(fold, is_open)
+        fold.is_open = is_open
+        part.derive()
         self._starts = None

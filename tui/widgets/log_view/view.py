@@ -127,7 +127,6 @@ class LogView(Widget, can_focus=True):
             options: What to show of them.
             timezone: Time zone for times of day; the system's if None.
             monotonic_s: Monotonic clock in seconds, for intervals.
-            id: Widget ID.
         """
         super().__init__(id=id)
         options = options or LogOptions()
@@ -148,8 +147,6 @@ class LogView(Widget, can_focus=True):
         """What a drag to a line of the screen does."""
         self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
 
-    # --- data ---------------------------------------------------------------------------------
-
     @property
     def only_day(self) -> str:
         """The date of all lines if times of day don't show it; empty for today or several days."""
@@ -168,8 +165,7 @@ class LogView(Widget, can_focus=True):
     def set_origin(self, time_ns: int) -> None:
         """Set the start of elapsed time, such as the job's start; the default is the first line."""
         self._times.origin_ns = time_ns
-        self._renderer.forget()
-        self._schedule_refresh()
+        self._redraw()
 
     # --- options ------------------------------------------------------------------------------
 
@@ -201,11 +197,11 @@ class LogView(Widget, can_focus=True):
             self._relative_timer.stop()
             self._relative_timer = None
         if options.time == "relative" and self.is_attached:
-            self._relative_timer = self.set_interval(RELATIVE_TICK_S, self._age)
+            self._relative_timer = self.set_interval(RELATIVE_TICK_S, self._redraw)
         self._update_time_span()
         self._renderer.forget()
 
-    def _age(self) -> None:
+    def _redraw(self) -> None:
         self._renderer.forget()
         self._schedule_refresh()
 
