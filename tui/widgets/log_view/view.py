@@ -120,13 +120,9 @@ class LogView(Widget, can_focus=True):
         monotonic_s: Callable[[], float] = time.monotonic,
         id: str | None = None,
     ) -> None:
-        """Create a view that follows.
+        """Create a view of a store, perhaps shared with other views, that follows.
 
-        Args:
-            store: Lines to show, possibly shared with other views; a new store if None.
-            options: What to show of them.
-            timezone: Time zone for times of day; the system's if None.
-            monotonic_s: Monotonic clock in seconds, for intervals.
+        Times of day are in `timezone`, or in the system's; `monotonic_s` is the clock for intervals.
         """
         super().__init__(id=id)
         options = options or LogOptions()
