@@ -1,6 +1,6 @@
 """How right the health checks are: simulated runs are watched as the dashboard does it, every 30 seconds.
 
-    python benchmarks/health.py [-v] [SEEDS] [NAME …]
+    python benchmarks/health.py [-v] [--field] [SEEDS] [NAME …]
 
 Prints precision, recall and delay for each kind of finding, and everything that was wrong. Runs are functions
 in ``health_runs.py``, which ``RUNS`` lists; each takes a seed and returns a ``Run`` (``simulated_run.py``):
@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 
+from health_field_runs import RUNS as FIELD_RUNS
 from health_runs import RUNS
 from simulated_run import Level, Run
 
@@ -229,7 +230,7 @@ def main(arguments: Sequence[str]) -> None:
     seeds = next((int(one) for one in arguments if one.isdigit()), SEEDS)
     tallies: dict[str, Tally] = defaultdict(Tally)
     healthy = 0
-    for make in RUNS:
+    for make in FIELD_RUNS if "--field" in arguments else RUNS:
         if names and make.__name__ not in names:
             continue
         for seed in range(seeds):
