@@ -11,20 +11,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import psutil
 import pytest
 
+from api_client.emulator.data_folder import DataFolder, EmulatorStartError
+from api_client.emulator.presign import EXPIRES_PARAMETER
 from api_client.emulator.processes import EmulatorChild, EmulatorFailed
+from api_client.emulator.store.database import Database
 from support.emulator import running_emulator
 
 PATIENCE_S = 20.0
+A_YEAR_S = 365 * 86_400
+REAL_KEY = "the-users-real-key"
 TICK_S = 0.05
 
 
@@ -68,6 +73,21 @@ def messages(client: httpx.Client, path: str) -> list[str]:
     return [line["message"] for line in client.get(path + "/logs").json()["logs"]]
 
 
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorChild]:
+    """An emulator for tests that leave each other alone; its user has a key of Baseten's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BASETEN_API_KEY", REAL_KEY)
+        with running_emulator(data_dir=tmp_path_factory.mktemp("lab") / "data") as child:
+            yield child
+
+
+@pytest.fixture(scope="module")
+def client(lab: EmulatorChild) -> Iterator[httpx.Client]:
+    with client_of(lab) as opened:
+        yield opened
+
+
 def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
     with running_emulator() as child, client_of(child) as client:
         path = submit(client, "two nodes", "echo rank $BT_NODE_RANK of $BT_GROUP_SIZE", node_count=2)
@@ -80,16 +100,14 @@ def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
     assert not folder.exists()
 
 
-def test_no_key_of_ours_reaches_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BASETEN_API_KEY", "the-users-real-key")
-    with running_emulator() as child, client_of(child) as client:
-        assert "the-users-real-key" not in psutil.Process(child.pid).environ().values()
-        path = submit(client, "curious", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; true")
-        eventually(has_status(client, path, "COMPLETED"))
-        text = "\n".join(messages(client, path))
-        assert "BT_TRAINING_JOB_ID" in text
-        assert "the-users-real-key" not in text
-        assert child.key not in text
+def test_no_key_of_ours_reaches_a_job(lab: EmulatorChild, client: httpx.Client) -> None:
+    assert REAL_KEY not in psutil.Process(lab.pid).environ().values()
+    path = submit(client, "curious", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; true")
+    eventually(has_status(client, path, "COMPLETED"))
+    text = "\n".join(messages(client, path))
+    assert "BT_TRAINING_JOB_ID" in text
+    assert REAL_KEY not in text
+    assert lab.key not in text
 
 
 PARENT = """
@@ -124,7 +142,7 @@ def test_it_ends_when_its_parent_is_killed() -> None:
     assert not Path(told["dir"]).exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_properly(tmp_path: Path, number: signal.Signals) -> None:
     with running_emulator(data_dir=tmp_path / "data") as child:
         os.kill(child.pid, number)
@@ -173,126 +191,130 @@ def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Pat
         assert "restarted" in job["error_message"]
 
 
-def test_a_folder_in_use_is_refused_in_words(tmp_path: Path) -> None:
-    with (
-        running_emulator(data_dir=tmp_path / "data"),
-        pytest.raises(EmulatorFailed, match="another emulator"),
-        running_emulator(data_dir=tmp_path / "data"),
-    ):
+def test_a_folder_and_a_port_in_use_are_refused_in_words(tmp_path: Path, lab: EmulatorChild) -> None:
+    with pytest.raises(EmulatorFailed, match="another emulator"), running_emulator(data_dir=lab.data_dir):
+        pass
+    child = EmulatorChild(world="empty", data_dir=tmp_path / "data", port=urlsplit(lab.url).port or 0)
+    with pytest.raises(EmulatorFailed, match="cannot listen"), child:
         pass
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     tmp_path.chmod(0o755)
-    with pytest.raises(EmulatorFailed, match="other files"), running_emulator(data_dir=tmp_path):
-        pass
+    with pytest.raises(EmulatorStartError, match="other files"):
+        DataFolder(tmp_path)
     assert (tmp_path.stat().st_mode & 0o777) == 0o755
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_a_folder_of_another_version_is_refused_in_words(tmp_path: Path) -> None:
-    (tmp_path / "lock").touch()
     with closing(sqlite3.connect(tmp_path / "emulator.db")) as database:
         database.execute("CREATE TABLE fleet_tempo (wall_ns INTEGER)")
-    with pytest.raises(EmulatorFailed, match="another version"), running_emulator("demo", data_dir=tmp_path):
-        pass
+    with pytest.raises(EmulatorStartError, match="another version"):
+        Database(tmp_path / "emulator.db")
 
 
-def test_a_port_in_use_is_refused_in_words(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        child = EmulatorChild(world="empty", data_dir=tmp_path / "data", port=taken.getsockname()[1])
-        with pytest.raises(EmulatorFailed, match="cannot listen"), child:
-            pass
+def test_the_demo_world_has_scripted_jobs_and_a_real_one_and_forgets_what_was_deleted(tmp_path: Path) -> None:
+    def jobs_of(client: httpx.Client) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
+        return found
 
+    def projects_of(client: httpx.Client) -> dict[str, str]:
+        projects = client.get("/v1/training_projects").json()["training_projects"]
+        return {project["name"]: project["id"] for project in projects}
 
-def test_the_demo_world_has_scripted_jobs_and_a_real_one() -> None:
-    with running_emulator(world="demo") as child, client_of(child) as client:
-        found = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
+    folder = tmp_path / "data"
+    with (
+        running_emulator("demo", data_dir=folder, url_lifetime_s=A_YEAR_S) as child,
+        client_of(child) as client,
+    ):
+        found, projects = jobs_of(client), projects_of(client)
         assert len(found) > 20
         assert len({job["current_status"] for job in found}) >= 8
         (real,) = (job for job in found if job["name"] == "digits-mlp")
         assert real["node_count"] == 2
         path = f"/v1/training_projects/{real['training_project_id']}/jobs/{real['id']}"
         eventually(lambda: any("'loss'" in message for message in messages(client, path)))
-        projects = client.get("/v1/training_projects").json()["training_projects"]
-        assert len({project["name"] for project in projects}) == len(projects) > 5
+        assert len(projects) > 5
+        check_objects_port(child, client, next(job for job in found if job["name"] == "llama-8b-lora-r16"))
+        for name in ("evals", "digits"):
+            assert client.delete(f"/v1/training_projects/{projects.pop(name)}").status_code == 200
+    with running_emulator("demo", data_dir=folder) as child, client_of(child) as client:
+        assert projects_of(client) == projects
+        assert {job["training_project"]["name"] for job in jobs_of(client)} <= set(projects)
 
 
-def test_what_was_deleted_from_the_demo_does_not_come_back(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    with running_emulator(world="demo", data_dir=folder) as child, client_of(child) as client:
-        projects = client.get("/v1/training_projects").json()["training_projects"]
-        scripted = next(project for project in projects if project["name"] != "digits")
-        real = next(project for project in projects if project["name"] == "digits")
-        for project in (scripted, real):
-            assert client.delete(f"/v1/training_projects/{project['id']}").status_code == 200
-        left = {project["name"] for project in projects} - {scripted["name"], "digits"}
-    with running_emulator(world="demo", data_dir=folder) as child, client_of(child) as client:
-        projects = client.get("/v1/training_projects").json()["training_projects"]
-        assert {project["name"] for project in projects} == left
-        jobs = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
-        assert {job["training_project"]["name"] for job in jobs} <= left
+def check_objects_port(child: EmulatorChild, api: httpx.Client, job: dict[str, Any]) -> None:
+    """Objects have a port of their own, which knows nothing else, and URLs live as long as was asked."""
+    path = f"/v1/training_projects/{job['training_project']['id']}/jobs/{job['id']}/checkpoint_files"
+    file = api.get(path).json()["presigned_urls"][0]
+    url = file["url"]
+    assert url.startswith(child.objects_url + "/")
+    assert urlsplit(url).netloc != urlsplit(child.url).netloc
+    with httpx.Client(trust_env=False) as anyone:
+        assert anyone.get(url, headers=api.headers).status_code == 400
+        assert anyone.get(child.objects_url + "/v1/training_projects").status_code == 404
+        assert anyone.get(url, headers={"Host": "example.com"}).status_code == 403
+        part = anyone.get(url, headers={"Range": "bytes=0-9"})
+        content_range = f"bytes 0-9/{file['size_bytes']}"
+        assert (part.status_code, part.headers["content-range"]) == (206, content_range)
+    expires = int(parse_qs(urlsplit(url).query)[EXPIRES_PARAMETER][0])
+    assert expires - time.time() > A_YEAR_S / 2
 
 
-def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(tmp_path: Path) -> None:
+def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(
+    lab: EmulatorChild, client: httpx.Client
+) -> None:
     value = "tell-nobody-5f1c"
-    folder = tmp_path / "data"
-    with running_emulator(data_dir=folder) as child, client_of(child) as client:
-        team = client.get("/v1/teams").json()["teams"][0]
-        client.post(f"/v1/teams/{team['id']}/secrets", json={"name": "token", "value": value})
-        variables = {"TOKEN": {"name": "token"}}
-        path = submit(client, "quiet", 'echo "${#TOKEN} letters"', environment_variables=variables)
-        eventually(has_status(client, path, "COMPLETED"))
-        assert f"{len(value)} letters" in messages(client, path)
-        answers = [
-            client.get(path + rest).text
-            for rest in ("", "/logs", "/metrics", "/checkpoints", "/checkpoint_files", "/../..", "/..")
-        ]
-        answers.append(client.get("/v1/secrets").text)
-        answers.append(client.post("/v1/training_jobs/search", json={}).text)
-        assert not any(value in answer for answer in answers)
-    holding = [file for file in folder.rglob("*") if file.is_file() and value.encode() in file.read_bytes()]
-    assert [file.parent.name for file in holding] == ["secrets"]
-    assert holding[0].stat().st_mode & 0o777 == 0o600
+    team = client.get("/v1/teams").json()["teams"][0]
+    client.post(f"/v1/teams/{team['id']}/secrets", json={"name": "token", "value": value})
+    variables = {"TOKEN": {"name": "token"}}
+    path = submit(client, "quiet", 'echo "${#TOKEN} letters"', environment_variables=variables)
+    eventually(has_status(client, path, "COMPLETED"))
+    assert f"{len(value)} letters" in messages(client, path)
+    paths = ("", "/logs", "/metrics", "/checkpoints", "/checkpoint_files", "/../..", "/..")
+    answers = [client.get(path + rest).text for rest in paths]
+    answers += [client.get("/v1/secrets").text, client.post("/v1/training_jobs/search", json={}).text]
+    assert not any(value in answer for answer in answers)
+    files = [file for file in lab.data_dir.rglob("*") if file.is_file()]
+    (holding,) = (file for file in files if value.encode() in file.read_bytes())
+    assert holding.parent.name == "secrets"
+    assert holding.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_spot_job_is_preempted_on_request() -> None:
-    with running_emulator() as child, client_of(child) as client:
-        path = submit(client, "spot", "sleep 1000", availability_model="spot")
-        dedicated = submit(client, "dedicated", "sleep 1000")
-        for each in (path, dedicated):
-            eventually(has_status(client, each, "RUNNING"))
-        job_id, dedicated_id = path.rpartition("/")[2], dedicated.rpartition("/")[2]
-        answer = client.post(f"/emulator/jobs/{job_id}/preempt")
-        assert answer.status_code == 200
-        eventually(has_status(client, path, "PREEMPTED"))
-        assert "reclaimed" in job_at(client, path)["error_message"]
-        for refused, word in ((job_id, "PREEMPTED"), (dedicated_id, "dedicated")):
-            answer = client.post(f"/emulator/jobs/{refused}/preempt")
-            assert (answer.status_code, word in answer.json()["message"]) == (400, True)
-        assert client.post("/emulator/jobs/nobody/preempt").status_code == 404
-        with httpx.Client(base_url=child.url, trust_env=False) as stranger:
-            assert stranger.post(f"/emulator/jobs/{dedicated_id}/preempt").status_code == 401
-        events = client.get(f"/v1/training/jobs/{job_id}/queue_context").json()["events"]
-        assert events[-1]["status"] == "TRAINING_JOB_PREEMPTED"
+def test_a_spot_job_is_preempted_on_request(lab: EmulatorChild, client: httpx.Client) -> None:
+    path = submit(client, "spot", "sleep 1000", availability_model="spot")
+    dedicated = submit(client, "dedicated", "sleep 1000")
+    for each in (path, dedicated):
+        eventually(has_status(client, each, "RUNNING"))
+    job_id, dedicated_id = path.rpartition("/")[2], dedicated.rpartition("/")[2]
+    assert client.post(f"/emulator/jobs/{job_id}/preempt").status_code == 200
+    eventually(has_status(client, path, "PREEMPTED"))
+    assert "reclaimed" in job_at(client, path)["error_message"]
+    for refused, word in ((job_id, "PREEMPTED"), (dedicated_id, "dedicated")):
+        answer = client.post(f"/emulator/jobs/{refused}/preempt")
+        assert (answer.status_code, word in answer.json()["message"]) == (400, True)
+    assert client.post("/emulator/jobs/nobody/preempt").status_code == 404
+    assert httpx.post(f"{lab.url}/emulator/jobs/{dedicated_id}/preempt", trust_env=False).status_code == 401
+    events = client.get(f"/v1/training/jobs/{job_id}/queue_context").json()["events"]
+    assert events[-1]["status"] == "TRAINING_JOB_PREEMPTED"
 
 
-def test_a_team_limit_makes_jobs_wait_and_raising_it_lets_them_start() -> None:
-    with running_emulator() as child, client_of(child) as client:
-        team = client.get("/v1/teams").json()["teams"][0]
-        limit = {"team_id": team["id"], "gpu_type": "H100", "max_gpus": 1}
-        assert client.patch("/v1/training/capacity", json=limit).status_code == 200
-        gpu = {"accelerator": {"accelerator": "H100", "count": 1}}
-        first = submit(client, "first", "sleep 1000", **gpu)
-        second = submit(client, "second", "sleep 1000", **gpu)
-        third = submit(client, "third", "sleep 1000", **gpu)
-        eventually(has_status(client, first, "RUNNING"))
-        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
-        assert client.patch(third, json={"priority": 7}).json()["training_job"]["priority"] == 7
-        assert client.patch(first, json={"priority": 7}).status_code == 400
-        client.patch("/v1/training/capacity", json={**limit, "max_gpus": 2})
-        eventually(has_status(client, third, "RUNNING"))
-        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
-        context = client.get(f"/v1/training/jobs/{second.rpartition('/')[2]}/queue_context").json()
-        assert [job["training_job_name"] for job in context["active_at_submit"]] == ["first"]
+def test_a_team_limit_makes_jobs_wait_and_raising_it_lets_them_start(client: httpx.Client) -> None:
+    team = client.get("/v1/teams").json()["teams"][0]
+    limit = {"team_id": team["id"], "gpu_type": "H100", "max_gpus": 1}
+    assert client.patch("/v1/training/capacity", json=limit).status_code == 200
+    gpu = {"accelerator": {"accelerator": "H100", "count": 1}}
+    first, second, third = (
+        submit(client, name, "sleep 1000", **gpu) for name in ("first", "second", "third")
+    )
+    eventually(has_status(client, first, "RUNNING"))
+    assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
+    assert client.patch(third, json={"priority": 7}).json()["training_job"]["priority"] == 7
+    assert client.patch(first, json={"priority": 7}).status_code == 400
+    client.patch("/v1/training/capacity", json={**limit, "max_gpus": 2})
+    eventually(has_status(client, third, "RUNNING"))
+    assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
+    context = client.get(f"/v1/training/jobs/{second.rpartition('/')[2]}/queue_context").json()
+    assert [job["training_job_name"] for job in context["active_at_submit"]] == ["first"]

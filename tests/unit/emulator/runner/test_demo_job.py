@@ -21,33 +21,27 @@ from api_client.emulator.world import demo_job_spec
 from api_client.models import JobStatus
 
 
-async def test_two_ranks_train_together_and_the_loss_falls(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        job = await world.run("demo1", demo_job_spec(steps=40, pace_s=0))
-        assert job.current_status == JobStatus.COMPLETED, world.messages("demo1")
-        leader, other = (world.messages("demo1", f"node-{rank}") for rank in (0, 1))
-        entries = [ast.literal_eval(line) for line in leader if line.startswith("{'loss'")]
-        assert set(entries[0]) == {"loss", "grad_norm", "learning_rate", "epoch"}
-        assert entries[-1]["loss"] < entries[0]["loss"] < 3
-        assert any("| 40/40 [" in line for line in leader)
-        assert any(line.startswith("{'eval_loss'") for line in leader)
-        assert any("rank 1" in line for line in other)
-        names = [checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints("demo1")]
-        assert sorted(names) == ["checkpoint-10", "checkpoint-20", "checkpoint-30", "checkpoint-40"]
-        ranks = {file.node_rank for file in world.backend.checkpoint_files("demo1")}
-        assert ranks == {0, 1}
-
-
-async def test_two_runs_at_once_give_the_same_losses(tmp_path: Path) -> None:
+async def test_two_ranks_train_together_and_every_run_gives_the_same_losses(tmp_path: Path) -> None:
     job_ids = [token_hex(4), token_hex(4)]  # The id decides on which port the nodes meet.
+    losses = []
     async with local_world(tmp_path) as world:
         for job_id in job_ids:
-            await world.create(job_id, demo_job_spec(steps=10, pace_s=0))
-        losses = []
+            await world.create(job_id, demo_job_spec(steps=40, pace_s=0))
         for job_id in job_ids:
-            assert (await world.finished(job_id)).current_status == JobStatus.COMPLETED
-            losses.append([line for line in world.messages(job_id) if line.startswith("{'loss'")])
-        assert losses[0] == losses[1] != []
+            job = await world.finished(job_id)
+            assert job.current_status == JobStatus.COMPLETED, world.messages(job_id)
+            leader, other = (world.messages(job_id, f"node-{rank}") for rank in (0, 1))
+            entries = [ast.literal_eval(line) for line in leader if line.startswith("{'loss'")]
+            losses.append(entries)
+            assert any("| 40/40 [" in line for line in leader)
+            assert any(line.startswith("{'eval_loss'") for line in leader)
+            assert any("rank 1" in line for line in other)
+        names = [checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints(job_ids[0])]
+        assert sorted(names) == ["checkpoint-10", "checkpoint-20", "checkpoint-30", "checkpoint-40"]
+        assert {file.node_rank for file in world.backend.checkpoint_files(job_ids[0])} == {0, 1}
+    assert losses[0] == losses[1]
+    assert set(losses[0][0]) == {"loss", "grad_norm", "learning_rate", "epoch"}
+    assert losses[0][-1]["loss"] < losses[0][0]["loss"] < 3
 
 
 def test_the_gradient_is_the_slope_of_the_loss() -> None:

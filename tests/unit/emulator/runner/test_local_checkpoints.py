@@ -62,18 +62,13 @@ async def test_a_checkpoint_is_seen_while_it_is_written(world: LocalWorld) -> No
     assert world.backend.checkpoints("job1")[0].sync_status == "COMPLETE"
 
 
-async def test_jobs_without_checkpointing_have_none(world: LocalWorld) -> None:
-    job = await world.run("job1", job_spec("true"))
-    assert job.checkpoint_sync_status is None
-    assert world.backend.checkpoints("job1") == []
-    assert world.backend.checkpoint_files("job1") == []
-
-
 async def test_checkpoints_outlive_a_restart(tmp_path: Path) -> None:
     async with local_world(tmp_path) as world:
         await world.run("job1", job_spec(LORA + "echo done", **ENABLED))
         before = world.backend.checkpoints("job1")
+        assert (await world.run("job2", job_spec("true"))).checkpoint_sync_status is None
     async with local_world(tmp_path) as world:
         assert world.backend.job("job1").current_status == JobStatus.COMPLETED
-        assert world.backend.checkpoints("job1") == before
+        assert world.backend.checkpoints("job1") == before != []
         assert world.messages("job1") == ["done"]
+        assert world.backend.checkpoints("job2") == world.backend.checkpoint_files("job2") == []

@@ -74,11 +74,6 @@ async def test_a_job_may_say_goodbye(tmp_path: Path, world: LocalWorld) -> None:
     assert "saving" in world.messages("job1")
 
 
-async def test_stopping_a_finished_job_changes_nothing(world: LocalWorld) -> None:
-    await world.run("job1", job_spec("true"))
-    assert (await world.backend.stop("job1")).current_status == JobStatus.COMPLETED
-
-
 async def test_what_a_finished_node_leaves_behind_is_killed(world: LocalWorld) -> None:
     marker = uuid.uuid4().hex
     # read waits for the background process to be up before the node ends
@@ -157,7 +152,10 @@ async def test_jobs_die_with_a_killed_emulator_and_are_failed_by_the_next(tmp_pa
     await emulator.wait()
     _, alive = psutil.wait_procs(processes, timeout=20)
     assert alive == []
+    scratch = tmp_path / "jobs" / "job1" / "node-0" / "scratch"
+    assert await asyncio.to_thread(scratch.exists)
     async with local_world(tmp_path) as world:
+        assert not await asyncio.to_thread(scratch.exists)
         job = world.backend.job("job1")
         assert job.current_status == JobStatus.FAILED
         assert job.error_message == "the emulator was restarted while this job ran"
