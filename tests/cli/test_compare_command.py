@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from typing import Any
 
 import pytest
 from conftest import RunCli
@@ -96,8 +95,3 @@ def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(
     assert "skipped nobody" in result.err
     assert [one["job_id"] for one in json.loads(result.out)["jobs"]] == ["one", "quiet"]
     assert json.loads(result.out)["jobs"][1]["final_loss"] is None
-
-
-@pytest.mark.parametrize("ids", [("one",), ("one", "one"), tuple(f"j{n}" for n in range(9))])
-def test_wrong_usage(cli: RunCli, two: FakeBaseten, ids: Any) -> None:
-    assert cli("compare", *ids).code == 2

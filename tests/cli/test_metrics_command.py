@@ -150,15 +150,3 @@ def test_no_samples_yet_is_said_and_no_failure(cli: RunCli, running: FakeBaseten
     assert result.code == 0
     assert json.loads(result.out)["series"] == []
     assert "no samples yet" in result.err
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("--since", "yesterdayish"), ("--step", "0"), ("--follow", "-o", "chart"), ("--job-id", "other")],
-)
-def test_wrong_usage(cli: RunCli, running: FakeBaseten, words: tuple[str, ...]) -> None:
-    assert cli("metrics", "runs", *words).code == 2
-
-
-def test_a_job_that_is_not_there(cli: RunCli, running: FakeBaseten) -> None:
-    assert cli("metrics", "nobody").code == 7

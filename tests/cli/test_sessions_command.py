@@ -86,25 +86,6 @@ def test_what_cannot_be_changed(cli: RunCli, stranger: FakeBaseten) -> None:
     assert cli("sessions", "job1", "--update-timeout", "60").code == 7
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["sessions"],
-        ["sessions", "job1", "--job-id", "job2"],
-        ["sessions", "job1", "--update-timeout", "0"],
-        ["sessions", "job1", "--update-timeout", "-2"],
-        ["sessions", "job1", "--update-trigger", "never"],
-        ["update_session", "job1"],
-        ["update"],
-        ["update", "job1"],
-        ["update", "--priority", "1"],
-        ["update", "job1", "--priority", "high"],
-    ],
-)
-def test_wrong_usage(cli: RunCli, words: list[str]) -> None:
-    assert cli(*words).code == 2
-
-
 def test_hostile_codes_are_harmless(cli: RunCli, stranger: FakeBaseten) -> None:
     hostile = code("g00r0", auth_code="\x1b]0;evil\x07", auth_url="https://x/\x1b[31m")
     stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": [hostile]}))
@@ -176,14 +157,6 @@ def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
     assert result.code == 0
     assert stranger.asked[-1].body == {"name": "hf_access_token", "value": "line one\nsecret-value-9"}
     assert "secret-value-9" not in result.out + result.err
-
-
-def test_a_value_on_the_command_line_is_refused_and_not_repeated(cli: RunCli, stranger: FakeBaseten) -> None:
-    result = cli("secrets", "set", "name", "secret-value-9")
-
-    assert result.code == 2
-    assert "secret-value-9" not in result.out + result.err
-    assert stranger.asked == []
 
 
 def test_without_a_value(cli: RunCli, pipe_in: Callable[[str], None]) -> None:

@@ -17,8 +17,10 @@ ALERTS = "app/test_alerts.py"
 COMMANDS = "cli/test_config_command.py"
 LOG_BEGINS = (EFFECTS, "test_how_the_log_begins")
 RATES = (EFFECTS, "test_the_rates_are_those_of_the_requests")
-CHOSEN = (ALERTS, "test_what_is_told_can_be_chosen")
-FOCUS = (ALERTS, "test_bell_and_terminal_only_while_it_has_not_the_focus")
+CHOSEN = (ALERTS, "test_what_is_told_and_how_can_be_chosen")
+TITLE = (ALERTS, "test_nothing_is_told_before_the_log_was_read_and_the_title_can_be_left_alone")
+SNOOZED = (ALERTS, "test_what_was_there_is_no_news_and_a_snooze_silences_it_until_it_is_woken")
+SENT = (ALERTS, "test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tried_again")
 THRESHOLDS = ("unit/analysis/test_every_threshold.py", "test_no_threshold_is_left_out")
 SHOWN_BY = {
     "remote": (COMMANDS, "test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another"),
@@ -30,18 +32,15 @@ SHOWN_BY = {
     "refresh.metrics_s": RATES,
     "refresh.checkpoints_s": RATES,
     "notifications.toast": CHOSEN,
-    "notifications.bell": FOCUS,
-    "notifications.title": (ALERTS, "test_the_title_can_be_left_alone"),
-    "notifications.osc": FOCUS,
-    "notifications.only_when_unfocused": FOCUS,
+    "notifications.bell": CHOSEN,
+    "notifications.title": TITLE,
+    "notifications.osc": CHOSEN,
+    "notifications.only_when_unfocused": CHOSEN,
     "notifications.min_severity": CHOSEN,
     "notifications.job_end": CHOSEN,
-    "notifications.snooze_minutes": (
-        ALERTS,
-        "test_snoozing_silences_the_header_the_title_and_what_comes_again_until_it_is_woken",
-    ),
-    "notifications.command": (ALERTS, "test_the_users_program_gets_json_on_its_standard_input_and_no_key"),
-    "notifications.webhook": (ALERTS, "test_the_webhook_gets_json_without_a_key_and_is_tried_again"),
+    "notifications.snooze_minutes": SNOOZED,
+    "notifications.command": SENT,
+    "notifications.webhook": SENT,
     "logs.time": LOG_BEGINS,
     "logs.wrap": LOG_BEGINS,
     "logs.min_level": LOG_BEGINS,

@@ -53,40 +53,6 @@ def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record:
     assert document["archive"]["files"] == []
 
 
-@pytest.mark.parametrize("flags", [("--node-count", "2"), ("--node-count", "16", "--orchestrator", "SLURM")])
-def test_slurm_is_refused_with_what_to_do_instead(
-    cli: RunCli, stranger: FakeBaseten, flags: tuple[str, ...]
-) -> None:
-    result = cli("workstation", *flags)
-
-    assert result.code == 2
-    assert "truss train workstation" in result.err
-    assert "--orchestrator none" in result.err
-    assert stranger.asked == []
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (("--gpu-count", "2", "--node-count", "1"), "give either"),
-        (("--gpu-count", "9"), "1<=x<=8"),
-        (("--gpu-count", "0"), "1<=x<=8"),
-        (("--node-count", "17"), "1<=x<=16"),
-        (("--accelerator", "B10"), "H100, H200"),
-        (("--accelerator", "TPU"), "H100, H200"),
-        (("--checkpoint-volume-size", "much"), "not a valid integer"),
-    ],
-)
-def test_options_that_no_workstation_can_have(
-    cli: RunCli, stranger: FakeBaseten, flags: tuple[str, ...], words: str
-) -> None:
-    result = cli("workstation", *flags)
-
-    assert result.code == 2
-    assert words in result.err
-    assert stranger.asked == []
-
-
 def test_a_dry_run_for_reading_has_no_empty_table_of_files(cli: RunCli, stranger: FakeBaseten) -> None:
     result = cli("workstation", "--dry-run")
 

@@ -61,11 +61,12 @@ async def stop(
     if wanted and (project or project_id):
         raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
 
+    of_project = selected_project(project, project_id)
     client.check_may_change("stopping jobs")
     if wanted:
         chosen = [await client.jobs.find(job_id) for job_id in wanted]
     else:
-        chosen = await _active_jobs(client, selected_project(project, project_id), stop_all=stop_all)
+        chosen = await _active_jobs(client, of_project, stop_all=stop_all)
         confirm(_question(chosen), assume_yes=assume_yes)
     return await _stop(client, output, chosen, output_format)
 

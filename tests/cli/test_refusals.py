@@ -1,0 +1,237 @@
+"""What no command accepts: wrong options, names that are not there, a dry run with errors."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import RunCli
+from deployer import Deployer, machine
+
+from support.fake_object_store import JOB, Stored, serving
+from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
+from support.stranger_runs import metrics_of, node, serve_metrics
+from support.terminal import AtTerminal
+
+GIVEN = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name m --gpu"
+TWO_PROJECTS = "--project and --project-id name different projects"
+FUTURE = "in the future"
+WRONG = [
+    ("nonsense", "No such command"),
+    ("jobs --nonsense", "No such option"),
+    ("jobs -o xml", "xml"),
+    ("job", "Missing argument"),
+    ("emulator --port -1", "-1"),
+    ("", "terminal"),
+    ("sessions", "which job?"),
+    ("sessions job1 --job-id job2", "two different job ids"),
+    ("sessions job1 --update-timeout 0", "-1 means ten years"),
+    ("sessions job1 --update-timeout -2", "-2"),
+    ("sessions job1 --update-trigger never", "never"),
+    ("update_session job1", "nothing to change"),
+    ("update", "which job?"),
+    ("update job1", "nothing to change"),
+    ("update --priority 1", "which job?"),
+    ("update job1 --priority high", "high"),
+    ("stop --all job1", "--all takes no job ids"),
+    ("stop job1 --project llama-sft", "job ids need no project"),
+    ("secrets set name secret-value-9", "the shell history"),
+    ("wait", "Missing argument"),
+    ("wait job1 --timeout soon", "is not a duration"),
+    ("wait job1 --until tomorrow", "tomorrow"),
+    ("wait job1 --interval 0", "0.01"),
+    ("compare job1", "2 to"),
+    ("compare job1 job1", "2 to"),
+    (f"compare {' '.join('abcdefghi')}", "2 to"),
+    ("compare job1 job2 --curves", "--curves needs -o json or csv"),
+    ("compare job1 job2 --curves -o chart", "--curves needs -o json or csv"),
+    ("compare job1 job2 --smoothing 0.5", "--smoothing needs -o chart"),
+    ("metrics", "which job?"),
+    ("metrics job1 --since yesterdayish", "yesterdayish"),
+    ("metrics job1 --step 0", "1<=x"),
+    ("metrics job1 --metric cpu_usage", "the table shows all metrics"),
+    ("metrics job1 --follow -o chart", "can't follow"),
+    ("metrics job1 --job-id other", "two different job ids"),
+    ("checkpoints list", "which job?"),
+    ("init one --target-directory two", "name different folders"),
+    ("workstation --gpu-count 2 --node-count 1", "give either"),
+    ("workstation --gpu-count 9", "1<=x<=8"),
+    ("workstation --gpu-count 0", "1<=x<=8"),
+    ("workstation --node-count 17", "1<=x<=16"),
+    ("workstation --accelerator B10", "H100, H200"),
+    ("workstation --accelerator TPU", "H100, H200"),
+    ("workstation --checkpoint-volume-size much", "not a valid integer"),
+    ("workstation --node-count 2", "truss train workstation"),
+    ("workstation --node-count 16 --orchestrator SLURM", "--orchestrator none"),
+    *((f"{name} --project llama-sft --project-id proj2", TWO_PROJECTS) for name in
+      ("logs", "metrics", "progress", "view", "stop", "checkpoints list")),
+    *((f"{name} job1 --since {moment}", FUTURE) for name, moment in
+      (("metrics", "2099-01-01T00:00:00Z"), ("progress", "4070908800"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "why"), WRONG)
+def test_wrong_usage_is_refused_before_anything_is_asked(
+    cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    result = cli(*shlex.split(words), environ={})
+
+    assert (result.code, result.out) == (2, "")
+    assert why in result.err
+    assert "secret-value-9" not in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_of_the_future_is_refused(cli: RunCli) -> None:
+    result = cli("logs", "job1", "--since", "2099-01-01")
+    assert (result.code, result.out, FUTURE in result.err) == (2, "", True)
+
+
+NODES = "job wide has no node {!r} (it has: node-0 to node-4)"
+PROJECTS = "no project 'nope' (known: llama-sft, whisper)"
+UNKNOWN = [
+    ("job nope", "nope"),
+    ("metrics nope", "nope"),
+    ("checkpoints list --job-id nope", "nope"),
+    ("logs wide --node 5", NODES.format("5")),
+    ("logs wide --node node-99 -o ndjson", NODES.format("node-99")),
+    ("logs wide --node nodes --last 3", NODES.format("nodes")),
+    ("logs wide --node 5 --follow --drain 0", NODES.format("5")),
+    ("metrics wide --node 5", NODES.format("5")),
+    ("metrics wide --node node-99 -o csv", NODES.format("node-99")),
+    ("metrics wide --node nodes -o json", NODES.format("nodes")),
+    ("metrics wide --node 5 -o chart", NODES.format("5")),
+    ("jobs --project nope", PROJECTS),
+    ("view --project-id nope", PROJECTS),
+    ("logs --project nope", PROJECTS),
+    ("logs --project-id nope", PROJECTS),
+    ("metrics --project nope", PROJECTS),
+    ("progress --project-id nope", PROJECTS),
+    ("stop --project-id nope --all --yes", PROJECTS),
+    ("checkpoints list --project nope", PROJECTS),
+    ("cache summarize nope", PROJECTS),
+    (f"{GIVEN} L4 --yes --project-id nope", PROJECTS),
+    ("logs wide --project whisper", "not in project 'whisper'"),
+    ("metrics wide --project whisper", "not in project 'whisper'"),
+    ("progress wide --stream node-7", "no stream 'node-7' (it has: node-0 to node-4)"),
+]
+
+
+@pytest.fixture
+def wide(stranger: FakeBaseten) -> FakeBaseten:
+    """A job whose five nodes log and are measured."""
+    stranger.jobs = [job("wide", node_count=5)]
+    stranger.projects = [project(), project("proj2", "whisper")]
+    names = [f"node-{number}" for number in range(5)]
+    stranger.logs["wide"] = [
+        line("{'loss': 0.5, 'epoch': 0.1}", at_ms=LONG_AGO_MS + place, replica=name)
+        for place, name in enumerate(names)
+    ]
+    serve_metrics(stranger, metrics_of(*(node(name, [0.5], end_s=LONG_AGO_MS / 1000) for name in names)))
+    return stranger
+
+
+@pytest.mark.parametrize(("words", "why"), UNKNOWN)
+@pytest.mark.usefixtures("wide")
+def test_a_name_that_is_not_there_ends_with_those_that_are(cli: RunCli, words: str, why: str) -> None:
+    result = cli(*shlex.split(words))
+
+    assert (result.code, result.out) == (7, "")
+    assert why in result.err
+
+
+@pytest.mark.parametrize(
+    "words", ["logs wide --node 3", "metrics wide --node 4", "progress wide --stream node-0"]
+)
+@pytest.mark.usefixtures("wide")
+def test_a_name_that_is_there_is_taken(cli: RunCli, words: str) -> None:
+    assert cli(*shlex.split(words)).code == 0
+
+
+def test_a_node_of_the_job_that_was_silent_is_no_error(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.jobs = [job("wide", node_count=4)]
+    stranger.logs["wide"] = [line("hello", replica="node-0")]
+    assert cli("logs", "wide", "--node", "3").code == 0
+
+
+@pytest.mark.parametrize("status", ["runing", "TRAINING_JOB_RUNING", "", "all"])
+def test_a_status_that_nobody_knows(cli: RunCli, status: str) -> None:
+    result = cli("jobs", "--status", status)
+    assert (result.code, result.out) == (2, "")
+    assert f"unknown status '{status}'" in result.err
+    assert "pending, queued, created, deploying, running, completed, failed" in result.err
+
+
+def test_a_status_that_only_the_server_knows_is_as_good(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.jobs = [job("a", "HIBERNATING"), job("b", "RUNNING"), job("c") | {"current_status": "Odd one"}]
+    found = cli("jobs", "--status", "hibernating", "-o", "json")
+    assert (found.code, [each["id"] for each in json.loads(found.out)], found.err) == (0, ["a"], "")
+    assert [each["id"] for each in json.loads(cli("jobs", "--status", "odd one", "-o", "json").out)] == ["c"]
+    unknown = cli("jobs", "--status", "hibernated")
+    assert (unknown.code, "did you mean hibernating?" in unknown.err) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def checkpoints() -> Iterator[dict[str, str]]:
+    with serving(Stored("checkpoint-1/a.json", b"{}"), Stored("checkpoint-2/a.json", b"{}")) as store:
+        store.no_checkpoints = {"."}
+        yield store.environ()
+
+
+@pytest.mark.parametrize("command", ["show", "files", "snippet", "download"])
+def test_a_checkpoint_that_is_not_there(cli: RunCli, checkpoints: dict[str, str], command: str) -> None:
+    result = cli("checkpoints", command, "checkpoint-9", "--job-id", JOB, environ=checkpoints)
+    assert (result.code, result.out) == (7, "")
+    words = f"job {JOB} has no checkpoint 'checkpoint-9' (it has: checkpoint-1, checkpoint-2)"
+    assert result.err == f"bt-tui: {words}\n"
+
+
+def test_gpus_that_no_machine_has_are_not_rounded_up(cli: RunCli, stranger: FakeBaseten) -> None:
+    deployer = Deployer(stranger, machines=[machine("H100", 1), machine("H100", 4), machine("H100", 16)])
+    for count, how in ((3, "--yes"), (8, "--dry-run")):
+        result = cli(*GIVEN.split(), f"H100:{count}", how)
+        assert (result.code, result.out) == (2, "")
+        assert f"no instance type has {count} × H100; use H100:1, H100:4, H100:16" in result.err
+    assert deployer.requests == []
+
+
+def test_a_dry_run_with_errors_fails(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:
+    for name, body in (("teams", {"teams": []}), ("secrets", {"secrets": []})):
+        stranger.on("GET", f"/v1/{name}", Answer(body=body))
+    config = tmp_path / "config.py"
+    config.write_text(
+        "from truss_train import *\n"
+        'job = TrainingJob(image=Image(base_image="a"), runtime=Runtime(start_commands=["bash no.sh"]))\n'
+        'project = TrainingProject(name="p", job=job)\n'
+    )
+    for more in ((), ("-o", "json")):
+        result = cli("push", str(config), "--dry-run", *more)
+        assert result.code == 2
+        assert "1 error would block this submission" in result.err
+        assert "no.sh" in result.out
+    assert cli("push", str(config), "--dry-run", "--skip-checks").code == 0
+    offline = cli("push", str(config), "--dry-run", environ={})
+    assert (offline.code, "1 error" in offline.err) == (2, True)
+
+
+def test_init_without_an_account_names_a_push_that_works(
+    cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    without = cli("init", environ={})
+    assert "bt-tui push cpu-quickstart/config.py --tail --remote local\n" in without.err
+    assert "bt-tui push other/config.py --tail\n" in cli("init", "other").err
+
+
+def test_watching_a_job_that_is_not_there_opens_nothing(
+    stranger: FakeBaseten, clean_environ: dict[str, str]
+) -> None:
+    with AtTerminal("watch", "nosuch", environ={**clean_environ, **stranger.environ()}) as terminal:
+        assert terminal.end() == 7
+    assert "no training job 'nosuch'" in terminal.text
+    assert "\x1b[?1049h" not in terminal.text
