@@ -26,7 +26,6 @@ NOTHING_YET = replace(
 )
 FOCUS = {
     "live": "LogView",
-    "logs": "LogView",
     "metrics": "ChartGrid",
     "checkpoints": "RowTable",
     "details": "Details",
@@ -89,17 +88,7 @@ async def test_on_checkpoints_opened_directly_the_keys_move_mark_open_and_deploy
     assert opening.checkpoint.checkpoint_id == deploying.checkpoint == chosen
 
 
-async def test_a_tab_s_own_key_brings_the_keyboard_back_to_it() -> None:
-    app = opened_on("checkpoints", run())
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        app.screen.set_focus(None)
-        await pilot.press("4")
-        await settle(pilot)
-        assert focused(app) == "RowTable"
-
-
-async def test_checkpoints_that_vanish_and_come_back_keep_keyboard_and_cursor() -> None:
+async def test_checkpoints_that_vanish_come_back_or_are_newer_keep_keyboard_and_cursor() -> None:
     app = opened_on("checkpoints", run())
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -109,19 +98,15 @@ async def test_checkpoints_that_vanish_and_come_back_keep_keyboard_and_cursor() 
             said(app, replace(run(), checkpoints=checkpoints))
             await settle(pilot)
             assert focused(app) == "RowTable"
-        assert cursor(app) == chosen
-
-
-async def test_a_newer_checkpoint_does_not_take_the_cursor() -> None:
-    app = opened_on("checkpoints", run())
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        before = cursor(app)
         newer = Checkpoint(checkpoint_id="checkpoint-9000", created_at=run().at)
         said(app, replace(run(), checkpoints=(*CHECKPOINTS, newer)))
         await settle(pilot)
         assert "checkpoint-9000" in text_of(app)
-        assert cursor(app) == before
+        assert cursor(app) == chosen
+        app.screen.set_focus(None)
+        await pilot.press("4")
+        await settle(pilot)
+        assert focused(app) == "RowTable"
 
 
 async def test_a_log_that_is_read_again_keeps_the_keyboard() -> None:

@@ -54,18 +54,15 @@ async def test_what_is_there_is_replaced_only_when_that_is_meant(tmp_path: Path)
     assert path.read_text() == "precious"
     await save_entries(iter(ENTRIES[:1]), path, replace=True)
     assert "first" in path.read_text()
-    assert files_of(tmp_path) == [path]
 
-
-async def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "run.log"
-
-    def entries():
+    def entries_meanwhile():
+        path.unlink(missing_ok=True)
         yield ENTRIES[0]
         path.write_text("precious")
 
+    path.unlink()
     with pytest.raises(FileExistsError):
-        await save_entries(entries(), path)
+        await save_entries(entries_meanwhile(), path)
     assert path.read_text() == "precious"
     assert files_of(tmp_path) == [path]
 
@@ -113,13 +110,15 @@ def test_without_one_it_is_what_the_machine_has(tmp_path: Path, monkeypatch: pyt
     assert program_of("pager", {}) == ["more"]
 
 
-async def test_a_program_sees_the_lines_in_a_private_file_that_is_gone_afterwards(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    script = f'cat "$2" > {kept}; stat -c "%a %n" "$2" >> {kept}; echo "$1" >> {kept}; exit 3'
+async def test_a_program_gets_no_key_and_a_private_file_that_is_gone_afterwards(tmp_path: Path) -> None:
+    kept, told = tmp_path / "kept", tmp_path / "told"
+    keys = {"BASETEN_API_KEY": "s3cret", "BASETEN_TRUSS_AUTH_API_KEY": "s3cret", "LESS": "-R"}
+    environ = os.environ | keys
+    script = f'cat "$2" > {kept}; env > {told}; stat -c "%a %n" "$2" >> {kept}; echo "$1" >> {kept}; exit 3'
     command = ["sh", "-c", script, "sh", "an argument"]
     assert (
         await show_in_program(
-            command, ENTRIES, "run", here=None, timezone=UTC, environ=os.environ, suspended=nullcontext
+            command, ENTRIES, "run", here=None, timezone=UTC, environ=environ, suspended=nullcontext
         )
         == 3
     )
@@ -131,6 +130,8 @@ async def test_a_program_sees_the_lines_in_a_private_file_that_is_gone_afterward
     assert mode == "600"
     assert Path(path).name == "run.log"
     assert not Path(path).parent.exists()
+    assert "LESS=-R" in told.read_text("utf-8")
+    assert "s3cret" not in told.read_text("utf-8")
 
 
 @pytest.mark.parametrize(("here", "row"), [(0, 1), (1, 2), (2, 4), (None, 4)])
@@ -155,23 +156,6 @@ async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | No
     arguments, *rows = kept.read_text("utf-8").splitlines()
     assert arguments.split()[0] == f"+{row}"
     assert rows[row - 1].endswith("abd"[2 if here is None else here])
-
-
-async def test_a_program_is_told_no_key(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    await show_in_program(
-        ["sh", "-c", f"env > {kept}"],
-        ENTRIES,
-        "run",
-        here=None,
-        timezone=UTC,
-        environ=os.environ
-        | {"BASETEN_API_KEY": "s3cret", "BASETEN_TRUSS_AUTH_API_KEY": "s3cret", "LESS": "-R"},
-        suspended=nullcontext,
-    )
-    told = kept.read_text("utf-8")
-    assert "LESS=-R" in told
-    assert "s3cret" not in told
 
 
 def test_who_chose_a_place_in_the_pager_keeps_it() -> None:

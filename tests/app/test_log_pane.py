@@ -24,7 +24,6 @@ from support.dashboard import Dashboard, job_view, settle, text_of
 from support.waiting import until
 from tui.actions import Scope, actions_of
 from tui.analysis.logs.levels import LogLevel
-from tui.app import BtTuiApp
 from tui.feeds.run_log import LogPart
 from tui.screens.job.log_bar import with_next_level
 from tui.screens.job.log_field import LogField
@@ -38,8 +37,6 @@ from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)
 pytestmark = pytest.mark.usefixtures("brisk")
-HEADER_LINES = 4
-"""Of the job screen, above the pane, on the tab Logs."""
 
 
 class Reader:
@@ -54,9 +51,6 @@ class Reader:
         while not all(view.is_settled for view in self.pilot.app.screen.query(LogView)):
             await self.pilot.pause()
         await settle(self.pilot)
-
-    async def type(self, text: str) -> None:
-        await self.press(*text)
 
     @property
     def pane(self) -> LogPane:
@@ -117,46 +111,49 @@ async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -
 
 
 async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
-    async with reading((line(3 * 86_400, "ERROR: out of luck"), line(1, "fine"))) as reader:
+    async with reading((line(1, "fine"),)) as reader:
+        assert "✗ first error" not in reader.screen
+        for part, notice in (
+            (LogPart(()), "No errors so far."),
+            (LogPart((), older=True, ended=True, read_part=0.5), "No errors so far."),
+            (LogPart((), older=True, read_part=1), "No errors."),
+        ):
+            reader.pane.take(part)
+            await reader.press("e")
+            assert reader.notices.splitlines()[-1] == notice
+        reader.pane.take(LogPart((line(3 * 86_400, "ERROR: out of luck"),), older=True))
+        await settle(reader.pilot)
         assert " ✗ first error e 02-26 13:00:00 node-0 ERROR: out of luck" in reader.screen
 
 
-async def test_without_an_error_nothing_is_pinned() -> None:
-    async with reading((line(1, "fine"),)) as reader:
-        assert "✗ first error" not in reader.screen
-        await reader.press("e")
-        assert "No errors so far." in reader.notices
-        reader.pane.take(LogPart((), older=True, ended=True, read_part=0.5))
-        await reader.press("e")
-        assert "No errors." not in reader.notices
-        reader.pane.take(LogPart((), older=True, read_part=1))
-        await reader.press("e")
-        assert "No errors." in reader.notices
-
-
-async def test_finding_counts_goes_around_and_is_forgotten_by_esc() -> None:
+async def test_a_search_counts_goes_around_is_recalled_completed_and_forgotten() -> None:
     async with reading() as reader:
-        await reader.press("slash")
-        await reader.type("worker 3")
-        await reader.press("enter")
+        await reader.press("slash", *"worker 3", "enter")
         assert "/worker 3 12 of 12" in reader.bar
         await reader.press("n")
         await until(reader.pilot, lambda: "1 of 12 wrapped around" in reader.bar)
         await reader.press("N", "N")
         assert "11 of 12" in reader.bar
-        await reader.press("slash")
-        await reader.type("nothing like it")
-        await reader.press("enter")
+        await reader.press("slash", *"nothing like it", "enter")
         assert "not found" in reader.bar
         await reader.press("escape")
         assert "nothing like it" not in reader.bar
+        await reader.press("slash", "up", "up", "enter")
+        assert "/worker 3" in reader.bar
+        await reader.press("slash", *"no", "tab", "tab")
+        field, screen = reader.pane.field, reader.pilot.app.screen
+        assert (field.is_open, field.text) == (True, "nothing like it")
+        await reader.press("shift+tab", "enter")
+        assert "/nothing like it" in reader.bar
+        assert isinstance(screen, JobScreen)
+        assert screen.tab == "logs"
+        await reader.press("tab")
+        assert screen.tab == "metrics"
 
 
 async def test_a_filter_by_expression_inverted_with_context_and_case() -> None:
     async with reading(size=NARROW) as reader:
-        await reader.press("ampersand")
-        await reader.type("Worker (3|4)")
-        await reader.press("ctrl+r")
+        await reader.press("ampersand", *"Worker (3|4)", "ctrl+r")
         assert "regex on" in reader.screen and "case smart" in reader.screen
         assert reader.rows == []  # a capital letter minds case
         await reader.press("ctrl+t", "ctrl+t")
@@ -170,49 +167,16 @@ async def test_a_filter_by_expression_inverted_with_context_and_case() -> None:
         assert reader.rows and not any("worker 3" in row for row in reader.rows)
         await reader.press("enter")
         assert "without /Worker (3|4)/" in reader.bar
-        await reader.press("escape")
-        assert "without" not in reader.bar
-
-
-async def test_a_bad_expression_says_so_where_it_is_typed() -> None:
-    async with reading(size=NARROW) as reader:
-        await reader.press("ampersand", "ctrl+r")
-        await reader.type("loss (")
+        await reader.press("ampersand", "(")
         assert "✗ missing )" in reader.screen
         await reader.press("enter")
         assert "✗ missing )" in reader.screen  # not taken
+        await reader.press("ctrl+u", *"zzz")
+        assert "without /zzz/" in reader.bar
         await reader.press("escape")
-        assert "only" not in reader.bar
-
-
-async def test_esc_in_the_field_brings_back_what_was_shown_before() -> None:
-    async with reading() as reader:
-        await reader.press("ampersand", *"saving", "enter")
-        await reader.press("ampersand", *"zzz")
-        assert "only zzz " in reader.bar
+        assert "without /Worker (3|4)/" in reader.bar
         await reader.press("escape")
-        assert "only saving " in reader.bar
-
-
-async def test_what_was_typed_before_comes_back_with_the_arrow() -> None:
-    async with reading() as reader:
-        await reader.press("slash", *"loss", "enter", "slash", *"step", "enter", "slash", "up", "up", "enter")
-        assert "/loss" in reader.bar
-
-
-async def test_tab_completes_what_is_typed_and_stays_in_the_field() -> None:
-    async with reading() as reader:
-        await reader.press("slash", *"loss: 1", "enter", "slash", *"step", "enter")
-        await reader.press("slash", *"lo", "tab", "tab")
-        field = reader.pilot.app.screen.query_one(LogField)
-        assert (field.is_open, field.text) == (True, "loss: 1")
-        await reader.press("shift+tab", "enter")
-        assert "/loss: 1" in reader.bar
-        screen = reader.pilot.app.screen
-        assert isinstance(screen, JobScreen)
-        assert screen.tab == "logs"
-        await reader.press("tab")
-        assert screen.tab == "metrics"
+        assert "without" not in reader.bar
 
 
 def flowing(text: str) -> str:
@@ -220,26 +184,17 @@ def flowing(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("size", [WIDE, NORMAL, NARROW, (40, 12)])
-async def test_what_hides_lines_is_always_told_with_how_many_are_left(size: tuple[int, int]) -> None:
-    async with reading(size=size) as reader:
-        await reader.press("l", "l", "v", "v", "v", "ampersand")
-        await reader.type("waiting for node-2 or a collective that times out")
-        await reader.press("enter")
-        seen = flowing(reader.screen)
-        for words in ("only waiting for node-2 or a collective that times out", "≥ WARNING", "last 1 h"):
-            assert words in seen
-        assert f"1 of {len(story())}" in seen  # the gap is never hidden
-
-
-@pytest.mark.parametrize("size", [NORMAL, NARROW])
-async def test_what_can_be_typed_for_a_time_is_shown_whole_and_once(size: tuple[int, int]) -> None:
-    async with reading(size=size) as reader:
-        await reader.press("at")
-        assert flowing(reader.screen).count(EXAMPLES) == 1
-        await reader.type("noon")
-        await reader.press("enter")
-        assert "not a time: noon" in reader.screen
+async def test_what_hides_lines_is_always_told_with_how_many_are_left() -> None:
+    async with reading(size=WIDE) as reader:
+        words = "waiting for node-2 or a collective that times out"
+        await reader.press("l", "l", "v", "v", "v", "ampersand", *words, "enter")
+        for size in (WIDE, NORMAL, NARROW, (40, 12)):
+            await reader.pilot.resize_terminal(*size)
+            await settle(reader.pilot)
+            seen = flowing(reader.screen)
+            for fact in (f"only {words}", "≥ WARNING", "last 1 h"):
+                assert fact in seen
+            assert f"1 of {len(story())}" in seen  # the gap is never hidden
 
 
 async def test_a_click_on_a_switch_of_the_second_row_switches_it() -> None:
@@ -273,22 +228,16 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
             await reader.press("escape")
             assert left not in reader.bar
         assert "205 lines" in reader.bar
+        reader.pane.choose(replace(reader.pane.options, hidden=frozenset({"node-0", "node-1", "node-3"})))
+        await reader.press("e", "h")
+        assert "last visible node" in reader.notices
+        await reader.press("H")
+        assert "205 lines" in reader.bar
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "CRITICAL"])
 def test_after_a_level_that_only_the_settings_know_all_lines_are_shown(level: LogLevel) -> None:
     assert with_next_level(LogOptions(min_level=level)).min_level is None
-
-
-async def test_all_nodes_come_back_and_the_last_one_stays() -> None:
-    async with reading((line(2, "a", 0), line(1, "b", 1))) as reader:
-        await reader.press("h")
-        assert [row.split()[2] for row in reader.rows] == ["a"]
-        reader.pane.choose(replace(reader.pane.options, hidden=frozenset({"node-1", "node-2", "node-3"})))
-        await reader.press("h")
-        assert "last visible node" in reader.notices
-        await reader.press("H")
-        assert len(reader.rows) == 2
 
 
 async def test_a_span_moves_on_with_the_log() -> None:
@@ -324,60 +273,66 @@ async def test_a_full_disk_is_told_once_and_how_much_was_dropped_always(
         assert any("later 8999" in row for row in reader.rows)
 
 
-async def test_the_day_of_a_log_that_is_not_todays_is_told() -> None:
+async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it_is_not_today() -> None:
     async with reading() as reader:
-        assert "2026-03-01" in reader.bar
-        await reader.press("t", "t")
-        assert "2026-03-01" not in reader.bar  # ages say it themselves
-    today = (LogLine(time.time_ns(), "now", "node-0", None),)
-    async with reading(today) as reader:
-        assert "now" in reader.screen
-        assert f"{datetime.now(UTC):%Y-}" not in reader.bar
-
-
-async def test_times_are_local_utc_ages_elapsed_or_off() -> None:
-    async with reading() as reader:
-        assert "12:58:20 n2" in reader.screen
+        assert "12:58:20 n2" in reader.screen and "2026-03-01" in reader.bar
         await reader.press("t")
         assert "UTC" in reader.bar and "12:58:20Z" in reader.screen
         await reader.press("t")
         assert "ages" in reader.bar
+        assert "2026-03-01" not in reader.bar  # ages say it themselves
         await reader.press("t")
         assert "since start" in reader.bar
         await reader.press("t")
         assert "no times" in reader.bar and "12:58:20 n2" not in reader.screen
         await reader.press("t")
         assert "no times" not in reader.bar
+        now = (LogLine(time.time_ns(), "now", "node-0", None),)
+        reader.pane.take(LogPart((), restarted=True))
+        reader.pane.take(LogPart(now))
+        await settle(reader.pilot)
+        assert "now" in reader.screen
+        assert f"{datetime.now(UTC):%Y-}" not in reader.bar
 
 
 async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
-    async with reading() as reader:
+    async with reading(size=NARROW) as reader:
         await reader.press("at")
-        assert "12:30 · 2026-11-21 12:30" in reader.screen
-        await reader.type("99:99")
-        await reader.press("enter")
+        for size in (NARROW, NORMAL):
+            await reader.pilot.resize_terminal(*size)
+            await settle(reader.pilot)
+            assert flowing(reader.screen).count(EXAMPLES) == 1
+        await reader.press(*"noon", "enter")
+        assert "not a time: noon" in reader.screen
+        await reader.press("ctrl+u", *"99:99", "enter")
         assert "no such time: 99:99" in reader.screen
         await reader.press("ctrl+u", *"11:30", "enter")
         assert "11:30:00" in reader.own
-        await reader.press("right_curly_bracket")
-        assert "11:31:00" in reader.own
-        await reader.press("left_curly_bracket")
-        assert "11:30:00" in reader.own
-        await reader.press("right_parenthesis")
-        assert "12:30:00" in reader.own
-        await reader.press("left_parenthesis")
-        assert "11:30:00" in reader.own
+        for key, clock in (
+            ("right_curly_bracket", "11:31:00"),
+            ("left_curly_bracket", "11:30:00"),
+            ("right_parenthesis", "12:30:00"),
+            ("left_parenthesis", "11:30:00"),
+        ):
+            await reader.press(key)
+            assert clock in reader.own
         await reader.press("at", *"+2m", "enter")
         assert "11:32:00" in reader.own
         await reader.press("g")
         assert "11:00:00" in reader.own
+        first = reader.rows
+        for down, up in (("pagedown", "pageup"), ("ctrl+d", "ctrl+u"), ("ctrl+f", "ctrl+b")):
+            await reader.press(down)
+            further = reader.rows
+            assert further != first
+            await reader.press(up)
+            assert reader.rows != further
         await reader.press("G")
         assert "following" in reader.bar
 
 
 async def test_folds_open_and_close_and_json_spreads_out() -> None:
     async with reading() as reader:
-        shown = "\n".join(reader.rows)
         await reader.press("g")
         top = "\n".join(reader.rows)
         assert top.count("Loading shards") == 1 and top.count("NCCL version") == 1
@@ -396,7 +351,8 @@ async def test_folds_open_and_close_and_json_spreads_out() -> None:
         assert '"event"' in reader.own
         await reader.press("enter")
         assert '"accuracy": 0.74' in reader.screen and '"metrics": {' in reader.screen
-        assert shown
+        await reader.press("w")
+        assert "wrapped" in reader.bar
 
 
 async def test_bookmarks_survive_a_filter() -> None:
@@ -409,18 +365,6 @@ async def test_bookmarks_survive_a_filter() -> None:
         assert reader.own[2:20] == first[2:20]
         await reader.press("apostrophe", "b", "quotation_mark", "b", "apostrophe")
         assert "No bookmarks" in reader.notices
-
-
-async def test_wrapping_and_panning() -> None:
-    long = line(1, "begin " + "x" * 200 + " end")
-    async with reading((long,)) as reader:
-        assert " end" not in reader.rows[0]
-        await reader.press("w")
-        assert "wrapped" in reader.bar and " end" in reader.screen
-        await reader.press("w", *["right"] * 12)
-        assert " end" in reader.rows[0]
-        await reader.press(*["left"] * 12)
-        assert "begin" in reader.rows[0]
 
 
 async def test_nodes_side_by_side_where_there_is_room() -> None:
@@ -456,10 +400,9 @@ async def test_copying_a_line_or_several() -> None:
     assert copied[-1] == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
 
 
-@pytest.mark.parametrize("size", [NARROW, NORMAL])
-async def test_nobody_types_under_a_toast(size: tuple[int, int]) -> None:
+async def test_nobody_types_under_a_toast() -> None:
     app: Dashboard = job_view(lines=(line(1, "x" * 300_000),), tab="logs")
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with app.run_test(size=NARROW, notifications=True) as pilot:
         reader = Reader(pilot)
         await reader.press("Y", "slash", "t", "h", "e")
         assert "This line is too long for the clipboard" in reader.notices
@@ -485,6 +428,9 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
         assert "whole log" in reader.screen
         await reader.press("enter")
         await until(reader.pilot, (tmp_path / "all.ndjson").exists)
+        await reader.press("W", "ctrl+u", *"~nobody-of-that-name/x.log", "enter")
+        await until(reader.pilot, lambda: "the folder does not exist" in reader.screen)
+    assert len(os.listdir(tmp_path)) == 2  # noqa: PTH208
     shown = (tmp_path / "llama-70b-sft-v3.log").read_text("utf-8").splitlines()
     assert len(shown) == 13 and all("worker 3" in row or "-- gap" in row for row in shown)
     records = [json.loads(row) for row in (tmp_path / "all.ndjson").read_text("utf-8").splitlines()]
@@ -493,16 +439,6 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
         record.get("message") == "\x1b[1;32mSaving checkpoint\x1b[0m to /mnt/ckpts/checkpoint-1200"
         for record in records
     )
-
-
-async def test_saving_into_the_home_of_an_unknown_user_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with reading() as reader:
-        await reader.press("W", "ctrl+u", *"~nobody-of-that-name/x.log", "enter")
-        await until(reader.pilot, lambda: "the folder does not exist" in reader.screen)
-    assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
 async def test_a_terminal_that_cannot_be_lent_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -548,28 +484,10 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
         assert "found after all" in reader.screen and "── gap" not in reader.screen
 
 
-async def test_every_function_is_listed_in_help() -> None:
-    async with reading(size=(100, 100)) as reader:
-        await reader.press("question_mark")
-        listed = reader.screen
-    for action in actions_of(Scope.LOGS):
-        assert action.help in listed
-
-
-async def test_the_pane_beside_charts_has_the_same_functions() -> None:
-    async with reading(tab="live") as reader:
+async def test_every_function_is_listed_in_help_and_works_beside_charts() -> None:
+    async with reading(tab="live", size=(100, 100)) as reader:
         await reader.press("l", "l", "e")
         assert "≥ WARNING" in reader.bar and "paused" in reader.bar
-        assert isinstance(reader.pilot.app, BtTuiApp)
-
-
-@pytest.mark.parametrize(("down", "up"), [("pagedown", "pageup"), ("ctrl+d", "ctrl+u"), ("ctrl+f", "ctrl+b")])
-async def test_the_log_is_paged_by_the_keys_of_every_list(down: str, up: str) -> None:
-    async with reading() as reader:
-        await reader.press("g")
-        first = reader.rows
-        await reader.press(down)
-        further = reader.rows
-        assert further != first
-        await reader.press(up)
-        assert reader.rows != further
+        await reader.press("question_mark")
+        for action in actions_of(Scope.LOGS):
+            assert action.help in reader.screen

@@ -62,24 +62,6 @@ def test_json_is_one_array_of_what_ndjson_has_line_by_line(
     assert json.loads((tmp_path / "run.json").read_text()) == lines
 
 
-@pytest.mark.parametrize("how", [("-o", "json"), ("--save", "run.json")])
-def test_json_that_is_followed_is_referred_to_ndjson(
-    cli: RunCli, filled: FakeBaseten, how: tuple[str, ...]
-) -> None:
-    result = cli("logs", "job1", "--follow", *how)
-
-    assert (result.code, result.out) == (2, "")
-    assert "-o ndjson" in result.err
-
-
-def test_nothing_that_fits_is_said_and_not_left_to_be_wondered_at(cli: RunCli, filled: FakeBaseten) -> None:
-    result = cli("logs", "job1", "--grep", "nowhere")
-
-    assert (result.code, result.out) == (0, "")
-    assert "no lines" in result.err
-    assert "no lines" not in cli("logs", "job1", "--grep", "step 8").err
-
-
 def test_since_counts_from_now(cli: RunCli, stranger: FakeBaseten) -> None:
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     stranger.logs["job1"] = [
@@ -103,6 +85,9 @@ def test_the_last_lines_are_read_from_the_end_and_no_further(cli: RunCli, strang
     pages = [asked for asked in stranger.asked if asked.path.endswith("/logs")]
     assert len(pages) < 6
     assert messages(cli("logs", "job1", "--last", "0", "-o", "ndjson")) == []
+    stranger.jobs = [job("job1")]
+    followed = messages(cli("logs", "job1", "-f", "--last", "2", "-o", "ndjson"))
+    assert followed == ["line 8998", "line 8999"]
 
 
 def test_the_last_matches_with_what_is_around_them(cli: RunCli, filled: FakeBaseten) -> None:
@@ -143,57 +128,53 @@ def test_patterns_levels_and_nodes(cli: RunCli, filled: FakeBaseten) -> None:
     assert len(some("--grep", "step", "--invert")) == 2
     assert len(some("--node", "0", "--node", "node-1")) == 20
     assert some("--grep", "nowhere", "--last", "3") == []
+    nothing = cli("logs", "job1", "--grep", "nowhere")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "no lines" in nothing.err
+    assert "no lines" not in cli("logs", "job1", "--grep", "step 8").err
     assert cli("logs", "job1", "--start", "12:30", "--end", "12:30").code == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--grep", "(unclosed"], "missing )"),
-        (["--start", "yesterdayish"], "not a time"),
-        (["--since", "soon"], "not a time"),
-        (["--min-level", "LOUD"], "'LOUD'"),
-        (["--last", "-1"], "-1"),
-        (["--since", "1h", "--start", "12:00"], "give either"),
-        (["--follow", "--end", "12:00"], "--end"),
-        (["--last", "3", "--context", "2"], "--context needs --grep or --min-level"),
-        (["--invert"], "--invert needs --grep"),
-        (["--invert", "--grep", "", "--min-level", "ERROR"], "needs --grep"),
-        (["-i", "--node", "1"], "needs --grep"),
-        (["-o", "jsn"], "./jsn"),
-        (["-o", "raw", "-o", "text"], "one format"),
-        (["--job-id", "other"], "two different"),
-        (["--time", "swatch"], "swatch"),
-    ],
+SENSELESS = (
+    (["--grep", "(unclosed"], "missing )"),
+    (["--start", "yesterdayish"], "not a time"),
+    (["--since", "soon"], "not a time"),
+    (["--min-level", "LOUD"], "'LOUD'"),
+    (["--last", "-1"], "-1"),
+    (["--since", "1h", "--start", "12:00"], "give either"),
+    (["--follow", "--end", "12:00"], "--end"),
+    (["--follow", "-o", "json"], "-o ndjson"),
+    (["--follow", "--save", "run.json"], "-o ndjson"),
+    (["--last", "3", "--context", "2"], "--context needs --grep or --min-level"),
+    (["--invert"], "--invert needs --grep"),
+    (["--invert", "--grep", "", "--min-level", "ERROR"], "needs --grep"),
+    (["-i", "--node", "1"], "needs --grep"),
+    (["-o", "jsn"], "./jsn"),
+    (["-o", "raw", "-o", "text"], "one format"),
+    (["--job-id", "other"], "two different"),
+    (["--time", "swatch"], "swatch"),
 )
-def test_what_makes_no_sense_is_said_before_anything_is_asked(
-    cli: RunCli, stranger: FakeBaseten, arguments: list[str], told: str
-) -> None:
-    result = cli("logs", "job1", *arguments)
 
-    assert (result.code, result.out) == (2, "")
-    assert told in result.err
+
+def test_what_makes_no_sense_is_said_before_anything_is_asked(cli: RunCli, stranger: FakeBaseten) -> None:
+    for arguments, told in SENSELESS:
+        result = cli("logs", "job1", *arguments)
+        assert (result.code, result.out) == (2, "")
+        assert told in result.err
     assert stranger.asked == []
 
 
-@pytest.mark.parametrize(
-    ("mode", "stamp"),
-    [
+def test_times_as_wanted(cli: RunCli, filled: FakeBaseten) -> None:
+    for mode, stamp in (
         ("utc", "2025-03-01 12:01:00.000Z  node-0"),
         ("local", "2025-03-01 12:01:00.000  node-0"),
         ("elapsed", "+0:01:00.0  node-0"),
         ("off", "node-0  step 1"),
-    ],
-)
-def test_times_as_wanted(cli: RunCli, filled: FakeBaseten, mode: str, stamp: str) -> None:
-    out = cli("logs", "job1", "--time", mode, "--grep", "step 1 ", "--node", "0").out
-    assert out.startswith(stamp)
-
-
-def test_relative_times_count_back_from_now(cli: RunCli, stranger: FakeBaseten) -> None:
+    ):
+        out = cli("logs", "job1", "--time", mode, "--grep", "step 1 ", "--node", "0").out
+        assert out.startswith(stamp)
     ago = datetime.now(UTC) - timedelta(hours=1)
-    stranger.logs["job1"] = [line("x", at_ms=int(ago.timestamp() * 1000))]
-
+    filled.logs["job1"] = [line("x", at_ms=int(ago.timestamp() * 1000))]
     assert cli("logs", "job1", "--time", "relative").out.startswith("-1:00:0")
 
 
@@ -270,12 +251,6 @@ def test_the_newest_job_of_a_project(cli: RunCli, stranger: FakeBaseten) -> None
     assert messages(cli("logs", "--project", "llama-sft", "-o", "ndjson")) == ["of new"]
     assert messages(cli("logs", "--project-id", "proj2", "-o", "ndjson")) == ["of elsewhere"]
     assert messages(cli("logs", "--job-id", "old", "-o", "ndjson")) == ["of old"]
-
-
-def test_follow_begins_with_the_last_lines(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS + n) for n in range(3_000)]
-
-    assert messages(cli("logs", "job1", "-f", "--last", "2", "-o", "ndjson")) == ["line 2998", "line 2999"]
 
 
 def test_what_cannot_be_read_is_a_gap_in_every_form(cli: RunCli, stranger: FakeBaseten) -> None:

@@ -147,13 +147,6 @@ async def test_a_match_within_a_fold_opens_it() -> None:
         assert view.model.cursor_entry.message == "    main()"
 
 
-async def test_filters_see_what_is_folded() -> None:
-    async with reading(*traceback(0, 0), *lines(1, 5)) as (view, pilot, _):
-        view.options = LogOptions(pattern=LogPattern("train.py"))
-        await settled(view, pilot)
-        assert texts(view) == [TRACEBACK[1]]
-
-
 async def test_enter_at_a_gap_asks_for_its_lines_which_take_its_place() -> None:
     gap = LogGap(START_NS + 5 * NS_PER_S, START_NS + 8 * NS_PER_S, "the server answered 500")
     async with reading(*lines(0, 5), gap, *lines(8, 12)) as (view, pilot, app):
@@ -167,16 +160,15 @@ async def test_enter_at_a_gap_asks_for_its_lines_which_take_its_place() -> None:
         assert view.model.cursor_entry == lines(8, 9)[0] or view.model.cursor_entry == lines(5, 6)[0]
 
 
-async def test_an_object_is_spread_over_rows() -> None:
-    async with reading(line(0, '{"loss": 0.5, "step": 3}', 0)) as (view, pilot, _):
+async def test_enter_opens_an_object_and_nothing_where_there_is_none() -> None:
+    async with reading(line(0, '{"loss": 0.5, "step": 3}', 0)) as (view, pilot, app):
         await pilot.press("enter")
         assert texts(view) == ["{", '  "loss": 0.5,', '  "step": 3', "}"]
         await pilot.press("enter")
         assert texts(view) == ['{"loss": 0.5, "step": 3}']
-
-
-async def test_enter_opens_nothing_where_there_is_nothing() -> None:
-    async with reading(line(0, "{not json", 0), line(1, "plain", 1)) as (view, pilot, app):
+        view.clear()
+        view.viewport.follow = True
+        await give(view, pilot, line(0, "{not json", 0), line(1, "plain", 1))
         before = shown(view)
         await pilot.press("enter")
         assert shown(view) == before
@@ -196,50 +188,6 @@ async def test_lines_are_selected_by_keys_and_by_mouse() -> None:
         await pilot.hover(view, offset=(20, 5))
         await pilot.mouse_up(view, offset=(20, 5))
         assert view.model.selected_entries() == lines(2, 6)
-
-
-async def test_bookmarks_are_seen_and_returned_to() -> None:
-    async with reading(*lines(0, 100)) as (view, pilot, _):
-        view.viewport.go_to_time(START_NS + 40 * NS_PER_S)
-        view.viewport.toggle_bookmark()
-        view.viewport.go_to_time(START_NS + 70 * NS_PER_S)
-        view.viewport.toggle_bookmark()
-        await give(view, pilot, line(3.5, "late", 1, late=True))
-        view.action_newest_line()
-        assert view.viewport.next_bookmark()
-        assert view.model.cursor_entry == lines(70, 71)[0]
-        assert view.viewport.next_bookmark(backwards=True)
-        assert view.model.cursor_entry == lines(40, 41)[0]
-        assert any(row.startswith("◆") for row in shown(view))
-
-
-async def test_jumps_in_time_and_to_errors() -> None:
-    entries = [
-        line(60 * minute, f"ERROR no {minute}" if minute % 10 == 0 else "fine", 0) for minute in range(60)
-    ]
-    async with reading(*entries) as (view, _, _):
-        view.viewport.go_to_time(START_NS + 30 * 60 * NS_PER_S)
-        view.viewport.jump(600)
-        assert view.model.cursor_entry == entries[40]
-        view.viewport.jump(-60)
-        assert view.model.cursor_entry == entries[39]
-        assert view.viewport.next_error()
-        assert view.model.cursor_entry == entries[40]
-        assert view.viewport.next_error(backwards=True)
-        assert view.model.cursor_entry == entries[30]
-        view.viewport.jump(3600 * 24)
-        assert view.viewport.follow
-
-
-async def test_several_views_share_the_lines_each_with_its_own_filter() -> None:
-    async with reading(*lines(0, 8)) as (view, pilot, _):
-        only = LogOptions(nodes=frozenset({"node-1"}))
-        second = LogView(store=view.store, options=only, timezone=UTC)
-        await pilot.app.mount(second)
-        await give(view, pilot, *lines(8, 12))
-        await settled(second, pilot)
-        assert len(second.model) == 3
-        assert len(view.model) == 12
 
 
 async def test_colours_of_the_job_are_shown_and_left_out_without_colour() -> None:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.analysis.fleet.snapshot import brief
@@ -30,6 +30,7 @@ def test_what_tells_names_apart_is_kept(names, cells, shown):
     assert abbreviated_names(names, cells) == shown
 
 
+@settings(max_examples=25)
 @given(st.lists(st.text(max_size=40).map(sanitize), max_size=8), st.integers(-1, 45))
 def test_never_wider_than_asked(names, cells):
     cut = abbreviated_names(names, cells)
@@ -38,8 +39,8 @@ def test_never_wider_than_asked(names, cells):
     assert all(cell_width(clip_middle(name, cells)) <= max(0, cells) for name in names)
 
 
-@given(st.integers(2, 64), st.integers(6, 40))
-def test_ranks_are_always_told_apart(count, cells):
+@pytest.mark.parametrize(("count", "cells"), [(2, 6), (10, 6), (11, 7), (64, 6), (64, 40)])
+def test_ranks_are_always_told_apart(count: int, cells: int) -> None:
     names = [f"{JOB}-{rank}" for rank in range(count)]
     assert len(set(abbreviated_names(names, cells))) == count
 

@@ -104,10 +104,6 @@ def test_of_an_overwritten_line_the_last_state_is_shown(text, segment):
     assert last_carriage_segment(text) == segment
 
 
-def test_the_width_of_every_code_point_is_that_of_rich() -> None:
-    assert [code for code in range(0x110000) if cell_width(chr(code)) != cell_len(chr(code))] == []
-
-
 CLUSTERS = ["漢字", "▇▇█", "🧪", "é", "❤️", "👩\u200d🚀", "🇩🇪", "👍🏽", "1️⃣", "ﾊﾟ", "\x00a"]
 
 

@@ -38,10 +38,6 @@ def test_a_late_line_says_so_and_others_do_not() -> None:
     assert "late" not in json.loads(ndjson_line(OutputLine(log_line())))
 
 
-def test_nanoseconds_survive_in_the_timestamp() -> None:
-    assert json.loads(ndjson_line(OutputLine(log_line())))["timestamp"] == str(NOON_NS + 123_456_789)
-
-
 def test_a_line_without_replica_and_text_is_still_a_line() -> None:
     assert text_lines().render(OutputLine(log_line("", replica=None))).endswith("-  \n")
     assert json.loads(ndjson_line(OutputLine(log_line(replica=None))))["replica"] is None
