@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -111,3 +112,20 @@ async def settle(pilot: Pilot[Any]) -> None:
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False  # a picture must not depend on when it is taken
     await pilot.pause()
+
+
+@asynccontextmanager
+async def opened(
+    app: Dashboard, size: tuple[int, int] = (80, 24), **options: Any
+) -> AsyncIterator[Pilot[Any]]:
+    """Run the dashboard, at rest."""
+    async with app.run_test(size=size, **options) as pilot:
+        await settle(pilot)
+        yield pilot
+
+
+async def pressed(pilot: Pilot[Any], *keys: str) -> str:
+    """Press keys; return what is on the screen once it is at rest."""
+    await pilot.press(*keys)
+    await settle(pilot)
+    return text_of(cast(BtTuiApp, pilot.app))
