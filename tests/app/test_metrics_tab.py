@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from textual.events import MouseScrollUp
 from textual.pilot import Pilot
 
 from api_client.models import JobMetrics
-from support.dashboard import Dashboard, job_view, settle, text_of
-from support.sick_runs import sick_log, sick_run
+from support.dashboard import Dashboard, job_view, opened, pressed, settle, text_of
+from support.sick_runs import sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.charts import ChartBuilder
@@ -54,63 +54,59 @@ def asked(app: Dashboard) -> list[timedelta]:
     return spans
 
 
-async def press(pilot: Pilot[Any], *keys: str) -> None:
+async def press(pilot: Pilot[Any], *keys: str) -> str:
     await pilot.press(*keys)
     await pilot.pause()
+    return text_of(cast(Dashboard, pilot.app))
+
+
+def nodes_of(text: str) -> dict[str, str]:
+    return {line.split()[0]: line for line in text.splitlines() if line.startswith(" node-")}
 
 
 async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there() -> None:
     app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await press(pilot, "m", "v", "left", "left")
-        tables = deck(app).shown
-        assert [table.id for table in tables] == ["util"]
+    async with opened(app, WIDE) as pilot:
+        newest = await press(pilot, "m", "v", "left", "left")
+        assert [table.id for table in deck(app).shown] == ["util"]
         at = screen(app).metrics.view.cursor
         assert at is not None and NOW - 200 < at < NOW
-        assert "at │" in text_of(app)
-        newest = text_of(app)
-        await press(pilot, "shift+left")
-        assert screen(app).metrics.view.cursor < at  # type: ignore[operator]
-        assert text_of(app) != newest
+        assert "at │" in newest
+        assert await press(pilot, "shift+left") != newest
+        farther = screen(app).metrics.view.cursor
+        assert farther is not None and farther < at
         await press(pilot, "v", "v")
-        assert all(chart.spec.cursor == screen(app).metrics.view.cursor for chart in deck(app).shown)
         assert len(deck(app).shown) > 3
+        assert all(chart.spec.cursor == farther for chart in deck(app).shown)
         await press(pilot, "escape")
         assert screen(app).metrics.view.cursor is None
-        assert isinstance(app.screen, JobScreen)
-        await press(pilot, "m", "v")
-        axis = next(line for line in text_of(app).splitlines() if "└" in line)
+        axis = next(line for line in (await press(pilot, "m", "v")).splitlines() if "└" in line)
         await pilot.click(offset=(axis.rindex("◆"), 8))
-        await settle(pilot)
-        assert "◆ checkpoint-4000" in text_of(app)
+        assert "◆ checkpoint-4000" in await pressed(pilot)
 
 
 async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
     app = metrics_tab("healthy")
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        assert window(app) == pytest.approx((NOW - 3600, NOW), abs=10)
-        await press(pilot, "less_than_sign")
-        assert window(app) == pytest.approx((NOW - 5400, NOW - 1800), abs=10)
-        assert "charts: 1 h to " in text_of(app)
-        await press(pilot, "minus")
-        assert window(app) == pytest.approx((NOW - 2700, NOW - 1800), abs=10)
-        await press(pilot, "g")
+    async with opened(app, WIDE) as pilot:
         begin = ChartBuilder().reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
-        assert window(app) == pytest.approx((begin, begin + 900), abs=10)
-        await press(pilot, "G")
-        assert window(app) == pytest.approx((NOW - 900, NOW), abs=10)
-        await press(pilot, *("plus",) * 6)
+        for key, start, end, said in (
+            ("escape", NOW - 3600, NOW, ""),
+            ("less_than_sign", NOW - 5400, NOW - 1800, "charts: 1 h to "),
+            ("minus", NOW - 2700, NOW - 1800, ""),
+            ("g", begin, begin + 900, ""),
+            ("G", NOW - 900, NOW, ""),
+        ):
+            if key != "escape":
+                assert said in await press(pilot, key)
+            assert window(app) == pytest.approx((start, end), abs=10)
+        assert "charts: all" in await press(pilot, *("plus",) * 6)
         assert window(app) == pytest.approx((begin, NOW), abs=60)
-        assert "charts: all" in text_of(app)
         assert asked(app)[-1] == pytest.approx(timedelta(seconds=NOW - begin), abs=timedelta(seconds=60))
 
 
 async def test_the_wheel_zooms_around_the_pointer_and_dragging_pans() -> None:
     app = metrics_tab("healthy")
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
+    async with opened(app, WIDE) as pilot:
         await press(pilot, "v")
         chart = first_chart(app)
         middle = chart._picture().left + chart.raster_cells // 2
@@ -131,51 +127,44 @@ async def test_the_wheel_zooms_around_the_pointer_and_dragging_pans() -> None:
 
 async def test_lines_are_chosen_switched_off_and_shown_alone() -> None:
     app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await press(pilot, "m", "v", "down", "down", "space")
+
+    def drawn() -> list[str]:
+        return [one.name for one in deck(app).current_data()[0].series]
+
+    async with opened(app, WIDE) as pilot:
+        assert "· node-1" in await press(pilot, "m", "v", "down", "down", "space")
         assert screen(app).metrics.view.hidden == {"node-1"}
-        assert "· node-1" in text_of(app)
-        assert [one.name for one in deck(app).current_data()[0].series] == ["node-0", "node-2", "node-3"]
+        assert drawn() == ["node-0", "node-2", "node-3"]
         await press(pilot, "a", "i")
-        assert [one.name for one in deck(app).current_data()[0].series] == ["node-1"]
-        await press(pilot, "i")
-        assert len(deck(app).current_data()[0].series) == 4
-        line = next(y for y, text in enumerate(text_of(app).splitlines()) if "━ node-3" in text)
-        column = text_of(app).splitlines()[line].index("━ node-3")
-        await pilot.click(offset=(column + 3, line))
+        assert drawn() == ["node-1"]
+        lines = (await press(pilot, "i")).splitlines()
+        assert len(drawn()) == 4
+        y = next(y for y, text in enumerate(lines) if "━ node-3" in text)
+        await pilot.click(offset=(lines[y].index("━ node-3") + 3, y))
         await settle(pilot)
         assert screen(app).metrics.view.hidden == {"node-3"}
 
 
 async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() -> None:
     app = metrics_tab("healthy")
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await press(pilot, "v")
-        plain = text_of(app)
-        await press(pilot, "M")
-        smooth = text_of(app)
+    async with opened(app, WIDE) as pilot:
+        plain = await press(pilot, "v")
+        smooth = await press(pilot, "M")
         assert smooth != plain and "smooth 0.6" in smooth
-        await press(pilot, "M", "M", "M", "L")
-        assert "log" in text_of(app).splitlines()[3]
-        await press(pilot, "L")
-        assert text_of(app) == plain
+        assert "log" in (await press(pilot, "M", "M", "M", "L")).splitlines()[3]
+        assert await press(pilot, "L") == plain
         await press(pilot, "v", "v")
-        await press(pilot, "x", "x", "x", "left")
+        text = await press(pilot, "x", "x", "x", "left")
         charts = {chart.id: chart for chart in deck(app).current_data()}
-        assert charts["loss"].x == "step"
-        assert charts["util"].x == "time"
+        assert (charts["loss"].x, charts["util"].x) == ("step", "time")
         times = charts["loss"].series[0].times
         assert times[-1] == 4119 and 110 <= len(times) <= 121
-        assert "step 4,1" in text_of(app)
-        assert "by step" in text_of(app)
+        assert "step 4,1" in text and "by step" in text
 
 
 async def test_a_chart_for_each_line_has_one_scale_and_pages() -> None:
     app = metrics_tab(nodes=64)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
+    async with opened(app) as pilot:
         await press(pilot, "m", "v", "v")
         shown = deck(app).shown
         assert [chart.names for chart in shown][:2] == [("node-0",), ("node-1",)]
@@ -186,21 +175,15 @@ async def test_a_chart_for_each_line_has_one_scale_and_pages() -> None:
 
 async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
     app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await press(pilot, "n", "S")
-        rows = [line.split()[0] for line in text_of(app).splitlines() if line.startswith(" node-")]
-        assert rows[0] == "node-2"
-        assert "559 GiB" in text_of(app) and "40 %" in text_of(app)
-        await press(pilot, "H")
-        assert "-1h" in text_of(app)
-        await press(pilot, "enter")
-        matrix = app.screen.query_one(GpuMatrix)
-        assert "gpu 7" in text_of(app)
-        assert "GPU use, node-" in text_of(app)
-        await press(pilot, "enter", "u")
-        assert "GPU memory" in text_of(app)
-        assert matrix.selected in {"node-0", "node-2"}
+    async with opened(app, WIDE) as pilot:
+        text = await press(pilot, "n", "S")
+        assert next(iter(nodes_of(text))) == "node-2"
+        assert "559 GiB" in text and "40 %" in text
+        assert "-1h" in await press(pilot, "H")
+        text = await press(pilot, "enter")
+        assert "gpu 7" in text and "GPU use, node-" in text
+        assert "GPU memory" in await press(pilot, "enter", "u")
+        assert app.screen.query_one(GpuMatrix).selected in {"node-0", "node-2"}
         await press(pilot, "escape")
         assert not screen(app).metrics.nodes_large
 
@@ -228,32 +211,34 @@ BESIDE = {
 }
 
 
-@pytest.mark.parametrize("sickness", WORDS)
-async def test_each_sickness_is_read_at_80_by_24_without_any_colour(
-    sickness: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_sickness_is_read_at_80_by_24_without_any_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = job_view(sick_run(sickness), lines=sick_log(sickness))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        said = text_of(app).splitlines()
-    assert "● llama-70b-sft-v3" in said[0] and "RUNNING 6h 12m" in said[0] and "GPU·h ≈ $" in said[0]
-    assert WORDS[sickness] in said[2]
-    assert ("checkpoint-2700 2h ago" if sickness == "overdue" else "checkpoint-4000 12m ago") in said[2]
-    assert ("no ETA" in said[1]) == (sickness in {"hang", "nan"}) and "ETA" in said[1]
-    trend = {"nan": "", "explode": "↑"}.get(sickness, "↓")
-    assert [sign for sign in said[1] if sign in "↑↓→"] == [*trend]
-    nodes = {line.split()[0]: line[:22] for line in said[5:9]}
-    marked = {name for name, line in nodes.items() if any(sign in line for sign in "▲↗▤✗▽")}
-    assert marked == ({"node-2"} if sickness in BESIDE else set())
-    if sickness in BESIDE:
-        assert BESIDE[sickness] in nodes["node-2"]
+    app = job_view(sick_run("healthy"), lines=())
+    async with opened(app) as pilot:
+        for sickness, words in WORDS.items():
+            app.screen.post_message(JobScreen.Published(sick_run(sickness)))
+            said = (await pressed(pilot)).splitlines()
+            assert "● llama-70b-sft-v3" in said[0] and "RUNNING 6h 12m" in said[0] and "GPU·h ≈ $" in said[0]
+            assert words in said[2]
+            saved = "checkpoint-2700 2h ago" if sickness == "overdue" else "checkpoint-4000 12m ago"
+            assert saved in said[2]
+            assert ("no ETA" in said[1]) == (sickness in {"hang", "nan"}) and "ETA" in said[1]
+            trend = {"nan": "", "explode": "↑"}.get(sickness, "↓")
+            assert [sign for sign in said[1] if sign in "↑↓→"] == [*trend]
+            nodes = {line.split()[0]: line[:22] for line in said[5:9]}
+            marked = {name for name, line in nodes.items() if any(sign in line for sign in "▲↗▤✗▽")}
+            assert marked == ({"node-2"} if sickness in BESIDE else set())
+            assert BESIDE.get(sickness, "") in nodes["node-2"]
 
 
-async def test_on_live_a_node_is_picked_by_keyboard_and_left_again() -> None:
-    app = job_view(sick_run("straggler"), lines=())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
+async def test_on_live_a_finding_marks_its_node_at_once_and_the_node_is_picked_and_left_again() -> None:
+    sick = sick_run("straggler")
+    app = job_view(replace(sick, findings=(), slow_nodes=frozenset()), lines=())
+    async with opened(app) as pilot:
+        assert "▲" not in text_of(app)
+        app.screen.post_message(JobScreen.Published(sick))
+        lines = (await pressed(pilot)).splitlines()
+        assert "▲" in next(line for line in lines if line.startswith(" node-2"))[:31]
         reading = app.focused
         await press(pilot, "p", "down", "down", "enter")
         assert isinstance(app.focused, GpuMatrix)
@@ -266,18 +251,6 @@ async def test_on_live_a_node_is_picked_by_keyboard_and_left_again() -> None:
         assert screen(app).node is None
 
 
-async def test_what_is_found_later_is_marked_beside_its_node_at_once() -> None:
-    sick = sick_run("straggler")
-    app = job_view(replace(sick, findings=(), slow_nodes=frozenset()), lines=())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        assert "▲" not in text_of(app)
-        screen(app).post_message(JobScreen.Published(sick))
-        await settle(pilot)
-        row = next(line for line in text_of(app).splitlines() if line.startswith(" node-2"))
-        assert "▲" in row[:31]
-
-
 async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
     answer = job_metrics((0.9, 0.9, 0.9))
     late, half = answer.per_node_metrics[1].metrics, answer.per_node_metrics[2].metrics
@@ -286,14 +259,11 @@ async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
     for gpu in ("4", "5", "6", "7"):
         del half.gpu_utilization[gpu], half.gpu_memory_usage_bytes[gpu]
     app = job_view(run(metrics=answer), tab="metrics")
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await press(pilot, "n")
-        rows = {line.split()[0]: line for line in text_of(app).splitlines() if line.startswith(" node-")}
+    async with opened(app, WIDE) as pilot:
+        rows = nodes_of(await press(pilot, "n"))
         assert rows["node-0"].count("▇") == rows["node-1"].count("▇") == 8
         assert rows["node-2"].count("▇") == 4
-        await press(pilot, "H")
-        rows = {line.split()[0]: line for line in text_of(app).splitlines() if line.startswith(" node-")}
+        rows = nodes_of(await press(pilot, "H"))
         assert rows["node-1"].count("·") > rows["node-1"].count("▇") > 0
         assert "·" not in rows["node-0"]
 
@@ -312,45 +282,32 @@ async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
 
 
 async def test_a_crowded_chart_takes_new_samples_seldom_and_what_a_person_changes_at_once() -> None:
-    app = job_view(sick_run("straggler", nodes=16), tab="metrics", lines=())
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        shown = screen(app)
-        crowd = shown.query_one(ChartGrid).widget_of("util")
-        few = shown.query_one(ChartGrid).widget_of("loss")
-        assert crowd is not None and few is not None and shown.snapshot is not None
-        first = sick_run("straggler", nodes=16)
+    first = sick_run("straggler", nodes=16)
+    app = job_view(first, tab="metrics", lines=())
+    async with opened(app, WIDE) as pilot:
+        crowd, few = (deck(app).widget_of(name) for name in ("util", "loss"))
+        assert crowd is not None and few is not None
 
-        async def come(after_s: float) -> None:
+        async def come(after_s: float) -> float:
             later = first.at + timedelta(seconds=after_s)
-            await pilot.pause()
-            shown.post_message(JobScreen.Published(replace(first, at=later, seen_at=later)))
+            app.screen.post_message(JobScreen.Published(replace(first, at=later, seen_at=later)))
             await settle(pilot)
+            return crowd.spec.end
 
-        await come(0.0)
-        ends = [crowd.spec.end]
-        await come(4.0)
-        ends.append(crowd.spec.end)
+        ends = [await come(0.0), await come(4.0)]
         await press(pilot, "minus")
-        span_s = crowd.spec.end - crowd.spec.start
-        await come(6.0)
-        ends.append(crowd.spec.end)
+        assert crowd.spec.end - crowd.spec.start == 900
+        ends.append(await come(6.0))
         assert ends[0] == ends[1] < few.spec.end
-        assert span_s == 900
         assert ends[2] > ends[1]
 
 
 async def test_a_taller_terminal_gives_each_node_its_line_though_nothing_new_is_heard() -> None:
     app = job_view(sick_run("healthy", nodes=16), lines=())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        assert "node-15" not in text_of(app)
-        await pilot.resize_terminal(80, 70)
-        await settle(pilot)
-        assert "node-15" in text_of(app)
-        await pilot.resize_terminal(80, 24)
-        await settle(pilot)
-        assert "node-15" not in text_of(app)
+    async with opened(app) as pilot:
+        for height in (24, 70, 24):
+            await pilot.resize_terminal(80, height)
+            assert ("node-15" in await pressed(pilot)) == (height == 70)
 
 
 def colours(chart: LineChart) -> set[object]:
@@ -361,39 +318,6 @@ def colours(chart: LineChart) -> set[object]:
     return {segment.style.color for segment in braille if segment.style is not None}
 
 
-async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -> None:
-    app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        chart = deck(app).widget_of("cpu")
-        assert chart is not None
-        everyone = colours(chart)
-        seen = []
-        for number in range(4):
-            await press(pilot, "right_square_bracket")
-            await settle(pilot)
-            node = f"node-{number}"
-            assert screen(app).node == node
-            assert app.screen.query_one("#node-table", RowTable).cursor_key == node
-            assert app.screen.query_one(GpuMatrix).selected == node
-            assert f"GPU use, {node}" in text_of(app)
-            seen += colours(chart)
-        assert len(set(seen)) == 4
-        assert everyone == {seen[-1]}  # the last line lies over the others
-
-
-async def test_the_line_shown_alone_is_the_node_marked_in_the_tables() -> None:
-    app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        while deck(app).shown[0].id != "cpu":
-            await press(pilot, "m")
-        await press(pilot, "j", "j", "j", "i")
-        await settle(pilot)
-        assert app.screen.query_one("#node-table", RowTable).cursor_key == "node-2"
-        assert app.screen.query_one(GpuMatrix).selected == "node-2"
-
-
 def highlighted(app: Dashboard) -> list[int]:
     """The rows of the node table that look different from plain ones."""
     table = app.screen.query_one("#node-table", RowTable)
@@ -401,28 +325,33 @@ def highlighted(app: Dashboard) -> list[int]:
     return [row for row, ground in enumerate(grounds) if grounds.count(ground) == 1]
 
 
-async def test_no_node_looks_chosen_until_one_is() -> None:
+async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -> None:
     app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
+    async with opened(app, WIDE) as pilot:
+        chart, table = deck(app).widget_of("cpu"), app.screen.query_one("#node-table", RowTable)
+        matrix = app.screen.query_one(GpuMatrix)
+        assert chart is not None
         assert highlighted(app) == []
-        await press(pilot, "right_square_bracket", "right_square_bracket")
-        await settle(pilot)
-        assert highlighted(app) == [1]
-        await press(pilot, "left_square_bracket", "left_square_bracket")
-        await settle(pilot)
+        everyone, seen = colours(chart), []
+        for number in range(4):
+            assert f"GPU use, node-{number}" in await pressed(pilot, "right_square_bracket")
+            assert screen(app).node == table.cursor_key == matrix.selected == f"node-{number}"
+            assert highlighted(app) == [number]
+            seen += colours(chart)
+        assert len(set(seen)) == 4
+        assert everyone == {seen[-1]}  # the last line lies over the others
+        await pressed(pilot, *("left_square_bracket",) * 4)
         assert highlighted(app) == []
         while deck(app).shown[0].id != "cpu":
             await press(pilot, "m")
-        await press(pilot, "j", "j", "j", "i")
-        await settle(pilot)
+        await pressed(pilot, "j", "j", "j", "i")
+        assert table.cursor_key == matrix.selected == "node-2"
         assert highlighted(app) == [2]
 
 
 async def test_a_grid_that_closes_arranges_no_charts() -> None:
     app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
+    async with opened(app, WIDE):
         grid = deck(app)
         grid.front = "util"
         removal = grid.remove()
