@@ -61,61 +61,55 @@ def cache_view(*said: CacheSnapshot) -> Dashboard:
     return Dashboard(first)
 
 
-async def test_what_takes_the_room_is_seen_at_a_glance() -> None:
-    app = cache_view(FULL)
+async def refreshed(pilot: Pilot[Any]) -> str:
+    await pilot.press("r")
+    return await at_rest(pilot)
+
+
+async def test_every_sight_in_turn_and_what_was_there_stays_where_a_refresh_fails() -> None:
+    why = "the proxy at the edge answered 502 for a request that took longer than it has patience for."
+    app = cache_view(
+        CacheSnapshot(),
+        CacheSnapshot(False, error="HTTP 500: [red]boom[/]"),
+        CacheSnapshot(False, False),
+        CacheSnapshot(False, True, (), 1.7e9),
+        FULL,
+        replace(FULL, error=why),
+        FULL,
+        replace(FULL, entries=(FileEntry("\x1b[31mred\x1b[0m/[b]x", 5),)),
+    )
     async with app.run_test(size=(80, 24)) as pilot:
-        text = await at_rest(pilot)
+        assert "Loading the cache" in await at_rest(pilot)
+        text = await refreshed(pilot)
+        assert "Can't read the cache" in text and "[red]boom[/]" in text
+        assert "has no cache yet" in await refreshed(pilot)
+        assert "The cache is empty" in await refreshed(pilot)
+        text = await refreshed(pilot)
         assert "17.0 GiB" in text and "6 files" in text and "captured" in text
         assert "94 % models--meta-llama--Llama-3.1-8B" in text.replace("snapshots", "")
         assert text.index("huggingface/") < text.index("pip/")
-
-
-async def test_loading_none_empty_and_failing_are_four_sights() -> None:
-    sights = []
-    for snapshot in (
-        CacheSnapshot(),
-        CacheSnapshot(False, False),
-        CacheSnapshot(False, True, (), 1.7e9),
-        CacheSnapshot(False, error="HTTP 500: [red]boom[/]"),
-    ):
-        app = cache_view(snapshot)
-        async with app.run_test(size=(60, 20)) as pilot:
-            sights.append(await at_rest(pilot))
-    assert "Loading the cache" in sights[0]
-    assert "has no cache yet" in sights[1]
-    assert "The cache is empty" in sights[2]
-    assert "Can't read the cache" in sights[3] and "[red]boom[/]" in sights[3]
-
-
-async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
-    app = cache_view(FULL, replace(FULL, error="HTTP 502 from a proxy"), FULL)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await at_rest(pilot)
-        await pilot.press("r")
-        text = await at_rest(pilot)
-        assert "Not updated: HTTP 502 from a proxy" in text and "huggingface/" in text
-        await pilot.press("r")
-        assert "Not updated" not in await at_rest(pilot)
-
-
-@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 14)])
-async def test_why_a_refresh_failed_is_told_to_its_end(size: tuple[int, int]) -> None:
-    why = "the proxy at the edge answered 502 for a request that took longer than it has patience for."
-    app = cache_view(FULL, replace(FULL, error=why))
-    async with app.run_test(size=size) as pilot:
-        await at_rest(pilot)
-        await pilot.press("r")
-        seen = " ".join((await at_rest(pilot)).split())
-        assert f"{why} Showing last known data; press r to retry." in seen
+        text = await refreshed(pilot)
+        assert "huggingface/" in text
+        for size in ((80, 24), (60, 20), (40, 14)):
+            await pilot.resize_terminal(*size)
+            told = " ".join((await at_rest(pilot)).split())
+            assert f"Not updated: {why} Showing last known data; press r to retry." in told
+        await pilot.resize_terminal(80, 24)
+        assert "Not updated" not in await refreshed(pilot)
+        text = await refreshed(pilot)
+        assert "\x1b" not in text and "red/" in text
 
 
 async def test_filter_sort_and_copy_by_keyboard() -> None:
     app = cache_view(FULL)
     async with app.run_test(size=(80, 24)) as pilot:
         await at_rest(pilot)
-        await pilot.press("slash", *"*.json", "enter")
-        text = await at_rest(pilot)
-        assert "config.json" in text and "torch.whl" not in text and "1 file, 855 B" in text
+        await pilot.press("slash", *"*onfi*.json", "enter")
+        for size in ((40, 12), (60, 20), (80, 24)):
+            await pilot.resize_terminal(*size)
+            text = await at_rest(pilot)
+            assert "/*onfi*.json" in text and "1 file, 855 B" in text
+        assert "config.json" in text and "torch.whl" not in text
         await pilot.press("y")
         await until(pilot, lambda: app.clipboard == f"{HUB}/config.json")
         await pilot.press("escape")
@@ -124,25 +118,7 @@ async def test_filter_sort_and_copy_by_keyboard() -> None:
         text = await at_rest(pilot)
         assert "type▴" in text or "name▴" in text
         await pilot.press("V")
-        text = await at_rest(pilot)
-        assert "▾" in text.splitlines()[2]
-
-
-@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
-async def test_the_active_filter_is_always_told_with_how_much_passes(size: tuple[int, int]) -> None:
-    app = cache_view(FULL)
-    async with app.run_test(size=size) as pilot:
-        await at_rest(pilot)
-        await pilot.press("slash", *"*onfi*.json", "enter")
-        seen = await at_rest(pilot)
-        assert "/*onfi*.json" in seen and "1 file, 855 B" in seen
-
-
-async def test_a_project_without_a_name_that_is_text_is_shown_inert() -> None:
-    app = cache_view(replace(FULL, entries=(FileEntry("\x1b[31mred\x1b[0m/[b]x", 5),)))
-    async with app.run_test(size=(80, 24)) as pilot:
-        text = await at_rest(pilot)
-        assert "\x1b" not in text and "red/" in text
+        assert "▾" in (await at_rest(pilot)).splitlines()[2]
 
 
 async def looked_at(pilot: Pilot[Any]) -> None:
@@ -164,7 +140,6 @@ async def test_a_cache_that_is_emptied_and_filled_again_keeps_the_keyboard_and_t
         await pilot.press("j")
         chosen = tree.cursor_path
         for _ in range(2):
-            await pilot.press("r")
-            await at_rest(pilot)
+            await refreshed(pilot)
             assert app.screen.focused is tree
         assert tree.cursor_path == chosen is not None

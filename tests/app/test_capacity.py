@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
 
-from api_client.remotes import resolve_remote
 from support.dashboard import settle, text_of
+from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import CAPACITY, serve_capacity
 from support.waiting import until
@@ -38,41 +42,44 @@ def stranger() -> Iterator[FakeBaseten]:
         yield server
 
 
-def app_on(stranger: FakeBaseten) -> BtTuiApp:
-    return BtTuiApp(resolve_remote(environ=stranger.environ(), trussrc_path=Path("no-such-file")))
+@asynccontextmanager
+async def capacity(
+    stranger: FakeBaseten, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
+    app = BtTuiApp(remote_of(stranger))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "4 jobs" in text_of(app))
+        await pilot.press("Q")
+        await until(pilot, lambda: isinstance(app.screen, CapacityScreen) and "first-one" in text_of(app))
+        yield app, pilot
 
 
-async def opened(app: BtTuiApp, pilot: object) -> None:
-    await until(pilot, lambda: "4 jobs" in text_of(app))  # type: ignore[arg-type]
-    await pilot.press("Q")  # type: ignore[attr-defined]
-    await until(pilot, lambda: isinstance(app.screen, CapacityScreen))  # type: ignore[arg-type]
-
-
-async def test_limits_use_and_the_queue_at_a_glance(stranger: FakeBaseten) -> None:
-    app = app_on(stranger)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(app, pilot)
-        await until(pilot, lambda: "first-one" in text_of(app) and "32/64" in text_of(app))
+async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
+    stranger: FakeBaseten, tmp_path: Path
+) -> None:
+    async with capacity(stranger) as (app, pilot):
+        await until(pilot, lambda: "32/64" in text_of(app))
         screen = text_of(app)
         assert "2 waiting for 24 GPUs" in screen
         assert "16/16" in screen and "=cmd()" in screen  # the team's
         assert "█!" in screen  # full, not told by colour alone
         assert screen.index("1. pending") < screen.index("first-one") < screen.index("late-one")
         assert screen.index("late-one") < screen.index("big-one")
+        await pilot.press("E")
+        await settle(pilot)
+        app.screen.query_one("#file", Input).value = str(tmp_path / "c.csv")
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "c-jobs.csv").exists)
+        written = (tmp_path / "c.csv").read_text()
+        assert written.splitlines()[0].startswith("scope,team,gpu_type") and "'=cmd()" in written
         # The jobs of one type alone.
+        await until(pilot, lambda: not app.screen.query("#box"))
         await pilot.press("tab", "home", "a")
         await until(pilot, lambda: "big-one" not in text_of(app))
         assert "small-one" in text_of(app)
         await pilot.press("j")
         await until(pilot, lambda: "big-one" in text_of(app))
-
-
-async def test_enter_opens_the_job(stranger: FakeBaseten) -> None:
-    app = app_on(stranger)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(app, pilot)
-        await until(pilot, lambda: "first-one" in text_of(app))
-        await pilot.press("home", "enter")
+        await pilot.press("a", "tab", "home", "enter")
         await until(pilot, lambda: isinstance(app.screen, JobScreen))
         assert app.screen.job.id == "first"  # type: ignore[attr-defined]
 
@@ -87,10 +94,8 @@ async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue
         (Answer(body={"gpu_capacities": [], "team_gpu_capacities": []}), "No GPU limits"),
         (Answer(422, {"code": "ODD", "message": "[red]odd[/]"}), "[red]odd[/]"),
     )
-    app = app_on(stranger)
-    async with app.run_test(size=(60, 20)) as pilot:
-        stranger.on(*route, sights[0][0])
-        await opened(app, pilot)
+    stranger.on(*route, sights[0][0])
+    async with capacity(stranger, (60, 20)) as (app, pilot):
         for answer, words in sights:
             stranger.on(*route, answer)
             await pilot.press("r")
@@ -99,9 +104,7 @@ async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue
 
 
 async def test_what_was_known_stays_and_is_called_old(stranger: FakeBaseten) -> None:
-    app = app_on(stranger)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(app, pilot)
+    async with capacity(stranger) as (app, pilot):
         await until(pilot, lambda: "32/64" in text_of(app))
         stranger.on("GET", "/v1/training/capacity", Answer(422, {"code": "ODD", "message": "broken"}))
         await pilot.press("r")
@@ -110,17 +113,3 @@ async def test_what_was_known_stays_and_is_called_old(stranger: FakeBaseten) -> 
         serve_capacity(stranger, CAPACITY)
         await pilot.press("r")
         await until(pilot, lambda: "Not updated" not in text_of(app))
-
-
-async def test_export(stranger: FakeBaseten, tmp_path: Path) -> None:
-    app = app_on(stranger)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(app, pilot)
-        await until(pilot, lambda: "first-one" in text_of(app) and "32/64" in text_of(app))
-        await pilot.press("E")
-        await settle(pilot)
-        app.screen.query_one("#file").value = str(tmp_path / "c.csv")  # type: ignore[attr-defined]
-        await pilot.press("enter")
-        await until(pilot, (tmp_path / "c-jobs.csv").exists)
-        assert (tmp_path / "c.csv").read_text().splitlines()[0].startswith("scope,team,gpu_type")
-        assert "'=cmd()" in (tmp_path / "c.csv").read_text()

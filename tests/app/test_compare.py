@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Input
 
-from api_client.remotes import resolve_remote
-from support.dashboard import LIVE, Dashboard, home, settle, text_of
+from support.dashboard import LIVE, Dashboard, home, opened, pressed, text_of
+from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, line
 from support.stranger_runs import finished_run
 from support.waiting import until
-from support.worlds import JOBS, run
+from support.worlds import JOBS, fleet, run
 from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
 from tui.feeds.comparison import RunCache
 from tui.screens.compare import CompareRunsScreen
-from tui.screens.home.screen import HomeScreen
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.messages import CompareJobsRequested
 from tui.widgets.row_table import RowTable
@@ -72,28 +75,15 @@ def stranger() -> Iterator[FakeBaseten]:
         yield server
 
 
-def app_on(stranger: FakeBaseten) -> BtTuiApp:
-    return BtTuiApp(resolve_remote(environ=stranger.environ(), trussrc_path=Path("no-such-file")))
+@asynccontextmanager
+async def on_home(stranger: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
+    app = BtTuiApp(remote_of(stranger))
+    async with app.run_test(size=(100, 40)) as pilot:
+        await until(pilot, lambda: "3 jobs" in text_of(app))
+        yield app, pilot
 
 
-async def test_marks_are_signs_counted_in_the_header_and_taken_away() -> None:
-    app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        await pilot.press("space", "j", "space")
-        await settle(pilot)
-        screen = text_of(app)
-        assert "◆ 2 marked" in screen
-        assert screen.count("●◆") == 2
-        await pilot.press("space")
-        await settle(pilot)
-        assert "◆ 1 marked" in text_of(app)
-        await pilot.press("escape")
-        await settle(pilot)
-        assert "◆" not in text_of(app)
-
-
-async def test_one_mark_is_compared_with_the_job_under_the_cursor_and_none_with_nothing() -> None:
+async def test_marks_are_signs_counted_in_the_header_taken_away_and_compared() -> None:
     asked: list[list[str]] = []
 
     class Noting(Dashboard):
@@ -102,20 +92,19 @@ async def test_one_mark_is_compared_with_the_job_under_the_cursor_and_none_with_
 
     app = home()
     app.__class__ = Noting
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        await pilot.press("c")
-        await settle(pilot)
+    async with opened(app) as pilot:
+        text = await pressed(pilot, "space", "j", "space")
+        assert "◆ 2 marked" in text and text.count("●◆") == 2
+        assert "◆ 1 marked" in await pressed(pilot, "space")
+        assert "◆" not in await pressed(pilot, "escape")
+        await pressed(pilot, "c")
         assert not asked
-        await pilot.press("space", "j", "c")
-        await settle(pilot)
+        await pressed(pilot, "k", "space", "j", "c")
     assert asked == [["whisper", "grpo7"]]
 
 
 async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
-    app = app_on(stranger)
-    async with app.run_test(size=(100, 40)) as pilot:
-        await until(pilot, lambda: "3 jobs" in text_of(app))
+    async with on_home(stranger) as (app, pilot):
         await pilot.press("space", "j", "space", "j", "space", "c")
         await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen))
         await until(pilot, lambda: all(one.state == "read" for one in app.screen.runs))  # type: ignore[attr-defined]
@@ -131,28 +120,21 @@ async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
 
 
 async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: FakeBaseten) -> None:
-    app = app_on(stranger)
     stranger.on("GET", r".*/jobs/two", Answer(404, {"code": "NOT_FOUND", "message": "gone"}))
     stranger.on("GET", r".*/jobs/quiet", Answer(400, {"code": "ODD", "message": "[bold]no[/]"}))
-    async with app.run_test(size=(100, 40)) as pilot:
-        await until(pilot, lambda: "3 jobs" in text_of(app))
+    async with on_home(stranger) as (app, pilot):
         await pilot.press("space", "j", "space", "j", "space", "c")
-        await until(pilot, lambda: "second no longer exists" in text_of(app))
-        await until(pilot, lambda: "[bold]no[/]" in text_of(app))
-        await until(pilot, lambda: "loss of first" in text_of(app))
+        for words in ("second no longer exists", "[bold]no[/]", "loss of first"):
+            await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
 
 
 async def test_a_running_job_is_followed(stranger: FakeBaseten) -> None:
-    import time
-
     now_ms = int(time.time() * 1000)
     stranger.jobs[0] |= {"current_status": "TRAINING_JOB_RUNNING"}
     stranger.logs["one"] = [
         line(f"step {n}/900 loss={3 - n / 100}", at_ms=now_ms - 60_000 + 10 * n) for n in range(1, 30)
     ]
-    app = app_on(stranger)
-    async with app.run_test(size=(100, 40)) as pilot:
-        await until(pilot, lambda: "3 jobs" in text_of(app))
+    async with on_home(stranger) as (app, pilot):
         await pilot.press("space", "j", "space", "c")
 
         def steps() -> list[Any]:
@@ -165,68 +147,46 @@ async def test_a_running_job_is_followed(stranger: FakeBaseten) -> None:
 
 async def test_axes_smoothing_layout_base_and_differing_by_keyboard() -> None:
     app = compare_view()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        deck = app.screen.query_one(ChartGrid)
+    async with opened(app) as pilot:
+        deck, table = app.screen.query_one(ChartGrid), app.screen.query_one(RowTable)
         assert "Compare 3 jobs · by step" in text_of(app)
-        await pilot.press("x")
-        await settle(pilot)
-        assert "since start" in text_of(app)
+        assert "since start" in await pressed(pilot, "x")
         assert deck.shown[0].spec.x_axis == "elapsed" and deck.shown[0].series[0].times[0] >= 0
-        await pilot.press("x", "M")
-        await settle(pilot)
-        assert "by clock" in text_of(app) and deck.shown[0].spec.smoothing > 0
-        await pilot.press("v")
-        await settle(pilot)
-        assert not app.screen.query_one(RowTable).region and "diffs only" not in text_of(app)
-        await pilot.press("v")
-        await settle(pilot)
-        assert "diffs only" in text_of(app) and not deck.display and "GPU-hours" in text_of(app)
-        screen = text_of(app)
-        assert screen.index("llama-70b-sft-v3") < screen.index("llama-70b-sft-v2")
-        await pilot.press("b")
-        await settle(pilot)
-        screen = text_of(app)
-        assert screen.index("llama-70b-sft-v2") < screen.index("llama-70b-sft-v3")
-        await pilot.press("d")
-        await settle(pilot)
+        assert "by clock" in await pressed(pilot, "x", "M") and deck.shown[0].spec.smoothing > 0
+        assert "diffs only" not in await pressed(pilot, "v") and not table.region
+        text = await pressed(pilot, "v")
+        assert "diffs only" in text and not deck.display and "GPU-hours" in text
+        assert text.index("llama-70b-sft-v3") < text.index("llama-70b-sft-v2")
+        text = await pressed(pilot, "b")
+        assert text.index("llama-70b-sft-v2") < text.index("llama-70b-sft-v3")
+        await pressed(pilot, "d")
         rows = app.screen.query_one(RowTable).rows
         assert rows and all(row.differs for row in rows)
 
 
-async def test_zoom_and_pan_by_key_and_wheel() -> None:
+async def test_zoom_pan_and_sizes() -> None:
     app = compare_view()
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
+    async with opened(app, (120, 40)) as pilot:
         deck = app.screen.query_one(ChartGrid)
         whole = deck.shown[0].spec
-        await pilot.press("minus")
-        await settle(pilot)
+        await pressed(pilot, "minus")
         closer = deck.shown[0].spec
         assert closer.end - closer.start < whole.end - whole.start
-        await pilot.press("less_than_sign")
-        await settle(pilot)
+        await pressed(pilot, "less_than_sign")
         assert deck.shown[0].spec.start < closer.start
-        await pilot.press("plus", "plus", "plus")
-        await settle(pilot)
+        await pressed(pilot, "plus", "plus", "plus")
         assert (deck.shown[0].spec.start, deck.shown[0].spec.end) == (whole.start, whole.end)
-
-
-@pytest.mark.parametrize("size", [(60, 20), (200, 60)])
-async def test_it_fits(size: tuple[int, int]) -> None:
-    app = compare_view()
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        screen = text_of(app)
-        assert "Compare" in screen and "loss" in screen and "status" in screen
-        assert ("2/3 shown" in screen) == (size[0] == 60)
+        for size in ((60, 20), (200, 60)):
+            await pilot.resize_terminal(*size)
+            text = await pressed(pilot)
+            assert "Compare" in text and "loss" in text and "status" in text
+            assert ("2/3 shown" in text) == (size[0] == 60)
 
 
 async def test_hostile_names_are_text() -> None:
     evil = replace(READ[0], job=READ[0].job.model_copy(update={"name": "[red]x[/]\x1b[2J\x00"}))
     app = compare_view((evil, replace(READ[1], state="failed", error="[bold]\x1b[31mboom")))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await settle(pilot)
+    async with opened(app, (100, 30)):
         screen = text_of(app)
         assert "[red]x[/]" in screen and "[bold]" in screen
         assert "\x1b" not in screen
@@ -246,34 +206,30 @@ def test_memory_is_bounded_and_keeps_only_what_cannot_change() -> None:
     assert [memory.recall(f"j{number}") is not None for number in range(4)] == [False, False, True, True]
 
 
+async def save_as(pilot: Pilot[Any], path: Path) -> None:
+    pilot.app.screen.query_one("#file", Input).value = str(path)
+    await pressed(pilot, "enter")
+
+
 async def test_export_writes_what_is_drawn_and_never_over_another_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     app = compare_view()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        await pilot.press("E")
-        await settle(pilot)
+    async with opened(app) as pilot:
+        await pressed(pilot, "E")
         await pilot.press("enter")
-        table, curves = (
-            tmp_path / "compare-llama70-sftv2-grpo6.csv",
-            tmp_path / "compare-llama70-sftv2-grpo6-curves.csv",
-        )
+        table, curves = (tmp_path / f"compare-llama70-sftv2-grpo6{end}.csv" for end in ("", "-curves"))
         await until(pilot, lambda: table.exists() and curves.exists() and not app.screen.query("#box"))
-        rows = rows_of(curves)
-        drawn = app.screen.query_one(ChartGrid).shown[0]
-        for series in drawn.series:
-            written = [
-                float(row["value"]) for row in rows if row["chart"] == "loss" and row["series"] == series.name
-            ]
+        rows = [row for row in rows_of(curves) if row["chart"] == "loss"]
+        for series in app.screen.query_one(ChartGrid).shown[0].series:
+            written = [float(row["value"]) for row in rows if row["series"] == series.name]
             assert written == list(series.values)
         assert [row["property"] for row in rows_of(table)][:2] == ["name", "status"]
         assert table.stat().st_mode & 0o077 == 0
 
         table.write_text("mine")
-        await pilot.press("E")
-        await settle(pilot)
+        await pressed(pilot, "E")
         await pilot.press("enter")
         await until(pilot, lambda: "exists" in text_of(app))
         assert table.read_text() == "mine"
@@ -281,38 +237,21 @@ async def test_export_writes_what_is_drawn_and_never_over_another_file(
         await until(pilot, lambda: not app.screen.query("#box"))
         assert table.read_text() != "mine"
 
-
-async def test_export_as_json_and_to_a_place_that_is_none(tmp_path: Path) -> None:
-    app = compare_view()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        await pilot.press("v", "v", "E")
-        await settle(pilot)
-        field = app.screen.query_one("#file")
-        field.value = str(tmp_path / "no" / "such.json")  # type: ignore[attr-defined]
-        await pilot.press("enter")
+        await pressed(pilot, "v", "v", "E")
+        await save_as(pilot, tmp_path / "no" / "such.json")
         await until(pilot, lambda: "not saved" in text_of(app))
-        field.value = str(tmp_path / "out.json")  # type: ignore[attr-defined]
-        await settle(pilot)
-        await pilot.press("enter")
+        await save_as(pilot, tmp_path / "out.json")
         await until(pilot, (tmp_path / "out.json").exists)
         found = json.loads((tmp_path / "out.json").read_text())
         assert {row["property"] for row in found} >= {"status", "gpu_hours", "best_loss"}
 
 
 async def test_home_saves_the_jobs_shown_with_formulas_made_harmless(tmp_path: Path) -> None:
-    from support.worlds import fleet
-
     evil = JOBS[0].model_copy(update={"name": '=HYPERLINK("http://x")'})
-    app = home(fleet((evil, JOBS[1])))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
-        await pilot.press("E")
-        await settle(pilot)
-        app.screen.query_one("#file").value = str(tmp_path / "jobs.csv")  # type: ignore[attr-defined]
-        await pilot.press("enter")
+    async with opened(home(fleet((evil, JOBS[1])))) as pilot:
+        await pressed(pilot, "E")
+        await save_as(pilot, tmp_path / "jobs.csv")
         await until(pilot, (tmp_path / "jobs.csv").exists)
-        rows = rows_of(tmp_path / "jobs.csv")
-        assert {row["name"] for row in rows} == {'\'=HYPERLINK("http://x")', "qwen3-grpo-7"}
-        assert {row["gpus"] for row in rows} == {"32", "16"}
+    rows = rows_of(tmp_path / "jobs.csv")
+    assert {row["name"] for row in rows} == {'\'=HYPERLINK("http://x")', "qwen3-grpo-7"}
+    assert {row["gpus"] for row in rows} == {"32", "16"}

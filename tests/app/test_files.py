@@ -95,44 +95,35 @@ def files_view(*said: FilesSnapshot) -> Dashboard:
     return Dashboard(first)
 
 
-async def test_loading_none_and_failing_are_three_sights() -> None:
-    sights = []
-    for snapshot in (
-        FilesSnapshot(),
-        FilesSnapshot(False, ()),
-        FilesSnapshot(False, error="HTTP 500: [red]boom[/]"),
-    ):
-        app = files_view(snapshot)
-        async with app.run_test(size=(60, 20)) as pilot:
-            sights.append(await at_rest(pilot))
-    assert "Listing files" in sights[0]
-    assert "No files stored" in sights[1]
-    assert (
-        "Can't list the files" in sights[2]
-        and "[red]boom[/]" in sights[2]
-        and "Press r to retry" in sights[2]
-    )
+async def refreshed(pilot: Pilot[Any]) -> str:
+    await pilot.press("r")
+    return await at_rest(pilot)
 
 
-async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
-    app = files_view(FULL, replace(FULL, error="HTTP 502 from a proxy"), FULL)
+async def test_every_sight_in_turn_and_what_was_there_stays_where_a_refresh_fails() -> None:
+    failed = FilesSnapshot(False, error="HTTP 500: [red]boom[/]")
+    none = FilesSnapshot(False, ())
+    app = files_view(FilesSnapshot(), failed, none, FULL, replace(FULL, error="HTTP 502 from a proxy"), FULL)
     async with app.run_test(size=(80, 24)) as pilot:
-        assert "4 files" in await at_rest(pilot)
-        await pilot.press("r")
-        text = await at_rest(pilot)
+        assert "Listing files" in await at_rest(pilot)
+        text = await refreshed(pilot)
+        assert "Can't list the files" in text and "[red]boom[/]" in text and "Press r to retry" in text
+        assert "No files stored" in await refreshed(pilot)
+        assert "4 files" in await refreshed(pilot)
+        text = await refreshed(pilot)
         assert "Not updated: HTTP 502 from a proxy" in text and "weights/" in text
-        await pilot.press("r")
-        assert "Not updated" not in await at_rest(pilot)
+        assert "Not updated" not in await refreshed(pilot)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
-async def test_the_active_filter_is_always_told_with_how_much_passes(size: tuple[int, int]) -> None:
+async def test_the_active_filter_is_always_told_with_how_much_passes() -> None:
     app = files_view(FULL)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await at_rest(pilot)
         await pilot.press("space", "slash", *"*.safetensors", "enter")
-        seen = await at_rest(pilot)
-        assert "/*.safetensors" in seen and "2 files, 4.00 GiB" in seen
+        for size in ((80, 24), (60, 20), (40, 12)):
+            await pilot.resize_terminal(*size)
+            seen = await at_rest(pilot)
+            assert "/*.safetensors" in seen and "2 files, 4.00 GiB" in seen
 
 
 async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
@@ -240,7 +231,6 @@ async def test_files_that_come_after_none_are_walked_at_once_and_the_cursor_stay
         await pilot.press("j")
         chosen = tree.cursor_path
         for _ in range(3):
-            await pilot.press("r")
-            await at_rest(pilot)
+            await refreshed(pilot)
             assert app.screen.focused is tree
         assert tree.cursor_path == chosen is not None
