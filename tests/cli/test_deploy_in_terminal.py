@@ -29,14 +29,16 @@ def deployer() -> Iterator[Deployer]:
         yield Deployer(stranger, checkpoints=[checkpoint("checkpoint-100", lora_adapter_config={"r": 24})])
 
 
-def test_from_the_job_to_the_model_with_a_wrong_rank_and_a_step_back(
+def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
     deployer: Deployer, tmp_path: Path
 ) -> None:
-    deployer.stranger.jobs = [job(), job("job0", created_at="2020-01-01T00:00:00Z")]
+    deployer.stranger.jobs = [job(), *(job(f"other{number}") for number in range(30))]
     with person(deployer.stranger.environ(), tmp_path, "deploy", "-o", "json") as someone:
-        someone.sees("[1/")
+        someone.sees("[1/", "type to filter")
+        someone.types(b"job1")
+        someone.sees("/ job1")
         someone.types(ENTER)
-        someone.sees("Which checkpoints?")
+        someone.sees("Which job's checkpoints? job1", "Which checkpoints?")
         someone.types(ENTER)
         someone.sees("Which base model?")
         someone.types(ENTER)
@@ -86,8 +88,16 @@ def given(*more: str) -> tuple[str, ...]:
     )
 
 
-def test_enter_alone_at_the_last_question_deploys_nothing(deployer: Deployer, tmp_path: Path) -> None:
+def test_a_failed_call_and_enter_alone_deploy_nothing_and_lose_no_answer(
+    deployer: Deployer, tmp_path: Path
+) -> None:
+    deployer.fails = Answer(body={"errors": [{"message": "no machine is free"}]})
     with person(deployer.stranger.environ(), tmp_path, *given()) as someone:
+        someone.sees(LAST_QUESTION)
+        someone.types(ENTER)
+        someone.sees("Deploy tuned")
+        someone.types(b"y")
+        someone.sees("no machine is free")
         someone.sees(LAST_QUESTION)
         someone.types(ENTER)
         someone.sees("Deploy tuned")
@@ -103,26 +113,7 @@ def test_enter_alone_at_the_last_question_deploys_nothing(deployer: Deployer, tm
         code, out = someone.end(), someone.output.decode()
 
     assert (code, out) == (130, "")
-    assert deployer.requests == []
-
-
-def test_a_failed_call_loses_no_answer(deployer: Deployer, tmp_path: Path) -> None:
-    deployer.fails = Answer(body={"errors": [{"message": "no machine is free"}]})
-    with person(deployer.stranger.environ(), tmp_path, *given()) as someone:
-        someone.sees(LAST_QUESTION)
-        someone.types(ENTER)
-        someone.sees("Deploy tuned")
-        someone.types(b"y")
-        someone.sees("no machine is free")
-        someone.sees(LAST_QUESTION)
-        deployer.fails = None
-        someone.types(ENTER)
-        someone.sees("Deploy tuned")
-        someone.types(b"y")
-        code = someone.end()
-
-    assert code == 0
-    assert deployer.requests[0] == deployer.requests[1]
+    assert len(deployer.requests) == 1
 
 
 def test_saved_from_the_review_and_deployed_from_the_file(deployer: Deployer, tmp_path: Path) -> None:
@@ -150,16 +141,8 @@ def test_saved_from_the_review_and_deployed_from_the_file(deployer: Deployer, tm
 def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(deployer: Deployer, tmp_path: Path) -> None:
     deployer.fails = Answer(body={"errors": [{"message": "not today"}]})
     with person(deployer.stranger.environ(), tmp_path, "deploy", "--job-id", "job1", "--dry-run") as someone:
-        for words in (
-            "Which checkpoints?",
-            "Which base model?",
-            "Which LoRA rank?",
-            "model's name?",
-            "Which GPUs?",
-        ):
-            someone.sees(words)
-            someone.types(ENTER)
-        for words in ("token?", "environment variables?", "from secrets?"):
+        asked = ("checkpoints?", "base model?", "LoRA rank?", "model's name?", "GPUs?")
+        for words in (*asked, "token?", "environment variables?", "from secrets?"):
             someone.sees(words)
             someone.types(ENTER)
         someone.sees("not today")
@@ -190,22 +173,6 @@ def test_words_of_the_server_do_not_reach_the_terminal_as_commands(
     assert b"b\x1b[2Jad" not in someone.shown
 
 
-def test_a_long_list_is_filtered_by_typing(deployer: Deployer, tmp_path: Path) -> None:
-    deployer.stranger.jobs = [job(f"job{number}") for number in range(1, 31)]
-    with person(deployer.stranger.environ(), tmp_path, "deploy") as someone:
-        someone.sees("type to filter")
-        someone.types(b"job27")
-        someone.sees("/ job27")
-        someone.types(ENTER)
-        someone.sees("Which job's checkpoints? job27", "Which checkpoints?")
-        someone.types(b"\x03")
-        assert someone.end() == 130
-
-    assert "/v1/training_projects/proj1/jobs/job27/checkpoints" in [
-        each.path for each in deployer.stranger.asked
-    ]
-
-
 def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer: Deployer, tmp_path: Path) -> None:
     unfinished = checkpoint("checkpoint-200", lora_adapter_config={"r": 8}, sync_status="SYNCING")
     deployer.checkpoints = [unfinished, *deployer.checkpoints]
@@ -215,20 +182,6 @@ def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer: Deployer, tm
         someone.sees("Which checkpoints?")
         someone.types(b" \r")
         someone.sees("Which base model?")
-        someone.types(ESCAPE)
-        someone.sees("Leave without deploying?")
-        someone.types(b"y")
-        assert someone.end() == 130
-
-
-def test_a_wrong_answer_among_the_options_is_named_with_its_question(
-    deployer: Deployer, tmp_path: Path
-) -> None:
-    wrong = ("--model-name", "tuned", "--gpu", "L4", "--lora-rank", "24")
-    chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100")
-    with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen, *wrong) as someone:
-        someone.sees("24 is not a LoRA rank")
-        someone.sees("Which LoRA rank?")
         someone.types(ESCAPE)
         someone.sees("Leave without deploying?")
         someone.types(b"y")

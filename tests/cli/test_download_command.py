@@ -20,6 +20,7 @@ from support.fake_object_store import JOB, FakeObjectStore, Stored, serving
 from support.stranger import Answer, FakeBaseten, job
 
 MIB = 1024 * 1024
+SIZE_BYTES = 24 * MIB
 PATIENCE_S = 60.0
 POLL_EVERY_S = 0.02
 DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
@@ -56,19 +57,16 @@ def test_download_unpacks_into_the_official_folder(
 
 
 def test_download_keeps_the_archive(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
-    store.archive = archive()
     options = ("--target-directory", str(tmp_path), "--no-unzip", "-o", "json")
+    without = cli("download", JOB, *options, environ=store.environ())
+    assert (without.code, without.out) == (7, "")
+    assert "no code archive" in without.err
+    store.archive = archive()
     result = cli("download", JOB, *options, environ=store.environ())
     assert result.code == 0
     document = json.loads(result.out)
     assert Path(document["path"]).read_bytes() == store.archive
     assert document["path"].endswith(f"_{JOB}.tgz")
-
-
-def test_a_job_without_code_says_so(cli: Callable, store: FakeObjectStore) -> None:
-    result = cli("download", JOB, environ=store.environ())
-    assert (result.code, result.out) == (7, "")
-    assert "no code archive" in result.err
 
 
 def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stranger: FakeBaseten) -> None:
@@ -180,10 +178,10 @@ def test_hostile_names_do_not_reach_the_terminal(
 
 @pytest.fixture
 def slow_store() -> Iterator[FakeObjectStore]:
-    """Cuts twenty answers, serves three quarters at once, and drips the rest until told to go on."""
+    """Cuts eight answers, serves three quarters at once, and drips the rest until told to go on."""
     chance = random.Random(3)
-    content = chance.randbytes(64 * MIB)
-    cuts = [chance.randrange(1, 3 * MIB) for _ in range(20)]
+    content = chance.randbytes(SIZE_BYTES)
+    cuts = [chance.randrange(1, 3 * MIB) for _ in range(8)]
     with serving(Stored("ckpt/model.bin", content)) as store:
         store.behaviour.cut_after = lambda number: cuts[number] if number < len(cuts) else None
         store.behaviour.before_piece = lambda sent: (
@@ -209,7 +207,7 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
     arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))
     first = cli_process(*arguments, environ=store.environ())
     give_up = time.monotonic() + PATIENCE_S
-    while journaled_bytes(target) < 24 * MIB:
+    while journaled_bytes(target) < SIZE_BYTES // 3:
         assert first.poll() is None, first.communicate()
         assert time.monotonic() < give_up
         store.go_on.wait(POLL_EVERY_S)
@@ -228,6 +226,7 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
             store.token = 2
 
     store.behaviour.before_piece = expire
+    store.behaviour.cut_after = lambda _number: 3 * MIB if store.token == 1 else None
     store.go_on.set()
     second = cli_process(*arguments, "-o", "json", environ=store.environ())
     out, err = second.communicate(timeout=PATIENCE_S)
@@ -235,6 +234,6 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
     assert store.token == 2
     assert store.listings == 3  # a plan's each, and the renewal's
     # Only the rest was fetched.
-    assert json.loads(out)["fetched_bytes"] == 64 * MIB - kept
+    assert json.loads(out)["fetched_bytes"] == SIZE_BYTES - kept
     assert hashlib.sha256(target.read_bytes()).digest() == hashlib.sha256(store.files[0].content).digest()
     assert not list(target.parent.glob(".bt-tui-*"))

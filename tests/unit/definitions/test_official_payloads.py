@@ -63,14 +63,6 @@ def test_without_an_archive_nothing_is_referred_to() -> None:
     assert payload["truss_user_env"] is None
 
 
-def test_a_payload_is_a_copy() -> None:
-    job = load_training_project(ALL["everything"]).job
-
-    job_payload(job, artifact=None, user_env=None)["runtime"]["start_commands"].clear()
-
-    assert job.runtime.start_commands
-
-
 def test_the_deprecated_cache_switch_assigned_later_is_sent_as_a_cache() -> None:
     job = load_training_project(ALL["minimal"]).job
     job.runtime.enable_cache = True

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from deployable import CHECKPOINTS, EXAMPLES, HOSTILE_NAME, JOB_ID, LISTED_INSTANCES, PROJECT_ID
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from api_client import ConfigurationError
@@ -23,7 +23,6 @@ from api_client.definitions import (
     DeployCheckpointsConfig,
     DeployCheckpointsRuntime,
     FullCheckpoint,
-    LoRACheckpoint,
 )
 from api_client.deployment import (
     DEPLOY_MUTATION,
@@ -65,24 +64,11 @@ def test_the_request_is_the_official_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_file_that_the_official_cli_ran_is_the_one_that_is_saved(name: str) -> None:
-    text = (HERE / "examples" / f"{name}.py").read_text(encoding="utf-8")
+def test_the_file_that_the_official_cli_ran_is_the_one_that_is_saved_and_loads_again(name: str) -> None:
+    path, config = HERE / "examples" / f"{name}.py", build_config(EXAMPLES[name], CHECKPOINTS)
 
-    assert render_python(build_config(EXAMPLES[name], CHECKPOINTS)) == text
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_saved_file_gives_the_same_config(name: str) -> None:
-    config = build_config(EXAMPLES[name], CHECKPOINTS)
-
-    assert load_deploy_checkpoints_config(HERE / "examples" / f"{name}.py") == config
-
-
-def test_a_real_deployment_differs_in_one_field() -> None:
-    config = build_config(EXAMPLES["whisper"], CHECKPOINTS)
-    dry = deployment_request(config, instance_type_id="i", dry_run=True)
-
-    assert deployment_request(config, instance_type_id="i", dry_run=False) == dry | {"dry_run": False}
+    assert render_python(config) == path.read_text(encoding="utf-8")
+    assert load_deploy_checkpoints_config(path) == config
 
 
 def test_checkpoints_of_loops_runs_are_sent_by_their_ids() -> None:
@@ -101,8 +87,9 @@ def test_checkpoints_of_loops_runs_are_sent_by_their_ids() -> None:
 @given(
     name=st.text(st.characters(), min_size=1),
     value=st.text(st.characters()),
-    extra=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text()),
+    extra=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text(), max_size=4),
 )
+@settings(max_examples=40)
 def test_any_text_survives_a_saved_file(
     tmp_path_factory: pytest.TempPathFactory, name: str, value: str, extra: dict[str, Any]
 ) -> None:
@@ -126,9 +113,6 @@ def test_a_file_says_so_when_truss_would_still_ask(tmp_path: Path) -> None:
     assert "choose None" in render_python(config)
     assert "choose None" not in render_python(build_config(EXAMPLES["whisper"], CHECKPOINTS))
     assert reloaded(config, tmp_path) == config
-
-
-def test_an_empty_config_can_be_saved_too(tmp_path: Path) -> None:
     assert reloaded(DeployCheckpointsConfig(), tmp_path) == DeployCheckpointsConfig()
 
 
@@ -139,13 +123,8 @@ def test_the_command_gives_the_same_answers() -> None:
         " --gpu H100:2 --hf-secret hf_access_token --env VLLM_LOGGING_LEVEL=DEBUG"
         " --secret WANDB_API_KEY=wandb"
     )
-
-
-def test_a_command_is_one_printable_line_whatever_the_names() -> None:
     command = equivalent_command(EXAMPLES["hostile"])
-
-    assert command.isprintable()
-    assert shlex.quote(HOSTILE_NAME) in command
+    assert command.isprintable() and shlex.quote(HOSTILE_NAME) in command
 
 
 def test_a_shell_reads_the_names_as_they_are() -> None:
@@ -168,14 +147,6 @@ def test_a_shell_reads_the_names_as_they_are() -> None:
     ]  # fmt: skip
 
 
-def test_the_rank_is_the_answered_one_for_every_adapter() -> None:
-    details = build_config(EXAMPLES["two_adapters"], CHECKPOINTS).checkpoint_details
-
-    assert details is not None
-    adapters = [each for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
-    assert [each.lora_details.rank for each in adapters] == [32, 32]
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -187,10 +158,3 @@ def test_the_rank_is_the_answered_one_for_every_adapter() -> None:
 def test_answers_that_make_no_config(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         build_config(replace(EXAMPLES["two_adapters"], **change), CHECKPOINTS)
-
-
-def test_the_server_s_spelling_of_a_gpu_will_do() -> None:
-    compute = build_config(replace(EXAMPLES["whisper"], gpu_type="A100-40GB"), CHECKPOINTS).compute
-
-    assert compute is not None
-    assert str(compute.accelerator) == "A100_40GB"

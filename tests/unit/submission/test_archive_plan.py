@@ -63,12 +63,6 @@ def test_top_folders_can_be_excluded_and_are_listed(repository: Path) -> None:
     }
 
 
-def test_the_same_name_further_down_stays(repository: Path) -> None:
-    make(repository, "notes/common/b.md")
-    workspace = Workspace(workspace_root="../..", exclude_dirs=["../../common"])
-    assert "notes/common/b.md" in names(plan_archive(repository / "jobs/sft", workspace))
-
-
 def test_an_excluded_name_makes_room_for_a_folder_from_outside(repository: Path, tmp_path: Path) -> None:
     workspace = Workspace(
         workspace_root="../..", exclude_dirs=["../../common"], external_dirs=[str(tmp_path / "other/common")]
@@ -179,8 +173,3 @@ def test_a_large_archive_is_warned_about_and_a_huge_one_refused(
     os.truncate(tmp_path / "weights.bin", archive.MAXIMUM_BYTES)
     with pytest.raises(ArchiveError, match=r"at most 5 GiB; largest files: weights\.bin \(5\.37 GB\)"):
         plan_archive(tmp_path)
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArchiveError, match="is not a folder"):
-        plan_archive(tmp_path / "nowhere")

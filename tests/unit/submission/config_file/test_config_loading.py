@@ -56,12 +56,6 @@ def test_any_name_and_any_official_import_will_do(tmp_path: Path) -> None:
     assert load_training_project(str(path)).name == "p"
 
 
-def test_our_own_names_will_do_as_well(tmp_path: Path) -> None:
-    text = "from api_client.definitions import Image, TrainingJob, TrainingProject\n" + f"x = {PROJECT}"
-
-    assert load_training_project(write_config(tmp_path, text)).name == "p"
-
-
 def test_objects_of_one_kind_do_not_disturb_the_other(tmp_path: Path) -> None:
     text = f"""
         from truss_train import *
@@ -72,9 +66,6 @@ def test_objects_of_one_kind_do_not_disturb_the_other(tmp_path: Path) -> None:
 
     assert load_training_project(path).name == "p"
     assert load_deploy_checkpoints_config(path).model_name == "m"
-
-
-def test_a_config_without_a_deployment_says_so() -> None:
     with pytest.raises(ConfigFileError, match="no DeployCheckpointsConfig"):
         load_deploy_checkpoints_config(EXAMPLES / "minimal.py")
 
@@ -83,12 +74,14 @@ def test_a_config_without_a_deployment_says_so() -> None:
     ("text", "line", "words"),
     [
         ("x = (\n\n", 1, ["SyntaxError", "never closed"]),
-        ("\n  x = 1\n", 2, ["IndentationError"]),
         ("\nimport sys\nsys.exit(3)", 3, ["exit(3)"]),
         ("def f():\n    f()\n\nf()\n", 2, ["RecursionError"]),
         ("d = {}\nd['model_id']", 2, ["KeyError", "'model_id'"]),
         ("def load():\n    raise ValueError('no data')\n\nload()", 2, ["ValueError: no data"]),
         ("class Odd(BaseException): pass\nraise Odd('x')", 2, ["Odd: x"]),
+        ("x = '\0'", None, ["SyntaxError"]),
+        ("exec('1 / 0')", 1, ["ZeroDivisionError: division by zero"]),
+        ("import config_beside", 1, ["config_beside"]),
         ("import no_such_package_at_all", 1, ["no_such_package_at_all", "--python"]),
         ("from truss.base.truss_config import Resources", 1, ["Resources", "--python"]),
         ("import truss.remote", 1, ["truss.remote", "--python"]),
@@ -98,7 +91,6 @@ def test_a_config_without_a_deployment_says_so() -> None:
         ("from truss_train import *\nCompute(node_count='1', cpu_count='2')", 2, ["node_count", "cpu_count"]),
         ("from truss_train import *\nBasetenCheckpoint.from_latest_checkpoint()", 2, ["project_name"]),
         ("from truss_train import push\npush('config.py')", 2, ["nothing was sent", "__main__"]),
-        ("raise KeyboardInterrupt_", 1, ["NameError"]),
         ("x = 1", None, ["no TrainingProject"]),
         (f"{IMPORTS}a = b = {PROJECT}", None, ["2 TrainingProject", "a, b"]),
         (f"{IMPORTS}a = {PROJECT}\nb = {PROJECT}", None, ["2 TrainingProject", "a, b"]),
@@ -110,6 +102,7 @@ def test_a_broken_config_gets_one_clear_message(
 ) -> None:
     path = tmp_path / "config.py"
     path.write_text(text, encoding="utf-8")
+    (tmp_path / "config_beside.py").touch()  # the folder is not on the import path
 
     error = failure(path)
 
@@ -118,14 +111,6 @@ def test_a_broken_config_gets_one_clear_message(
     assert not [word for word in words if word not in error.problem], error.problem
     assert (error.path, error.line) == (path, line)
     assert isinstance(error, ConfigurationError)
-
-
-@pytest.mark.parametrize("content", [b"x = '\xe9'", b"x = '\0'", b"\xff\xfe", b"# coding: nonsense\n"])
-def test_bytes_that_are_no_python(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "config.py"
-    path.write_bytes(content)
-
-    assert "SyntaxError" in failure(path).problem
 
 
 def test_a_declared_encoding_counts(tmp_path: Path) -> None:
@@ -152,30 +137,6 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
     assert error.line == 4
     assert "ZeroDivisionError" in error.problem
     assert "own_helper.py, line 2" in error.problem
-
-
-def test_code_that_has_no_file_is_no_file_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    error = failure(write_config(tmp_path, "exec('1 / 0')"))
-
-    assert error.problem == "ZeroDivisionError: division by zero"
-
-
-def test_a_syntax_error_in_a_file_beside_the_config(tmp_path: Path) -> None:
-    (tmp_path / "own_helper.py").write_text("\n\n\n\n\n\nx = (")
-    text = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport own_helper\n"
-
-    error = failure(write_config(tmp_path, text))
-
-    assert error.line == 3
-    assert "own_helper.py, line 7" in error.problem
-
-
-def test_the_folder_is_not_on_the_import_path(tmp_path: Path) -> None:
-    (tmp_path / "own_helper.py").write_text("")
-
-    assert "own_helper" in failure(write_config(tmp_path, "import own_helper")).problem
 
 
 def test_what_is_no_config_file(tmp_path: Path) -> None:

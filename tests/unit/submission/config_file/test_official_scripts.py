@@ -52,10 +52,3 @@ def test_a_script_is_run_as_python_would_run_it(tmp_path: Path) -> None:
     finished = run_script("scripts/script.py", "--flag", folder=tmp_path)
 
     assert finished.stdout.split("\n")[0] == "__main__ ['--flag'] beside Image", finished.stderr
-
-
-def test_no_script_is_a_usage_error(tmp_path: Path) -> None:
-    for arguments in ((), ("none.py",)):
-        finished = run_script(*arguments, folder=tmp_path)
-        assert finished.returncode == 2
-        assert "usage" in finished.stderr
