@@ -86,3 +86,13 @@ def test_lines_put_between_older_ones_do_not_make_the_file_grow() -> None:
         store.append([late])
     assert list(LogModel(store).entries(filtered=False)) == given
     assert store.spilled_bytes < 1.5 * before
+
+
+def test_the_file_of_older_lines_has_no_name_and_is_its_owners_alone() -> None:
+    store = LogStore(IN_MEMORY)
+    store.append(lines(0, 5000))
+    assert store.spilled_lines > 4000
+    descriptor = store._file._file.fileno()  # type: ignore[union-attr]
+    status = os.fstat(descriptor)
+    assert status.st_nlink == 0
+    assert status.st_mode & 0o077 == 0

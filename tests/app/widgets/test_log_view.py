@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,36 +14,29 @@ from textual import events, on
 from textual.pilot import Pilot
 from widget_text import WidgetApp, full_lines, shown
 
-from api_client.models.logs import LogEntry, LogGap
+from api_client.models.logs import LogEntry, LogGap, LogLine
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.messages import MatchChanged, StatusChanged
+from tui.widgets.log_view.messages import StatusChanged
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 
 SIZE = (60, 20)
 
 
+TRACEBACK = [
+    "Traceback (most recent call last):",
+    '  File "train.py", line 3, in <module>',
+    "    main()",
+    "RuntimeError: CUDA out of memory",
+]
+
+
 class LogApp(WidgetApp):
     """Keeps what the log view says."""
 
-    # The screen around the view binds these: they are in its table of actions.
-    BINDINGS = [
-        ("f", "view('toggle_follow')"),
-        ("n", "view('next_match')"),
-        ("N", "view('previous_match')"),
-    ]
-
-    def action_view(self, name: str) -> None:
-        getattr(self.query_one(LogView), f"action_{name}")()
-
     def __init__(self, view: LogView) -> None:
         super().__init__(view)
-        self.heard: list[MatchChanged] = []
         self.statuses: list[tuple[bool, int]] = []
-
-    @on(MatchChanged)
-    def _match(self, message: MatchChanged) -> None:
-        self.heard.append(message)
 
     @on(StatusChanged)
     def _status(self) -> None:
@@ -65,6 +59,13 @@ async def running(
 
 async def give(view: LogView, pilot: Pilot[None], entries: list[LogEntry]) -> None:
     view.store.append(entries)
+    await settled(view, pilot)
+
+
+async def settled(view: LogView, pilot: Pilot[None]) -> None:
+    while not view.is_settled:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    await view.workers.wait_for_complete()
     view.flush()
     await pilot.pause()
 
@@ -74,9 +75,12 @@ def messages(view: LogView) -> list[str]:
     return [row.rstrip("│┃ ").split("↓")[0].rstrip()[15:] for row in shown(view)]
 
 
-async def search(view: LogView, pilot: Pilot[None]) -> None:
-    await view.workers.wait_for_complete()
-    await pilot.pause()
+def texts(view: LogView) -> list[str]:
+    return [text for text in messages(view) if text]
+
+
+def traceback(second: float, node: int) -> list[LogEntry]:
+    return [line(second, text, node) for text in TRACEBACK]
 
 
 async def test_a_line_shows_time_node_and_level() -> None:
@@ -119,8 +123,7 @@ async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
         assert messages(view)[:-1] == before[:-1]
         await give(view, pilot, [line(3.5, "late", 1, late=True)])
         assert view.store.prepend([line(-number, f"older {number}") for number in range(30, 0, -1)]) == 30
-        view.flush()
-        await pilot.pause()
+        await settled(view, pilot)
         assert messages(view)[:-1] == before[:-1]
         assert view.model.unseen == 50
         assert "↓ 50 new" in shown(view)[-1]
@@ -160,7 +163,8 @@ async def test_keys_reach_both_ends() -> None:
         assert messages(view)[0] == "line 19"
         await pilot.press("end")
         assert messages(view)[-1] == "line 99"
-        await pilot.press("f")
+        view.action_toggle_follow()
+        await pilot.pause()
         assert not view.viewport.follow
         assert messages(view)[-1] == "line 99"
 
@@ -190,77 +194,32 @@ async def test_late_lines_stand_where_they_belong_and_gaps_are_seen() -> None:
         assert messages(view)[7:9] == ["line 9", "line 10"]
 
 
-async def test_nodes_and_text_filter_together() -> None:
-    async with running(list(lines(0, 400))) as (view, pilot, _):
-        view.options = replace(view.options, nodes=frozenset({"node-1"}))
-        view.options = replace(view.options, pattern=LogPattern("line 3"))
-        view.flush()
-        await pilot.pause()
-        kept = [number for number in range(400) if number % 4 == 1 and str(number).startswith("3")]
-        assert len(view.model) == len(kept)
-        assert messages(view)[-1] == f"line {kept[-1]}"
-        await give(view, pilot, [line(400, "line 3x", 2), line(401, "line 3y", 1)])
-        assert messages(view)[-1] == "line 3y"
-        view.options = replace(view.options, nodes=frozenset())
-        view.flush()
-        await pilot.pause()
-        assert any("No lines match the filter." in row for row in shown(view))
-        view.options = LogOptions()
-        assert len(view.model) == len(view.store) == 402
-
-
 async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
         view.viewport.go_to_time(START_NS + 100 * NS_PER_S)
         view.options = replace(view.options, nodes=frozenset({"node-2"}))
-        view.flush()
-        await pilot.pause()
+        await settled(view, pilot)
         assert messages(view)[0] == "line 102"
         view.options = replace(view.options, nodes=None)
-        view.flush()
-        await pilot.pause()
+        await settled(view, pilot)
         assert messages(view)[0] == "line 100"
         # A line gone to while others are hidden stays where it is as they come back: what is around it?
         view.options = replace(view.options, nodes=frozenset({"node-2"}))
         await pilot.press("j", "j", "j")
         assert messages(view)[3] == "line 114"
         view.options = replace(view.options, nodes=None)
-        view.flush()
-        await pilot.pause()
+        await settled(view, pilot)
         assert messages(view)[3] == "line 114"
         assert [row[0] for row in shown(view)].index("›") == 3
-
-
-async def test_find_goes_from_match_to_match_and_around() -> None:
-    async with running(list(lines(0, 300))) as (view, pilot, app):
-        view.find(LogPattern("line 5"))
-        await search(view, pilot)
-        assert not view.viewport.follow
-        assert "line 59" in messages(view)
-        view.find(LogPattern("line 150"))
-        await search(view, pilot)
-        await pilot.press("n")
-        await search(view, pilot)
-        assert "line 150" in messages(view)
-        view.find(LogPattern("line 29"))
-        await search(view, pilot)
-        found = [message.entry.message for message in app.heard]
-        assert found == ["line 59", "line 150", "line 150", "line 290"]
-        await pilot.press("N")
-        await search(view, pilot)
-        await pilot.press("N")
-        await search(view, pilot)
-        found = [message.entry.message for message in app.heard]
-        assert found[4:] == ["line 29", "line 299"]
-        view.find(LogPattern("nowhere"))
-        await search(view, pilot)
-        assert app.heard[-1].entry is None  # type: ignore[attr-defined]
+        view.options = replace(view.options, nodes=frozenset())
+        await settled(view, pilot)
+        assert any("No lines match the filter." in row for row in shown(view))
 
 
 async def test_matches_are_marked() -> None:
     async with running([line(0, "a needle in a needle stack")]) as (view, pilot, _):
         view.find(LogPattern("Needle", case=False))
-        await search(view, pilot)
+        await settled(view, pilot)
         marked = [segment.text for segment in view.render_line(0) if segment.style and segment.style.reverse]
         assert marked == ["needle", "needle"]
 
@@ -350,3 +309,132 @@ async def test_clear_begins_anew() -> None:
         assert any("No log lines yet." in row for row in shown(view))
         await give(view, pilot, list(lines(5, 7)))
         assert messages(view)[:2] == ["line 5", "line 6"]
+
+
+async def test_a_traceback_is_one_row_that_says_what_went_wrong() -> None:
+    async with running([line(0, "a step", 0), *traceback(1, 0), line(2, "after it", 1)], (80, 12)) as (
+        view,
+        pilot,
+        _,
+    ):
+        assert texts(view)[0] == "a step"
+        assert texts(view)[1].startswith("RuntimeError: CUDA out of memory")
+        assert texts(view)[1].endswith("(4 lines)")
+        assert texts(view)[2] == "after it"
+        assert view.store.first_error and view.store.entry(view.store.first_error) == line(1, TRACEBACK[0], 0)
+        assert view.viewport.go_to(view.store.first_error)
+        assert [
+            entry.message for entry in view.model.selected_entries() if isinstance(entry, LogLine)
+        ] == TRACEBACK
+        await pilot.press("enter")
+        assert texts(view)[1:5] == TRACEBACK
+        await pilot.press("enter")
+        assert texts(view)[2] == "after it"
+        view.options = LogOptions(fold_tracebacks=False)
+        await settled(view, pilot)
+        assert texts(view)[1:5] == TRACEBACK
+
+
+async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
+    def bars(percent: int) -> list[LogEntry]:
+        return [
+            line(percent, f"{percent}%|███       | {percent}/100 [00:01<00:09]", node) for node in range(2)
+        ]
+
+    async with running([*bars(10), *bars(20), line(25, "between", 0)], (80, 12)) as (view, pilot, _):
+        assert len(view.model) == 3
+        assert texts(view)[0].startswith("20%|")
+        await give(view, pilot, [*bars(30)])
+        assert len(view.model) == 3
+        assert [text.split("%")[0] for text in texts(view)] == ["between", "30", "30"]
+        assert "(3 states)" in texts(view)[1]
+        view.options = LogOptions(collapse_progress=False, fold_repeats=False)
+        await settled(view, pilot)
+        assert len(view.model) == 7
+
+
+async def test_a_wrapped_bar_is_shown_whole() -> None:
+    title = "Loading the shards of the model from the cache of this node, which takes a while"
+    bars = [line(done, f"{title}: {done}0%|{'█' * done}| {done}/10 [00:01<00:09]", 0) for done in range(1, 4)]
+    async with running([*bars], (80, 12)) as (view, pilot, _):
+        assert "×3" in shown(view)[0]
+        view.options = LogOptions(wrap=True)
+        await settled(view, pilot)
+        whole = "".join(row[15:79] for row in shown(view))
+        assert bars[-1].message in whole
+        assert "(3 states)" in whole
+
+
+async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
+    async with running([*lines(0, 30), line(31, "10%|█         | 1/10 [00:01<00:09]", 0)], (80, 12)) as (
+        view,
+        pilot,
+        _,
+    ):
+        await pilot.press("k", "k")
+        before = texts(view)
+        await give(view, pilot, [line(32, "20%|██        | 2/10 [00:02<00:08]", 0)])
+        assert texts(view)[:-1] == before[:-1]
+        assert texts(view)[-1].startswith("20%|")
+        # Times ascend: the bar keeps that of its place, and says its state's own beside it.
+        assert [row[1:9] for row in shown(view)[-2:]] == ["22:13:49", "22:13:51"]
+        assert "2 states, now 22:13:52" in texts(view)[-1]
+
+
+async def test_banners_of_many_ranks_are_one_row_with_their_number() -> None:
+    banners = [line(rank / 10, f"process group is ready on rank {rank}", rank % 4) for rank in range(8)]
+    async with running([*banners, line(30, "process group is ready on rank 0", 0)], (80, 12)) as (
+        view,
+        _pilot,
+        _,
+    ):
+        assert len(view.model) == 2
+        assert texts(view)[0].endswith("×8")
+        assert len(list(view.model.entries(filtered=True))) == 9
+
+
+async def test_a_match_within_a_fold_opens_it() -> None:
+    async with running([*traceback(0, 0), *lines(1, 5)], (80, 12)) as (view, pilot, _):
+        view.find(LogPattern("main()"))
+        await settled(view, pilot)
+        assert "    main()" in texts(view)
+        assert isinstance(view.model.cursor_entry, LogLine)
+        assert view.model.cursor_entry.message == "    main()"
+
+
+async def test_enter_opens_an_object_and_nothing_where_there_is_none() -> None:
+    async with running([line(0, '{"loss": 0.5, "step": 3}', 0)], (80, 12)) as (view, pilot, app):
+        await pilot.press("enter")
+        assert texts(view) == ["{", '  "loss": 0.5,', '  "step": 3', "}"]
+        await pilot.press("enter")
+        assert texts(view) == ['{"loss": 0.5, "step": 3}']
+        view.clear()
+        view.viewport.follow = True
+        await give(view, pilot, [line(0, "{not json", 0), line(1, "plain", 1)])
+        before = shown(view)
+        await pilot.press("enter")
+        assert shown(view) == before
+        assert view.viewport.follow
+        assert [notice.message for notice in app._notifications] == ["Nothing to expand on this line."]
+
+
+async def test_lines_are_selected_by_keys_and_by_mouse() -> None:
+    async with running([*lines(0, 10)], (80, 12)) as (view, pilot, _):
+        await pilot.press("k", "shift+up", "shift+up")
+        assert view.model.selected_entries() == lines(7, 10)
+        await pilot.press("shift+down")
+        assert view.model.selected_entries() == lines(8, 10)
+        assert view.viewport.clear_selection()
+        assert view.model.selected_entries() == lines(8, 9)
+        await pilot.mouse_down(view, offset=(20, 2))
+        await pilot.hover(view, offset=(20, 5))
+        await pilot.mouse_up(view, offset=(20, 5))
+        assert view.model.selected_entries() == lines(2, 6)
+
+
+async def test_colours_of_the_job_are_shown_and_left_out_without_colour() -> None:
+    async with running([line(0, "\x1b[31mred\x1b[0m plain", 0)], (80, 12)) as (view, _, _):
+        (red,) = [segment for segment in view.render_line(0) if segment.text == "red"]
+        assert red.style is not None
+        assert red.style.color is not None
+        assert red.style.color.number == 1
