@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 
 import httpx
@@ -14,44 +15,42 @@ from support.served_platform import NOW, Served
 NOW_MS = int(NOW.timestamp() * 1000)
 MINUTE_MS = 60_000
 WEEK_MS = 7 * 24 * 60 * MINUTE_MS
+Read = Callable[..., list[str]]
 
 
 def fill(served: Served, *stamps_ms: int, level: str | None = None) -> None:
     served.backend.lines[served.job_id] = [
-        {
-            "timestamp": str(stamp * 1_000_000),
-            "message": f"line {number}",
-            "replica": "node-0",
-            "level": level,
-        }
+        {"timestamp": f"{stamp}000000", "message": f"line {number}", "replica": "node-0", "level": level}
         for number, stamp in enumerate(stamps_ms)
     ]
 
 
-def messages(answer: httpx.Response) -> list[str]:
-    assert answer.status_code == 200, answer.text
-    return [line["message"] for line in answer.json()["logs"]]
+@pytest.fixture
+def read(http: httpx.Client, served: Served) -> Read:
+    """The messages that the logs route answers; the deprecated form answers the same."""
+
+    def messages(**parameters: object) -> list[str]:
+        answer = http.get(served.job_path + "/logs", params=parameters)
+        assert answer.status_code == 200, answer.text
+        assert http.post(served.job_path + "/logs", json=parameters).json() == answer.json()
+        return [line["message"] for line in answer.json()["logs"]]
+
+    return messages
 
 
-def test_without_bounds_it_is_the_last_half_hour_newest_first(http: httpx.Client, served: Served) -> None:
+def test_without_bounds_it_is_half_an_hour_newest_first(read: Read, served: Served) -> None:
     fill(served, NOW_MS - 31 * MINUTE_MS, NOW_MS - 29 * MINUTE_MS, NOW_MS)
-    assert messages(http.get(served.job_path + "/logs")) == ["line 2", "line 1"]
+    assert read() == ["line 2", "line 1"]
+    assert read(end_epoch_millis=NOW_MS) == ["line 1"]
 
 
-def test_with_an_end_alone_it_is_the_half_hour_before_it(http: httpx.Client, served: Served) -> None:
-    fill(served, START_MS - 31 * MINUTE_MS, START_MS - 29 * MINUTE_MS, START_MS)
-    answer = http.get(served.job_path + "/logs", params={"end_epoch_millis": START_MS})
-    assert messages(answer) == ["line 1"]
-
-
-def test_direction_and_limit_choose_the_end_of_the_window(http: httpx.Client, served: Served) -> None:
+def test_direction_and_limit_choose_the_end_of_the_window(read: Read, served: Served) -> None:
     fill(served, *range(START_MS, START_MS + 1500))
     window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + 2000}
-    path = served.job_path + "/logs"
-    assert len(messages(http.get(path, params=window))) == 500
-    assert len(messages(http.get(path, params={**window, "limit": 1000}))) == 1000
-    assert messages(http.get(path, params={**window, "limit": 1, "direction": "asc"})) == ["line 0"]
-    assert messages(http.get(path, params={**window, "limit": 1, "direction": "desc"})) == ["line 1499"]
+    assert len(read(**window)) == 500
+    assert len(read(**window, limit=1000)) == 1000
+    assert read(**window, limit=1, direction="asc") == ["line 0"]
+    assert read(**window, limit=1, direction="desc") == ["line 1499"]
 
 
 def test_pages_of_a_job_that_has_ended_say_that_nothing_more_will_come(
@@ -90,29 +89,15 @@ def test_wrong_parameters_are_validation_errors(
         assert answer.json()["code"] == "VALIDATION_ERROR"
 
 
-def test_a_week_is_allowed_and_an_empty_window_is_empty(http: httpx.Client, served: Served) -> None:
+def test_a_week_is_allowed_an_empty_window_is_empty_and_levels_select(read: Read, served: Served) -> None:
     fill(served, START_MS)
-    week = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + WEEK_MS}
-    assert messages(http.get(served.job_path + "/logs", params=week)) == ["line 0"]
-    nothing = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS}
-    assert messages(http.get(served.job_path + "/logs", params=nothing)) == []
-
-
-def test_a_lowest_level_drops_lines_without_one(http: httpx.Client, served: Served) -> None:
-    fill(served, START_MS)
-    window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + 1}
-    path = served.job_path + "/logs"
-    assert messages(http.get(path, params={**window, "min_level": "DEBUG"})) == []
+    window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + WEEK_MS}
+    assert read(**window) == ["line 0"]
+    assert read(start_epoch_millis=START_MS, end_epoch_millis=START_MS) == []
+    assert read(**window, min_level="DEBUG") == [], "a line without a level"
     fill(served, START_MS, level="WARNING")
-    assert messages(http.get(path, params={**window, "min_level": "INFO"})) == ["line 0"]
-    assert messages(http.get(path, params={**window, "min_level": "ERROR"})) == []
-
-
-def test_the_deprecated_form_answers_the_same(http: httpx.Client, served: Served) -> None:
-    fill(served, *range(START_MS, START_MS + 10))
-    window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + 5, "direction": "asc"}
-    path = served.job_path + "/logs"
-    assert http.post(path, json={**window, "min_level": None}).json() == http.get(path, params=window).json()
+    assert read(**window, min_level="INFO") == ["line 0"]
+    assert read(**window, min_level="ERROR") == []
 
 
 def test_hostile_text_travels_as_it_is(http: httpx.Client, served: Served) -> None:

@@ -112,19 +112,11 @@ async def test_sessions_account_and_the_rest(client: TrainingClient, served: Ser
     assert changed.interactive_session.timeout_minutes == 510
     signed = await client.sessions.sign_ssh(*ids, public_key=PUBLIC_KEY, replica_id="0")
     assert "emulator" in signed.proxy_address
-    assert (await client.account.me()).user_id
-    assert await client.account.instance_types()
     assert all(price.price for price in await client.account.instance_type_prices())
     await client.account.upsert_secret("hf", "value")
     assert [secret.name for secret in await client.account.secrets()] == ["hf"]
-    await client.account.delete_secret("hf")
-    assert await client.account.secrets() == []
     assert {item.gpu_type for item in (await client.capacity.get()).gpu_capacities} >= {"H100", "H200"}
-    assert await client.models.list() == []
-    credentials = await client.blobs.training_credentials()
-    assert credentials.s3_bucket == "bt-emulator"
-    data = await client.graphql.execute("{ teams { name } }")
-    assert [team["name"] for team in data["teams"]] == ["Research"]
+    assert (await client.blobs.training_credentials()).s3_bucket == "bt-emulator"
 
 
 async def test_a_wrong_key_names_the_remote(served: Served) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from fleet_worlds import EPOCH, World
@@ -50,24 +51,19 @@ def test_a_checkpoint_that_is_being_written_is_not_listed_yet(world: World) -> N
     assert counts == {8, 9}
 
 
-def test_checkpoints_are_of_every_kind(world: World) -> None:
-    kinds = {}
-    for job in world.fleet.jobs():
-        for each in world.fleet.checkpoints(job.id):
-            kinds[each.checkpoint_type] = each
+def test_checkpoints_are_of_every_kind_and_adapters_have_their_rank(still_world: World) -> None:
+    kinds = set()
+    for job in still_world.fleet.jobs():
+        for each in still_world.fleet.checkpoints(job.id):
+            kinds.add(each.checkpoint_type)
             assert each.created_at is not None
-            assert each.created_at <= world.now
+            assert each.created_at <= still_world.now
             assert each.training_job_id == job.id
-    assert set(kinds) == {"full", "lora", "whisper"}
-
-
-def test_adapters_tell_their_rank(world: World) -> None:
-    ranks = {}
-    for name in ("llama-8b-lora-r16", "mistral-24b-dpo-1"):
-        config = world.fleet.checkpoints(world.named(name).id)[0].lora_adapter_config
+    assert kinds == {"full", "lora", "whisper"}
+    for name, rank in (("llama-8b-lora-r16", 16), ("mistral-24b-dpo-1", 24)):
+        config = still_world.fleet.checkpoints(still_world.named(name).id)[0].lora_adapter_config
         assert config is not None
-        ranks[name] = config["r"]
-    assert ranks == {"llama-8b-lora-r16": 16, "mistral-24b-dpo-1": 24}
+        assert config["r"] == rank
 
 
 def test_one_upload_is_under_way_and_the_job_says_so(world: World) -> None:
@@ -79,21 +75,21 @@ def test_one_upload_is_under_way_and_the_job_says_so(world: World) -> None:
     assert world.fleet.checkpoints(job.id)[-1].sync_status == "COMPLETE"
 
 
-def test_a_checkpoints_size_is_that_of_its_files(world: World) -> None:
+def test_the_files_of_all_nodes_are_listed_and_add_up(still_world: World) -> None:
     for name in (LIVE, "qwen3-grpo-5", "qwen3-14b-titan", "whisper-large-ft-2"):
-        for each in world.fleet.checkpoints(world.named(name).id):
-            sizes = [file.size_bytes for file in files(world, name, f"{each.checkpoint_id}/")]
-            assert sum(sizes) == each.size_bytes
-
-
-def test_a_root_checkpoints_files_have_no_folder(world: World) -> None:
-    (only,) = world.fleet.checkpoints(world.named("retrieval-embed-v4").id)
+        listed = files(still_world, name)
+        sizes: Counter[str] = Counter()
+        for file in listed:
+            sizes[file.relative_name.partition("/")[0]] += file.size_bytes
+        saved = still_world.fleet.checkpoints(still_world.named(name).id)
+        assert sizes == {each.checkpoint_id: each.size_bytes for each in saved}
+        nodes = still_world.named(name).node_count or 1
+        assert {file.node_rank for file in listed} == set(range(nodes))
+    assert len(files(still_world, "llama-70b-sft-v2")) > 5000
+    (only,) = still_world.fleet.checkpoints(still_world.named("retrieval-embed-v4").id)
     assert only.checkpoint_id == "."
-    assert "model.safetensors" in {file.relative_name for file in files(world, "retrieval-embed-v4")}
-
-
-def test_files_of_all_nodes_are_listed(world: World) -> None:
-    assert {file.node_rank for file in files(world, LIVE)} == {0, 1, 2, 3}
+    names = {file.relative_name for file in files(still_world, "retrieval-embed-v4")}
+    assert "model.safetensors" in names
 
 
 def test_small_json_files_are_json(world: World) -> None:
@@ -113,30 +109,23 @@ def test_small_json_files_are_json(world: World) -> None:
     assert state["best_metric"] == min(evaluated)
 
 
-def test_every_safetensors_file_has_a_header_that_fits_its_size(world: World) -> None:
+def test_every_safetensors_file_has_a_header_that_fits_its_size(still_world: World) -> None:
     for name in (LIVE, "llama-8b-lora-r16", "whisper-large-ft-2", "flux-lora-products"):
-        for file in files(world, name):
-            if not file.relative_name.endswith(".safetensors"):
-                continue
-            start, header = header_of(file)
-            ends = [entry["data_offsets"][1] for key, entry in header.items() if key != "__metadata__"]
-            assert start + max(ends) == file.size_bytes
+        newest = still_world.fleet.checkpoints(still_world.named(name).id)[-1].checkpoint_id
+        for file in files(still_world, name, f"{newest}/"):
+            if file.relative_name.endswith(".safetensors"):
+                start, header = header_of(file)
+                ends = [entry["data_offsets"][1] for key, entry in header.items() if key != "__metadata__"]
+                assert start + max(ends) == file.size_bytes
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.data())
 def test_ranges_are_cut_from_one_file(still_world: World, data: st.DataObject) -> None:
     listed = [file for file in files(still_world, "llama-8b-lora-r16") if file.size_bytes > 400_000]
     file = data.draw(st.sampled_from(listed))
-    start = data.draw(st.integers(0, 300_000))
-    middle = data.draw(st.integers(start, 300_000))
-    end = data.draw(st.integers(middle, 300_000))
+    start, middle, end = sorted(data.draw(st.tuples(*[st.integers(0, 200_000)] * 3)))
     whole = read(file, start, end)
     assert len(whole) == end - start
     assert read(file, start, middle) + read(file, middle, end) == whole
-
-
-def test_a_range_past_the_end_is_cut(world: World) -> None:
-    file = files(world, "llama-8b-lora-r16")[0]
-    assert len(read(file, 0, file.size_bytes + 100)) == file.size_bytes
-    assert read(file, file.size_bytes, file.size_bytes + 5) == b""
+    assert len(read(file, file.size_bytes - 5, file.size_bytes + 100)) == 5

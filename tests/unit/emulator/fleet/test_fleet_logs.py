@@ -6,27 +6,19 @@ from bisect import bisect_left
 from itertools import pairwise
 
 import pytest
-from fleet_worlds import EPOCH, MINUTE_NS, NS_PER_S, World, ns
+from fleet_worlds import EPOCH, MINUTE_NS, World, ns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api_client.models import LogRecord
 
 TOLD = (
-    "llama-70b-sft-v3",
-    "qwen3-grpo-7",
-    "llama-70b-longctx-v1",
-    "whisper-ft",
-    "flux-lora-products",
-    "qwen3-14b-titan",
-    "nemotron-8b-cpt",
-    "llama-70b-sft-v1",
-    "qwen3-grpo-4",
-    "ifeval-first-try",
+    "llama-70b-sft-v3", "qwen3-grpo-7", "llama-70b-longctx-v1", "whisper-ft", "flux-lora-products",
+    "qwen3-14b-titan", "nemotron-8b-cpt", "llama-70b-sft-v1", "qwen3-grpo-4", "ifeval-first-try",
     "tokenize-fineweb",
-)
-FAST = settings(max_examples=25)
-SPAN_NS = 10 * MINUTE_NS
+)  # fmt: skip
+FAST = settings(max_examples=20)
+SPAN_NS = 3 * MINUTE_NS
 
 
 def stamps(lines: list[LogRecord]) -> list[int]:
@@ -34,17 +26,19 @@ def stamps(lines: list[LogRecord]) -> list[int]:
 
 
 def last_minutes(world: World, name: str) -> tuple[int, int]:
-    """The last ten minutes in which the job said anything."""
+    """The last minutes in which the job said anything."""
     last = int(world.lines(name, direction="desc", limit=1)[0]["timestamp"])
     return last - SPAN_NS, last + 1
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_lines_ascend_and_are_never_of_the_future(still_world: World, name: str) -> None:
+@pytest.mark.parametrize("name", [*TOLD, "flux-lora-custom-image"])
+def test_lines_ascend_from_the_mark_of_the_demo_and_are_never_of_the_future(
+    still_world: World, name: str
+) -> None:
+    assert still_world.lines(name, limit=1)[0]["message"].startswith("[demo data] scripted run")
     start_ns, _ = last_minutes(still_world, name)
     found = stamps(still_world.lines(name, start_ns))
-    assert found
-    assert found == sorted(found)
+    assert found == sorted(found) != []
     assert found[-1] <= still_world.now_ns
 
 
@@ -99,11 +93,6 @@ def test_levels_select_and_lines_without_level_fall_out(still_world: World) -> N
     assert {line.get("level") for line in whole} == {None, "DEBUG", "INFO", "WARNING"}
 
 
-@pytest.mark.parametrize("name", [*TOLD, "flux-lora-custom-image"])
-def test_every_job_says_first_that_it_is_a_demo(still_world: World, name: str) -> None:
-    assert still_world.lines(name, limit=1)[0]["message"].startswith("[demo data] scripted run")
-
-
 def test_the_multinode_run_is_live_right_now(world: World) -> None:
     recent = world.lines("llama-70b-sft-v3", world.now_ns - MINUTE_NS)
     assert {line.get("replica") for line in recent} == {"node-0", "node-1", "node-2", "node-3"}
@@ -113,26 +102,10 @@ def test_the_multinode_run_is_live_right_now(world: World) -> None:
     assert any("/9000 [" in text for text in messages)
 
 
-def test_the_hanging_run_has_been_silent_for_nine_minutes(world: World) -> None:
-    job = world.named("qwen3-grpo-7")
-    assert job.current_status == "TRAINING_JOB_RUNNING"
-    last_ns = int(world.lines("qwen3-grpo-7", direction="desc", limit=1)[0]["timestamp"])
-    assert 9 * 60 <= (world.now_ns - last_ns) / NS_PER_S < 10 * 60
-
-
-def test_the_diverged_run_lost_its_loss_twenty_minutes_ago(world: World) -> None:
-    lines = world.lines("mistral-24b-dpo-2", world.now_ns - 60 * MINUTE_NS)
-    first_nan = next(line for line in lines if "'loss': nan" in line["message"])
-    assert 19 * 60 < (world.now_ns - int(first_nan["timestamp"])) / NS_PER_S < 22 * 60
-
-
-def test_a_failed_run_ends_with_its_error(still_world: World) -> None:
+def test_a_failed_run_ends_with_its_error_and_a_waiting_job_has_no_lines(still_world: World) -> None:
     last = still_world.lines("llama-70b-sft-v1", direction="desc", limit=5)
     assert {line.get("level") for line in last} == {"ERROR"}
     assert "CUDA out of memory" in last[-1]["message"]
-
-
-def test_a_waiting_job_has_no_lines(still_world: World) -> None:
     assert still_world.lines("qwen3-grpo-8") == []
 
 
