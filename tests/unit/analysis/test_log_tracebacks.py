@@ -1,50 +1,30 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
 
 SIGNS = {TracebackPart.BEGIN: "B", TracebackPart.INSIDE: "i", TracebackPart.END: "E"}
-
-
-def check(text: str) -> None:
-    """Each line begins with what it is expected to be: B, i, E or a dot, and one space."""
-    reader = TracebackReader()
-    found = []
-    for line in text.splitlines():
-        told = reader.read(line[2:])
-        found.append(f"{'.' if told is None else SIGNS[told.part]} {line[2:]}".rstrip())
-    assert found == text.splitlines()
-
-
-def test_a_plain_traceback():
-    check(""". step 1
+LOGS = {
+    "a plain traceback": """. step 1
 B Traceback (most recent call last):
 i   File "a.py", line 3, in f
 i     g()
 i     ^^^
 E ValueError: no
 i   more of the message
-. step 2""")
-
-
-def test_the_exception_need_not_be_called_error():
-    check("""B Traceback (most recent call last):
+. step 2""",
+    "the exception need not be called error": """B Traceback (most recent call last):
 i   File "a.py", line 3, in f
 E queue.Empty
-. Epoch: 3""")
-
-
-def test_a_bar_that_goes_on_after_the_exception_is_none_of_it():
-    check("""B Traceback (most recent call last):
+. Epoch: 3""",
+    "a bar that goes on after the exception is none of it": """B Traceback (most recent call last):
 i   File "a.py", line 3, in f
 E ValueError: no sample 7, the next one is taken
 i   more of the message
 .  46%|####5     | 4120/9000 [6:10:38<7:17:27,  5.39s/it]
-.  47%|####5     | 4121/9000 [6:10:43<7:17:22,  5.39s/it]""")
-
-
-def test_a_chain_is_one():
-    check("""B Traceback (most recent call last):
+.  47%|####5     | 4121/9000 [6:10:43<7:17:22,  5.39s/it]""",
+    "a chain is one": """B Traceback (most recent call last):
 i   File "a.py", line 3, in f
 E KeyError: 'x'
 i
@@ -53,57 +33,28 @@ i
 i Traceback (most recent call last):
 i   File "b.py"
 E RuntimeError: worse
-. step 2""")
-
-
-def test_two_that_follow_each_other_are_two():
-    check("""B Traceback (most recent call last):
+. step 2""",
+    "two that follow each other are two": """B Traceback (most recent call last):
 i   File "a.py", line 3, in f
 E KeyError: 'x'
 B Traceback (most recent call last):
 i   File "b.py"
-E RuntimeError: worse""")
-
-
-def test_ranks_interleave_each_in_its_own_lane():
-    check("""B [rank0]: Traceback (most recent call last):
+E RuntimeError: worse""",
+    "ranks interleave each in its own lane": """B [rank0]: Traceback (most recent call last):
 B [rank1]: Traceback (most recent call last):
 i [rank0]:   File "a.py", line 3, in f
 i [rank1]:   File "a.py", line 3, in f
 E [rank1]: RuntimeError: NCCL
 . step 3 goes on
 E [rank0]: ValueError: no
-. [rank0]: bye""")
-    reader = TracebackReader()
-    lanes = [
-        reader.read(text).lane  # type: ignore[union-attr]
-        for text in (
-            "[rank0]: Traceback (most recent call last):",
-            "(Worker pid=3) Traceback (most recent call last):",
-        )
-    ]
-    assert lanes == ["[rank0]:", "(Worker pid=3)"]
-
-
-def test_lines_of_others_in_between_do_not_end_it():
-    check("""B Traceback (most recent call last):
+. [rank0]: bye""",
+    "lines of others in between do not end it": """B Traceback (most recent call last):
 i   File "a.py", line 3, in f
 . loss 0.3
 . Epoch: 3
 i     g()
-E ValueError: no""")
-
-
-def test_one_that_never_ends_does_not_swallow_the_log():
-    reader = TracebackReader()
-    reader.read("Traceback (most recent call last):")
-    told = [reader.read(f"step {number}") for number in range(100)]
-    assert told == [None] * 100
-    assert reader.read("  indented but long after") is None
-
-
-def test_torchrun_s_banner_belongs_to_it():
-    check("""B Traceback (most recent call last):
+E ValueError: no""",
+    "torchrun's banner belongs to it": """B Traceback (most recent call last):
 i   File "/bin/torchrun", line 8, in <module>
 E torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 i ============================================================
@@ -117,11 +68,8 @@ i [0]:
 i   time      : 2026-11-21_12:00:00
 i   exitcode  : 1 (pid: 12)
 i ============================================================
-. ============================================================""")
-
-
-def test_stacks_of_the_native_kind():
-    check("""B terminate called after throwing an instance of 'c10::Error'
+. ============================================================""",
+    "stacks of the native kind": """B terminate called after throwing an instance of 'c10::Error'
 i   what():  CUDA error: an illegal memory access was encountered
 i CUDA kernel errors might be asynchronously reported
 i Exception raised from c10_cuda_check at CUDAException.cpp:43 (most recent call first):
@@ -132,11 +80,8 @@ B Fatal Python error: Segmentation fault
 i
 i Current thread 0x00007f (most recent call first):
 i   File "a.py", line 3 in f
-. step 5""")
-
-
-def test_an_exception_group_is_one():
-    check("""B   + Exception Group Traceback (most recent call last):
+. step 5""",
+    "an exception group is one": """B   + Exception Group Traceback (most recent call last):
 i   |   File "x"
 i   | ExceptionGroup: unhandled (2 sub-exceptions)
 i   +-+---------------- 1 ----------------
@@ -144,13 +89,42 @@ i     | Traceback (most recent call last):
 i     |   File "y"
 i     | ValueError: 1
 i     +------------------------------------
-. step 5""")
-
-
-def test_speaking_of_a_traceback_is_none():
-    check(""". we saw a Traceback (most recent call last) in the other job
+. step 5""",
+    "speaking of a traceback is none": """. we saw a Traceback (most recent call last) in the other job
 . Traceback (innermost last)
-. ============================================================""")
+. ============================================================""",
+}
+"""Each line begins with what it is expected to be: B, i, E or a dot, and one space."""
+
+
+@pytest.mark.parametrize("text", LOGS.values(), ids=LOGS)
+def test_each_line_has_its_part_in_a_traceback(text: str) -> None:
+    reader = TracebackReader()
+    found = []
+    for line in text.splitlines():
+        told = reader.read(line[2:])
+        found.append(f"{'.' if told is None else SIGNS[told.part]} {line[2:]}".rstrip())
+    assert found == text.splitlines()
+
+
+def test_each_rank_has_a_lane() -> None:
+    reader = TracebackReader()
+    lanes = [
+        reader.read(text).lane  # type: ignore[union-attr]
+        for text in (
+            "[rank0]: Traceback (most recent call last):",
+            "(Worker pid=3) Traceback (most recent call last):",
+        )
+    ]
+    assert lanes == ["[rank0]:", "(Worker pid=3)"]
+
+
+def test_one_that_never_ends_does_not_swallow_the_log():
+    reader = TracebackReader()
+    reader.read("Traceback (most recent call last):")
+    told = [reader.read(f"step {number}") for number in range(100)]
+    assert told == [None] * 100
+    assert reader.read("  indented but long after") is None
 
 
 @given(st.lists(st.sampled_from(["Traceback (most recent call last):", "  File", "ValueError: x", "", "step 1", "[rank0]: "])))  # fmt: skip

@@ -2,47 +2,43 @@
 
 import io
 import json
+from datetime import UTC
 
 from api_client.models.logs import LogGap, LogLine
 from tui.commands.logs.printing import OutputLine, TextLines, ndjson_line
 from tui.commands.support.output import Output
-from tui.text.times import iso_time_of_ns
+from tui.text.log_entries import message_text, record_of, written
 
-NOON_NS = 1_740_830_400_000_000_000
-
-
-def log_line(message: str = "hello", **more: object) -> LogLine:
-    fields = {"timestamp_ns": NOON_NS + 123_456_789, "message": message, "replica": "node-0", "level": None}
-    return LogLine(**(fields | more))
+STAMP = 1_795_262_671_123_456_789
+LINE = LogLine(STAMP, "first\x1b[2J\n\tsecond\u202e\n", "node-0", "ERROR", late=True)
+GAP = LogGap(STAMP, STAMP + 10**9, "no\x07 answer")
 
 
-def text_lines() -> TextLines:
-    return TextLines(Output(io.StringIO(), io.StringIO(), {}))
+def test_an_entry_as_text_is_inert_and_its_rows_stay_together() -> None:
+    assert written(LINE, UTC) == "2026-11-21 12:04:31.123Z  node-0  ERROR  first\n        second\ufffd"
+    assert written(LogLine(STAMP, "x", None, None), UTC) == "2026-11-21 12:04:31.123Z  -  x"
+    assert written(LogLine(10**30, "x", "a\nb", None), UTC).startswith(f"{10**30}  a␤b")
+    assert written(GAP, UTC) == "-- gap 2026-11-21 12:04:31.123Z to 2026-11-21 12:04:32.123Z: no␇ answer --"
+    assert message_text(LINE) == "first\n    second\ufffd"
 
 
-def test_a_gap_is_an_object_with_gap() -> None:
-    gap = LogGap(start_ns=NOON_NS, end_ns=NOON_NS + 1_000_000, reason="more lines than can be fetched")
+def test_a_line_of_the_command_is_a_line_without_node_text_or_a_time_of_this_calendar() -> None:
+    lines = TextLines(Output(io.StringIO(), io.StringIO(), {}))
+    assert lines.render(OutputLine(LogLine(STAMP, "", None, None))).endswith("-  \n")
+    assert str(10**30) in lines.render(OutputLine(LogLine(10**30, "x", None, None)))
+    assert "no␇ answer" in lines.render(OutputLine(GAP))
 
-    assert json.loads(ndjson_line(OutputLine(gap))) == {
-        "gap": {
-            "start": "2025-03-01T12:00:00.000000Z",
-            "end": "2025-03-01T12:00:00.001000Z",
-            "reason": "more lines than can be fetched",
-        }
+
+def test_a_record_keeps_every_field_as_it_was() -> None:
+    assert json.loads(ndjson_line(OutputLine(LINE))) == {
+        "timestamp": str(STAMP),
+        "time": "2026-11-21T12:04:31.123456Z",
+        "replica": "node-0",
+        "level": "ERROR",
+        "message": LINE.message,
+        "late": True,
     }
-    assert "more lines than can be fetched" in text_lines().render(OutputLine(gap))
-
-
-def test_a_late_line_says_so_and_others_do_not() -> None:
-    assert json.loads(ndjson_line(OutputLine(log_line(late=True))))["late"] is True
-    assert "late" not in json.loads(ndjson_line(OutputLine(log_line())))
-
-
-def test_a_line_without_replica_and_text_is_still_a_line() -> None:
-    assert text_lines().render(OutputLine(log_line("", replica=None))).endswith("-  \n")
-    assert json.loads(ndjson_line(OutputLine(log_line(replica=None))))["replica"] is None
-
-
-def test_stamps_beyond_the_calendar_do_not_crash() -> None:
-    assert iso_time_of_ns(10**30) is None
-    assert str(10**30) in text_lines().render(OutputLine(log_line(timestamp_ns=10**30)))
+    assert "late" not in record_of(LogLine(STAMP, "x", None, None))
+    assert json.loads(ndjson_line(OutputLine(LogGap(0, 10**6, "why")))) == {
+        "gap": {"start": "1970-01-01T00:00:00.000000Z", "end": "1970-01-01T00:00:00.001000Z", "reason": "why"}
+    }
