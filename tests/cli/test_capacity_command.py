@@ -102,5 +102,5 @@ def test_update_of_no_team_names_those_there_are(cli: RunCli, stranger: FakeBase
 
     result = cli("capacity", "update", "--team", "Sales", "--gpu-type", "H100", "--capacity", "24")
 
-    assert result.code == 7 and "Research" in result.err
+    assert (result.code, "Research" in result.err) == (7, True)
     assert not any(asked.method == "PATCH" for asked in stranger.asked)

@@ -23,6 +23,7 @@ LIMIT_S = 60
 LONGEST_TOKEN_BYTES = 10_000
 TOKEN = "token-nobody-may-see"
 HOST = "training-job-job1-0.ssh.baseten.co"
+PROGRAM = (sys.executable, "-m", "tui")
 SIGN_PATH = "/v1/training_projects/proj1/jobs/job1/ssh/sign"
 
 
@@ -90,29 +91,15 @@ def signs(stranger: FakeBaseten, address: str) -> None:
 
 @pytest.fixture
 def ssh_environ(stranger: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    return (
-        clean_environ
-        | stranger.environ()
-        | {
-            "BASETEN_SSH_DIR": str(tmp_path / "keys"),
-            "BASETEN_SSH_PROXY_INSECURE": "1",
-            "PYTHONPATH": str(ROOT),
-        }
-    )
+    own = {"BASETEN_SSH_DIR": str(tmp_path / "keys"), "BASETEN_SSH_PROXY_INSECURE": "1"}
+    return clean_environ | stranger.environ() | own | {"PYTHONPATH": str(ROOT)}
 
 
 def run(
-    environ: dict[str, str], *arguments: str, text: bytes | None = None
+    environ: dict[str, str], *command: str, text: bytes | None = None, folder: Path = ROOT
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "tui", *arguments],
-        cwd=ROOT,
-        env=environ,
-        input=text,
-        stdin=subprocess.DEVNULL if text is None else None,
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
+        command, cwd=folder, env=environ, input=text or b"", capture_output=True, timeout=LIMIT_S, check=False
     )
 
 
@@ -137,26 +124,20 @@ def test_ssh_signs_for_the_node_and_goes_through_the_proxy(
     environ = ssh_environ | {"PATH": f"{stand_in_for_ssh(tmp_path / 'bin')}:{ssh_environ['PATH']}"}
     with proxy() as way:
         signs(running, way.address)
-        done = run(environ, "ssh", "job1", "--", "nvidia-smi", "-L")
+        done = run(environ, *PROGRAM, "ssh", "job1", "--", "nvidia-smi", "-L")
 
     assert done.returncode == 17
     [signed] = [asked for asked in running.asked if asked.path == SIGN_PATH]
     keys = tmp_path / "keys"
-    assert signed.body == {
-        "public_key": (keys / "id_ed25519.pub").read_text().strip(),
-        "replica_id": "0",
-    }
-    assert way.token == TOKEN
-    assert way.heard == b"hello node"
+    public_key = (keys / "id_ed25519.pub").read_text().strip()
+    assert signed.body == {"public_key": public_key, "replica_id": "0"}
+    assert (way.token, way.heard) == (TOKEN, b"hello node")
     words = done.stdout.decode()
     assert "User=baseten" in words
     assert "\nnvidia-smi -L\n" in words
     assert TOKEN not in words + done.stderr.decode()
-    assert {
-        stat.S_IMODE(path.stat().st_mode) & 0o077 for path in keys.iterdir() if path.suffix != ".pub"
-    } == {0}
-    assert stat.S_IMODE((keys / f"{HOST}-cert.pub").stat().st_mode) == 0o600
-    assert stat.S_IMODE(keys.stat().st_mode) == 0o700
+    private = [keys, keys / f"{HOST}-cert.pub", *(path for path in keys.iterdir() if path.suffix != ".pub")]
+    assert [path for path in private if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
     assert not list(keys.glob("*.token"))
 
 
@@ -166,69 +147,61 @@ def test_the_real_ssh_comes_through_to_the_other_side(
     assert shutil.which("ssh", path=ssh_environ["PATH"])
     with proxy(hangs_up=True) as way:
         signs(running, way.address)
-        done = run(ssh_environ, "ssh", "job1", "--node", "0", "--", "true")
+        done = run(ssh_environ, *PROGRAM, "ssh", "job1", "--node", "0", "--", "true")
 
     assert done.returncode == 255
     assert way.heard.startswith(b"SSH-2.0-")
 
 
-def test_a_proxy_that_turns_the_connection_away_is_said(
-    running: FakeBaseten, ssh_environ: dict[str, str]
-) -> None:
-    with proxy(b"\x01") as way:
-        signs(running, way.address)
-        assert run(ssh_environ, "ssh-sign", HOST).returncode == 0
-        done = run(ssh_environ, "ssh-proxy", HOST, text=b"")
-
-    assert done.returncode == 8
-    assert b"refused the connection" in done.stderr
-    assert done.stdout == b""
-
-
-def test_a_token_is_never_sent_readably(running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
+def test_a_token_serves_once(cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
     with proxy() as way:
         signs(running, way.address)
-        plain = {name: value for name, value in ssh_environ.items() if name != "BASETEN_SSH_PROXY_INSECURE"}
-        assert run(plain, "ssh-sign", HOST).returncode == 0
-        done = run(plain, "ssh-proxy", HOST, text=b"")
+        assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
+        assert run(ssh_environ, *PROGRAM, "ssh-proxy", HOST).returncode == 0
+        again = cli("ssh-proxy", HOST, environ=ssh_environ)
+
+    assert (again.code, "bt-tui ssh job1" in again.err) == (2, True)
+
+
+def test_a_token_is_never_sent_readably(
+    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]
+) -> None:
+    del ssh_environ["BASETEN_SSH_PROXY_INSECURE"]
+    with proxy() as way:
+        signs(running, way.address)
+        assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
+        done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
 
     assert done.returncode == 8
     assert TOKEN.encode() not in way.heard
     assert way.token != TOKEN
 
 
-def test_a_token_serves_once(running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
-    with proxy() as way:
-        signs(running, way.address)
-        assert run(ssh_environ, "ssh-sign", HOST).returncode == 0
-        assert run(ssh_environ, "ssh-proxy", HOST, text=b"").returncode == 0
-        again = run(ssh_environ, "ssh-proxy", HOST, text=b"")
-
-    assert again.returncode == 2
-    assert b"bt-tui ssh job1" in again.stderr
-
-
-@pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
-def test_a_job_that_has_ended(
-    cli: RunCli, stranger: FakeBaseten, ssh_environ: dict[str, str], status: str
-) -> None:
-    stranger.jobs = [job("job1", status)]
-
-    result = cli("ssh", "job1", environ=ssh_environ)
-
-    assert result.code == 7
-    assert "has ended" in result.err
-
-
-def test_the_server_s_reason_is_passed_on(
+def test_a_proxy_that_turns_the_connection_away_is_said(
     cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]
 ) -> None:
-    running.on("POST", SIGN_PATH, Answer(400, {"error": "SSH is not enabled for this workspace"}))
+    with proxy(b"\x01") as way:
+        signs(running, way.address)
+        assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
+        done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
+
+    assert (done.returncode, done.stdout) == (8, b"")
+    assert b"refused the connection" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "why"),
+    [("COMPLETED", 7, "has ended"), ("FAILED", 7, "has ended"), ("RUNNING", 1, "SSH is not enabled")],
+)
+def test_why_there_is_no_shell_is_said(
+    cli: RunCli, stranger: FakeBaseten, ssh_environ: dict[str, str], status: str, code: int, why: str
+) -> None:
+    stranger.jobs = [job("job1", status)]
+    stranger.on("POST", SIGN_PATH, Answer(400, {"error": "SSH is not enabled for this workspace"}))
 
     result = cli("ssh", "job1", environ=ssh_environ)
 
-    assert result.code == 1
-    assert "SSH is not enabled" in result.err
+    assert (result.code, why in result.err) == (code, True)
 
 
 @pytest.mark.parametrize("name", ["../../etc", "-oProxyCommand=evil", "a b", "job1;rm", "a.b"])
@@ -244,32 +217,17 @@ def test_job_ids_that_no_host_can_have(
 def test_ssh_config_is_what_ssh_understands(
     cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
 ) -> None:
-    block = cli("ssh-config", environ=ssh_environ).out
-    config = tmp_path / "ssh_config"
-    config.write_text(block)
+    config, keys = tmp_path / "ssh_config", tmp_path / "keys"
+    config.write_text(cli("ssh-config", environ=ssh_environ).out)
     with proxy() as way:
         signs(running, way.address)
-        told = subprocess.run(
-            ["ssh", "-G", "-F", str(config), HOST],
-            env=ssh_environ,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=True,
-            cwd=ROOT,
-        ).stdout.splitlines()
+        told = run(ssh_environ, "ssh", "-G", "-F", str(config), HOST).stdout.decode().splitlines()
 
     assert "user baseten" in told
-    assert f"certificatefile {tmp_path}/keys/%n-cert.pub" in told or (
-        f"certificatefile {tmp_path}/keys/{HOST}-cert.pub" in told
-    )
-    assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()
-
-
-def test_ssh_config_names_the_remote_it_was_made_for(cli: RunCli, ssh_environ: dict[str, str]) -> None:
-    assert (
-        "ssh-sign --remote=staging '%n'" in cli("ssh-config", "--remote", "staging", environ=ssh_environ).out
-    )
+    assert any(f"certificatefile {keys}/{name}-cert.pub" in told for name in ("%n", HOST))
+    assert (keys / f"{HOST}-cert.pub").exists()
+    named = cli("ssh-config", "--remote", "staging", environ=ssh_environ).out
+    assert "ssh-sign --remote=staging '%n'" in named
 
 
 def test_installing_it_replaces_an_earlier_one_and_nothing_else(
@@ -320,55 +278,32 @@ def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(
 
 
 @pytest.mark.parametrize("folder", ['a"b', "a\\b", "a\nUser root", "${HOME}"])
-@pytest.mark.parametrize("command", [("ssh", "job1"), ("ssh-config",)])
 def test_a_folder_that_ssh_cannot_be_told_of_is_refused(
-    cli: RunCli,
-    running: FakeBaseten,
-    ssh_environ: dict[str, str],
-    tmp_path: Path,
-    folder: str,
-    command: tuple[str, ...],
+    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path, folder: str
 ) -> None:
     signs(running, "127.0.0.1:1")
 
-    result = cli(*command, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
-
-    assert (result.code, result.out) == (2, "")
-    assert "can't be written to an ssh configuration" in result.err
+    for command in (("ssh", "job1"), ("ssh-config",)):
+        result = cli(*command, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
+        assert (result.code, result.out) == (2, "")
+        assert "can't be written to an ssh configuration" in result.err
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "$(touch here)",
-        "`touch here`",
-        "x;touch here;x",
-        "x';touch here;'x",
-        "x'$(touch here)'x",
-        "x\\';touch here;'",
-    ],
+    ["$({})", "`{}`", "x;{};x", "x';{};'x", "x'$({})'x", "x\\';{};'"],
 )
 def test_no_host_name_becomes_a_command(
     cli: RunCli, ssh_environ: dict[str, str], tmp_path: Path, name: str
 ) -> None:
     """As a version of ssh does it that lets such names pass: newer ones refuse them."""
     block = cli("ssh-config", environ=ssh_environ).out
-    patterns = re.search(r'originalhost "([^"]*)"', block)[1].split(",")
+    patterns = re.search(r'originalhost "([^"]*)"', block)[1].split(",")[1:]
     command = re.search(r"ProxyCommand (.*)", block)[1]
-    host = f"training-job-{name}-0.ssh.baseten.co"
+    host = f"training-job-{name.format('touch here')}-0.ssh.baseten.co"
 
-    if not any(
-        fnmatchcase(host, pattern.removeprefix("!").replace("\\", "[\\]")) for pattern in patterns[1:]
-    ):
-        filled = command.replace("%n", host).replace("%%", "%")
-        subprocess.run(
-            ["sh", "-c", filled],
-            env=ssh_environ,
-            capture_output=True,
-            timeout=LIMIT_S,
-            check=False,
-            cwd=tmp_path,
-        )
+    if not any(fnmatchcase(host, each.removeprefix("!").replace("\\", "[\\]")) for each in patterns):
+        run(ssh_environ, "sh", "-c", command.replace("%n", host).replace("%%", "%"), folder=tmp_path)
 
     assert not (tmp_path / "here").exists()
 
@@ -393,14 +328,7 @@ def test_a_folder_of_the_package_s_name_is_not_run(
         (tmp_path / package / "__main__.py").write_text("open('here', 'w')")
     with proxy() as way:
         signs(running, way.address)
-        subprocess.run(
-            ["ssh", "-G", "-F", str(config), HOST],
-            env=ssh_environ,
-            capture_output=True,
-            timeout=LIMIT_S,
-            check=True,
-            cwd=tmp_path,
-        )
+        run(ssh_environ, "ssh", "-G", "-F", str(config), HOST, folder=tmp_path)
 
     assert not (tmp_path / "here").exists()
     assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,6 @@ from support.stranger import Answer, FakeBaseten
 from support.terminal import ROOT, AtTerminal
 
 WIPE = b"\x15"
-
-
-@pytest.fixture
-def stranger() -> Iterator[FakeBaseten]:
-    with FakeBaseten() as server:
-        yield server
 
 
 def at_terminal(stranger: FakeBaseten, folder: Path, *arguments: str) -> AtTerminal:

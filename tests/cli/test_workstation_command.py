@@ -53,21 +53,17 @@ def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record:
     assert document["archive"]["files"] == []
 
 
-def test_a_dry_run_for_reading_has_no_empty_table_of_files(cli: RunCli, stranger: FakeBaseten) -> None:
-    result = cli("workstation", "--dry-run")
+def test_a_dry_run_for_reading(cli: RunCli, stranger: FakeBaseten) -> None:
+    kept_nowhere = ("workstation", "--checkpoint-path", "/mnt/ckpts", "--dry-run")
+
+    result = cli(*kept_nowhere)
 
     assert result.code == 0
-    assert "sleep infinity" in result.out
-    assert "archive: 0 files" in result.out
+    assert "sleep infinity" in result.out and "archive: 0 files" in result.out
     assert "WHY" not in result.out
+    assert "--enable-checkpointing" in result.err
+    assert "--enable-checkpointing" not in cli(*kept_nowhere, "--enable-checkpointing").err
     assert [each.path for each in stranger.asked if each.path.endswith("/jobs")] == []
-
-
-def test_checkpoint_options_alone_keep_nothing_and_it_says_so(cli: RunCli, stranger: FakeBaseten) -> None:
-    flags = ("--checkpoint-path", "/mnt/ckpts", "--dry-run")
-
-    assert "--enable-checkpointing" in cli("workstation", *flags).err
-    assert "--enable-checkpointing" not in cli("workstation", *flags, "--enable-checkpointing").err
 
 
 def test_from_submitting_to_stopping_on_an_emulator(
@@ -85,11 +81,10 @@ def test_from_submitting_to_stopping_on_an_emulator(
         document = json.loads(started.out)
         job_id = document["job_id"]
         assert document.keys() == official.keys()
+        assert document["project"].keys() == official["project"].keys()
         for name in ("accelerator", "gpu_count", "node_count", "orchestrator"):
             assert document[name] == official[name]
-        assert document["project"].keys() == official["project"].keys()
-        assert document["project"]["name"] == "workstation-H100"
-        assert document["job"]["id"] == job_id
+        assert (document["project"]["name"], document["job"]["id"]) == ("workstation-H100", job_id)
         host = f"training-job-{job_id}-0.ssh.baseten.co"
         assert document["nodes"] == [{"rank": 0, "hostname": host, "is_leader": True}]
         assert document["nodes"][0].keys() == official["nodes"][0].keys()
@@ -144,12 +139,10 @@ def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(remote_name: str, h
 
 
 def test_a_team_that_is_not_there(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.on(
-        "GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "Research", "default": True}]})
-    )
+    teams = [{"id": "t", "name": "Research", "default": True}]
+    stranger.on("GET", "/v1/teams", Answer(body={"teams": teams}))
 
     result = cli("workstation", "--team", "Nobody")
 
-    assert result.code == 2
-    assert "Research" in result.err
-    assert [each.method for each in stranger.asked if each.method != "GET"] == []
+    assert (result.code, "Research" in result.err) == (2, True)
+    assert {each.method for each in stranger.asked} == {"GET"}

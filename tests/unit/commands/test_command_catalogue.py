@@ -1,7 +1,5 @@
 """The table of commands: each is where it says, and only the one that is named is imported."""
 
-import subprocess
-import sys
 from typing import Any
 
 import click
@@ -27,18 +25,6 @@ def test_other_words_are_in_no_list() -> None:
 
     assert listed & OTHER_WORDS.keys() == set()
     assert {"jobs", "push", "demo"} < listed
-
-
-def test_the_words_of_one_command_import_no_other(pytestconfig: pytest.Config) -> None:
-    program = (
-        "import sys; from tui.cli import main; main(['jobs', '--help']); print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=pytestconfig.rootpath, capture_output=True, text=True, check=True
-    )
-
-    assert "tui.commands.jobs.listing" in done.stderr.split()
-    assert "tui.commands.jobs.push" not in done.stderr.split()
 
 
 def test_every_final_status_has_its_exit_code() -> None:
