@@ -8,7 +8,6 @@ import hashlib
 import json
 import shutil
 import struct
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from api_client import TrainingClient
 from api_client.emulator.processes import EmulatorChild
 from support.dashboard import text_of
 from support.emulator import running_emulator
@@ -26,7 +24,6 @@ from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
 from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
 from tui.screens.files.screen import FilesScreen
-from tui.screens.job.screen import JobScreen
 from tui.widgets.file_tree import FileTreeView
 
 pytestmark = pytest.mark.usefixtures("brisk")
@@ -123,59 +120,6 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         other = next(path for path in here.rglob("adapter_model*.safetensors") if path != arrived)
         await until(pilot, lambda: other.exists() and other.stat().st_size == len(content))
         assert hashlib.sha256(other.read_bytes()).digest() == hashlib.sha256(content).digest()
-
-
-WRITES = """
-import json, os, struct
-folder = os.path.join(os.environ["BT_CHECKPOINT_DIR"], "checkpoint-7")
-os.makedirs(folder)
-header = json.dumps({"w": {"dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32]}}).encode()
-with open(folder + "/adapter_model.safetensors", "wb") as weights:
-    weights.write(struct.pack("<Q", len(header)) + header + bytes(range(32)))
-with open(folder + "/adapter_config.json", "w") as config:
-    json.dump({"r": 8, "lora_alpha": 32, "target_modules": ["up"]}, config)
-open(folder + "/empty", "w").close()
-print("{'loss': 0.25, 'step': 7}")
-"""
-
-
-async def test_a_real_job_from_its_checkpoint_to_a_directory_on_disk(here: Path) -> None:
-    source = here / "writes.py"
-    source.write_text(WRITES)
-    body: dict[str, Any] = {
-        "name": "writes-one",
-        "image": {"base_image": "python:3.11"},
-        "compute": {"cpu_count": 1, "memory": "1Gi"},
-        "runtime": {
-            "start_commands": [f"{sys.executable} {source}"],
-            "checkpointing_config": {"enabled": True},
-        },
-    }
-    with running_emulator("empty") as emulator:
-        async with TrainingClient(remote_of(emulator)) as client:
-            project = await client.projects.upsert("real")
-            await client.jobs.create(project.id, body)
-        app = dashboard(emulator)
-        async with app.run_test(size=SIZE, notifications=True) as pilot:
-            await sees(pilot, "✓ writes-one")
-            await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
-            await pilot.press("4")
-            await sees(pilot, "checkpoint-7", "LoRA r=8", "stored")
-            await pilot.press("enter")
-            await sees(pilot, "adapter_model.safetensors")
-            await to_file(pilot, "adapter_model.safetensors")
-            await sees(pilot, "8 parameters in 1 tensor", "4 × 2")
-            await to_file(pilot, "empty")
-            await sees(pilot, "The file is empty.")
-            await pilot.press("escape", "D")
-            await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
-            await pilot.press("enter", "T")
-            await sees(pilot, "3 files", "100 %", "1 done")
-        written = {path.name: path.stat().st_size for path in here.rglob("checkpoint-7/*")}
-        assert written["empty"] == 0
-        (weights,) = here.rglob("adapter_model.safetensors")
-        assert weights.read_bytes()[-32:] == bytes(range(32))
 
 
 async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_arrived(

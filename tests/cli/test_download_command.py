@@ -137,14 +137,24 @@ def test_files_in_the_way_are_never_overwritten_unasked(
     assert taken.read_text() == "{}"
 
 
-def test_refused_names_are_told_and_make_it_incomplete(
+def test_hostile_names_do_not_reach_the_terminal_and_those_that_lead_out_are_refused(
     cli: Callable, store: FakeObjectStore, tmp_path: Path
 ) -> None:
+    store.files.append(Stored("ckpt-1/\x1b[31mred\nline", b"x"))
+    arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))
+    result = cli(*arguments, environ=store.environ())
+    assert result.code == 0
+    assert "\x1b" not in result.out + result.err
+    assert len(result.out.splitlines()) == 4
     store.files.append(Stored("../out", b"x"))
-    result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), "-o", "json", environ=store.environ())
+    result = cli(*arguments, "-o", "json", environ=store.environ())
     assert result.code == 1
     assert "points outside the folder" in result.err
     assert [each["relative_file_name"] for each in json.loads(result.out)["refused"]] == ["../out"]
+    store.files[1] = Stored("ckpt-3/large", b"", listed_size=2**60)
+    result = cli(*arguments, environ=store.environ())
+    assert (result.code, result.out) == (1, "")
+    assert "MiB free" in result.err and "nothing was downloaded" in result.err
 
 
 def test_a_store_that_is_gone(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
@@ -153,27 +163,6 @@ def test_a_store_that_is_gone(cli: Callable, store: FakeObjectStore, tmp_path: P
     result = cli(*DOWNLOAD, "--file", "a.json", "--to", str(tmp_path / "to"), environ=store.environ())
     assert result.code == 8
     assert "files failed" in result.err
-
-
-def test_too_little_room_is_told_before_anything_is_fetched(
-    cli: Callable, store: FakeObjectStore, tmp_path: Path
-) -> None:
-    store.files[1].listed_size = 2**60
-    result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=store.environ())
-    assert (result.code, result.out) == (1, "")
-    assert "MiB free" in result.err
-    assert "nothing was downloaded" in result.err
-    assert not store.requests
-
-
-def test_hostile_names_do_not_reach_the_terminal(
-    cli: Callable, store: FakeObjectStore, tmp_path: Path
-) -> None:
-    store.files.append(Stored("ckpt-1/\x1b[31mred\nline", b"x"))
-    result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=store.environ())
-    assert result.code == 0
-    assert "\x1b" not in result.out + result.err
-    assert len(result.out.splitlines()) == 4
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from preflight_listed import SAVED, Listing, cached, capacity, machine, price, p
 from api_client.definitions import (
     AvailabilityModel,
     AWSIAMDockerAuth,
-    CacheConfig,
     DockerAuth,
     DockerAuthType,
     Image,
@@ -81,17 +80,6 @@ def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("spelling", ["A100-40GB", "A100_40GB"])
-def test_both_spellings_of_a_gpu_type_are_one(spelling: str) -> None:
-    found = findings(
-        project("sleep 1", gpus="A100_40GB"),
-        instance_types=(machine(spelling, 1),),
-        capacity=capacity(spelling, limit=8),
-    )
-
-    assert found == ()
-
-
 @pytest.mark.parametrize(
     ("queue", "tail"),
     [
@@ -134,6 +122,8 @@ GPU = "compute.accelerator: "
          "warning", GPU + "the account has no instance with H200", "it has H100"),
         ({"gpus": "H100:16"}, {"instance_types": H100S},
          "error", GPU + "no instance has 16 H100; the largest has 8", "use H100:8 on more nodes"),
+        ({"gpus": "H100:3"}, {"instance_types": (machine("H100", 4), *H100S)},
+         "warning", GPU + "no instance has 3 H100: the job gets 4", "instances have 1, 4, 8"),
         ({"gpus": "H100"}, {"capacity": capacity("A10G", limit=8)},
          "warning", GPU + "no training capacity is listed for H100", "capacity exists for: A10G"),
         ({"gpus": "H100:8", "nodes": 2}, {"capacity": capacity("H100", limit=8)},
@@ -157,28 +147,31 @@ def test_what_the_account_lacks_is_told_with_what_to_do(
     assert remedy in found[0].remedy
 
 
-def test_capacity_enough() -> None:
-    assert findings(project("sleep 1", gpus="H100"), capacity=capacity("H100", limit=8, used=7)) == ()
+ON_H100 = {"cache_gpu_types": frozenset({"H100"})}
 
 
 @pytest.mark.parametrize(
-    ("gpus", "cache"),
-    [("H100", cached()), ("H200", cached(require_cache_affinity=False)), ("H200", None), (None, cached())],
+    ("more", "facts"),
+    [
+        ({"gpus": "H100", "cache_config": cached()}, ON_H100),
+        ({"gpus": "H200", "cache_config": cached(require_cache_affinity=False)}, ON_H100),
+        ({"gpus": "H200"}, ON_H100),
+        ({"cache_config": cached()}, ON_H100),
+        ({"gpus": "H100"}, {"capacity": capacity("H100", limit=8, used=7)}),
+        ({"gpus": "H200"}, {"prices": (price(machine("H100", 1), 0.1),)}),
+        *(
+            (
+                {"gpus": "A100_40GB"},
+                {"instance_types": (machine(one, 1),), "capacity": capacity(one, limit=8)},
+            )
+            for one in ("A100-40GB", "A100_40GB")
+        ),
+    ],
 )
-def test_a_cache_that_can_be_had_or_is_not_wanted(gpus: str | None, cache: CacheConfig | None) -> None:
-    job = project("sleep 1", gpus=gpus, cache_config=cache)
-
-    assert findings(job, cache_gpu_types=frozenset({"H100"})) == ()
-
-
-def test_a_machine_with_more_gpus_than_asked_for_is_said_beforehand() -> None:
-    machines = (machine("H100", 4), machine("H100", 1), machine("H100", 8))
-
-    found = findings(project("sleep 1", gpus="H100:3"), instance_types=machines)
-    exact = findings(project("sleep 1", gpus="H100:4"), instance_types=machines)
-
-    assert any("no instance has 3 H100: the job gets 4" in each for each in problems(found, "warning"))
-    assert not any("the job gets" in each for each in problems(exact, "warning"))
+def test_what_can_be_had_or_is_not_wanted_is_not_mentioned(
+    more: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    assert findings(project("sleep 1", **more), **facts) == ()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +197,3 @@ def test_the_price_is_of_the_smallest_machine_that_is_enough(more: dict[str, Any
     found = findings(project("sleep 1", **more), prices=prices)
 
     assert problems(found, "info") == [f"compute: {text}"]
-
-
-def test_no_price_is_made_up() -> None:
-    assert findings(project("sleep 1", gpus="H200"), prices=(price(machine("H100", 1), 0.1),)) == ()

@@ -23,23 +23,27 @@ def warnings(*commands, plan=None, **more):
     return problems(check(project(*commands, **more), plan or Listing()), "warning")
 
 
-def test_a_job_in_order_has_nothing_to_answer_for(tmp_path):
-    plan = listing(tmp_path, "run.sh", "config.py", mode=EXECUTABLE)
-
-    assert check(project("./run.sh"), plan) == ()
+SESSION = InteractiveSession(trigger=InteractiveSessionTrigger.ON_STARTUP)
 
 
-@pytest.mark.parametrize("commands", [(), ("",), ("  ", "\n")])
-def test_nothing_to_run_is_an_error(commands):
-    assert errors(*commands, plan=Listing()) == ["runtime.start_commands: empty: nothing to run"]
+@pytest.mark.parametrize(
+    ("commands", "more", "archive", "severities"),
+    [
+        (["bash run.sh"], {}, {}, []),
+        ([], {}, {}, ["error"]),
+        (["  ", "\n"], {}, {}, ["error"]),
+        ([], {"interactive_session": SESSION}, {}, ["warning"]),
+        (["sleep 1"], {"gpus": "H100"}, {}, []),
+        (["./gone.sh"], {"enable_baseten_workdir": False}, {}, ["warning"]),
+        (["python run.sh", "python made.py"], {}, {}, ["warning"]),
+        (["sleep 1"], {}, {"size_bytes": 4 * GIB}, []),
+        (["sleep 1"], {}, {"size_bytes": 5 * GIB}, ["warning"]),
+    ],
+)
+def test_what_may_be_meant_is_a_warning_at_most(tmp_path, commands, more, archive, severities):
+    found = check(project(*commands, **more), listing(tmp_path, "run.sh", **archive))
 
-
-def test_nothing_to_run_in_an_open_session_is_a_warning():
-    session = InteractiveSession(trigger=InteractiveSessionTrigger.ON_STARTUP)
-
-    found = check(project(interactive_session=session), Listing())
-
-    assert [each.severity for each in found] == ["warning"]
+    assert [each.severity for each in found] == severities
 
 
 @pytest.mark.parametrize(
@@ -59,10 +63,6 @@ def test_much_to_lose_without_checkpoints_is_a_warning(more, word):
     assert warnings("sleep 1", checkpointing_config=SAVED, **more) == []
 
 
-def test_one_gpu_without_checkpoints_is_no_matter():
-    assert check(project("sleep 1", gpus="H100"), Listing()) == ()
-
-
 def test_unknown_fields_are_named():
     job = project("sleep 1")
     job.job.compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", cuont=8))
@@ -79,7 +79,6 @@ MISSING = "runtime.start_commands: {} is not in the archive"
     ("commands", "script"),
     [
         (["./run.sh"], "run.sh"),
-        (["chmod +x ./run.sh && ./run.sh"], "run.sh"),
         (["bash run.sh --flag value"], "run.sh"),
         (["bash -eux scripts/run.sh"], "scripts/run.sh"),
         (["source setup.sh"], "setup.sh"),
@@ -87,7 +86,6 @@ MISSING = "runtime.start_commands: {} is not in the archive"
         (["python3.12 -u src/train.py"], "src/train.py"),
         (["LR=1e-4 nohup python train.py > out.txt 2>&1"], "train.py"),
         (["cd src && python train.py"], "src/train.py"),
-        (["cd src", "python ../train.py"], "train.py"),
         (["cd /b10/workspace/src; ./go"], "src/go"),
         (["torchrun --nproc_per_node 8 --master_addr $BT_LEADER_ADDR train.py --lr 3"], "train.py"),
         (["python -m torch.distributed.run --nnodes 2 train.py"], "train.py"),
@@ -120,8 +118,6 @@ def test_a_script_that_is_not_in_the_archive_is_an_error(commands, script, tmp_p
         ".venv/bin/pip install x",
         "source .venv/bin/activate",
         "echo 'echo hi' > made.sh && bash made.sh",
-        "nvidia-smi",
-        "sleep infinity",
         "echo 'an open quote",
         "cat <<END > x.py\n./not-a-command.sh\nEND",
         "[ -e extra.sh ] && ./extra.sh",
@@ -133,20 +129,6 @@ def test_what_cannot_be_known_is_no_error_and_asks_nothing(command):
     found = check(project(command), Listing())
 
     assert problems(found, "error") + problems(found, "warning") == []
-
-
-def test_a_file_that_an_earlier_script_may_make_is_a_warning(tmp_path):
-    plan = listing(tmp_path, "prepare.py")
-
-    assert warnings("python prepare.py", "python made.py", plan=plan) == [
-        "runtime.start_commands: made.py is not in the archive, unless an earlier command creates it"
-    ]
-
-
-def test_without_the_working_directory_the_image_may_have_the_script():
-    found = check(project("./run.sh", enable_baseten_workdir=False), Listing())
-
-    assert [each.severity for each in found] == ["warning"]
 
 
 def test_a_script_that_the_ignore_rules_took_says_so():
@@ -190,16 +172,6 @@ def test_windows_line_endings_are_a_warning(tmp_path):
     (warning,) = warnings("bash run.sh", plan=plan)
 
     assert "CRLF" in warning
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "severity"),
-    [(4 * GIB, None), (int(4.6 * GIB), "warning"), (5 * GIB, "warning")],
-)
-def test_an_archive_near_its_limit(size_bytes, severity):
-    found = check(project("sleep 1"), Listing(size_bytes=size_bytes))
-
-    assert [each.severity for each in found] == ([severity] if severity else [])
 
 
 def test_what_is_left_out_and_what_was_odd_is_told_gravest_first():

@@ -1,7 +1,7 @@
 """What the pre-flight asks the server, and what it does when the server will not tell."""
 
 import json
-from datetime import UTC, datetime
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -11,26 +11,18 @@ from pydantic import SecretStr
 from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, Unreachable
 from api_client.definitions import SecretReference
 from api_client.submission.preflight import preflight
+from support.log_server import FastClock
 
+CLOCK = FastClock()
+HALF_AN_HOUR_AGO = (CLOCK.now() - timedelta(minutes=30)).isoformat()
 H100_NODE = {"id": "h", "name": "H100:8", "gpu_type": "H100", "gpu_count": 8, "millicpu_limit": 200_000}
 JOB = {
     "id": "j",
     "current_status": "TRAINING_JOB_PENDING",
-    "created_at": "2026-05-01T11:30:00Z",
+    "created_at": HALF_AN_HOUR_AGO,
     "training_project_id": "p",
     "instance_type": H100_NODE,
 }
-
-
-class Clock:
-    def now(self):
-        return datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-
-    def monotonic(self):
-        return 0.0
-
-    async def sleep(self, seconds):
-        raise AssertionError("nothing is waited for")
 
 
 class Account:
@@ -53,7 +45,7 @@ class Account:
             },
             "/v1/training_projects/p/jobs": {"training_jobs": [JOB]},
             "/v1/training_projects/p/cache/summary": {
-                "timestamp": "2026-05-01T11:30:00Z",
+                "timestamp": HALF_AN_HOUR_AGO,
                 "project_id": "p",
                 "file_summaries": [],
             },
@@ -64,7 +56,7 @@ class Account:
         remote = Remote("lab", "https://app.test", "https://api.test", SecretStr("key"), "a test")
         return TrainingClient(
             remote,
-            clock=Clock(),
+            clock=CLOCK,
             retry=RetryPolicy(max_attempts=1),
             http_transport=httpx.MockTransport(self._answer),
         )
@@ -87,7 +79,7 @@ def account() -> Account:
 
 async def run(account: Account, wanted):
     async with account.client() as client:
-        return await preflight(client, wanted, Listing(), clock=Clock())
+        return await preflight(client, wanted, Listing(), clock=CLOCK)
 
 
 def wanted(*, secret="hf", gpus="H100:8", **more):
@@ -108,27 +100,28 @@ async def test_everything_at_once(account):
     assert problems(found, "info") == ["compute: about $30.00 per hour of run time (H100:8)"]
 
 
-async def test_it_only_reads_and_asks_nothing_twice(account):
-    await run(account, wanted(cache_config=cached()))
+@pytest.mark.parametrize(
+    ("fault", "kind"), [(401, Unauthorized), (httpx.ConnectError("refused"), Unreachable)]
+)
+async def test_a_wrong_key_and_a_server_that_is_away_are_not_hidden(account, fault, kind):
+    account.routes["/v1/instance_types"] = fault
 
+    with pytest.raises(kind):
+        await run(account, wanted())
+
+
+async def test_it_only_reads_what_it_needs_and_asks_nothing_twice(account):
+    await run(account, project("sleep 1"))
+    assert sorted(path for _, path in account.asked) == ["/v1/instance_type_prices", "/v1/instance_types"]
+
+    account.asked.clear()
+    await run(account, wanted(cache_config=cached()))
     assert len(account.asked) == len(set(account.asked))
     assert [path for method, path in account.asked if method != "GET"] == ["/v1/training_jobs/search"]
 
-
-async def test_nothing_but_machines_and_prices_for_a_plain_cpu_job(account):
-    await run(account, project("sleep 1"))
-
-    assert sorted(path for _method, path in account.asked) == [
-        "/v1/instance_type_prices",
-        "/v1/instance_types",
-    ]
-
-
-async def test_the_queue_is_asked_for_only_where_there_is_one(account):
+    account.asked.clear()
     account.routes["/v1/training/capacity"]["gpu_capacities"][0]["usage_count"] = 0
-
     await run(account, wanted())
-
     assert ("POST", "/v1/training_jobs/search") not in account.asked
 
 
@@ -174,17 +167,3 @@ async def test_a_server_that_tells_nothing_stops_nothing(account, status):
         "account: teams",
         "account: the project's cache",
     }
-
-
-async def test_a_wrong_key_is_not_hidden(account):
-    account.routes = dict.fromkeys(account.routes, 401)
-
-    with pytest.raises(Unauthorized):
-        await run(account, wanted())
-
-
-async def test_a_server_that_is_away_is_not_hidden(account):
-    account.routes["/v1/instance_types"] = httpx.ConnectError("refused")
-
-    with pytest.raises(Unreachable):
-        await run(account, wanted())
