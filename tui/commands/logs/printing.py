@@ -148,8 +148,7 @@ def _number_of(name: str) -> int | None:
 GROUP_SEPARATOR = "--\n"
 TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
 
-LOCAL, UTC_TIME, RELATIVE, ELAPSED, OFF = "local", "utc", "relative", "elapsed", "off"
-TIME_MODES = (LOCAL, UTC_TIME, RELATIVE, ELAPSED, OFF)
+TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
 
 StampText = Callable[[int], str]
 
@@ -236,13 +235,13 @@ def gap_text(gap: LogGap, format_stamp: StampText) -> str:
 
 def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]) -> StampText:
     """Return the formatter for one of ``TIME_MODES``; ``elapsed`` counts from ``beginning``."""
-    if mode == OFF:
+    if mode == "off":
         return lambda _: ""
-    if mode == UTC_TIME:
+    if mode == "utc":
         return partial(stamp_text, timezone=UTC)
-    if mode == RELATIVE:
+    if mode == "relative":
         return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - now().timestamp())
-    if mode == ELAPSED:
+    if mode == "elapsed":
         return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - beginning.timestamp())
     return stamp_text
 

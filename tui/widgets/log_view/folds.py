@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
 from tui.analysis.logs.repeats import banner_keys, progress_bar
@@ -47,13 +47,8 @@ _BAR_RESTART_SHARE = 0.5
 """A progress bar that falls below this fraction of its last state has restarted. Ranks may differ by less."""
 
 
-class FoldInput(NamedTuple):
-    """Lines to fold: their serials, times in epoch nanoseconds, nodes and messages."""
-
-    serials: Sequence[int]
-    times_ns: Sequence[int]
-    replicas: Sequence[str | None]
-    texts: Sequence[str]
+FoldLine = tuple[int, int, str | None, str]
+"""Serial, time in epoch nanoseconds, node and message of a line."""
 
 
 class FoldDetector:
@@ -69,10 +64,11 @@ class FoldDetector:
         self._bars: dict[tuple[str | None, str], tuple[Fold | int, float]] = {}
         self._banners: dict[str, tuple[Fold | int, int]] = {}
 
-    def read(self, lines: FoldInput, *, may_move: bool) -> None:
+    def read(self, lines: Sequence[FoldLine], *, may_move: bool) -> None:
         """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
-        keys: Sequence[str] = banner_keys(lines.texts) if self._fold_repeats else lines.texts
-        for serial, time_ns, replica, text, key in zip(*lines, keys, strict=True):
+        texts = [text for _, _, _, text in lines]
+        keys = banner_keys(texts) if self._fold_repeats else texts
+        for (serial, time_ns, replica, text), key in zip(lines, keys, strict=True):
             if self._fold_tracebacks and self._in_traceback(serial, replica, text):
                 continue
             bar = progress_bar(text) if self._fold_progress else None

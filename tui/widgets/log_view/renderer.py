@@ -49,14 +49,7 @@ class RowKey(NamedTuple):
 
 
 class RowFlags(NamedTuple):
-    """The user's marks on a row.
-
-    Attributes:
-        cursor: True for the cursor line.
-        selected: True if the line is in the selection.
-        bookmark: True if the line is bookmarked.
-        match: True for the current match of the search.
-    """
+    """The user's marks on a row; `match` is the current match of the search."""
 
     cursor: bool = False
     selected: bool = False
@@ -82,12 +75,7 @@ _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per c
 class Geometry:
     """How rows are drawn; a change clears the cache of rendered lines.
 
-    Attributes:
-        width: Width of a line in cells, excluding the scroll bar.
-        wrap: True to wrap long lines.
-        pan: Cells cut off at the left of the text.
-        pattern: Pattern to highlight; None for none.
-        has_colours: True to show the job's own colors.
+    The width excludes the scroll bar; `pan` cells are cut off at the left of the text.
     """
 
     width: int = 1

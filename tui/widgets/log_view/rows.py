@@ -13,7 +13,7 @@ from itertools import accumulate, count
 
 from tui.widgets.log_view.block import Block
 from tui.widgets.log_view.filter import LineFilter, with_context
-from tui.widgets.log_view.folds import Fold, FoldDetector, FoldInput
+from tui.widgets.log_view.folds import Fold, FoldDetector, FoldLine
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
@@ -135,16 +135,11 @@ class BlockRows:
             elif not serials.issuperset(fold.lines):
                 fold.lines = array("i", [serial for serial in fold.lines if serial in serials])
 
-    def _lines(self, view: LogRows, indices: Sequence[int]) -> FoldInput:
+    def _lines(self, view: LogRows, indices: Sequence[int]) -> list[FoldLine]:
         block, attributes = self.block, view.store.attribute_table.attributes
-        texts, serials, stamps = block.texts(), block.serials, block.stamps
+        texts, serials, stamps, codes = block.texts(), block.serials, block.stamps, block.codes
         nodes = {code: getattr(attributes[code], "replica", None) for code in block.code_set}
-        return FoldInput(
-            [serials[at] for at in indices],
-            [stamps[at] for at in indices],
-            [nodes[block.codes[at]] for at in indices],
-            [texts[at] for at in indices],
-        )
+        return [(serials[at], stamps[at], nodes[codes[at]], texts[at]) for at in indices]
 
     def derive(self) -> None:
         """Find the lines that have a row."""

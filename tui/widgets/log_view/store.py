@@ -38,7 +38,6 @@ class LogStore:
         generation: Increases when ``blocks`` has other members.
         dropped: Number of entries dropped because the file could not be written.
         bookmarks: Keys of the bookmarked lines, ascending.
-        first_error: Key of the first error line, if any.
     """
 
     def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
@@ -50,7 +49,6 @@ class LogStore:
         self.generation = 0
         self.dropped = 0
         self.bookmarks: list[LineKey] = []
-        self.first_error: LineKey | None = None
         self._block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _BLOCKS_IN_MEMORY))
         self._file = SpillFile()
         self._count = 0
@@ -130,19 +128,22 @@ class LogStore:
             yield from self.entries(block, range(index, len(block)))
             index = 0
 
+    @property
+    def first_error(self) -> LineKey | None:
+        return self.error_after(None)
+
     def error_after(self, key: LineKey | None, *, backwards: bool = False) -> LineKey | None:
         """Return the first error line after a line, or the last one before it; of all lines if None."""
         errors, blocks = self.attribute_table.error_codes, self.blocks
         at = (len(blocks) if backwards else 0) if key is None else self.position(key)[0]
         for block in blocks[at::-1] if backwards else blocks[at:]:
             if not block.code_set.isdisjoint(errors):
-                places = range(len(block) - 1, -1, -1) if backwards else range(len(block))
-                for place in places:
-                    found = block.key(place)
-                    if block.codes[place] in errors and (
-                        key is None or (found < key if backwards else found > key)
-                    ):
-                        return found
+                places = range(len(block))
+                for place in reversed(places) if backwards else places:
+                    if block.codes[place] in errors:
+                        found = block.key(place)
+                        if key is None or (found < key if backwards else found > key):
+                            return found
         return None
 
     # --- changes ------------------------------------------------------------------------------
@@ -188,7 +189,6 @@ class LogStore:
         self.blocks.clear()
         self._file.clear()
         self.bookmarks.clear()
-        self.first_error = None
         self.dropped = self._count = 0
         self.generation += 1
         self._notify()
@@ -208,29 +208,17 @@ class LogStore:
                 self.blocks.append(Block())
                 self.generation += 1
             block = self.blocks[-1]
-            begin, stop = len(block), min(count, done + self._block_lines - len(block))
+            stop = min(count, done + self._block_lines - len(block))
             block.extend(lines.part(done, stop), self._next_serial)
-            self._note_errors(block, begin, stop - done)
             self._next_serial += stop - done
             done = stop
             if len(block) >= self._block_lines:
                 block.seal()
         self._count += count
 
-    def _note_errors(self, block: Block, begin: int = 0, count: int | None = None) -> None:
-        """Learn the first error among new lines."""
-        errors = self.attribute_table.error_codes
-        if block.code_set.isdisjoint(errors):
-            return
-        stop = len(block) if count is None else begin + count
-        first = next((at for at in range(begin, stop) if block.codes[at] in errors), None)
-        if first is not None and (self.first_error is None or block.key(first) < self.first_error):
-            self.first_error = block.key(first)
-
     def _new_block(self, entries: Sequence[LogEntry], first_serial: int) -> Block:
         block = Block()
         block.extend(self.attribute_table.columns(entries), first_serial)
-        self._note_errors(block)
         self._count += len(block)
         return block
 
@@ -306,8 +294,6 @@ class LogStore:
         self._count -= len(oldest)
         low = self.blocks[0].first
         self.bookmarks = [key for key in self.bookmarks if key >= low]
-        if self.first_error is not None and self.first_error < low:
-            self.first_error = self.error_after(None)
 
     def _notify(self) -> None:
         if self._count > self.max_lines:
