@@ -59,7 +59,7 @@ DEDUPLICATED_LINES = 1_000_000
 EDGE_OVERLAP_S = 2.0
 """How much a poll of a busy log reads again."""
 
-DEEP_PAGES_PER_S = 2.0
+DEEP_PAGES_PER_S = 1.5
 """Maximum average cost of deep reads of a busy log, and of reading its last ``LATENESS_MS`` again."""
 
 CALM_AFTER_S = 300.0
