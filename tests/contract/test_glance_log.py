@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
-from pydantic import SecretStr
 
+from api_client.clock import Clock, SystemClock
 from api_client.models import TrainingJob
-from api_client.remotes import Remote
 from api_client.streams.logs import LATENESS_MS
 from api_client.streams.pages import MAX_PAGE_LINES
 from support.log_server import FastClock
+from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line
 from support.stranger_runs import iso
 from tui.feeds.previews import FLOOD_LINES, LogTail
@@ -31,45 +33,52 @@ def old_lines() -> list[dict]:
     ]
 
 
+@asynccontextmanager
+async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogTail, FakeBaseten]]:
+    """What Home reads of the log of a job that has run for two hours."""
+    with FakeBaseten() as stranger:
+        stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        session = Session(remote_of(stranger), clock=clock or SystemClock())
+        try:
+            yield (
+                LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0])),
+                stranger,
+            )
+        finally:
+            await session.client.aclose()
+
+
+def counted(log: LogTail) -> int:
+    """Number of lines that counted: each has a step and a loss."""
+    return sum(view.readings for view in log.fold.snapshot().streams) // 2
+
+
 async def test_every_line_counts_once() -> None:
     resume = asyncio.Event()
     resume.set()
-    with FakeBaseten() as stranger:
-        stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+    async with tail() as (log, stranger):
         stranger.logs["runs"] = lines = old_lines()
-        key = SecretStr(stranger.key)
-        session = Session(
-            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
-        )
-        log = LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
 
-        def counted() -> int:
-            # Each line tells a step and a loss.
-            return sum(view.readings for view in log.fold.snapshot().streams) // 2
-
-        try:
-            await log.read_newest()
-            assert MAX_PAGE_LINES - 3 <= counted() <= MAX_PAGE_LINES, "the newest page at once"
-            assert not log.is_read
-            # A line that comes, one like it, and a late one between those that are known.
-            lines += [line("step=5000 loss=1.0", at_ms=NOW_MS + 5)] * 2
-            lines += [line("step=4000 loss=1.0", at_ms=NOW_MS - 1000 + 3)]
-            lines.sort(key=lambda one: int(one["timestamp"]))
-            await log.read_newest()
-            await log.read_older(resume)
-            assert (counted(), log.is_read) == (OLD + 3, True)
-            await log.read_newest()
-            await log.read_older(resume)
-            assert counted() == OLD + 3, "nothing comes twice"
-        finally:
-            await session.client.aclose()
+        await log.read_newest()
+        assert MAX_PAGE_LINES - 3 <= counted(log) <= MAX_PAGE_LINES, "the newest page at once"
+        assert not log.is_read
+        # A line that comes, one like it, and a late one between those that are known.
+        lines += [line("step=5000 loss=1.0", at_ms=NOW_MS + 5)] * 2
+        lines += [line("step=4000 loss=1.0", at_ms=NOW_MS - 1000 + 3)]
+        lines.sort(key=lambda one: int(one["timestamp"]))
+        await log.read_newest()
+        await log.read_older(resume)
+        assert (counted(log), log.is_read) == (OLD + 3, True)
+        await log.read_newest()
+        await log.read_older(resume)
+        assert counted(log) == OLD + 3, "nothing comes twice"
     assert log.fold.snapshot().step == 5000
 
 
 @pytest.mark.parametrize("stamp", ["later", "9" * 30, "-5"], ids=["word", "far", "negative"])
 async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: str) -> None:
-    with FakeBaseten() as stranger:
-        stranger.jobs = [job("odd", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+    clock = FastClock(FastClock().begin_s - NOW_MS / 1000)
+    async with tail(clock) as (log, stranger):
         odd = line("step=9000 loss=1.0", at_ms=NOW_MS) | {"timestamp": stamp}
         fine = line("step=7 loss=1.0", at_ms=NOW_MS - 1000)
 
@@ -80,65 +89,40 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
             ]
             return Answer(200, {"logs": within})
 
-        stranger.on("GET", "/v1/training_projects/.*/jobs/odd/logs", answer)
-        key = SecretStr(stranger.key)
-        session = Session(
-            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test"),
-            clock=FastClock(FastClock().begin_s - NOW_MS / 1000),
-        )
-        log = LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
-        try:
-            for _ in range(2):
-                await log.read_newest()
-        finally:
-            await session.client.aclose()
+        stranger.on("GET", "/v1/training_projects/.*/jobs/runs/logs", answer)
+        for _ in range(2):
+            await log.read_newest()
     assert log.fold.snapshot().step == 7
 
 
 async def test_a_flood_is_sampled_until_it_ebbs() -> None:
     resume = asyncio.Event()
     resume.set()
-    with FakeBaseten() as stranger:
-        stranger.jobs = [job("floods", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+    async with tail() as (log, stranger):
         begin_ms = NOW_MS - 3_600_000
-        stranger.logs["floods"] = lines = [
+        stranger.logs["runs"] = lines = [
             line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(30_000)
         ]
-        key = SecretStr(stranger.key)
-        session = Session(
-            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
-        )
-        log = LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
-
-        def counted() -> int:
-            return sum(view.readings for view in log.fold.snapshot().streams) // 2
 
         def newest() -> int | None:
             return log.fold.snapshot().step
 
-        try:
-            await log.read_newest()
-            assert sum(one.path.endswith("/logs") for one in stranger.asked) == 1
-            assert newest() == 29_999
-            await log.read_older(resume)
-            assert log.is_read
-            assert FLOOD_LINES <= counted() <= FLOOD_LINES + 2 * MAX_PAGE_LINES
-            known = counted()
-            lines += [
-                line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(30_000, 39_000)
-            ]
-            await log.read_newest()
-            assert newest() == 38_999
-            assert counted() <= known + MAX_PAGE_LINES, "a page of the newest, not all that came"
-            # It ebbs: every line counts from here on, a late one too.
-            quiet_ms = begin_ms + 39_000 + LATENESS_MS
-            lines += [line("step=50000 loss=1.0", at_ms=quiet_ms)]
-            await log.read_newest()
-            known = counted()
-            lines += [
-                line(f"step={step} loss=1.0", at_ms=quiet_ms + step - 50_005) for step in (50_001, 50_009)
-            ]
-            await log.read_newest()
-            assert (newest(), counted()) == (50_009, known + 2)
-        finally:
-            await session.client.aclose()
+        await log.read_newest()
+        assert sum(one.path.endswith("/logs") for one in stranger.asked) == 1
+        assert newest() == 29_999
+        await log.read_older(resume)
+        assert log.is_read
+        assert FLOOD_LINES <= counted(log) <= FLOOD_LINES + 2 * MAX_PAGE_LINES
+        known = counted(log)
+        lines += [line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(30_000, 39_000)]
+        await log.read_newest()
+        assert newest() == 38_999
+        assert counted(log) <= known + MAX_PAGE_LINES, "a page of the newest, not all that came"
+        # It ebbs: every line counts from here on, a late one too.
+        quiet_ms = begin_ms + 39_000 + LATENESS_MS
+        lines += [line("step=50000 loss=1.0", at_ms=quiet_ms)]
+        await log.read_newest()
+        known = counted(log)
+        lines += [line(f"step={step} loss=1.0", at_ms=quiet_ms + step - 50_005) for step in (50_001, 50_009)]
+        await log.read_newest()
+        assert (newest(), counted(log)) == (50_009, known + 2)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from pydantic import SecretStr
 
 from api_client.models import TrainingJob
-from api_client.remotes import Remote
-from support.stranger import FakeBaseten, job
+from support.remotes import remote_of
+from support.stranger import Answer, FakeBaseten, job
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed, reuse_unchanged
 from tui.readers.session import Session
@@ -17,28 +16,34 @@ from tui.readers.session import Session
 PATIENCE_S = 60.0
 ROUNDS = 20
 RUNS = "the-one-that-runs"
+OWN_PRICES = {"H100 x8": 0.125}
+"""By name; they come before the listed ones."""
+LISTED = [
+    {"instance_type": {"id": machine_id, "name": name}, "price": price}
+    for machine_id, name, price in (("h100-8", "H100 x8", 0.9), ("l4", "L4", 0.25))
+]
 
 
 @pytest.mark.parametrize(
-    ("jobs", "between"), [(FEW_JOBS // 10, 1), (FEW_JOBS + 100, FULL_LIST_EVERY), (2 * MANY_JOBS, 12)]
+    ("jobs", "between"), [(FEW_JOBS // 10, 1), (FEW_JOBS + 1, FULL_LIST_EVERY), (2 * MANY_JOBS, 12)]
 )
 async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: int) -> None:
     enough = asyncio.Event()
     ended = asyncio.Event()
     searches: list[bool] = []
+    prices: dict[str, float] = {}
 
     def take(fleet: FleetSnapshot) -> None:
         assert len(fleet.jobs) == jobs, "those that ended long ago stay on the list"
+        prices.update(fleet.prices)
         if any(row.id == RUNS and not row.running for row in fleet.jobs):
             ended.set()
 
     with FakeBaseten() as stranger:
         stranger.jobs = [job(f"job{number:05}") for number in range(jobs - 1)] + [job(RUNS, "RUNNING")]
-        key = SecretStr(stranger.key)
-        session = Session(
-            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
-        )
-        feed = FleetFeed(session, take, list_interval_s=0.01)
+        stranger.on("GET", "/v1/instance_type_prices", Answer(200, {"instance_types": LISTED}))
+        session = Session(remote_of(stranger))
+        feed = FleetFeed(session, take, list_interval_s=0.01, prices=OWN_PRICES)
         loop = asyncio.get_running_loop()
         answer = stranger.answer
 
@@ -61,6 +66,7 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await session.client.aclose()
+    assert prices == {**OWN_PRICES, "h100-8": 0.125, "l4": 0.25}
     assert [place for place, everything in enumerate(searches[:ROUNDS]) if everything] == list(
         range(0, ROUNDS, between)
     )

@@ -44,7 +44,7 @@ def http(faulty: FaultyServer) -> Iterator[httpx.Client]:
 
 ANSWERED = {
     "409": (409, "CONFLICT"),
-    "503@handled": (503, "INTERNAL_ERROR"),
+    "503@handled": (503, "SERVICE_UNAVAILABLE"),
     "502(html)": (502, "<html>"),
     "html": (200, "<html>"),
     "malformed": (200, "NaN;"),

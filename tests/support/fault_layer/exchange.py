@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import format_datetime
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -25,16 +27,6 @@ from support.fault_layer.specification import Fault
 PAGE = b"<!doctype html><html><head><title>Gateway</title></head><body><h1>Please stand by</h1></body></html>"
 NONSENSE = b'{"training_jobs": [{"id": "j1", "current_status": }], NaN;'
 ELSEWHERE = "http://elsewhere.invalid/"
-CODES = {
-    400: "VALIDATION_ERROR",
-    401: "UNAUTHORIZED",
-    403: "FORBIDDEN",
-    404: "NOT_FOUND",
-    408: "REQUEST_TIMEOUT",
-    409: "CONFLICT",
-    422: "UNPROCESSABLE",
-    429: "RATE_LIMITED",
-}
 
 
 def canned_response(fault: Fault, *, number: int, now: datetime) -> Response:
@@ -56,49 +48,23 @@ def canned_response(fault: Fault, *, number: int, now: datetime) -> Response:
         headers["www-authenticate"] = "Bearer"
     if "html" in fault.options:
         return Response(PAGE, status_code=status, media_type="text/html", headers=headers)
-    told = {"code": CODES.get(status, "INTERNAL_ERROR"), "message": f"injected fault: {status}"}
+    told = {"code": HTTPStatus(status).name, "message": f"injected fault: {status}"}
     return JsonAnswer(told, status_code=status, headers=headers)
 
 
 UNKNOWN_VALUE = "FROM_A_LATER_VERSION"
 UNKNOWN_FIELDS = {"x_later_version": {"deep": [1, None, {"more": "😀"}]}}
-OPEN_VALUES = frozenset(
-    {
-        "auth_provider",
-        "availability_model",
-        "checkpoint_sync_status",
-        "level",
-        "session_provider",
-        "sync_status",
-        "trigger",
-    }
-)
+OPEN_VALUES = {
+    "auth_provider", "availability_model", "checkpoint_sync_status", "level", "session_provider",
+    "sync_status", "trigger",
+}  # fmt: skip
 """Fields that hold one value of an enumeration that may grow."""
-
-OPTIONAL = frozenset(
-    {
-        "auth_code_generated_at",
-        "authenticated_at",
-        "email",
-        "error_message",
-        "event_message",
-        "exit_code",
-        "expires_at",
-        "min_gpus",
-        "node_count",
-        "org_capacity",
-        "pending_seconds",
-        "priority",
-        "released_at",
-        "request_id",
-        "target_job_name",
-        "team_capacity",
-        "training_job_name",
-        "tunnel_name",
-        "user",
-        "working_directory",
-    }
-)
+OPTIONAL = {
+    "auth_code_generated_at", "authenticated_at", "email", "error_message", "event_message", "exit_code",
+    "expires_at", "min_gpus", "node_count", "org_capacity", "pending_seconds", "priority", "released_at",
+    "request_id", "target_job_name", "team_capacity", "training_job_name", "tunnel_name", "user",
+    "working_directory",
+}  # fmt: skip
 """Answer fields that the published schema does not require."""
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -114,15 +80,8 @@ def rewritten(body: bytes, faults: Sequence[Fault]) -> bytes:
     except ValueError:
         return body
     for fault in faults:
-        match fault.kind:
-            case "drift":
-                value = _drifted(value)
-            case "nulls":
-                value = _without_lists(value)
-            case "statuses":
-                value = _with_unknown_status(value)
-            case "skew":
-                value = _shifted(value, fault.seconds or 0.0)
+        change = partial(_shifted, fault.seconds or 0.0) if fault.kind == "skew" else CHANGES[fault.kind]
+        value = _mapped(value, "", change)
     return bytes(JsonAnswer(value).body)
 
 
@@ -130,54 +89,44 @@ def shifted_query(query: bytes, ahead_s: float) -> bytes:
     """Translate the times in a query from a clock that is ``ahead_s`` seconds ahead to the true time."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     moved = [
-        (
-            name,
-            str(int(text) - int(ahead_s * _MS_PER_S)) if name in _EPOCH_FIELDS and text.isdecimal() else text,
-        )
+        (name, int(text) - int(ahead_s * _MS_PER_S) if name in _EPOCH_FIELDS and text.isdecimal() else text)
         for name, text in pairs
     ]
     return urlencode(moved).encode("latin-1")
 
 
-def _drifted(value: Any) -> Any:
+def _mapped(value: Any, name: str, change: Callable[[Any, str], Any]) -> Any:
+    """Rebuild a value from its innermost parts; ``change`` gets each of them and its name in an object."""
     if isinstance(value, dict):
-        kept = {
-            name: UNKNOWN_VALUE if name in OPEN_VALUES and isinstance(item, str) else _drifted(item)
-            for name, item in value.items()
-            if name not in OPTIONAL
-        }
+        value = {key: _mapped(item, key, change) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = [_mapped(item, "", change) for item in value]
+    return change(value, name)
+
+
+def _drifted(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if key not in OPTIONAL}
         # GPU series are keyed by number, so an unknown key there would not simulate a new field.
-        return kept if kept and all(name.isdecimal() for name in kept) else {**UNKNOWN_FIELDS, **kept}
+        return kept if kept and all(key.isdecimal() for key in kept) else {**UNKNOWN_FIELDS, **kept}
     if isinstance(value, list):
-        return [_drifted(item) for item in value] or None
-    return value
+        return value or None
+    return UNKNOWN_VALUE if isinstance(value, str) and name in OPEN_VALUES else value
 
 
-def _without_lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_lists(item) for name, item in value.items()}
-    return None if isinstance(value, list) else value
-
-
-def _with_unknown_status(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: UNKNOWN_VALUE if name == "current_status" else _with_unknown_status(item)
-            for name, item in value.items()
-        }
-    return [_with_unknown_status(item) for item in value] if isinstance(value, list) else value
-
-
-def _shifted(value: Any, ahead_s: float) -> Any:
-    if isinstance(value, dict):
-        return {name: _shifted(item, ahead_s) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_shifted(item, ahead_s) for item in value]
+def _shifted(ahead_s: float, value: Any, _name: str) -> Any:
     if isinstance(value, str) and _ISO.fullmatch(value):
         return (datetime.fromisoformat(value) + timedelta(seconds=ahead_s)).isoformat()
     if isinstance(value, str) and _EPOCH_NS.fullmatch(value):
         return str(int(value) + int(ahead_s * _NS_PER_S))
     return value
+
+
+CHANGES: dict[str, Callable[[Any, str], Any]] = {
+    "drift": _drifted,
+    "nulls": lambda value, _name: None if isinstance(value, list) else value,
+    "statuses": lambda value, name: UNKNOWN_VALUE if name == "current_status" else value,
+}
 
 
 LINGER_OFF = struct.pack("ii", 1, 0)
