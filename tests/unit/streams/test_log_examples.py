@@ -446,7 +446,7 @@ async def test_the_end_of_the_job_is_told_before_the_wait_for_stragglers() -> No
             {"tells_complete": True, "seed": 3, "fault_rate": 0.2},
             {},
             (40, 70),
-            True,
+            False,
             id="complete and busy",
         ),
         pytest.param(
