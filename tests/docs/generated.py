@@ -36,6 +36,8 @@ THRESHOLDS: Mapping[str, tuple[str, ...]] = {
     FindingKind.MEMORY_LEAK: ("leak_",),
     FindingKind.DISK_FILLING: ("disk_",),
     FindingKind.CHECKPOINT_OVERDUE: ("checkpoint_",),
+    FindingKind.SLOWDOWN: ("slowdown_",),
+    FindingKind.PLATEAU: ("plateau_",),
     FindingKind.RESTARTS: ("restarts",),
     FindingKind.ERRORS: ("errors_",),
     FindingKind.QUEUED: ("queued_",),

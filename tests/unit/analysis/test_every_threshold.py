@@ -70,6 +70,15 @@ def norms() -> Lines:
     return [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 180 else 5.0}") for n in range(1, 201)]
 
 
+def slowing(to_s: float, from_s: float, until_s: float) -> Look:
+    """A step every ten seconds, and from that second on slower ones."""
+    lines, at = [], 0.0
+    while at < until_s:
+        at += 10 if at < from_s else to_s
+        lines.append((at, f"step={len(lines)} loss=1.0"))
+    return logged(lines, until_s)
+
+
 def ranks() -> ProgressFold:
     folding = ProgressFold()
     for rank, step_s in enumerate((1.0, 1.02, 1.6, 0.99)):
@@ -146,7 +155,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "leak_share": (0.1, "memory-leak", measured(LEAK)),
     "leak_full_within_s": (3600.0, "memory-leak", measured(LEAK)),
     "disk_share": (0.99, "disk-filling", measured(series(disk=0.97))),
-    "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.5, 0.4, 3000)))),
+    "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.6, 0.4, 3000)))),
     "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.5, 0.2)))),
     "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.5, 0.2)))),
     "checkpoint_factor": (
@@ -160,6 +169,12 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "checkpoint_intervals": (
         *(1, "checkpoint-overdue"),
         seen(5600, checkpoints=SAVED[:2], progress=told(steps(5600))),
+    ),
+    "slowdown_share": (0.85, "slowdown", slowing(12.5, 7200, 14_000)),
+    "slowdown_window_s": (900.0, "slowdown", slowing(20, 7200, 8700)),
+    "plateau_after_s": (
+        *(3600.0, "plateau"),
+        logged(steps(9000, loss=lambda step: 3 - min(step, 400) / 200 + quiet(step)), 9000),
     ),
     "restarts": (3, "restarts", seen(1100, queue=RESTARTED)),
     "restarts_within_s": (50.0, "restarts", seen(1100, queue=RESTARTED)),

@@ -261,10 +261,10 @@ STOPPED = range(0, 3000, 60)
 
 
 def heard(*nodes: str | None, until_s: float = 3600, quiet: tuple[str, ...] = ()) -> ProgressSnapshot:
-    """A log in which each of these replicas prints every 5 s; those in ``quiet`` only until 1000 s."""
+    """A log in which each of these replicas prints every 5 s; those in ``quiet`` only until 2900 s."""
     folding = ProgressFold()
     for name in nodes:
-        last_s = 1000 if name in quiet else until_s
+        last_s = 2900 if name in quiet else until_s
         folding.add(
             LogLine(round((START_S + at) * 1e9), f"batch of {name} loaded", name, None)
             for at in range(0, int(last_s) + 1, 5)
@@ -283,7 +283,7 @@ def test_a_node_without_metrics_whose_log_stopped_is_missing():
     progress = heard("node-0", "node-1", quiet=("node-1",))
     (found,) = look(health_metrics=metrics(series(), series(STOPPED)), progress=progress)
     assert (found.kind, found.severity, found.node) == (FindingKind.NODE_MISSING, "critical", "node-1")
-    assert found.text == "node-1 is missing: no metrics for 11m, no log line for 43m"
+    assert found.text == "node-1 is missing: no metrics for 11m, no log line for 11m"
 
 
 def test_a_node_that_logs_seldom_is_still_logging():
@@ -304,7 +304,7 @@ def test_silence_of_nodes_that_never_log_proves_nothing(name):
     gone = metrics(series(), series(STOPPED))
     (found,) = look(health_metrics=gone, progress=folding.snapshot())
     assert (found.kind, found.severity) == (FindingKind.METRICS_MISSING, "warning")
-    assert found.text == "node-1: no metrics for 11m; the run is still progressing"
+    assert found.text == "node-1: no metrics for 11m; the run is still logging"
     stalled = ProgressFold()
     stalled.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(2900))
     missing = look(health_metrics=gone, progress=stalled.snapshot())
@@ -452,7 +452,8 @@ def test_a_checkpoint_is_overdue_by_the_clock_and_by_the_steps():
     assert (found.kind, found.since) == (FindingKind.CHECKPOINT_OVERDUE, moment(5000))
     assert found.text == "no checkpoint for 26m, usually every 16m"
     slower = [*steps(4000), *((4000 + n * 20, f"step={800 + n}/90000 loss=1") for n in range(1, 90))]
-    assert look(5800, checkpoints=saved, progress=told(slower)) == (), "a run that got slower saves later"
+    slow = look(5800, checkpoints=saved, progress=told(slower))
+    assert kinds(slow) == ["slowdown"], "a run that got slower saves later"
     assert look(9999, checkpoints=saved[:2], progress=told(steps(9999))) == (), "two are no rhythm"
 
 
@@ -505,7 +506,7 @@ def test_errors_with_their_number_and_the_first_of_them():
 
 def test_a_long_error_is_cut_where_a_word_ends_and_says_so():
     words = " ".join(f"word{n:03}" for n in range(100))
-    (found,) = look(610, progress=told(sorted([*steps(600), (601.0, f"ValueError: {words}")])))
+    (found,) = look(700, progress=told(sorted([*steps(600), (601.0, f"ValueError: {words}")])))
     for form, most in ((found.text, 360), (found.short, SHORT_CHARACTERS)):
         assert len(form) <= most
         assert form.endswith("…")

@@ -405,7 +405,7 @@ def test_patterns_of_the_users_own_come_first():
     )
     snapshot = folding.snapshot()
     assert (snapshot.step, snapshot.total_steps, snapshot.loss) == (10, 100, 2.4)
-    assert snapshot.streams[0].step_time_s == 0.25
+    assert snapshot.streams[0].step_times_s == (0.25, 0.25)
 
 
 @pytest.mark.parametrize(

@@ -269,6 +269,10 @@ def brief(finding: HealthFinding, now: datetime) -> str:
             return "cache filling up"
         case FindingKind.CHECKPOINT_OVERDUE:
             return "checkpoint overdue"
+        case FindingKind.SLOWDOWN:
+            return f"slower{since}"
+        case FindingKind.PLATEAU:
+            return "loss flat"
         case FindingKind.RESTARTS:
             return "restarting"
         case FindingKind.ERRORS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -14,6 +15,9 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration
 
 _RECENT_CHECKPOINTS = 8  # The newest checkpoints determine the usual interval.
+_LISTED_AFTER_S = 900.0  # A large checkpoint may take this long to be written and listed.
+_LOST = 2  # A single save may be another kind of file.
+_UNKEPT = 2.2  # The announced interval may be counted in other steps, from which the first save may differ.
 _LAST_NUMBER = re.compile(r"(\d{1,12})(?!.*\d)")
 
 
@@ -24,6 +28,35 @@ class _Saved:
 
 
 def overdue_checkpoint(context: Context) -> Iterator[HealthFinding]:
+    """Report a checkpoint that is overdue: by the log's announcements, or by the run's usual interval."""
+    yield from list(_never_came(context)) or _late(context)
+
+
+def _never_came(context: Context) -> Iterator[HealthFinding]:
+    """Report saves that the log announced, or its settings, and that did not become checkpoints."""
+    told, listed = context.progress, context.run.checkpoints
+    newest = max((one.created_at.timestamp() for one in listed or () if one.created_at), default=None)
+    if listed is not None and newest is not None:
+        # Only where the platform has listed some: others keep their checkpoints elsewhere.
+        lost = [at_ns / NS_PER_S for _, at_ns in told.saves if at_ns / NS_PER_S > newest + _LISTED_AFTER_S]
+        if len(lost) >= _LOST and context.now_s - lost[_LOST - 1] > _LISTED_AFTER_S:
+            ago = duration(context.now_s - newest)
+            text = f"{len(lost)} saves announced since the last checkpoint, {ago} ago"
+            short = f"{len(lost)} saves announced, none stored"
+            yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, short=short, since_s=lost[0])
+            return
+    since, every = context.training_since, told.save_every
+    if not every or since is None or told.step is None or listed or told.saves:
+        return
+    steps = told.step_series
+    due = bisect_left(steps.values, every)
+    if told.step >= _UNKEPT * every and due < len(steps.values) and steps.values[0] < every:
+        text = f"no checkpoint by step {told.step}, though one was announced every {every} steps"
+        short = f"no checkpoint, announced every {every} steps"
+        yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, short=short, since_s=steps.times[due])
+
+
+def _late(context: Context) -> Iterator[HealthFinding]:
     """Report a checkpoint overdue by the run's usual interval, in time and, if known, in steps.
 
     A slow run saves late by time but not by steps, so both must be exceeded.

@@ -11,14 +11,15 @@ from tui.analysis.health.checkpoints import overdue_checkpoint
 from tui.analysis.health.context import Context
 from tui.analysis.health.errors import errors, repeated_restarts
 from tui.analysis.health.idle import idle_gpus
-from tui.analysis.health.loss import broken_loss, exploding_loss
+from tui.analysis.health.loss import broken_loss, exploding_loss, exploding_norm
 from tui.analysis.health.memory import gpu_memory, leaks, storage
 from tui.analysis.health.missing import missing_nodes
 from tui.analysis.health.queue import waiting
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.health.stall import stall
 from tui.analysis.health.stragglers import stragglers
-from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding
+from tui.analysis.health.trends import plateau, slowdown
+from tui.analysis.run.finding import LOSS_KINDS, SEVERITIES, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
 _ORDER = {kind: place for place, kind in enumerate(FindingKind)}
@@ -83,10 +84,11 @@ def nodes_found(findings: Iterable[HealthFinding], kind: FindingKind) -> frozens
 
 def _of_running(context: Context) -> list[HealthFinding]:
     found = [*stall(context), *broken_loss(context)]
+    if all(one.kind != FindingKind.LOSS_NOT_FINITE for one in found):
+        found += list(exploding_loss(context)) or list(exploding_norm(context))
     kinds = {one.kind for one in found}
-    if FindingKind.LOSS_NOT_FINITE not in kinds:
-        found += exploding_loss(context)
-    missing, idle = list(missing_nodes(context)), list(idle_gpus(context))
+    missing = list(missing_nodes(context, stalled=FindingKind.STALLED in kinds))
+    idle = list(idle_gpus(context))
     found += [*missing, *idle]
     if not any(one.node is None for one in idle):
         blamed = {one.node for one in (*missing, *idle) if one.node is not None}
@@ -94,7 +96,9 @@ def _of_running(context: Context) -> list[HealthFinding]:
     leaking = list(leaks(context))
     found += [*gpu_memory(context), *leaking, *storage(context)]
     if FindingKind.STALLED not in kinds:
-        found += overdue_checkpoint(context)
+        found += [*overdue_checkpoint(context), *slowdown(context)]
+    if kinds.isdisjoint(LOSS_KINDS):
+        found += plateau(context)
     found += [*repeated_restarts(context), *errors(context)]
     return found
 

@@ -6,10 +6,14 @@ differs from one check to the next.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from api_client.models import JobStatus
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
@@ -57,6 +61,12 @@ def growth_started_at(series: Series, at: float, rate: float, level: float, wind
     return since
 
 
+_JUST_BEFORE_S = 60.0  # The timestamp of a listed checkpoint may precede its step's log line by this much.
+_WARM_UP_S = 900.0  # Allocators and caches fill during the first steps.
+_ROUND_REPORTS = 25  # Only so many reports apart is a round number of steps no coincidence.
+_ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """A run at one point in time. ``held`` are the findings of the previous check, by key."""
@@ -88,6 +98,82 @@ class Context:
         """Upper estimate of the seconds left; None if unknown."""
         told = seconds_left_range(self.progress, self.now)
         return None if told is None else told[1]
+
+    @property
+    def attempt_since(self) -> float:
+        """When the current attempt began (epoch s), by the platform or the log; -inf if it is the first."""
+        times = [
+            event.created.timestamp()
+            for event in self.run.status_history
+            if event.created is not None and event.status == JobStatus.RUNNING
+        ]
+        return max([*times, *self.progress.restarts], default=-math.inf)
+
+    @property
+    def training_since(self) -> float | None:
+        """When the current attempt made its first step (epoch s); None while it starts, or without steps.
+
+        A bar at 0, or where a resumed run begins, is no step: it has to move.
+        """
+        since = self.attempt_since
+        losses, marks = self.progress.loss_series, self.progress.step_series
+        place = bisect_left(losses.times, since)
+        found = [losses.times[place]] if place < len(losses.times) else []
+        place = first = bisect_left(marks.times, since)
+        while place < len(marks.times) and marks.values[place] == marks.values[first]:
+            place += 1
+        found += marks.times[place : place + 1]
+        return min(found, default=None)
+
+    @property
+    def growth_since(self) -> float | None:
+        """Since when growing memory means something (epoch s): a while after the first step. None: not yet.
+
+        If the log shows no steps, GPUs that work show that the run has started.
+        """
+        if self.training_since is not None:
+            return self.training_since + _WARM_UP_S
+        if self.progress.loss is not None or self.progress.step is not None:
+            return None
+        uses = [node.mean_utilization for node in self.metrics.nodes if node.mean_utilization.values]
+        if uses and not any(value >= self.rules.active_from for use in uses for value in use.values):
+            return None
+        return self.attempt_since
+
+    @property
+    def pause_allowed_s(self) -> float:
+        """How long the run may pause between steps: by its own pauses, or for what may happen now.
+
+        A first evaluation or save that the log announces, or that begins at a round step, has no earlier
+        one to compare with.
+        """
+        told, rules = self.progress, self.rules
+        learned_s = rules.stall_pause_factor * (told.line_pause_s or 0.0)
+        if self._is_first_phase:
+            return max(rules.stall_aside_s, learned_s)
+        if not self._is_at_round_step:
+            return learned_s
+        is_first = (told.step_pause_s or 0.0) <= 2 * (told.step_interval_s or 0.0)
+        return max(rules.stall_aside_s / (1 if is_first else 2), learned_s)
+
+    @property
+    def _is_first_phase(self) -> bool:
+        """True if the log announced a first evaluation or save, or a first checkpoint is listed."""
+        run_phase, step_ns = self.progress.run_phase, self.progress.last_step_at_ns
+        saved = [
+            one.created_at.timestamp() for one in self.run.checkpoints or () if one.created_at is not None
+        ]
+        return (run_phase is not None and run_phase.first) or (
+            step_ns is not None and bool(saved) and min(saved) >= step_ns / NS_PER_S - _JUST_BEFORE_S
+        )
+
+    @property
+    def _is_at_round_step(self) -> bool:
+        steps = self.progress.step_series.values
+        if len(steps) < 2:
+            return False
+        apart = _ROUND_REPORTS * max(1.0, steps[-1] - steps[-2])
+        return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
 
     def is_held(self, kind: FindingKind, node: str | None = None) -> bool:
         return HealthFinding(kind, "info", "", node).key in self.held

@@ -16,6 +16,8 @@ _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
 """Fields that the API may have in the future (the platform counts BT_RETRY_COUNT; API facts, 4)."""
 
 _MANY_RESTARTS = 5
+_RETRIED = re.compile(r"\b(?:re-?try|re-?tries|retrying|try again|re-?connect|attempt \d)", re.IGNORECASE)
+_AFTER_S = 10.0
 _LEVEL = re.compile(r"^(?:\W{0,4}(?:ERROR|CRITICAL|FATAL|Error)\b\W{0,4})+(?=\S)")
 
 
@@ -66,4 +68,27 @@ def errors(context: Context) -> Iterator[HealthFinding]:
     text = f"{number} in the log, {which}{ago} ago: {words}"
     counted = "" if len(recent) == 1 else f"{len(recent)} errors: "
     short = f"{counted}{_LEVEL.sub('', words)}"
-    yield finding(FindingKind.ERRORS, "warning", text, short=short, since_s=first.at_ns / NS_PER_S)
+    severity: Severity = "warning"
+    if _survived(context, recent[-1].at_ns / NS_PER_S):
+        repeated = len(recent) > 1 and not all(_RETRIED.search(error.text) for error in recent)
+        if not repeated:
+            severity, text = "info", f"{text} (training continued)"
+    elif _may_survive(context, recent[-1].at_ns / NS_PER_S):
+        return
+    yield finding(FindingKind.ERRORS, severity, text, short=short, since_s=first.at_ns / NS_PER_S)
+
+
+def _survived(context: Context, at: float) -> bool:
+    """Return True if the run made steps after an error."""
+    told = context.progress
+    step_ns = told.last_step_at_ns
+    return step_ns is not None and step_ns / NS_PER_S > at + max(_AFTER_S, told.step_interval_s or 0.0)
+
+
+def _may_survive(context: Context, at: float) -> bool:
+    """Return True if a run that makes steps has not had the time for the next ones since its only error."""
+    told = context.progress
+    usual_s = told.step_interval_s
+    if usual_s is None or context.training_since is None or context.is_held(FindingKind.ERRORS):
+        return False
+    return context.now_s - at < _AFTER_S + min(context.rules.stall_after_s, max(60.0, 3 * usual_s))

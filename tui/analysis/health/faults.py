@@ -140,7 +140,7 @@ class _Losses:
         context = Context(replace(self._run, progress=cut), self._rules, {})
         for check in (broken_loss, exploding_loss):
             found = next(check(context), None)
-            if found is not None and found.severity == "critical":
+            if found is not None:
                 return found
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding, start_of_condition
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.phases import SINGLE_PAUSE_S
@@ -13,7 +14,9 @@ from tui.analysis.series import Series, mean_between, value_range
 from tui.text.units import duration, percent
 
 _LATE_SAMPLES_S = 300.0  # If a node has been silent for longer, there is no telling whether it is idle.
-# GPUs that never worked next to others that do may start late: wait this many idle times.
+_LOADING_FACTOR = 2.0  # A log that is being written to shows that something still loads.
+_GOES_ON_S = 60.0
+# Some GPUs of a node may rest while others work: wait this many idle times.
 _SINGLE_NODE_FACTOR = 2.0
 
 
@@ -23,23 +26,25 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
     at = metrics.at
     if at is None:
         return
-    # Metrics may cover only the last hour: a run that has logged a step has worked, whatever they show.
-    worked = context.progress.last_step_at_ns is not None
     idle = {
         node.name: since
         for node in metrics.nodes
-        if (since := _idle_since(context, node.mean_utilization, at, worked=worked)) is not None
+        if (since := _idle_since(context, node.mean_utilization, at)) is not None
     }
     told = f"below {percent(rules.idle_below)}"
     with_gpus = sum(len(node.mean_utilization) > 0 for node in metrics.nodes)
     if idle and len(idle) == with_gpus:
         since = max(idle.values())
+        if at - since < context.pause_allowed_s or (_is_done(context) and at - since < rules.stall_aside_s):
+            return
         how_long = duration(at - since)
         text, short = f"GPUs idle ({told}) for {how_long}", f"GPUs idle for {how_long}"
         yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, since_s=since)
         return
     for name, since in idle.items():
         how_long = duration(at - since)
+        if _is_resting(context, at, since):
+            continue
         text, short = f"{name}: GPUs idle ({told}) for {how_long}", f"{name} GPUs idle for {how_long}"
         yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=name, since_s=since)
     for node in metrics.nodes:
@@ -47,26 +52,47 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
             yield from _idle_among_busy(context, node, at)
 
 
-def _idle_since(context: Context, utilization: Series, at: float, *, worked: bool) -> float | None:
+def _idle_since(context: Context, utilization: Series, at: float) -> float | None:
     """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     rules = context.rules
     times, values = utilization.times, utilization.values
-    since = _idle_since_uninterrupted(utilization, rules.idle_below, rules.active_from)
-    if (
-        since is None
-        or at - times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s)
-        or at - since < rules.idle_after_s
-        or at - since < rules.stall_pause_factor * _longest_idle_time(utilization, since, rules.active_from)
-    ):
+    idle_since = _idle_since_uninterrupted(utilization, rules.idle_below, rules.active_from)
+    if idle_since is None or at - times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s):
         return None
-    earlier = value_range(values[: bisect_left(times, since)])
-    if (
-        worked
-        or at - since >= rules.idle_never_s
-        or (earlier is not None and earlier[1] >= rules.active_from)
-    ):
-        return since
-    return None
+    since = max(idle_since, context.attempt_since)
+    first = bisect_left(times, context.attempt_since)
+    earlier = value_range(values[first : bisect_left(times, since)])
+    worked = earlier is not None and earlier[1] >= rules.active_from
+    if not worked and context.training_since is not None:
+        # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
+        since, worked = max(since, context.training_since), True
+    allowed_s = rules.idle_after_s
+    if not worked:
+        allowed_s = rules.idle_never_s * (_LOADING_FACTOR if _is_talking(context) else 1)
+    pause_s = rules.stall_pause_factor * _longest_idle_time(utilization, since, rules.active_from)
+    return since if at - since >= max(allowed_s, pause_s) else None
+
+
+def _is_talking(context: Context) -> bool:
+    """Return True if the log is written to: the run may download, prepare data, or load a large model."""
+    line_ns = context.progress.last_line_at_ns
+    return line_ns is not None and context.now_s - line_ns / NS_PER_S < context.rules.idle_after_s
+
+
+def _is_done(context: Context) -> bool:
+    told = context.progress
+    return told.step is not None and told.total_steps is not None and told.step >= told.total_steps
+
+
+def _is_resting(context: Context, at: float, since: float) -> bool:
+    """Return True if the run goes on without a node: in reinforcement learning nodes take turns."""
+    told, rules = context.progress, context.rules
+    step_ns = told.last_step_at_ns
+    if step_ns is None or told.step_interval_s is None:
+        return False
+    goes_on = step_ns / NS_PER_S > since + max(_GOES_ON_S, told.step_interval_s)
+    within_a_step = at - since < rules.stall_pause_factor * told.step_interval_s
+    return within_a_step or (goes_on and at - since < rules.idle_never_s)
 
 
 def _idle_since_uninterrupted(utilization: Series, idle_below: float, active_from: float) -> float | None:
@@ -104,6 +130,11 @@ def _longest_idle_time(utilization: Series, until: float, active_from: float) ->
     return rests[-1] if rests else 0.0
 
 
+def _has_worked(series: Series, until: float, active_from: float) -> bool:
+    earlier = value_range(series.values[: bisect_left(series.times, until)])
+    return earlier is not None and earlier[1] >= active_from
+
+
 def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[HealthFinding]:
     """Report idle GPUs next to busy ones of the same node: a dead rank, or GPUs never used."""
     rules = context.rules
@@ -119,7 +150,14 @@ def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterato
             and series.times[-1] > start
         ):
             means[gpu] = mean
-    still = [gpu for gpu, mean in means.items() if mean < rules.idle_below / 2]
+    still = [
+        gpu
+        for gpu, series in zip(node.gpus, node.gpu_utilization, strict=True)
+        if gpu in means
+        and means[gpu] < rules.idle_below / 2
+        and at - start >= rules.stall_pause_factor * _longest_idle_time(series, start, rules.active_from)
+        and (_has_worked(series, start, rules.active_from) or at - series.times[0] >= rules.idle_never_s)
+    ]
     busy = [mean for mean in means.values() if mean >= rules.active_from]
     if not still or not busy:
         return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from statistics import median
 
 from tui.analysis.health.context import Context, finding
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series
 from tui.text.units import number
 
@@ -15,62 +17,135 @@ _BASELINE = 200  # Number of earlier losses that define the baseline.
 _STAGES = 20  # Parts of the whole curve, to detect a divergence that takes hours.
 _FALLEN = 2.5  # A divergence: the loss had fallen to less than its current level divided by this.
 _NAN_NORMS = 3  # A single infinite norm is normal while the loss scale adjusts.
+_FIRST_NORMS = 20  # … and so are several before the first finite one.
+_NAN_LOSSES = 3  # A single NaN may be a batch that was skipped.
+_NAN_S = 600.0  # … unless nothing follows it.
 _DEVIATION = 1.4826  # Converts a median absolute deviation to a standard deviation.
 _MIN_SPREAD = 0.02  # As a fraction of the level: even a very stable loss may fluctuate this much.
 _MIN_RISE = 0.1
 """Smaller increases are not explosions: the losses of GRPO and PPO start at 0 and grow by design."""
+_SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
+_WAIT = 4  # A smaller rise must last for this many times `loss_readings`, and not be falling again.
+_FALLING = 0.97
+_WITH_NORM = 3.0  # Gradients this many times larger show that a small rise is no change of data.
+_RELEARNS = 2.0  # A learning rate this many times higher than before raises the loss by design.
 
 
 def broken_loss(context: Context) -> Iterator[HealthFinding]:
-    """Report a newest loss that is not finite, or such gradient norms, which some trainers log as loss 0."""
-    told = context.progress
-    if told.loss is not None and not math.isfinite(told.loss):
-        since = _broken_since(told.loss_series)
-        yield finding(
-            FindingKind.LOSS_NOT_FINITE, "critical", f"loss is {number_or_nan(told.loss)}", since_s=since
-        )
-        return
+    """Report a loss that is not finite for good, or such gradient norms; some trainers then log loss 0."""
+    told, series = context.progress, context.progress.loss_series
+    broken = _broken_at_end(series.values)
+    held = context.is_held(FindingKind.LOSS_NOT_FINITE)
+    if broken and told.loss is not None:
+        since = series.times[-broken]
+        if held or broken >= _NAN_LOSSES or context.now_s - since > _NAN_S:
+            text = f"loss is {number_or_nan(told.loss)}"
+            yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=since)
+            return
     norms = told.grad_norm_series.values
-    if len(norms) >= _NAN_NORMS and not any(math.isfinite(value) for value in norms[-_NAN_NORMS:]):
-        since = _broken_since(told.grad_norm_series)
-        text = f"grad norm is {number_or_nan(norms[-1])}"
+    broken = _broken_at_end(norms)
+    if broken >= (_NAN_NORMS if broken < len(norms) else _FIRST_NORMS):
+        text, since = f"grad norm is {number_or_nan(norms[-1])}", told.grad_norm_series.times[-broken]
         yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=since)
 
 
 def exploding_loss(context: Context) -> Iterator[HealthFinding]:
     """Report losses that rose far above their usual level and stay there."""
-    rules, told = context.rules, context.progress
-    held = context.is_held(FindingKind.LOSS_EXPLODING)
+    rules, series = context.rules, _of_attempt(context, context.progress.loss_series)
+    held = context.held.get(str(FindingKind.LOSS_EXPLODING))
     count = rules.loss_readings
-    losses = _finite(told.loss_series.values)
-    usual = _baseline(losses, count, rules.loss_history)
-    if usual is not None:
-        now = median(losses[-count:])
-        level = median(usual)
+    losses = _finite(series.values)
+    newest = losses[-count:]
+    # Once found, the loss must come back to what it was before.
+    before = losses[:-count]
+    if held is not None and held.since is not None:
+        before = _finite(series.values[: bisect_left(series.times, held.since.timestamp())])
+    usual = _baseline(before, rules.loss_history)
+    if usual is not None and newest:
+        now, level = median(newest), median(usual)
         spread = max(_DEVIATION * median(abs(value - level) for value in usual), _MIN_SPREAD * abs(level))
-        spreads = context.with_hysteresis(rules.loss_spreads, 0.0, held=held)
-        factor = context.with_hysteresis(rules.loss_factor, 1.0, held=held)
-        if now > level + max(spreads * spread, (factor - 1) * abs(level), _MIN_RISE):
-            text = f"loss exploding: {number(now)}, was {number(level)}"
-            since = _since(told.loss_series, level + spreads * spread)
-            yield finding(FindingKind.LOSS_EXPLODING, "critical", text, since_s=since)
-            return
-    diverged = _diverged(told.loss_series.values, count)
-    if diverged is not None:
+        spreads = context.with_hysteresis(rules.loss_spreads, 0.0, held=held is not None)
+        factor = context.with_hysteresis(rules.loss_factor, 1.0, held=held is not None)
+        least = level + max(spreads * spread, (factor - 1) * abs(level), _MIN_RISE)
+        if now > least:
+            since = _since(series, level + spreads * spread)
+            sure = now > level + (_SURE - 1) * abs(level) and not _is_by_design(context, now, before)
+            if sure or held is not None or _lasts(context, series, since, before, now):
+                text = f"loss exploding: {number(now)}, was {number(level)}"
+                severity: Severity = "critical" if sure else "warning"
+                yield finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=since)
+                return
+    diverged = _diverged(series.values, count)
+    if diverged is not None and not _is_by_design(context, diverged[0], losses[:-count]):
         now, best = diverged
         text = f"loss diverging: {number(now)}, best was {number(best)}"
-        since = _since(told.loss_series, (now + best) / 2)
+        since = _since(series, (now + best) / 2)
         yield finding(FindingKind.LOSS_EXPLODING, "critical", text, since_s=since)
-        return
-    norms = _finite(told.grad_norm_series.values)
-    usual = _baseline(norms, count, rules.loss_history)
-    if usual is not None:
-        now, level = median(norms[-count:]), median(usual)
-        factor = context.with_hysteresis(rules.grad_norm_factor, 1.0, held=held)
-        if level > 0 and now > factor * level:
-            text = f"grad norm exploding: {number(now)}, was {number(level)}"
-            since = _since(told.grad_norm_series, factor * level)
-            yield finding(FindingKind.LOSS_EXPLODING, "warning", text, since_s=since)
+
+
+def exploding_norm(context: Context) -> Iterator[HealthFinding]:
+    """Report gradient norms far above their usual level."""
+    rules, series = context.rules, _of_attempt(context, context.progress.grad_norm_series)
+    times = _norm_rise(context, series)
+    held = context.is_held(FindingKind.LOSS_EXPLODING)
+    if times is not None and times[0] > (
+        context.with_hysteresis(rules.grad_norm_factor, 1.0, held=held) * times[1]
+    ):
+        now, level = times
+        text = f"grad norm exploding: {number(now)}, was {number(level)}"
+        since = _since(series, (now + level) / 2)
+        yield finding(FindingKind.LOSS_EXPLODING, "warning", text, since_s=since)
+
+
+def _norm_rise(context: Context, series: Series) -> tuple[float, float] | None:
+    """Return the newest and the usual gradient norm."""
+    rules, norms = context.rules, _finite(series.values)
+    usual = _baseline(norms[: -rules.loss_readings], rules.loss_history)
+    if usual is None or median(usual) <= 0:
+        return None
+    return median(norms[-rules.loss_readings :]), median(usual)
+
+
+def _of_attempt(context: Context, series: Series) -> Series:
+    """Return what follows the last restart: a run that begins again begins with its first loss."""
+    first = bisect_left(series.times, context.attempt_since)
+    return series if first == 0 else Series(series.name, series.times[first:], series.values[first:])
+
+
+def _is_by_design(context: Context, now: float, before: Sequence[float]) -> bool:
+    """Return True if nothing tells this rise from what the run does by design.
+
+    Rewards and adversaries move the target of a loss, and so does a learning rate that starts again:
+    then only a loss far beyond all that the run has seen counts.
+    """
+    low, top = min(before, default=now), max(before, default=now)
+    if context.progress.moving_target or median(before or [now]) <= 0:
+        return now < top + _SURE * (top - low)
+    rates = context.progress.learning_rate_series
+    if not rates.values or len(before) < 2:
+        return False
+    usual = median(rates.values[-2 * _BASELINE :])
+    return rates.values[-1] > _RELEARNS * usual and now < top
+
+
+def _lasts(
+    context: Context, series: Series, since: float | None, before: Sequence[float], now: float
+) -> bool:
+    """Return True if a moderate rise is a divergence: it stays, with other evidence than itself."""
+    count = context.rules.loss_readings
+    risen = [value for value in series.values[bisect_left(series.times, since or 0.0) :] if isfinite(value)]
+    if len(risen) < _WAIT * count or _is_by_design(context, now, before):
+        return False
+    first, earlier = median(risen[:count]), median(risen[-2 * count : -count])
+    if now < _FALLING * max(first, earlier):
+        return False
+    norms = _norm_rise(context, context.progress.grad_norm_series)
+    starts = [value for value in series.values[: 4 * count] if isfinite(value)]
+    return (
+        (norms is not None and norms[0] > _WITH_NORM * norms[1])
+        or now > median(starts)
+        or now > first / _FALLING**3
+    )
 
 
 def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | None:
@@ -81,43 +156,43 @@ def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | Non
     stages = [
         part
         for start in range(0, _STAGES * size, size)
-        if (part := [value for value in values[start : start + size] if math.isfinite(value)])
+        if (part := [value for value in values[start : start + size] if isfinite(value)])
     ]
-    now = [value for value in values[-newest:] if math.isfinite(value)]
+    now = [value for value in values[-newest:] if isfinite(value)]
     if not stages or not now:
         return None
     levels, level = [median(part) for part in stages], median(now)
     best = min(levels)
-    noisy_up_to = median(
-        max(part) for part in stages
-    )  # Some trainers' single losses spike throughout the run.
-    if best > 0 and level > max(levels[0], _FALLEN * best, best + _MIN_RISE, noisy_up_to):
+    # Some trainers' single losses spike throughout the run.
+    noisy_up_to = median(max(part) for part in stages)
+    risen = level > levels[0] or level > _SURE * best
+    if best > 0 and risen and level > max(_FALLEN * best, best + _MIN_RISE, noisy_up_to):
         return level, best
     return None
 
 
 def number_or_nan(value: float) -> str:
     """Format a number for display, also if it is ``NaN``, ``inf`` or ``-inf``."""
-    return number(value) if math.isfinite(value) else "NaN" if math.isnan(value) else str(value)
+    return number(value) if isfinite(value) else "NaN" if math.isnan(value) else str(value)
 
 
 def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values[-2 * _BASELINE :] if math.isfinite(value)]
+    return [value for value in values[-2 * _BASELINE :] if isfinite(value)]
 
 
-def _baseline(values: Sequence[float], newest: int, least: int) -> Sequence[float] | None:
+def _baseline(before: Sequence[float], least: int) -> Sequence[float] | None:
     """Return the older half of the earlier values, so that a slow rise does not become the baseline."""
-    before = values[:-newest]
     if len(before) < least:
         return None
     return before[: max(least, len(before) // 2)]
 
 
-def _broken_since(series: Series) -> float | None:
-    first = len(series.values)
-    while first and not math.isfinite(series.values[first - 1]):
-        first -= 1
-    return series.times[first] if first < len(series.times) else None
+def _broken_at_end(values: Sequence[float]) -> int:
+    """Return how many of the newest values are not finite."""
+    count = 0
+    while count < len(values) and not isfinite(values[-1 - count]):
+        count += 1
+    return count
 
 
 def _since(series: Series, above: float) -> float | None:

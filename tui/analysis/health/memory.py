@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from api_client.models import JobStatus
 from tui.analysis.health.context import Context, finding, growth_started_at, start_of_condition
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series, latest, mean_between
@@ -23,6 +22,32 @@ PARTS = 4
 
 MIN_GROWTH_SHARE = 0.4
 """Minimum growth of each part, as a fraction of the average part. A burst grows in one part only."""
+
+
+DECELERATING = 0.75
+"""Growth below this fraction of that in the window before is coming to its end, as a cache that fills."""
+
+LEAK_FROM, STORAGE_FROM = 0.4, 0.6
+"""Nothing is predicted below these shares of the limit: there is time, and more to learn from."""
+
+
+def growing(context: Context, series: Series, window_s: float, *, held: bool) -> tuple[float, float] | None:
+    """Return the growth per second and the level of a series that grows steadily, and not as it starts up.
+
+    While a model loads or is downloaded, memory and disks fill without meaning anything.
+    """
+    at = context.metrics.at or 0.0
+    since = context.growth_since
+    if since is None or at - window_s < since:
+        return None
+    grown = steady_growth(series, at, window_s)
+    if grown is None or held:
+        return grown
+    middle = mean_between(series, at - 1.25 * window_s, at - window_s)
+    before = mean_between(series, at - 2 * window_s, at - 1.75 * window_s)
+    if middle is None or before is None:
+        return grown
+    return grown if grown[0] * 0.75 * window_s >= DECELERATING * (middle - before) else None
 
 
 def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
@@ -128,7 +153,7 @@ def growth_beyond(
     at, (rate, _) = context.metrics.at or 0.0, grown
     until = at - window_s if held else at
     least = FALLEN_SHARE * rate * window_s
-    swing = earlier_sawtooth(series, _last_start(context), until, least=least, below=NEARLY_FULL * limit)
+    swing = earlier_sawtooth(series, context.attempt_since, until, least=least, below=NEARLY_FULL * limit)
     if swing is None:
         return rate
     since = series.values[bisect_right(series.times, swing.at) :]
@@ -138,18 +163,9 @@ def growth_beyond(
     return min(rate, (reached - swing.top) / (at - swing.at)) if reached > swing.top else None
 
 
-def _last_start(context: Context) -> float:
-    """Return when the current attempt began (epoch s), by the platform or the log."""
-    times = [
-        event.created.timestamp()
-        for event in context.run.status_history
-        if event.created is not None and event.status == JobStatus.RUNNING
-    ]
-    return max([*times, *context.progress.restarts], default=-math.inf)
-
-
 _LONG_WINDOWS = 4  # Growth in bursts shows only over a longer time.
 _URGENT_S = 3600.0
+_URGENT_SHARE = 0.85
 
 
 def storage(context: Context) -> Iterator[HealthFinding]:
@@ -175,7 +191,7 @@ def _volume(
     held = context.is_held(kind, node)
     horizon = rules.disk_full_within_s * (1 + rules.release if held else 1)
     for window_s in (rules.disk_window_s, _LONG_WINDOWS * rules.disk_window_s):
-        grown = steady_growth(utilization, at, window_s)
+        grown = growing(context, utilization, window_s, held=held) if used >= STORAGE_FROM else None
         if grown is None:
             continue
         line_rate, level = grown
@@ -185,7 +201,8 @@ def _volume(
         full_in_s = max(0.0, 1.0 - max(level, used)) / rate
         least = context.with_hysteresis(rules.disk_growth, 0.0, held=held)
         if line_rate * window_s >= least and full_in_s <= horizon and not context.ends_before(full_in_s):
-            severity: Severity = "critical" if full_in_s < _URGENT_S else "warning"
+            urgent = full_in_s < _URGENT_S and used >= _URGENT_SHARE
+            severity: Severity = "critical" if urgent else "warning"
             text = f"{name} is {percent(used)} full, will be full in {duration(full_in_s)}"
             short = f"{name} full in {duration(full_in_s)}"
             since = growth_started_at(utilization, at, line_rate, level, window_s)
@@ -272,8 +289,8 @@ def _leak(
     if not limit or not series.times:
         return
     held = any(found.kind == FindingKind.MEMORY_LEAK for found in context.held.values())
-    grown = steady_growth(series, at, rules.leak_window_s)
-    if grown is None:
+    grown = growing(context, series, rules.leak_window_s, held=held)
+    if grown is None or grown[1] < LEAK_FROM * limit:
         return
     line_rate, level = grown
     rate = growth_beyond(context, series, grown, rules.leak_window_s, limit, held=held)

@@ -19,13 +19,15 @@ _STEPS = 4  # Samples or log lines that may be missed before a node counts as si
 # Metrics last requested longer ago than this are old only because nothing polls them.
 _ANSWERED_S = 90.0
 
-LogState = Literal["logging", "silent", "unknown"]
-"""A node's state by its log; ``unknown`` if its silence proves nothing."""
+LogState = Literal["logging", "progressing", "silent", "unknown"]
+"""A node's state by the log: ``unknown`` if silence proves nothing, ``progressing`` if others log on."""
+_TOGETHER_S = 600.0  # A node that dies stops logging and sending metrics at the same time.
 
 
-def missing_nodes(context: Context) -> Iterator[HealthFinding]:
+def missing_nodes(context: Context, *, stalled: bool) -> Iterator[HealthFinding]:
     """Report nodes without samples while others have some, and metrics that stopped for the whole job.
 
+    Unless a node's log fell silent with its metrics, it is missing only if the run has ``stalled``, too.
     If only one of several nodes was ever seen, the server reports just the leader, with or without its
     name (API facts, 2.2); that is not a problem.
     """
@@ -38,7 +40,7 @@ def missing_nodes(context: Context) -> Iterator[HealthFinding]:
         return
     first_at = at
     wanted = context.run.job.node_count or 0
-    silent: list[tuple[NodeSnapshot, float, float]] = []
+    silent: list[tuple[NodeSnapshot, float, float, float]] = []
     for node in metrics.nodes:
         span = _span(node)
         if span is None:
@@ -46,29 +48,34 @@ def missing_nodes(context: Context) -> Iterator[HealthFinding]:
         first_at = min(first_at, span[0])
         silent_s = at - span[1]
         if silent_s > max(rules.missing_after_s, _STEPS * span[2]):
-            silent.append((node, silent_s, span[1]))
+            silent.append((node, silent_s, span[1], span[2]))
     if wanted and len(metrics.nodes) - len(silent) >= wanted:
         return  # The expected number of nodes is active: the silent ones were replaced.
     log = _NodeActivity(context, at)
-    for node, silent_s, last_at in silent:
-        yield _without_metrics(context, log, node.name, silent_s, last_at)
+    for node, silent_s, last_at, span_s in silent:
+        log_state = log.log_state(node.name, last_at)
+        if log_state == "unknown" and context.progress.last_line_at_ns is not None and not stalled:
+            log_state = "progressing"
+        # While a run shows life, a short gap in its metrics is nobody's problem.
+        if log_state in ("silent", "unknown") or silent_s > max(rules.metrics_after_s, _STEPS * span_s):
+            yield _without_metrics(log, node.name, log_state, silent_s, last_at)
     absent = wanted - len(metrics.nodes)
     if absent > 0 and len(metrics.nodes) > 1 and at - first_at > rules.missing_start_s:
         yield from _never_measured(log, absent, wanted, first_at)
 
 
 def _without_metrics(
-    context: Context, log: _NodeActivity, name: str, silent_s: float, last_at: float
+    log: _NodeActivity, name: str, log_state: LogState, silent_s: float, last_at: float
 ) -> HealthFinding:
     no_metrics = f"{name}: no metrics for {duration(silent_s)}"
-    log_state = log.log_state(name)
     if log_state == "silent":
-        quiet_s = log.at - log.replicas[name].last_at_ns / NS_PER_S
+        replica = log.replicas.get(name)
+        quiet_s = silent_s if replica is None else log.at - replica.last_at_ns / NS_PER_S
         text = f"{name} is missing: no metrics for {duration(silent_s)}, no log line for {duration(quiet_s)}"
-    elif log_state == "unknown" and not _makes_steps(context, last_at):
+    elif log_state == "unknown":
         text = f"{name} has sent no metrics for {duration(silent_s)}, unlike the others"
     else:
-        evidence = "; the run is still progressing"
+        evidence = "; the run is still logging"
         if log_state == "logging":
             evidence = ", still logging" if log.names_nodes else f"; all {log.nodes} nodes are logging"
         return finding(
@@ -113,12 +120,6 @@ def _stopped(context: Context, at: float) -> Iterator[HealthFinding]:
     yield finding(FindingKind.METRICS_MISSING, "warning", text, since_s=at)
 
 
-def _makes_steps(context: Context, since_s: float) -> bool:
-    """Return True if steps were made well after a node's metrics ended: all nodes take part in a step."""
-    step_ns = context.progress.last_step_at_ns
-    return step_ns is not None and step_ns / NS_PER_S > since_s + context.rules.missing_after_s
-
-
 class _NodeActivity:
     """Log activity per node, as of the newest data read: no node falls silent while nothing is read."""
 
@@ -135,13 +136,24 @@ class _NodeActivity:
         """True if log lines name nodes as the metrics do; replicas may have other names."""
         return not self._measured.isdisjoint(self.replicas)
 
-    def log_state(self, name: str) -> LogState:
+    def log_state(self, name: str, metrics_until: float) -> LogState:
+        """Return a node's state; ``metrics_until`` is the time of its last sample."""
         if not self.names_nodes:
-            return "logging" if self.count_logging() >= self.nodes else "unknown"
+            if self.count_logging() >= self.nodes:
+                return "logging"
+            fell_silent = any(self._fell_silent(one, metrics_until) for one in self.replicas.values())
+            return "silent" if fell_silent else "unknown"
         replica = self.replicas.get(name)
         if replica is None:
             return "unknown"  # Maybe only the leader logs.
-        return "logging" if self._is_logging(replica) else "silent"
+        if self._is_logging(replica):
+            return "logging"
+        # Some nodes log only while they start.
+        return "silent" if self._fell_silent(replica, metrics_until) else "unknown"
+
+    def _fell_silent(self, replica: ReplicaLog, metrics_until: float) -> bool:
+        apart_s = abs(replica.last_at_ns / NS_PER_S - metrics_until)
+        return not self._is_logging(replica) and apart_s <= max(_TOGETHER_S, _STEPS * replica.interval_s)
 
     def count_logging(self) -> int:
         return sum(map(self._is_logging, self.replicas.values()))

@@ -63,7 +63,7 @@ class HealthRules:
     """Time during which the node must be slow without interruption."""
     straggler_busy: float = 0.2
     """Minimum utilization of the other nodes; below it, no node is reported as slow."""
-    straggler_step_time: float = 1.25
+    straggler_step_time: float = 1.1
     """A rank is slow if its step time is this many times that of the others."""
 
     missing_after_s: float = 3 * MINUTE_S
@@ -105,6 +105,14 @@ class HealthRules:
     """Number of restarts from which they are reported."""
     restarts_within_s: float = 6 * HOUR_S
     """Forget restarts when the newest is older than this."""
+
+    slowdown_share: float = 0.75
+    """A run is slow if its speed is below this share of its usual speed."""
+    slowdown_window_s: float = 30 * MINUTE_S
+    """Time during which the run must be slow without interruption."""
+
+    plateau_after_s: float = 3 * HOUR_S
+    """Time without any change of the loss before it is remarked upon."""
 
     errors_within_s: float = 30 * MINUTE_S
     """How long errors are reported after the newest one."""

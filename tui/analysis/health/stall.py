@@ -10,14 +10,14 @@ from tui.analysis.node_metrics import mean_known
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.text.units import duration, percent
 
-_JUST_BEFORE_S = 60.0  # The timestamp of a listed checkpoint may precede its step's log line by this much.
+_SURE_S = 900.0
+"""Busy GPUs may evaluate or compile for this long without a word, however short the run's steps are."""
 
 
 def stall(context: Context) -> Iterator[HealthFinding]:
     """Report a run that is silent, or logs lines but makes no steps, for far longer than usual.
 
-    A run's pauses (evaluations, checkpoints) are learned: a pause may be a little longer than the longest
-    so far. The first one that the log announces may take ``stall_aside_s``.
+    It is critical once the GPUs are idle as well, or the silence is beyond doubt.
     """
     told, rules = context.progress, context.rules
     if told.last_line_at_ns is None:
@@ -32,44 +32,37 @@ def stall(context: Context) -> Iterator[HealthFinding]:
         return
     step_s = told.last_step_at_ns / NS_PER_S
     usual_s = told.step_interval_s or 0.0
+    starting = usual_s == 0 or context.training_since is None
     sign_s = max(step_s, line_s)
     allowed_s = max(
         rules.stall_after_s,
         rules.stall_steps * usual_s,
-        rules.stall_pause_factor * (told.line_pause_s or 0.0),
+        context.pause_allowed_s,
         # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
-        rules.stall_unread_s if told.step is not None and not usual_s else 0.0,
-        # The first evaluation or save has no earlier one to compare with.
-        rules.stall_aside_s if _first_phase(context, step_s) else 0.0,
+        rules.stall_unread_s if told.step is not None and starting else 0.0,
     )
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
     if context.now_s - sign_s > allowed_s:
         text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
         short = f"no step, no log line for {duration(context.now_s - sign_s)}"
-        yield finding(FindingKind.STALLED, "critical", text, short=short, since_s=sign_s)
+        sure = _is_idle(context) or context.now_s - sign_s > max(_SURE_S, 2 * allowed_s)
+        yield finding(
+            FindingKind.STALLED, "critical" if sure else "warning", text, short=short, since_s=sign_s
+        )
         return
     talking_s = max(
         rules.stall_talking_s,
         rules.stall_talking_steps * usual_s,
         2 * rules.stall_pause_factor * (told.step_pause_s or 0.0),
+        context.pause_allowed_s,
+        rules.stall_unread_s if starting else 0.0,
     )
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_s = step_s if told.run_phase is None else max(step_s, told.run_phase.newest)
-    if usual_s and context.now_s - busy_s > talking_s:
+    if usual_s and context.now_s - max(busy_s, context.attempt_since) > talking_s:
         text = f"no step for {duration(context.now_s - step_s)}{usually}, but still logging{_busy(context)}"
         short = f"no step for {duration(context.now_s - step_s)}, still logging"
         yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=step_s)
-
-
-def _first_phase(context: Context, step_s: float) -> bool:
-    """Return True if the log announced a first evaluation or save, or a first checkpoint is listed."""
-    run_phase = context.progress.run_phase
-    saved = [
-        one.created_at.timestamp() for one in context.run.checkpoints or () if one.created_at is not None
-    ]
-    return (run_phase is not None and run_phase.first) or (
-        bool(saved) and min(saved) >= step_s - _JUST_BEFORE_S
-    )
 
 
 def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
@@ -86,12 +79,16 @@ def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Health
 
 def _after_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
     """Report a job that does not end after its last step while its GPUs are busy: ranks stuck in shutdown."""
-    use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
-    idle = use is not None and use < context.rules.idle_below  # Idle GPUs have their own finding.
-    if silent_s > context.rules.stall_unread_s and not idle:
+    # Idle GPUs have their own finding.
+    if silent_s > context.rules.stall_unread_s and not _is_idle(context):
         text = f"all steps done, but no log line for {duration(silent_s)}{_busy(context)}"
         short = f"done, but not exiting for {duration(silent_s)}"
         yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=line_s)
+
+
+def _is_idle(context: Context) -> bool:
+    use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
+    return use is not None and use < context.rules.idle_below
 
 
 def _busy(context: Context) -> str:

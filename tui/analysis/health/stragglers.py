@@ -285,6 +285,8 @@ def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | N
 
 
 _MIN_RANKS = 3  # With fewer step times, none is the usual one.
+_OTHER_WORK = 3.0  # Ranks whose steps take this many times as long count other steps.
+_SPREADS = 4.0  # A slow rank is outside of this many mean deviations of the others.
 
 
 def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFinding]:
@@ -300,12 +302,18 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
         if found.kind == FindingKind.STRAGGLER and found.node is not None
     )
     named = set(excused)
-    for group in same_work(
-        metrics,
-        window_s=rules.straggler_window_s,
-        share=rules.straggler_share,
-        busy=rules.straggler_busy,
-        held=held,
+    # Nodes that have not worked yet are still loading, and one may evaluate for all.
+    active = [node for node in metrics.nodes if _has_worked(node, rules.idle_below)]
+    for group in (
+        ()
+        if context.progress.run_phase is not None and not held
+        else same_work(
+            replace(metrics, nodes=tuple(active)),
+            window_s=rules.straggler_window_s,
+            share=rules.straggler_share,
+            busy=rules.straggler_busy,
+            held=held,
+        )
     ):
         lagging = lagging_nodes(
             group,
@@ -320,6 +328,10 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
                 named.add(name)
                 yield _by_its_gpus(context, group, name, lag, share_held)
     yield from _by_step_time(context, frozenset(named))
+
+
+def _has_worked(node: NodeSnapshot, idle_below: float) -> bool:
+    return any(value >= idle_below for value in node.mean_utilization.values)
 
 
 def _by_its_gpus(
@@ -337,20 +349,23 @@ def _by_its_gpus(
 
 
 def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[HealthFinding]:
+    """Report ranks whose printed step times were longer throughout: in each half of the newest ones."""
     own = {
-        view.replica: view.step_time_s
+        view.replica: view.step_times_s
         for view in context.progress.streams
-        if view.replica is not None and view.step_time_s
+        if view.replica is not None and view.step_times_s
     }
     if len(own) < _MIN_RANKS:
         return
-    for replica, step_s in own.items():
-        usual = median(other for name, other in own.items() if name != replica)
-        limit = context.with_hysteresis(
-            context.rules.straggler_step_time, 1.0, held=context.is_held(FindingKind.STRAGGLER, replica)
-        )
-        if replica not in named and step_s > limit * usual:
-            text = f"{replica} slow: {_seconds(step_s)}/step vs {_seconds(usual)}"
+    for replica, halves in own.items():
+        others = [times for name, times in own.items() if name != replica]
+        usual = median(max(times) for times in others)
+        spread = sum(abs(max(times) - usual) for times in others) / len(others) / usual
+        step_s, slowest_s = min(halves), max(halves)
+        least = max(context.rules.straggler_step_time, 1 + _SPREADS * spread)
+        limit = context.with_hysteresis(least, 1.0, held=context.is_held(FindingKind.STRAGGLER, replica))
+        if replica not in named and limit * usual < step_s and slowest_s < _OTHER_WORK * usual:
+            text = f"{replica} slow: {_seconds(sum(halves) / 2)}/step vs {_seconds(usual)}"
             yield finding(FindingKind.STRAGGLER, "warning", text, node=replica)
 
 

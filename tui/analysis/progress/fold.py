@@ -18,7 +18,7 @@ from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.phases import Pauses, RunPhase, RunPhases, announces_phase
+from tui.analysis.progress.phases import Pauses, RunPhase, RunPhases, announced_save_interval, announces_phase
 from tui.analysis.progress.snapshot import (
     ProgressSnapshot,
     ReplicaLog,
@@ -44,6 +44,11 @@ _ANNOUNCED = re.compile(
     re.IGNORECASE,
 )
 MAX_CHARACTERS = 1024
+_MOVING_TARGET = re.compile(
+    r"reward|advantage|policy|value_loss|critic|advers|pg_loss|\bkl\b|approx_kl|episod|returns?\b"
+    r"|loss[_/ ]?(?:g|d|gen|disc)\b|\b(?:g|d|gen|disc|generator|discriminator)[_/ ]?loss",
+    re.IGNORECASE,
+)
 
 
 def announces_restart(message: str) -> bool:
@@ -217,6 +222,8 @@ class ProgressFold:
         self._saves = LoggedCheckpoints()
         self._run_phases = RunPhases()
         self._announced_restarts: list[float] = []
+        self._moving_target = False
+        self._save_every: int | None = None
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
     def add(self, lines: Iterable[LogLine]) -> None:
@@ -243,6 +250,8 @@ class ProgressFold:
                     told = True
                 elif (run_phase := announces_phase(line.message)) is not None:
                     told |= self._run_phases.keep(run_phase, stamp / NS_PER_S)
+                elif self._save_every is None:
+                    self._save_every = announced_save_interval(line.message)
                 continue
             told = True
             if reading.checkpoint is not None:
@@ -250,6 +259,8 @@ class ProgressFold:
                 self._run_phases.keep("checkpoint", stamp / NS_PER_S)
                 if reading == ParsedMetrics(checkpoint=reading.checkpoint):
                     continue
+            if reading.loss is not None and not self._moving_target:
+                self._moving_target = _MOVING_TARGET.search(line.message[:MAX_CHARACTERS]) is not None
             self._stream(line.replica or "", reading.rank).add(stamp / NS_PER_S, reading)
         if told:
             self._snapshot = None
@@ -378,6 +389,8 @@ class ProgressFold:
             streams=self._views(),
             stream=_stream_key(key),
             replica=key[0] or None,
+            moving_target=self._moving_target,
+            save_every=self._save_every,
         )
 
     def _replica_logs(self) -> tuple[ReplicaLog, ...]:
@@ -392,7 +405,7 @@ class ProgressFold:
                 rank=None if key[1] < 0 else key[1],
                 readings=stream.loss_readings + stream.step_readings,
                 step=stream.newest_step(),
-                step_time_s=stream.mean_step_time_s(),
+                step_times_s=stream.step_times_s(),
             )
             for key, stream in self._streams.items()
         ]

@@ -143,6 +143,20 @@ def announces_phase(message: str) -> RunPhaseKind | None:
     return None if kind is None or _NO_BEGINNING.search(head) else kind
 
 
+_SAVE_EVERY = re.compile(
+    r"(?<![\w-])(?:save|saving|checkpoint|ckpt)[\w ]{0,24}?(?:steps|interval|every|freq(?:uency)?)[\w ]{0,12}"
+    r"[\"']?\s?[:=\s]\s?(\d{2,7})\b(?!\s?(?:s\b|sec|min|h\b|hour|epoch|[%.]))"
+)
+
+
+def announced_save_interval(message: str) -> int | None:
+    """Return the steps between saves, if a line is about the settings: ``save_steps=500``."""
+    if "sav" not in message and "ckpt" not in message and "checkpoint" not in message:
+        return None
+    found = _SAVE_EVERY.search(message.lower()[:MAX_CHARACTERS])
+    return int(found[1]) if found is not None else None
+
+
 class RunPhases:
     """Time ranges of such activities, from lines in any order."""
 

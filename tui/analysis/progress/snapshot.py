@@ -114,7 +114,7 @@ class StreamView:
     """A source of progress: a replica, or one of its ranks if lines name ranks.
 
     ``key`` selects it (``ProgressFold.choose``); ``readings`` is the number of lines with progress.
-    ``step_time_s`` is the mean of the newest step times it printed itself.
+    ``step_times_s`` are the means of the newest step times that it printed itself, and of those before.
     """
 
     key: str
@@ -122,7 +122,7 @@ class StreamView:
     rank: int | None
     readings: int
     step: int | None = None
-    step_time_s: float | None = None
+    step_times_s: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,9 @@ class ProgressSnapshot:
 
     Series are over time; ``over_steps`` converts one to steps using ``step_series``. ``restarts`` are
     times (epoch s) when the run restarted; ``saves`` are the newest checkpoints in the log (name, ns),
-    oldest first. ``replicas`` are those that lines name.
+    oldest first. ``replicas`` are those that lines name. ``moving_target`` is True if lines with a loss also
+    name rewards or an adversary, so that a rising loss means little. ``save_every``
+    are the steps between saves, by the settings.
     """
 
     step: int | None = None
@@ -200,6 +202,8 @@ class ProgressSnapshot:
     streams: tuple[StreamView, ...] = ()
     stream: str | None = None
     replica: str | None = None
+    moving_target: bool = False
+    save_every: int | None = None
 
     @property
     def fraction(self) -> float | None:

@@ -32,7 +32,7 @@ from tui.analysis.series import EMPTY, Series
 
 _MAX_SOURCES = 16
 _VOTING_LOSSES = 3
-_STEP_TIMES = 20  # Number of newest step times averaged to get a rank's speed.
+_STEP_TIMES = 40  # Number of newest step times averaged to get a rank's speed.
 _OWN = 0  # the source of lines that contain a step, as opposed to bars, which are identified by their total
 
 
@@ -145,9 +145,13 @@ class StreamProgress:
         if reading.total_steps is not None and not reading.from_bar:
             self._keep_newest("total_steps", time, reading.total_steps)
 
-    def mean_step_time_s(self) -> float | None:
-        times = self._step_times
-        return sum(times) / len(times) if times else None
+    def step_times_s(self) -> tuple[float, float] | None:
+        """Return the mean of the newest printed step times, and of as many before."""
+        times = list(self._step_times)
+        half = len(times) // 2
+        if not half:
+            return None
+        return sum(times[-half:]) / half, sum(times[-2 * half : -half]) / half
 
     def newest_step(self) -> int | None:
         marks = self._run_marks()

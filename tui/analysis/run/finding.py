@@ -31,8 +31,10 @@ class FindingKind(StrEnum):
     DISK_FILLING = "disk-filling"
     CACHE_FILLING = "cache-filling"
     CHECKPOINT_OVERDUE = "checkpoint-overdue"
+    SLOWDOWN = "slowdown"
     RESTARTS = "restarts"
     ERRORS = "errors"
+    PLATEAU = "plateau"
     QUEUED = "queued"
 
 
