@@ -187,7 +187,7 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
         user=sanitize((job.user.email if job.user else None) or ""),
         priority=job.priority or 0,
         spot=(job.availability_model or "").lower() == "spot",
-        alarmed=bool(job_preview.findings) and not job.is_finished,
+        alarmed=any(found.severity != "info" for found in job_preview.findings) and not job.is_finished,
         findings=() if job.is_finished else job_preview.findings,
         judged=job_preview is not NO_PREVIEW,
     )
@@ -218,7 +218,7 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
         words = short_reason(sanitize(job.error_message or ""))
         lifetime_s = _lifetime_s(job)
         return words or (f"after {duration(lifetime_s)}" if lifetime_s else ""), "muted"
-    worst = next(iter(job_preview.findings), None)
+    worst = next((found for found in job_preview.findings if found.severity != "info"), None)
     if worst is not None:
         return f"▲ {brief(worst, now)}", "warn" if worst.severity == "warning" else "bad"
     progress = job_preview.progress

@@ -90,7 +90,7 @@ def _is_resting(context: Context, at: float, since: float) -> bool:
     step_ns = told.last_step_at_ns
     if step_ns is None or told.step_interval_s is None:
         return False
-    goes_on = step_ns / NS_PER_S > since + max(_GOES_ON_S, told.step_interval_s)
+    goes_on = told.moving_target and step_ns / NS_PER_S > since + max(_GOES_ON_S, told.step_interval_s)
     within_a_step = at - since < rules.stall_pause_factor * told.step_interval_s
     return within_a_step or (goes_on and at - since < rules.idle_never_s)
 

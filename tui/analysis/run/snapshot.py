@@ -26,12 +26,17 @@ PARTS = frozenset({LOG, METRICS})
 STALE_METRICS_S = 90.0
 """A verdict needs newer health metrics if they are older than this."""
 
+ENOUGH_S = 300.0
+"""Nothing can be said of a run before its metrics cover this time …"""
+STARTING_S = 1500.0
+"""… or this time, as long as the log shows no steps: it may still load."""
+
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The health of a run; ``words`` is the text to display, empty if there are findings."""
+    """The health of a run; ``words`` is the text to display, empty if there are findings, remarks aside."""
 
     state: State
     words: str = ""
@@ -45,8 +50,19 @@ def is_settled(run: RunSnapshot) -> bool:
     return judged | run.failing >= PARTS
 
 
+def is_starting(run: RunSnapshot) -> bool:
+    """True if too little of a run has been seen to judge it, whatever has been read."""
+    metrics, told = run.health_metrics, run.progress
+    uses = [node.mean_utilization for node in metrics.nodes] if metrics is not None else []
+    began = min((use.times[0] for use in uses if use.times), default=None)
+    if metrics is None or metrics.at is None or began is None:
+        return False
+    makes_steps = told is not None and (told.loss is not None or told.step_interval_s is not None)
+    return metrics.at - began < (ENOUGH_S if makes_steps else STARTING_S)
+
+
 def verdict(run: RunSnapshot) -> Verdict:
-    if run.findings:
+    if any(found.severity != "info" for found in run.findings):
         return Verdict("findings")
     if not is_settled(run):
         return Verdict("checking", "checking health…")
@@ -66,6 +82,8 @@ def verdict(run: RunSnapshot) -> Verdict:
         and (run.at - run.health_metrics_at).total_seconds() > STALE_METRICS_S
     ):
         return Verdict("checking", "checking health…")
+    if is_starting(run):
+        return Verdict("checking", "checking health: just started…")
     return Verdict("healthy", "healthy")
 
 

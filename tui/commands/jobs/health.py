@@ -38,7 +38,7 @@ WORST_FIRST = (
 )
 """Exit codes by severity, worst first: for several jobs the command returns the worst one."""
 CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
-TOTALLED = ("critical", "warning", "unknown", "healthy", "waiting", "finished")
+TOTALLED = ("critical", "warning", "unknown", "checking", "healthy", "waiting", "finished")
 SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
 
 
@@ -61,7 +61,8 @@ async def health(
 
     The exit code is 0 for healthy, 10 for warnings, 11 for critical findings (stalled, NaN …). An ended job
     returns the code of its outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy failed. For
-    several jobs the worst counts, in this order: 11, 3, 5, 4, 10, 0. If nothing is found but the metrics
+    several jobs the worst counts, in this order: 11, 3, 5, 4, 10, 0. A run that has just started is
+    reported as checking (code 0) until there is enough to judge. If nothing is found but the metrics
     could not be read, the code is 6 (refused), 8 or 1. A job without metrics so far is reported as unknown;
     its exit code is 0.
 
@@ -127,13 +128,14 @@ def _worst(reading: LoadedRun) -> str:
 
 
 def _verdict(reading: LoadedRun) -> str:
-    """Return ``critical``, ``warning``, ``healthy``, ``finished``, or ``unknown`` without enough data."""
+    """Return the worst severity, or ``healthy``, ``finished``, ``checking``, or ``unknown`` without data."""
     if reading.run.job.is_finished:
         return "finished"
     if _worst(reading) in CODES:
         return _worst(reading)
     is_waiting = reading.run.job.current_status in WAITING_STATUSES
-    return "healthy" if is_waiting or verdict(reading.run).state == "healthy" else "unknown"
+    state = "healthy" if is_waiting else verdict(reading.run).state
+    return state if state in ("healthy", "checking") else "unknown"
 
 
 def _record(reading: LoadedRun) -> dict[str, Any]:
@@ -167,6 +169,8 @@ def _print(output: Output, reading: LoadedRun) -> None:
         said = output.paint(f"{view.sign} {view.word}", view.tone)
     elif known == "healthy":
         said = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
+    elif known == "checking":
+        said = output.paint(f"… {verdict(reading.run).words}", "muted")
     elif known == "unknown":
         said = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
     else:

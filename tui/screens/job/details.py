@@ -44,7 +44,7 @@ class Details(VerticalScroll, can_focus=True):
             table.add_row("", "")
             table.add_row(Text("findings", tones["strong"]), "")
             for finding in run.findings:
-                tone = "bad" if finding.severity == "critical" else "warn"
+                tone = {"critical": "bad", "warning": "warn"}.get(finding.severity, "muted")
                 since = local_time(finding.since) if finding.since is not None else finding.severity
                 table.add_row(Text(since), Text(_finding_text(finding), tones[tone]))
         if run.status_history:

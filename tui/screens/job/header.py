@@ -174,15 +174,16 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
     ordered = [finding for finding in ordered if finding.kind is not FindingKind.QUEUED]
     if not ordered and waits:
         return [[(BEFORE_RUNNING_NOTE, "muted")], checkpoint]
+    running = run.status.tone == "running"
+    progresses = running and run.progress is not None and run.progress.step is not None
+    well = [_is_healthy_run(run)] if progresses and all(one.severity == "info" for one in ordered) else []
     if not ordered:
-        running = run.status.tone == "running"
-        progresses = running and run.progress is not None and run.progress.step is not None
-        return [_is_healthy_run(run), checkpoint] if progresses else [checkpoint]
+        return [*well, checkpoint]
     now = run.server_now
     room = width - (_cells(checkpoint) + SEPARATOR_CELLS if checkpoint else 0)
     told: list[Fact] = []
     for form in _FORMS:
-        told = [
+        told = well + [
             _silent(found, now, form) if found in silent else _finding(found, now, form, room)
             for found in ordered
         ]
