@@ -72,7 +72,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await sees(pilot, "llama-70b-sft-v3")
         # The cache: its largest directory stands first.
-        await pilot.press("slash", *"llama-70b-sft-v3", "enter", "C")
+        await pilot.press("slash", *"sft-v3", "enter", "C")
         await until(pilot, lambda: isinstance(app.screen, CacheScreen))
         await sees(pilot, "captured", "huggingface/")
         tree = app.screen.query_one(FileTreeView)
@@ -81,7 +81,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         largest = max(tree.rows.nodes, key=tree.rows.size_bytes)
         assert tree.cursor_node == largest
         # A finished job's adapter.
-        await pilot.press("escape", "escape", "slash", *"products", "enter")
+        await pilot.press("escape", "escape", "slash", *"flux", "enter")
         await sees(pilot, "flux-lora-produc")
         await pilot.press("enter", "4")
         await sees(pilot, "newest", "★ best", "LoRA r=16")
@@ -128,7 +128,7 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
     app = dashboard(demo)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await sees(pilot, "llama-70b-sft-v3")
-        await pilot.press("slash", *"qwen3-grpo-7", "enter", "enter", "4")
+        await pilot.press("slash", *"grpo-7", "enter", "enter", "4")
         await sees(pilot, "newest")
         await pilot.press("enter")
         await sees(pilot, "rank-0/")

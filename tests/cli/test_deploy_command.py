@@ -21,11 +21,9 @@ def deployer(stranger: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return Deployer(stranger)
 
 
-@pytest.mark.parametrize("name", ["deploy_checkpoints", "deploy-checkpoints", "deploy"])
-def test_with_all_options_it_is_one_document_and_one_request(
-    cli: RunCli, deployer: Deployer, name: str
-) -> None:
-    result = cli(name, *ALL, "--env", "A=b=c", "--secret", "W=hf_access_token", "--yes", "-o", "json")
+def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, deployer: Deployer) -> None:
+    options = (*ALL, "--env", "A=b=c", "--secret", "W=hf_access_token", "-o", "json")
+    result = cli("deploy_checkpoints", *options, "--yes")
 
     assert result.code == 0
     document = json.loads(result.out)
@@ -35,29 +33,16 @@ def test_with_all_options_it_is_one_document_and_one_request(
     assert "checkpoint-100" in document["curl"]
     assert "checkpoint-100" in document["python"]
     assert "the emulator serves no models" in result.err  # a server of this machine is taken for one
-    assert deployer.requests == [
-        {
-            "metadata": {"oracle_name": "tuned"},
-            "weights_sources": [
-                {
-                    "weight_source_type": "B10_CHECKPOINTING",
-                    "b10_training_checkpoint_weights_source": {
-                        "checkpoint": {"training_job_id": "job1", "checkpoint_name": "checkpoint-100"}
-                    },
-                }
-            ],
-            "inference_stack": {
-                "stack_type": "VLLM",
-                "environment_variables": [
-                    {"name": "HF_TOKEN", "value": "hf_access_token", "is_secret_reference": True},
-                    {"name": "A", "value": "b=c", "is_secret_reference": False},
-                    {"name": "W", "value": "hf_access_token", "is_secret_reference": True},
-                ],
-            },
-            "instance_type_id": "H100-2",
-            "dry_run": False,
-        }
+    (request,) = deployer.requests
+    assert (request["metadata"], request["instance_type_id"]) == ({"oracle_name": "tuned"}, "H100-2")
+    assert request["inference_stack"]["environment_variables"] == [
+        {"name": "HF_TOKEN", "value": "hf_access_token", "is_secret_reference": True},
+        {"name": "A", "value": "b=c", "is_secret_reference": False},
+        {"name": "W", "value": "hf_access_token", "is_secret_reference": True},
     ]
+    for name in ("deploy-checkpoints", "deploy"):
+        assert cli(name, *options, "--dry-run").code == 0
+    assert deployer.requests[1:] == [request | {"dry_run": True}] * 2
 
 
 def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
@@ -95,16 +80,6 @@ def test_missing_answers_are_named_before_anything_is_asked(
 
     assert (result.code, result.out) == (2, "")
     assert all(flag in result.err for flag in missing)
-    assert deployer.requests == []
-
-
-def test_a_base_model_that_no_checkpoint_names_is_missing(cli: RunCli, deployer: Deployer) -> None:
-    deployer.checkpoints = [checkpoint("checkpoint-100", base_model=None)]
-
-    result = cli("deploy", *ENOUGH, "--yes")
-
-    assert result.code == 2
-    assert "--base-model" in result.err
     assert deployer.requests == []
 
 

@@ -1,5 +1,6 @@
 """Submissions to a stranger's server that keeps the published API: what is sent, when, how often."""
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from api_client import (
     Remote,
     ServerFault,
     TrainingClient,
+    push,
 )
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
 from api_client.submission.submitting import SubmissionProgress
@@ -226,3 +228,25 @@ async def test_an_unknown_team_is_refused_before_anything_is_uploaded(source: Pa
                 await client.push(config(), source_dir=source, team="Sales")
     assert store.taken == []
     assert platform.upserted == []
+
+
+async def test_push_for_scripts_answers_as_documented_inside_of_a_running_loop_too(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source / "config.py").write_text(
+        "from truss_train import Image, Runtime, TrainingJob, TrainingProject\n"
+        "job = TrainingJob(image=Image(base_image='x'), runtime=Runtime(start_commands=['true']))\n"
+        "project = TrainingProject(name='quick', job=job)\n"
+    )
+    with FakeObjectStore() as store, Platform(store) as platform:
+        for name, value in platform.environ().items():
+            monkeypatch.setenv(name, value)
+        overrides = Overrides(job_name="first")
+        for result in (
+            await asyncio.to_thread(push, source / "config.py", overrides=overrides),
+            push(config(), source_dir=source, overrides=overrides),
+        ):
+            assert set(result) == {"training_project", "training_job"}
+            assert result["training_job"]["name"] == "first"
+            assert isinstance(result["training_job"]["id"], str)
+    assert [asked.body["training_project"]["name"] for asked in platform.upserted] == ["quick", "llama-sft"]

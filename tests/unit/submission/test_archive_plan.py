@@ -31,26 +31,34 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
-def test_without_a_workspace_it_is_the_config_s_folder(repository: Path) -> None:
-    for workspace in (None, Workspace()):
-        plan = plan_archive(repository / "jobs/sft", workspace)
-        assert names(plan) == ["config.py", "run.sh"]
-        assert plan.files[0].path == repository / "jobs/sft/config.py"
-        assert plan.files[0].size_bytes == len("jobs/sft/config.py")
+SFT = ["config.py", "run.sh"]
+TREE = ["common/util.py", "jobs/grpo/config.py", "jobs/sft/config.py", "jobs/sft/run.sh", "notes/a.md"]
 
 
-def test_a_root_takes_its_whole_tree(repository: Path) -> None:
-    plan = plan_archive(repository / "jobs/sft", Workspace(workspace_root="../.."))
-    assert names(plan) == [
-        "common/util.py", "jobs/grpo/config.py", "jobs/sft/config.py", "jobs/sft/run.sh", "notes/a.md",
-    ]  # fmt: skip
-
-
-def test_folders_from_outside_lie_at_the_top_under_their_own_names(repository: Path) -> None:
-    plan = plan_archive(
-        repository / "jobs/sft", Workspace(external_dirs=["../../../datasets", "../../common"])
-    )
-    assert names(plan) == ["common/util.py", "config.py", "datasets/train.jsonl", "run.sh"]
+@pytest.mark.parametrize(
+    ("workspace", "found"),
+    [
+        (None, SFT),
+        (Workspace(), SFT),
+        (Workspace(workspace_root="../.."), TREE),
+        (
+            Workspace(external_dirs=["../../../datasets", "../../common"]),
+            ["common/util.py", "config.py", "datasets/train.jsonl", "run.sh"],
+        ),
+        (
+            Workspace(
+                workspace_root="../..", exclude_dirs=["../../common"], external_dirs=["../../../other/common"]
+            ),
+            ["common/x.py", *TREE[1:]],
+        ),
+    ],
+)
+def test_a_workspace_has_its_root_s_tree_and_folders_from_outside_at_the_top(
+    repository: Path, workspace: Workspace | None, found: list[str]
+) -> None:
+    plan = plan_archive(repository / "jobs/sft", workspace)
+    assert names(plan) == found
+    assert all(each.size_bytes == each.path.stat().st_size for each in plan.files)
 
 
 def test_top_folders_can_be_excluded_and_are_listed(repository: Path) -> None:
@@ -61,13 +69,6 @@ def test_top_folders_can_be_excluded_and_are_listed(repository: Path) -> None:
         "common/": "excluded by exclude_dirs",
         "notes/": "excluded by exclude_dirs",
     }
-
-
-def test_an_excluded_name_makes_room_for_a_folder_from_outside(repository: Path, tmp_path: Path) -> None:
-    workspace = Workspace(
-        workspace_root="../..", exclude_dirs=["../../common"], external_dirs=[str(tmp_path / "other/common")]
-    )
-    assert "common/x.py" in names(plan_archive(repository / "jobs/sft", workspace))
 
 
 def test_a_folder_from_inside_is_skipped_with_a_warning(repository: Path) -> None:
