@@ -303,18 +303,8 @@ def _broken(root: Path, mutant: Mutant) -> str:
 
 def _first_failure(copy: Path, tests: Sequence[str]) -> str | None:
     """The name of a test that fails, None if all pass; one that never ends has failed."""
-    command = [
-        sys.executable,
-        "-B",
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--no-header",
-        *tests,
-    ]
+    options = ("-x", "-q", "-p", "no:cacheprovider", "--no-header")
+    command = [sys.executable, "-B", "-m", "pytest", *options, *tests]
     try:
         done = subprocess.run(
             command, cwd=copy, capture_output=True, text=True, timeout=LIMIT_S, check=False, errors="replace"

@@ -15,13 +15,8 @@ from support.stranger_runs import finished_run
 def two(stranger: FakeBaseten) -> FakeBaseten:
     finished_run(stranger, "one", name="a", hours=2, losses=[3.0, 2.0, 1.5], speed=1000)
     finished_run(stranger, "two", name="b", hours=1, losses=[3.0, 1.0, 1.2], speed=2000, status="FAILED")
-    stranger.on(
-        "GET",
-        "/v1/instance_type_prices",
-        Answer(
-            body={"instance_types": [{"instance_type": stranger.jobs[-1]["instance_type"], "price": 0.5}]}
-        ),
-    )
+    prices = [{"instance_type": stranger.jobs[-1]["instance_type"], "price": 0.5}]
+    stranger.on("GET", "/v1/instance_type_prices", Answer(body={"instance_types": prices}))
     return stranger
 
 
@@ -64,13 +59,8 @@ def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli: RunCli, t
     assert by_property["nodes"]["differs"] == "false" and by_property["name"]["differs"] == "true"
 
     curves = list(csv.DictReader(io.StringIO(cli("compare", "one", "two", "-o", "csv", "--curves").out)))
-    assert [
-        (row["step"], row["value"]) for row in curves if (row["chart"], row["series"]) == ("loss", "b")
-    ] == [
-        ("1", "3.0"),
-        ("2", "1.0"),
-        ("3", "1.2"),
-    ]
+    loss = [row for row in curves if (row["chart"], row["series"]) == ("loss", "b")]
+    assert [(row["step"], row["value"]) for row in loss] == [("1", "3.0"), ("2", "1.0"), ("3", "1.2")]
     relative = cli("compare", "one", "two", "-o", "csv", "--curves", "--x", "relative").out
     times = [row["time"] for row in csv.DictReader(io.StringIO(relative)) if row["series"] == "b"]
     assert [float(time) for time in times[:3]] == [0.0, 10.0, 20.0]  # from each run's first line

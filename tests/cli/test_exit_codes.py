@@ -38,7 +38,8 @@ def test_a_key_that_the_server_echoes_is_not_printed(cli: RunCli, stranger: Fake
     assert stranger.key not in result.out + result.err
 
 
-def test_an_unreachable_server(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_an_unreachable_server(cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api_client.http.retry.RetryPolicy.longest_delay_s", lambda *_arguments: 0.0)
     with socket.create_server(("127.0.0.1", 0)) as closed_soon:
         address = f"http://127.0.0.1:{closed_soon.getsockname()[1]}"
     environ = stranger.environ() | {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": address}

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import operator
 import time
 
 import pytest
@@ -12,6 +13,7 @@ from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso, metrics_of, node, samples, serve_metrics
 
 NOW = time.time()
+KEY = operator.itemgetter("node", "gpu", "metric")
 
 
 @pytest.fixture
@@ -40,49 +42,35 @@ def test_a_table_tells_what_each_node_does_now(cli: RunCli, running: FakeBaseten
     assert "(cache)" in cache and "1.00 GiB" in cache and "10 %" in cache
 
 
-def test_the_official_words_find_the_same_job(cli: RunCli, running: FakeBaseten) -> None:
-    by_words = cli("metrics", "--job-id", "runs").out
-    by_project = cli("metrics", "--project", "llama-sft").out
-
-    assert by_words == by_project == cli("metrics", "runs").out
-
-
 def test_csv_has_a_line_a_sample_in_the_order_of_time(cli: RunCli, running: FakeBaseten) -> None:
     rows = list(csv.DictReader(io.StringIO(cli("metrics", "runs", "-o", "csv").out)))
 
     assert [row["timestamp"] for row in rows] == sorted(row["timestamp"] for row in rows)
-    use = [
-        row for row in rows if (row["node"], row["gpu"], row["metric"]) == ("node-1", "1", "gpu_utilization")
-    ]
-    assert [row["value"] for row in use] == ["0.5", "0.6", "0.7"]
-    assert {row["unit"] for row in use} == {"fraction"}
-    # A null stays, as an empty value; the leader is not told twice.
-    null = [
-        row["value"]
+    one = ("gpu_utilization", "fraction")
+    use = {
+        (row["node"], row["gpu"]): [other["value"] for other in rows if KEY(other) == KEY(row)]
         for row in rows
-        if (row["node"], row["gpu"], row["metric"]) == ("node-0", "0", "gpu_utilization")
-    ]
-    assert null == ["0.9", "", "0.95"]
+        if (row["metric"], row["unit"]) == one
+    }
+    assert use["node-1", "1"] == ["0.5", "0.6", "0.7"]
+    assert use["node-0", "0"] == ["0.9", "", "0.95"]  # a null stays; the leader is not told twice
     assert {row["node"] for row in rows} == {"node-0", "node-1", ""}
 
 
 def test_json_has_the_series_of_the_chosen_node_and_metric(cli: RunCli, running: FakeBaseten) -> None:
-    document = json.loads(
-        cli("metrics", "runs", "--node", "1", "--metric", "gpu_utilization", "-o", "json").out
-    )
+    words = "metrics --project llama-sft --node 1 --metric gpu_utilization -o json"
+    document = json.loads(cli(*words.split()).out)
 
     assert document["job_id"] == "runs"
-    assert [(one["node"], one["gpu"], one["unit"]) for one in document["series"]] == [
-        ("node-1", "0", "fraction"),
-        ("node-1", "1", "fraction"),
-    ]
+    shown = [(one["node"], one["gpu"], one["unit"]) for one in document["series"]]
+    assert shown == [("node-1", "0", "fraction"), ("node-1", "1", "fraction")]
     assert [one["value"] for one in document["series"][0]["samples"]] == [0.5, 0.6, 0.7]
 
 
-def test_leader_only_metrics_are_one_node(cli: RunCli, stranger: FakeBaseten, running: FakeBaseten) -> None:
-    serve_metrics(stranger, metrics_of(node("x", [0.4], end_s=NOW)) | {"per_node_metrics": []})
+def test_leader_only_metrics_are_one_node(cli: RunCli, running: FakeBaseten) -> None:
+    serve_metrics(running, metrics_of(node("x", [0.4], end_s=NOW)) | {"per_node_metrics": []})
 
-    assert cli("metrics", "runs").out.splitlines()[1].split()[:3] == ["leader", "40", "%"]
+    assert cli("metrics", "--job-id", "runs").out.splitlines()[1].split()[:3] == ["leader", "40", "%"]
 
 
 def test_since_and_step_reach_the_server(cli: RunCli, running: FakeBaseten) -> None:
@@ -118,7 +106,7 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, run
 
     running.on("GET", r".*/metrics", growing)
     result = cli(
-        "metrics", "runs", "--follow", "--interval", "1", "--metric", "gpu_utilization", "-o", "json"
+        *["metrics", "runs", "--follow", "--interval", "1", "--metric", "gpu_utilization", "-o", "json"]
     )
 
     assert result.code == 3
@@ -128,12 +116,8 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, run
 def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(
     cli: RunCli, running: FakeBaseten
 ) -> None:
-    serve_metrics(
-        running,
-        metrics_of(
-            node("\x1b[31mevil", [0.1, None, None, 0.9], end_s=NOW), node("node-1", [0.5] * 4, end_s=NOW)
-        ),
-    )
+    evil = node("\x1b[31mevil", [0.1, None, None, 0.9], end_s=NOW)
+    serve_metrics(running, metrics_of(evil, node("node-1", [0.5] * 4, end_s=NOW)))
     result = cli("metrics", "runs", "-o", "chart")
 
     assert result.code == 0

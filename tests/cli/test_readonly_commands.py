@@ -32,11 +32,8 @@ CHANGING = {
 
 
 def changes_of(stranger: FakeBaseten) -> list[str]:
-    return [
-        f"{asked.method} {asked.path}"
-        for asked in stranger.asked
-        if asked.method != "GET" and asked.path != READS_BY_POST
-    ]
+    changes = [asked for asked in stranger.asked if asked.method != "GET" and asked.path != READS_BY_POST]
+    return [f"{asked.method} {asked.path}" for asked in changes]
 
 
 @pytest.fixture
@@ -73,10 +70,4 @@ def test_the_message_names_the_setting_that_forbids_it(
     assert "read-only by flag --readonly" in by_flag.err
     assert "read-only" not in allowed.err
     assert changes_of(world) == ["POST /v1/training_projects/proj1/jobs/job1/stop"]
-
-
-def test_reading_goes_on(cli: RunCli, world: FakeBaseten) -> None:
-    done = cli("--readonly", "jobs", "-o", "json")
-
-    assert done.code == ExitCode.OK
-    assert "job1" in done.out
+    assert "job1" in cli("--readonly", "jobs", "-o", "json").out

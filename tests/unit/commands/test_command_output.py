@@ -31,21 +31,21 @@ def test_colours_only_where_they_are_wanted(stream: Any, environ: dict[str, Any]
     assert painted == ("\x1b[31mword\x1b[0m" if coloured else "word")
 
 
-def test_an_unknown_tone_is_no_colour() -> None:
+def test_what_is_no_tone_and_no_terminal() -> None:
     assert Output(Terminal(), io.StringIO(), {}).paint("word", "sparkling") == "word"
-
-
-def test_width_is_unbounded_when_piped() -> None:
     assert Output(io.StringIO(), io.StringIO(), {}).width_cells is None
 
 
-def test_remarks_are_one_inert_line() -> None:
+def test_remarks_are_one_inert_line_and_a_closed_stderr_is_no_error() -> None:
     stderr = io.StringIO()
+    output = Output(io.StringIO(), stderr, {})
 
-    Output(io.StringIO(), stderr, {}).remark("server says \x1b[31m\nno")
+    output.remark("server says \x1b[31m\nno")
 
     assert stderr.getvalue().count("\n") == 1
     assert "\x1b" not in stderr.getvalue()
+    stderr.close()
+    output.remark("nobody hears this")
 
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x1b[5m\x9b31m\u202e\u200b\U000e0041\x00\r\tx"
@@ -81,13 +81,6 @@ def test_a_closed_pipe_is_told_apart_from_other_errors() -> None:
         Output(Closed(), io.StringIO(), {}).data("text")
 
 
-def test_a_closed_stderr_is_no_error() -> None:
-    closed = io.StringIO()
-    closed.close()
-
-    Output(io.StringIO(), closed, {}).remark("nobody hears this")
-
-
 def test_json_is_ascii_whatever_is_inside() -> None:
     assert ascii_json({"é": "\x7f\x9b\u2028"}) == '{"\\u00e9": "\\u007f\\u009b\\u2028"}'
 
@@ -106,16 +99,9 @@ def test_json_has_null_for_numbers_that_it_does_not_know() -> None:
     "text", ["plain", 'é "quoted" \\ \u2028 😀', "\x7f\x9b\x1b[2J\x00", "half \ud83d of a pair"]
 )
 def test_answers_are_written_as_any_other_json(text: str) -> None:
-    jobs = [
-        TrainingJob.model_validate(
-            {
-                "id": text,
-                "current_status": "X",
-                "created_at": "2025-03-01T12:00:00.5Z",
-                "later": {"a": [], "b": {}, "c": [1e22, 0.1, None]},
-            }
-        )
-    ]
+    later = {"a": [], "b": {}, "c": [1e22, 0.1, None]}
+    fields = {"id": text, "current_status": "X", "created_at": "2025-03-01T12:00:00.5Z", "later": later}
+    jobs = [TrainingJob.model_validate(fields)]
     ours = io.StringIO()
 
     Output(stdout=ours).json(jobs)

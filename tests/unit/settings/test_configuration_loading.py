@@ -1,6 +1,7 @@
 """Flags over environment over file over defaults, and what is said of settings that are wrong."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,7 @@ def test_without_a_file_everything_is_default(tmp_path: Path) -> None:
     ],
 )
 def test_each_source_comes_before_the_next(
-    file: Path,
-    in_file: str | None,
-    in_environment: str | None,
-    flag: str | None,
-    expected: str | None,
-    origin: str,
+    file: Path, in_file: str | None, in_environment: str | None, flag: str | None, expected: Any, origin: str
 ) -> None:
     file.write_text(f'remote = "{in_file}"\n' if in_file else "")
     variables = {} if in_environment is None else {"BT_TUI_REMOTE": in_environment}
@@ -76,16 +72,13 @@ def test_variables_of_each_kind(file: Path) -> None:
             NO_COLOR="1",
         )
     ).configuration
-    assert settings.readonly
-    assert settings.logs.wrap
+    assert settings.readonly and settings.logs.wrap and settings.theme.no_color
     assert settings.logs.min_level == "ERROR"
     assert settings.notifications.command == ["notify-send", "x y"]
     assert settings.prices == {"H100:8": 0.65}
-    assert settings.health.stall_after_s == 90.0
-    assert settings.health.restarts == 4
+    assert (settings.health.stall_after_s, settings.health.restarts) == (90.0, 4)
     assert settings.health.off == {"straggler"}
     assert settings.keys == {"job.stop_job": "ctrl+k"}
-    assert settings.theme.no_color
 
 
 @pytest.mark.parametrize(
@@ -139,16 +132,16 @@ def test_what_is_wrong_is_named_by_line_with_what_to_do(file: Path, text: str, l
         load(environ(file))
 
 
-def test_every_problem_is_told_in_the_order_of_the_file(file: Path) -> None:
-    file.write_text("readonly = 3\nremote = 4\n[theme]\nname = 5\nnoname = 6\n")
-    assert [problem.where for problem in check_file(file)] == [f"{file}:{line}" for line in (1, 2, 4, 5)]
-
-
-def test_lines_are_right_below_strings_and_lists_of_several_lines(file: Path) -> None:
-    file.write_text(
-        "[notifications]\ncommand = [\n  'sh', # [theme]\n  '-c',\n  '''\n[x]\ny = 1\n''',\n]\n\nbell = 7\n"
-    )
-    assert [problem.where for problem in check_file(file)] == [f"{file}:11"]
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("readonly = 3\nremote = 4\n[theme]\nname = 5\nnoname = 6\n", [1, 2, 4, 5]),
+        ("[notifications]\ncommand = [\n 'sh', # [x]\n '-c',\n '''\n[x]\ny = 1\n''',\n]\n\nbell = 7\n", [11]),
+    ],
+)
+def test_every_problem_is_told_in_the_order_of_the_file(file: Path, text: str, lines: list[int]) -> None:
+    file.write_text(text)
+    assert [problem.where for problem in check_file(file)] == [f"{file}:{line}" for line in lines]
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 1_500_000, b"[" * 100_000])
