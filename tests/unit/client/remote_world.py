@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from api_client import Remote, resolve_remote
@@ -12,6 +13,7 @@ class World:
     """A home with files, and an environment; ``resolve`` asks it."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         self.trussrc = folder / "trussrc"
         self.go_folder = folder / "go"
         self.environ = {
@@ -43,38 +45,39 @@ class World:
         return key.get_secret_value()
 
 
-def add_flag_section(world: World) -> None:
-    world.add_section("named", api_key="key-of-flag")
+Change = Callable[[World], None]
+PAIR_URL, PAIR_KEY = "BASETEN_TRUSS_AUTH_REMOTE_URL", "BASETEN_TRUSS_AUTH_API_KEY"
+APP = "https://app.baseten.co"
 
 
-def add_pair(world: World) -> None:
-    world.environ["BASETEN_TRUSS_AUTH_REMOTE_URL"] = "https://app.baseten.co"
-    world.environ["BASETEN_TRUSS_AUTH_API_KEY"] = "key-of-pair"
+def section(name: str, **options: str) -> Change:
+    return lambda world: world.add_section(name, **options)
 
 
-def add_key(world: World) -> None:
-    world.environ["BASETEN_API_KEY"] = "key-of-variable"
+def profile(name: str, *, current: bool = False, **fields: object) -> Change:
+    return lambda world: world.add_profile(name, current=current, **fields)
 
 
-def add_profile_variable(world: World) -> None:
-    world.add_profile("chosen", api_key="key-of-profile-variable")
-    world.environ["BASETEN_PROFILE"] = "chosen"
+def variables(**values: str) -> Change:
+    return lambda world: world.environ.update(values)
 
 
-def add_section(world: World) -> None:
-    world.add_section("only", api_key="key-of-section")
+def both(*changes: Change) -> Change:
+    def change(world: World) -> None:
+        for each in changes:
+            each(world)
+
+    return change
 
 
-def add_current_profile(world: World) -> None:
-    world.add_profile("current", current=True, api_key="key-of-current-profile")
-
-
-IN_ORDER = {
-    "key-of-flag": add_flag_section,
-    "key-of-pair": add_pair,
-    "key-of-variable": add_key,
-    "key-of-profile-variable": add_profile_variable,
-    "key-of-section": add_section,
-    "key-of-current-profile": add_current_profile,
+IN_ORDER: dict[str, Change] = {
+    "key-of-flag": section("named", api_key="key-of-flag"),
+    "key-of-pair": variables(**{PAIR_URL: APP, PAIR_KEY: "key-of-pair"}),
+    "key-of-variable": variables(BASETEN_API_KEY="key-of-variable"),
+    "key-of-profile-variable": both(
+        profile("chosen", api_key="key-of-profile-variable"), variables(BASETEN_PROFILE="chosen")
+    ),
+    "key-of-section": section("only", api_key="key-of-section"),
+    "key-of-current-profile": profile("current", current=True, api_key="key-of-current-profile"),
 }
 """What adds each source, the first that counts before the others; by the key that it brings."""
