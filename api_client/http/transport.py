@@ -82,7 +82,6 @@ class Transport:
         clock: Clock,
         retry: RetryPolicy,
         on_event: RequestListener | None = None,
-        random: Random | None = None,
         http_transport: httpx.AsyncBaseTransport | None = None,
         read_only_by: str = "",
         destinations: Destinations | None = None,
@@ -100,7 +99,7 @@ class Transport:
         self._clock = clock
         self._retry = retry
         self._on_event = on_event
-        self._random = random or Random()
+        self._random = Random()
         self._http_transport = http_transport
         self._read_only_by = read_only_by
         self._http: httpx.AsyncClient | None = None

@@ -1,16 +1,17 @@
 """Every screen × every class of fault, over a real socket: what is said, what stays, and that it comes back.
 
-One server for all, and an opened app for each screen, on a clock whose pauses are short. A fault begins,
-the screen says which; what was there is there still; the fault ends, and nobody presses a key for that to
-be seen.
+One server for all, and an app for each walk, on a clock whose pauses are short. A fault begins, the screen
+says which; what was there is there still; the fault ends, and nobody presses a key for that to be seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from screen_walks import LONGEST_PAUSE_S, WALKS, HastyDashboard, faulty_world
+from textual.pilot import Pilot
 
 from support.dashboard import text_of
 from support.faulty import FaultyServer
@@ -20,18 +21,24 @@ from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 
 SIZE = (120, 30)
-REFUSING = {"401": "401", "403": "403", "404": "404"}
-"""A server that is there and says no, and a word that tells which of these."""
-FAILING = {"429": "429", "503": "503", "html": "HTML", "reset": "broke off"}
-"""One that cannot answer, does not answer as it should, or is not to be reached."""
-OF_THE_SAME_CLASS = {"400": "400", "truncated": "unexpected data (not JSON", "empty": "an empty response"}
-"""Screens cannot tell these from 404 and from a web page: one of them meets them all the same."""
-FAULT_ON_TABS = "404"
-"""Tabs show parts of one screen, below the same lines: each is looked at under this one."""
+FAULTS = {
+    "404": "404",
+    "401": "401",
+    "403": "403",
+    "400": "400",
+    "429": "429",
+    "503": "503",
+    "html": "HTML",
+    "reset": "broke off",
+    "truncated": "unexpected data (not JSON",
+    "empty": "an empty response",
+}
+"""Every class of fault, and a word that tells which it is."""
+REFUSALS = frozenset({"400", "401", "403", "404"})
 ODD = "drift"
 """Fields and values that nobody knows, and missing ones: nothing to tell of."""
-OPENED_UNDER = {"404": "404", "503": "503", "html": "HTML", "401": "401"}
-"""A fault of each class for a screen that has nothing to show yet."""
+WALKED = {"404": "503", "503": "404", "html": "401"}
+"""The fault that a walk opens each screen under, and the one that strikes later."""
 
 
 @pytest.fixture(scope="module")
@@ -54,38 +61,53 @@ def flat(app: HastyDashboard) -> str:
     return " ".join(text_of(app).split())
 
 
-def faults_for(name: str) -> dict[str, str]:
-    """What that screen meets, and the words for it."""
-    more = OF_THE_SAME_CLASS if name == "home" else {}
-    return FAILING | more | (REFUSING if WALKS[name].asks else {})
-
-
-@pytest.mark.parametrize("name", WALKS)
-async def test_a_fault_is_told_what_was_there_stays_and_it_comes_back(
-    name: str, faulty: FaultyServer
-) -> None:
-    walk = WALKS[name]
+async def test_home_tells_every_fault_keeps_what_was_there_and_comes_back(faulty: FaultyServer) -> None:
     faulty.set_faults()
     app = HastyDashboard(remote_of(faulty))
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "job job00001" in text_of(app))
-        await walk.go(app, pilot)
-        await until(pilot, lambda: isinstance(app.screen, walk.screen) and walk.words in text_of(app))
-        for fault, words in faults_for(name).items():
-            faulty.set_faults(fault)
-            await pilot.press("r")
-            await until(pilot, lambda words=words: words in flat(app))  # type: ignore[misc]
-            for key, on_tab in walk.tabs if fault == FAULT_ON_TABS else ():
-                await pilot.press(key)
-                await until(pilot, lambda w=words, t=on_tab: w in flat(app) and t in text_of(app))  # type: ignore[misc]
-            assert walk.words in text_of(app), fault
+        for fault in FAULTS:
+            await until(pilot, lambda: is_well(app, WALKS["home"].words))
+            await strike(app, pilot, faulty, fault)
+            assert WALKS["home"].words in text_of(app), fault
             faulty.set_faults()
-            await until(pilot, lambda: is_well(app, walk.words))
-        faulty.set_faults(ODD)
-        await pilot.press("r")
-        await until(pilot, lambda: ODD in [fault.kind for fault in faulty.struck()])
-        assert "✗" not in text_of(app)
-        assert isinstance(app.screen, walk.screen)
+
+
+async def strike(app: HastyDashboard, pilot: Pilot[Any], faulty: FaultyServer, fault: str) -> None:
+    """Begin the fault, and wait until the screen tells of it."""
+    faulty.set_faults(fault)
+    await pilot.press("r")
+    await until(pilot, lambda: FAULTS[fault] in flat(app))
+
+
+@pytest.mark.parametrize("fault", WALKED)
+async def test_a_walk_through_every_screen_under_two_faults(fault: str, faulty: FaultyServer) -> None:
+    """Opened under one, a screen says so and fills when it ends; under the other, what was there stays."""
+    later = WALKED[fault]
+    faulty.set_faults()
+    app = HastyDashboard(remote_of(faulty))
+    async with app.run_test(size=SIZE) as pilot:
+        for name, walk in WALKS.items():
+            await until(pilot, lambda: is_well(app, WALKS["home"].words))
+            faulty.set_faults(fault if walk.opens_asking else "")
+            await walk.go(app, pilot)
+            await until(pilot, lambda w=walk: isinstance(app.screen, w.screen))  # type: ignore[misc]
+            if walk.opens_asking:
+                await until(pilot, lambda: FAULTS[fault] in flat(app))
+                faulty.set_faults()
+            await until(pilot, lambda w=walk: is_well(app, w.words))  # type: ignore[misc]
+            if walk.asks or later not in REFUSALS:
+                await strike(app, pilot, faulty, later)
+                for key, on_tab in walk.tabs:
+                    await pilot.press(key)
+                    await until(pilot, lambda t=on_tab: FAULTS[later] in flat(app) and t in text_of(app))  # type: ignore[misc]
+                assert walk.words in text_of(app), name
+            faulty.set_faults(ODD)
+            await pilot.press("r")
+            await until(pilot, lambda w=walk: w.words in text_of(app) and "✗" not in text_of(app))  # type: ignore[misc]
+            faulty.set_faults()
+            if name != "home":
+                await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
 async def test_a_route_that_fails_alone_is_named_and_only_where_it_is_shown(faulty: FaultyServer) -> None:
@@ -105,30 +127,6 @@ async def test_a_route_that_fails_alone_is_named_and_only_where_it_is_shown(faul
         await until(pilot, lambda: "the checkpoints" in flat(app))
         faulty.set_faults()
         await until(pilot, lambda: is_well(app, WALKS["job"].words))
-
-
-OPENED = ("home", *(name for name, walk in WALKS.items() if walk.opens_asking))
-
-
-@pytest.mark.parametrize("fault", OPENED_UNDER)
-async def test_a_screen_opened_under_a_fault_says_so_and_fills_when_it_ends(
-    fault: str, faulty: FaultyServer
-) -> None:
-    words = OPENED_UNDER[fault]
-    faulty.set_faults(fault)
-    app = HastyDashboard(remote_of(faulty))
-    async with app.run_test(size=SIZE) as pilot:
-        for name in OPENED:
-            walk = WALKS[name]
-            faulty.set_faults(fault)
-            await walk.go(app, pilot)
-            await until(pilot, lambda w=walk: isinstance(app.screen, w.screen))  # type: ignore[misc]
-            await until(pilot, lambda: words in flat(app))
-            faulty.set_faults()
-            await until(pilot, lambda w=walk: is_well(app, w.words))  # type: ignore[misc]
-            if name != "home":
-                await pilot.press("escape")
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
 def test_every_screen_of_the_app_is_in_the_matrix() -> None:

@@ -22,18 +22,8 @@ CREDENTIALS = {
     "s3_key": "key",
 }
 RESOURCES = (
-    "projects",
-    "jobs",
-    "logs",
-    "metrics",
-    "checkpoints",
-    "cache",
-    "sessions",
-    "capacity",
-    "account",
-    "models",
-    "blobs",
-    "graphql",
+    *("projects", "jobs", "logs", "metrics", "checkpoints", "cache"),
+    *("sessions", "capacity", "account", "models", "blobs", "graphql"),
 )
 STREAMS = {
     *("jobs.watch", "logs.follow", "logs.history", "logs.fill", "logs.increments"),
