@@ -28,8 +28,8 @@ from tui.screens.submit import SubmitScreen
 from tui.wizard.state import REVIEW
 
 SIZE = (120, 30)
-FAULTS = {"401": "refused the key", "404": "404", "503": "503", "reset": "broke off"}
-"""One of each class: 403 is told as 401 is, 400 and pages as 404, 429 as 503 (``test_matrix_resources``)."""
+FAULTS = {"401": "refused the key", "reset": "broke off"}
+"""A refusal and an outage: what becomes of the others is in ``test_matrix_resources``."""
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import json
 import random
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
 
@@ -57,10 +59,11 @@ class Answer:
 
 @dataclass
 class ReceivedRequest:
-    """A request as it came in."""
+    """A request as it came in; ``target`` is the path with its query, or where a proxy is to connect."""
 
     method: str
     path: str
+    target: str
     query: dict[str, str]
     body: dict[str, object]
     authorization: str
@@ -133,16 +136,25 @@ def _spoilt(answer: Answer, fault: str) -> Answer:
 def _body(raw: bytes, content_type: str) -> dict[str, object]:
     if content_type.startswith("application/x-www-form-urlencoded"):
         return {name: values[-1] for name, values in parse_qs(raw.decode()).items()}
-    return json.loads(raw) if raw else {}
+    return json.loads(raw) if raw and "json" in content_type else {}
 
 
 class FakeBaseten:
     """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will.
 
-    ``fault_rate`` is the share of requests that meet one of the ``FAULTS``; ``faults`` counts them.
+    ``fault_rate`` is the share of requests that meet one of the ``FAULTS``; ``faults`` counts them. With a
+    ``certificate`` it speaks TLS, and ``server_names`` are those that clients asked for.
     """
 
-    def __init__(self, *, fault_rate: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        fault_rate: float = 0.0,
+        seed: int = 0,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        certificate: Path | None = None,
+    ) -> None:
         self.key = KEY
         self.fault_rate = fault_rate
         self.faults: Counter[str] = Counter()
@@ -155,8 +167,13 @@ class FakeBaseten:
         self.asked: list[ReceivedRequest] = []
         self._own_routes: list[tuple[str, re.Pattern[str], Route]] = []
         self._closing = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.connections = 0
+        self.server_names: list[str | None] = []
+        self._scheme = "http" if certificate is None else "https"
+        self._server = ThreadingHTTPServer((host, port), self._handler())
         self._server.daemon_threads = True
+        if certificate is not None:
+            self._speak_tls(certificate)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     def __enter__(self) -> "FakeBaseten":
@@ -171,9 +188,21 @@ class FakeBaseten:
         self._server.server_close()
         self._thread.join()
 
+    def _speak_tls(self, certificate: Path) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        context.sni_callback = lambda _socket, name, _context: self.server_names.append(name)
+        server = self._server
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.handle_error = lambda *_about: None  # type: ignore[method-assign]  # who hangs up, hangs up
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def environ(self, key: str | None = None) -> dict[str, str]:
         """The three variables that lead a client here."""
@@ -261,6 +290,10 @@ class FakeBaseten:
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
 
+            def setup(self) -> None:
+                stranger.connections += 1
+                super().setup()
+
             def _serve(self) -> None:
                 address = urlsplit(self.path)
                 length = int(self.headers.get("Content-Length") or 0)
@@ -268,6 +301,7 @@ class FakeBaseten:
                 asked = ReceivedRequest(
                     method=self.command,
                     path=address.path,
+                    target=self.path,
                     query={name: values[-1] for name, values in parse_qs(address.query).items()},
                     body=_body(raw, self.headers.get("Content-Type", "")),
                     authorization=self.headers.get("Authorization", ""),
@@ -298,7 +332,7 @@ class FakeBaseten:
                 self.wfile.write(payload[: len(payload) // 2] if answer.is_cut else payload)
                 self.close_connection = self.close_connection or answer.is_cut
 
-            do_GET = do_POST = do_PATCH = do_DELETE = _serve
+            do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = do_CONNECT = _serve
 
             def log_message(self, *_arguments: object) -> None:
                 """Say nothing."""
