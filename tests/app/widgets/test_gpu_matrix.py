@@ -25,6 +25,9 @@ class MatrixApp(WidgetApp):
         self.picked.append(message.name)
 
 
+HISTORY = Frame(over_time=True, start=0.0, end=100.0, facts=("cores", "memory"))
+
+
 def row(number: int, *values: float | None, note: str = "") -> MatrixRow:
     known = [value for value in values if value is not None]
     return MatrixRow(f"node-{number}", note, values, sum(known) / len(known) if known else None)
@@ -34,26 +37,26 @@ def cluster(count: int) -> list[MatrixRow]:
     return [row(number, *(0.97 for _ in range(8))) for number in range(count)]
 
 
+def matrix_of(rows: list[MatrixRow], title: str = "GPU use", frame: Frame | None = None) -> GpuMatrix:
+    matrix = GpuMatrix(title, empty_text="no GPU data yet")
+    matrix.set_data(rows, frame)
+    return matrix
+
+
 async def test_heights_carry_the_values() -> None:
-    matrix = GpuMatrix("GPU utilisation")
-    matrix.set_data([row(0, 0.0, 0.5, 1.0, None), row(1, 0.6, 0.6, 0.6, 0.6, note="▲ slow")])
+    matrix = matrix_of([])
     async with WidgetApp(matrix).run_test(size=(60, 6)):
+        assert any("no GPU data yet" in line for line in shown(matrix))
+        matrix.set_data([row(0, 0.0, 0.5, 1.0, None), row(1, 0.6, 0.6, 0.6, 0.6, note="▲ slow")])
         assert shown(matrix)[:3] == [
-            "GPU utilisation      0 1 2 3",
+            "GPU use              0 1 2 3",
             "node-0  50 %         ▁ ▅ ▇ ·",
             "node-1  60 % ▲ slow  ▅ ▅ ▅ ▅",
         ]
 
 
-async def test_no_node_has_its_own_look() -> None:
-    matrix = GpuMatrix("GPU", empty_text="no GPU data yet")
-    async with WidgetApp(matrix).run_test(size=(40, 8)):
-        assert any("no GPU data yet" in line for line in shown(matrix))
-
-
-async def test_only_changed_nodes_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = GpuMatrix("GPU")
-    matrix.set_data(cluster(8))
+async def test_only_what_changed_is_painted(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = matrix_of(cluster(8))
     async with WidgetApp(matrix).run_test(size=(60, 12)) as pilot:
         await pilot.pause()
         painted: list[tuple[Region, ...]] = []
@@ -64,11 +67,13 @@ async def test_only_changed_nodes_are_painted(monkeypatch: pytest.MonkeyPatch) -
         changed[3] = row(3, *(0.5 for _ in range(8)))
         matrix.set_data(changed)
         assert painted == [(Region(0, 4, 60, 1),)]
+        matrix.matrix_title = "GPU memory"
+        assert len(painted) > 1
+        assert shown(matrix)[0].startswith("GPU memory")
 
 
 async def test_keys_and_mouse_pick_nodes() -> None:
-    matrix = GpuMatrix("GPU")
-    matrix.set_data(cluster(10))
+    matrix = matrix_of(cluster(10), "GPU")
     app = MatrixApp(matrix)
     async with app.run_test(size=(60, 11)) as pilot:
         matrix.focus()
@@ -85,8 +90,7 @@ async def test_keys_and_mouse_pick_nodes() -> None:
 
 
 async def test_the_cursor_stays_on_its_node() -> None:
-    matrix = GpuMatrix("GPU")
-    matrix.set_data(cluster(4))
+    matrix = matrix_of(cluster(4))
     async with WidgetApp(matrix).run_test(size=(60, 11)) as pilot:
         matrix.focus()
         await pilot.press("j", "j")
@@ -96,20 +100,20 @@ async def test_the_cursor_stays_on_its_node() -> None:
         assert matrix.selected == "node-0"
 
 
-@pytest.mark.parametrize("size", [(60, 20), (36, 5), (24, 3), (12, 2), (5, 2)])
-async def test_lines_fit_any_size_and_names_are_inert(size: tuple[int, int]) -> None:
-    matrix = GpuMatrix("GPU \x1b[31m utilisation")
-    matrix.set_data([MatrixRow("\x1b[2Jevil\n日本", "▲ slow", (0.5,) * 8, 0.5), *cluster(3)])
-    async with WidgetApp(matrix).run_test(size=size):
-        for line in full_lines(matrix):
-            assert line.isprintable()
+async def test_lines_fit_any_size_and_names_are_inert() -> None:
+    evil = MatrixRow("\x1b[2Jevil\n日本", "▲ slow", (0.5,) * 8, 0.5)
+    matrix = matrix_of([evil, *cluster(3)], "GPU \x1b[31m utilisation")
+    async with WidgetApp(matrix).run_test(size=(60, 20)) as pilot:
+        for size in ((60, 20), (36, 5), (24, 3), (12, 2), (5, 2)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert all(line.isprintable() for line in full_lines(matrix))
 
 
 async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:
-    matrix = GpuMatrix("GPU use")
     nodes = cluster(64)
     nodes[17] = MatrixRow("node-17", "▲ slow", (0.3,) * 7 + (None,), 0.3, facts=("12",))
-    matrix.set_data(nodes, Frame(facts=("cores",)))
+    matrix = matrix_of(nodes, frame=Frame(facts=("cores",)))
     app = MatrixApp(matrix)
     async with app.run_test(size=(44, 10)) as pilot:
         app.set_focus(None)
@@ -127,18 +131,12 @@ async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:
         assert app.picked == ["node-2", "node-63", "node-61"]
 
 
-async def test_blocks_come_before_braille_where_there_is_room() -> None:
-    matrix = GpuMatrix("GPU use")
-    matrix.set_data(cluster(64))
+async def test_blocks_come_before_braille_and_what_does_not_fit_scrolls_below_the_summary() -> None:
+    matrix = matrix_of(cluster(64))
     async with WidgetApp(matrix).run_test(size=(80, 12)) as pilot:
         await pilot.pause()
         assert shown(matrix)[1].split() == ["0", *["▇" * 8] * 8]
-
-
-async def test_what_does_not_fit_scrolls_and_the_summary_stays() -> None:
-    matrix = GpuMatrix("GPU use")
-    matrix.set_data(cluster(64))
-    async with WidgetApp(matrix).run_test(size=(30, 6)) as pilot:
+        await pilot.resize_terminal(30, 6)
         matrix.focus()
         await pilot.press("G")
         await pilot.pause()
@@ -152,12 +150,11 @@ async def test_a_row_over_time_shows_the_lowest_of_each_moment() -> None:
     times = tuple(float(second) for second in range(100))
     dip = Series("node-0", times, tuple(0.0 if second == 42 else 1.0 for second in range(100)))
     gap = Series("node-1", times, tuple(math.nan if second < 50 else 0.5 for second in range(100)))
-    matrix = GpuMatrix("GPU use")
     rows = [
         MatrixRow("node-0", "", (1.0,), 1.0, dip, ("30", "559 GiB")),
         MatrixRow("node-1", "", (0.5,), 0.5, gap, ("31", "1 GiB")),
     ]
-    matrix.set_data(rows, Frame(over_time=True, start=0.0, end=100.0, facts=("cores", "memory")))
+    matrix = matrix_of(rows, frame=HISTORY)
     async with WidgetApp(matrix).run_test(size=(60, 6)) as pilot:
         await pilot.pause()
         head, first, second, *_, axis = shown(matrix)
@@ -171,8 +168,7 @@ async def test_a_row_over_time_shows_the_lowest_of_each_moment() -> None:
 
 async def test_a_scroll_bar_hides_nothing() -> None:
     rows = [replace(one, facts=("30", "559 GiB")) for one in cluster(20)]
-    matrix = GpuMatrix("GPU use")
-    matrix.set_data(rows, Frame(over_time=True, start=0.0, end=100.0, facts=("cores", "memory")))
+    matrix = matrix_of(rows, frame=HISTORY)
     async with WidgetApp(matrix).run_test(size=(60, 9)) as pilot:
         await pilot.pause()
         assert matrix.show_vertical_scrollbar
@@ -183,16 +179,10 @@ async def test_a_scroll_bar_hides_nothing() -> None:
 
 
 async def test_long_names_are_told_apart_and_leave_the_sign_its_place() -> None:
-    matrix = GpuMatrix("GPU use")
-    notes = {2: "▲ slow"}
-    matrix.set_data(
-        [
-            replace(
-                one, name=f"baseten-training-job-lqz4o0q-multinode-{rank}", label_note=notes.get(rank, "")
-            )
-            for rank, one in enumerate(cluster(4))
-        ]
-    )
+    long = "baseten-training-job-lqz4o0q-multinode-{}"
+    nodes = [replace(one, name=long.format(rank)) for rank, one in enumerate(cluster(4))]
+    nodes[2] = replace(nodes[2], label_note="▲ slow")
+    matrix = matrix_of(nodes)
     async with WidgetApp(matrix).run_test(size=(31, 6)) as pilot:
         await pilot.pause()
         lines = shown(matrix)
@@ -200,22 +190,9 @@ async def test_long_names_are_told_apart_and_leave_the_sign_its_place() -> None:
     assert [("▲" in line) for line in lines[1:5]] == [False, False, True, False]
 
 
-async def test_another_title_is_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = GpuMatrix("GPU use")
-    matrix.set_data(cluster(2))
-    async with WidgetApp(matrix).run_test(size=(60, 6)) as pilot:
-        await pilot.pause()
-        painted: list[tuple[Region, ...]] = []
-        monkeypatch.setattr(matrix, "refresh", lambda *regions, **_: painted.append(regions))
-        matrix.matrix_title = "GPU memory"
-        assert painted
-        assert shown(matrix)[0].startswith("GPU memory")
-
-
 async def test_few_nodes_that_become_many_have_lines_with_names_where_there_is_room() -> None:
-    matrix = GpuMatrix("GPU use")
+    matrix = matrix_of(cluster(1))
     matrix.styles.height = "auto"
-    matrix.set_data(cluster(1))
     async with WidgetApp(Vertical(matrix)).run_test(size=(60, 12)) as pilot:
         await pilot.pause()
         assert len(shown(matrix)) == 2

@@ -27,22 +27,23 @@ def show(chart: LineChart, *series: Series, end: float = END) -> None:
     chart.show(series, replace(chart.spec, start=end - SPAN_S, end=end))
 
 
-async def test_data_before_and_after_mounting_is_shown() -> None:
-    chart = LineChart(ChartSpec("GPU utilisation", unit=percent, y_min=0, y_max=1))
-    show(chart, wave("node-0"))
+async def test_data_its_note_and_none_at_any_size() -> None:
+    chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1, empty_text="none in the log yet"))
     async with WidgetApp(chart).run_test(size=SIZE) as pilot:
+        assert any("none in the log yet" in line for line in shown(chart))
+        show(chart, wave("node-0"))
         await pilot.pause()
         assert "50 %" in shown(chart)[0]
         show(chart, wave("node-0", 0.75))
         await pilot.pause()
         assert "75 %" in shown(chart)[0]
         assert shown(chart)[-1].split()[-1] == "now"
-
-
-async def test_no_data_has_its_own_look() -> None:
-    chart = LineChart(ChartSpec("loss", empty_text="no loss in the log yet"))
-    async with WidgetApp(chart).run_test(size=SIZE):
-        assert any("no loss in the log yet" in line for line in shown(chart))
+        for size in ((20, 4), (15, 3), (30, 1), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert "75 %" in "\n".join(full_lines(chart))
+        chart.show((wave("a"), wave("b")), replace(chart.spec, note="now nan"))
+        assert shown(chart)[0].endswith("now nan")
 
 
 async def test_only_changed_lines_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,53 +67,19 @@ async def test_only_changed_lines_are_painted(monkeypatch: pytest.MonkeyPatch) -
         assert all(region.height == 1 for region in painted)
 
 
-async def test_resizing_from_large_to_tiny_keeps_it_usable() -> None:
-    chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1))
-    show(chart, wave("node-0"))
-    async with WidgetApp(chart).run_test(size=(100, 30)) as pilot:
-        for size in ((20, 4), (15, 3), (30, 1), (120, 40)):
-            await pilot.resize_terminal(*size)
+async def test_series_have_colours_of_their_own_in_every_theme() -> None:
+    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1))
+    show(chart, *(wave(f"node-{index}") for index in range(3)))
+    app = WidgetApp(chart)
+    found: list[set[object]] = []
+    async with app.run_test(size=SIZE) as pilot:
+        for theme in ("textual-dark", "textual-light", "ansi-dark"):
+            app.theme = theme
             await pilot.pause()
-            assert "50 %" in "\n".join(full_lines(chart))
-
-
-@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])
-async def test_series_have_colours_of_their_own_in_every_theme(theme: str) -> None:
-    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1))
-    app = WidgetApp(chart)
-    async with app.run_test(size=SIZE) as pilot:
-        app.theme = theme
-        show(chart, *(wave(f"node-{index}") for index in range(3)))
-        await pilot.pause()
-        header = chart.render_line(0)
-        colours = {
-            segment.style.color for segment in header if segment.style and segment.text.startswith("━")
-        }
-        assert len(colours) == 3
-
-
-async def test_a_new_theme_changes_the_colours_at_once() -> None:
-    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1))
-    show(chart, wave("node-0"), wave("node-1"))
-    app = WidgetApp(chart)
-
-    def colours() -> set[object]:
-        return {segment.style.color for segment in chart.render_line(0) if segment.style}
-
-    async with app.run_test(size=SIZE) as pilot:
-        app.theme = "textual-dark"
-        await pilot.pause()
-        dark = colours()
-        app.theme = "textual-light"
-        await pilot.pause()
-        assert colours().isdisjoint(dark)
-
-
-async def test_the_note_is_at_the_right_of_the_title() -> None:
-    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1, note="now nan"))
-    show(chart, wave("node-0"), wave("node-1"))
-    async with WidgetApp(chart).run_test(size=SIZE):
-        assert shown(chart)[0].endswith("now nan")
+            marks = [one for one in chart.render_line(0) if one.style and one.text.startswith("━")]
+            found.append({one.style.color for one in marks if one.style})
+    assert [len(colours) for colours in found] == [3, 3, 3]
+    assert found[0].isdisjoint(found[1]), "at once"
 
 
 async def test_no_color_puts_letters_on_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:

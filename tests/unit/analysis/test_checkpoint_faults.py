@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -62,16 +63,7 @@ def facts(
     run = RunSnapshot(
         JOB, at, at, progress=folding.snapshot(), checkpoints=checkpoints, log_read=log_read, kept_losses=kept
     )
-    judged = RunSnapshot(
-        JOB,
-        at,
-        at,
-        progress=run.progress,
-        checkpoints=checkpoints,
-        log_read=log_read,
-        kept_losses=kept,
-        faults=checkpoint_faults(run),
-    )
+    judged = replace(run, faults=checkpoint_faults(run))
     return {one.name: one for one in facts_of_run(judged)}
 
 
@@ -86,78 +78,83 @@ def best(found: dict[str, CheckpointFacts]) -> list[str]:
 FOUR = tuple(saved(step) for step in (100, 200, 300, 400))
 
 
-@pytest.mark.parametrize("loss", [nan_from(250), exploding_from(250)], ids=["nan", "explodes"])
-def test_checkpoints_after_the_loss_broke_are_faulty_and_never_the_best(loss: Loss) -> None:
-    found = facts(lines(loss, range(450)), *FOUR)
-    assert faulty(found) == ["300", "400"]
-    assert best(found) == ["200"]
-    fault = found["checkpoint-300"].fault
-    assert fault is not None and fault.since == NOON + timedelta(seconds=2500)
+ALL = range(450)
+AGAIN_S = STEP_S * 350 + 300
+"""When a run that broke is started again."""
+
+
+@pytest.mark.parametrize(
+    ("log", "checkpoints", "expected"),
+    [
+        pytest.param(lines(nan_from(250), ALL), FOUR, (["300", "400"], ["200"]), id="nan"),
+        pytest.param(lines(exploding_from(250), ALL), FOUR, (["300", "400"], ["200"]), id="explodes"),
+        pytest.param(  # listed after the loss broke, written before: the step counts
+            lines(nan_from(250), range(300)), (saved(100), saved(200, STEP_S * 290)), ([], ["200"]), id="late"
+        ),
+        pytest.param(
+            lines(exploding_from(199), range(260)), FOUR[:2], (["200"], ["100"]), id="first readings"
+        ),
+        pytest.param(lines(nan_from(200, 201), ALL), FOUR, (["200"], ["400"]), id="a single nan"),
+        pytest.param(
+            [*lines(nan_from(250), range(350)), *lines(steady, range(201, 450), AGAIN_S)],
+            (*FOUR[:2], saved(300, AGAIN_S + STEP_S * 99 + 25)),
+            ([], ["300"]),
+            id="restarted, written again",
+        ),
+        pytest.param(
+            [*lines(nan_from(250), range(350)), *lines(steady, range(201, 450), AGAIN_S)],
+            FOUR[:3],
+            (["300"], ["200"]),
+            id="restarted, abandoned",
+        ),
+        pytest.param(
+            [*lines(exploding_from(250), range(350)), *lines(steady, range(201, 450), AGAIN_S)],
+            FOUR[:3],
+            (["300"], ["200"]),
+            id="restarted after an explosion",
+        ),
+        pytest.param(
+            lines(exploding_from(199, 215), ALL), FOUR, (["200"], ["400"]), id="an explosion that passes"
+        ),
+        pytest.param(lines(nan_from(150), range(350)), FOUR[:3], (["200", "300"], ["100"]), id="one is good"),
+        pytest.param(
+            lines(nan_from(250), ALL),
+            (saved(0, 1000, checkpoint_id="first"), saved(0, 3000, checkpoint_id="final")),
+            (["final"], []),
+            id="no step in the name",
+        ),
+    ],
+)
+def test_which_checkpoints_are_faulty_and_which_is_the_best(
+    log: list[tuple[float, str]], checkpoints: tuple[Checkpoint, ...], expected: tuple[list[str], list[str]]
+) -> None:
+    found = facts(log, *checkpoints)
+    assert (faulty(found), best(found)) == expected
 
 
 def test_a_fault_is_told_with_since_when() -> None:
-    fault = facts(lines(nan_from(250), range(450)), *FOUR)["checkpoint-300"].fault
+    fault = facts(lines(nan_from(250), ALL), *FOUR)["checkpoint-300"].fault
     assert fault is not None
-    assert fault.kind is FindingKind.LOSS_NOT_FINITE and fault.mark == "after NaN"
+    assert (fault.kind, fault.mark) == (FindingKind.LOSS_NOT_FINITE, "after NaN")
+    assert fault.since == NOON + timedelta(seconds=2500)
     words = fault.words(FOUR[2].created_at)
     assert words == "written 8m after the loss became NaN (2026-03-01 12:41 UTC)"
 
 
-def test_the_step_counts_and_not_when_the_upload_was_listed() -> None:
-    late = saved(200, at_s=STEP_S * 290)  # listed after the loss broke, written before
-    assert faulty(facts(lines(nan_from(250), range(300)), saved(100), late)) == []
-
-
-def test_a_checkpoint_written_in_the_first_readings_of_an_explosion_is_faulty() -> None:
-    assert faulty(facts(lines(exploding_from(199), range(260)), saved(100), saved(200))) == ["200"]
-
-
-def test_a_single_nan_spoils_the_checkpoint_of_its_step_alone() -> None:
-    found = facts(lines(nan_from(200, 201), range(450)), *FOUR)
-    assert faulty(found) == ["200"]
-    assert best(found) == ["400"]
-
-
-def test_after_a_restart_from_a_good_one_checkpoints_are_good_again() -> None:
-    first = lines(nan_from(250), range(350))
-    again_s = STEP_S * 350 + 300
-    second = lines(steady, range(201, 450), again_s)
-    written_again = saved(300, at_s=again_s + STEP_S * 99 + 25)
-    overwritten = facts([*first, *second], saved(100), saved(200), written_again)
-    assert faulty(overwritten) == []
-    abandoned = facts([*first, *second], saved(100), saved(200), saved(300))
-    assert faulty(abandoned) == ["300"]
-
-
-def test_an_explosion_that_a_restart_ended_spoils_what_was_written_in_it() -> None:
-    first = lines(exploding_from(250), range(350))
-    second = lines(steady, range(201, 450), STEP_S * 350 + 300)
-    assert faulty(facts([*first, *second], *FOUR[:3])) == ["300"]
-
-
 def test_an_unfinished_checkpoint_is_not_the_best() -> None:
-    found = facts(lines(steady, range(450)), *FOUR[:3], saved(400, sync_status="SYNCING"))
+    found = facts(lines(steady, ALL), *FOUR[:3], saved(400, sync_status="SYNCING"))
     assert best(found) == ["300"]
     assert found["checkpoint-400"].is_newest
 
 
-def test_a_name_without_a_step_goes_by_its_time() -> None:
-    found = facts(
-        lines(nan_from(250), range(450)),
-        saved(0, at_s=1000, checkpoint_id="first"),
-        saved(0, at_s=3000, checkpoint_id="final"),
-    )
-    assert faulty(found) == ["final"]
-
-
 def test_nothing_is_judged_before_all_of_the_log_is_read() -> None:
-    found = facts(lines(nan_from(250), range(450)), *FOUR, log_read=False)
+    found = facts(lines(nan_from(250), ALL), *FOUR, log_read=False)
     assert faulty(found) == [] and best(found) == []
     assert not any(one.is_checked for one in found.values())
 
 
 def test_nothing_is_best_before_the_trainer_s_own_record_was_asked_for() -> None:
-    assert best(facts(lines(steady, range(450)), *FOUR, kept=None)) == []
+    assert best(facts(lines(steady, ALL), *FOUR, kept=None)) == []
 
 
 def test_a_checkpoint_without_a_loss_near_it_is_not_judged() -> None:
@@ -167,19 +164,10 @@ def test_a_checkpoint_without_a_loss_near_it_is_not_judged() -> None:
 
 def test_losses_that_were_kept_by_the_trainer_go_first_and_faulty_ones_are_left_out() -> None:
     kept = KeptLosses(evaluation=((100, 1.9), (200, 1.6), (300, 1.2), (400, 1.1)))
-    found = facts(lines(nan_from(350), range(450)), *FOUR, kept=kept)
+    found = facts(lines(nan_from(350), ALL), *FOUR, kept=kept)
     assert best(found) == ["300"]
     score = found["checkpoint-300"].score
     assert score is not None and score.words == "eval loss 1.20 at step 300"
-
-
-def test_where_only_one_checkpoint_is_good_it_is_the_best() -> None:
-    assert best(facts(lines(nan_from(150), range(350)), *FOUR[:3])) == ["100"]
-
-
-def test_an_explosion_that_passes_spoils_what_was_written_as_it_began() -> None:
-    found = facts(lines(exploding_from(199, 215), range(450)), *FOUR)
-    assert faulty(found) == ["200"]
 
 
 def test_a_slow_divergence_spoils_what_was_written_before_it_was_seen() -> None:

@@ -57,75 +57,51 @@ def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_la
 
 def test_giving_up_is_lost_since_the_first_failure() -> None:
     connection = fold(event("waiting", delay_s=1.0), event("failed", after_s=9, reason="no route"))
-    assert (connection.link, connection.failing_since, connection.retry_at) == (
-        ConnectionState.LOST,
-        NOON,
-        None,
-    )
-    assert connection.reason == "no route"
+    assert (connection.link, connection.reason) == (ConnectionState.LOST, "no route")
+    assert (connection.failing_since, connection.retry_at) == (NOON, None)
 
 
-def test_a_refused_key_is_its_own_state() -> None:
-    assert fold(event("failed", status=401, reason="key refused")).link is ConnectionState.UNAUTHORISED
-    assert fold(event("failed", status=403, reason="key refused")).link is ConnectionState.UNAUTHORISED
-
-
-def test_one_forbidden_route_is_no_trouble_while_others_answer() -> None:
-    connection = fold(event("answered", status=200), event("failed", after_s=1, status=403))
-    assert connection.link is ConnectionState.LIVE
-
-
-@pytest.mark.parametrize("status", [400, 404, 409, 422])
-def test_a_refusal_of_one_request_shows_that_the_server_is_there(status: int) -> None:
-    assert fold(event("failed", status=status)).link is ConnectionState.LIVE
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_server_that_cannot_answer_counts_as_lost(status: int) -> None:
-    assert fold(event("failed", status=status)).link is ConnectionState.LOST
-
-
-def test_an_answer_that_is_no_answer_counts_as_lost() -> None:
-    connection = fold(event("answered", status=200), event("failed", after_s=1, status=200, reason="HTML"))
-    assert (connection.link, connection.reason) == (ConnectionState.LOST, "HTML")
+@pytest.mark.parametrize(
+    ("status", "link", "link_after_an_answer"),
+    [
+        (401, ConnectionState.UNAUTHORISED, ConnectionState.UNAUTHORISED),
+        (403, ConnectionState.UNAUTHORISED, ConnectionState.LIVE),  # one forbidden route is no trouble
+        *((refusal, ConnectionState.LIVE, ConnectionState.LIVE) for refusal in (400, 404, 409, 422)),
+        *((fault, ConnectionState.LOST, ConnectionState.LIVE) for fault in (429, 500, 503)),  # not yet
+        (200, ConnectionState.LOST, ConnectionState.LOST),  # an answer that is no answer
+    ],
+)
+def test_what_a_failed_request_tells_of_the_server(
+    status: int, link: ConnectionState, link_after_an_answer: ConnectionState
+) -> None:
+    failed = event("failed", after_s=60, status=status, reason="why")
+    assert fold(failed).link is link
+    after = fold(event("answered", status=200), failed)
+    assert (after.link, after.answered_at) == (link_after_an_answer, NOON)
 
 
 def test_what_is_refused_is_told_since_its_first_time_until_it_is_granted() -> None:
     later = NOON + timedelta(seconds=9)
-    connection = fold(event("answered", status=200)).with_stale_resource(
-        StaleResource("the log", "404", NOON)
-    )
-    connection = connection.with_stale_resource(StaleResource("the log", "403", later)).with_stale_resource(
-        StaleResource("metrics", "400", later)
-    )
-    assert connection.stale_resources == (
-        StaleResource("the log", "403", NOON),
-        StaleResource("metrics", "400", later),
-    )
-    assert connection.with_fresh_resource("the log").stale_resources == (
-        StaleResource("metrics", "400", later),
-    )
+    connection = fold(event("answered", status=200))
+    for what, why, since in (("the log", "404", NOON), ("the log", "403", later), ("metrics", "400", later)):
+        connection = connection.with_stale_resource(StaleResource(what, why, since))
+    log, metrics = StaleResource("the log", "403", NOON), StaleResource("metrics", "400", later)
+    assert connection.stale_resources == (log, metrics)
+    assert connection.with_fresh_resource("the log").stale_resources == (metrics,)
 
 
 def test_refusals_outlast_answers_to_other_requests_and_lost_connections() -> None:
     refusal = StaleResource("the log", "404", NOON)
-    events = (
-        event("failed", status=404),
-        event("answered", status=200),
-        event("failed", status=403),
-        event("waiting", delay_s=1.0),
-        event("failed", status=503),
-        event("failed", status=401),
-    )
     connection = Connection().with_stale_resource(refusal)
-    for one in events:
-        connection = connection.after(one)
+    for kind, status in (
+        ("failed", 404),
+        ("answered", 200),
+        ("failed", 403),
+        ("failed", 503),
+        ("failed", 401),
+    ):
+        connection = connection.after(event(kind, status=status)).after(event("waiting", delay_s=1.0))
         assert connection.stale_resources == (refusal,)
-
-
-def test_a_refusal_makes_nothing_newer() -> None:
-    connection = fold(event("answered", status=200), event("failed", after_s=60, status=404))
-    assert connection.answered_at == NOON
 
 
 def failing(path: str, *, after_s: float, status: int | None = 503) -> RequestEvent:

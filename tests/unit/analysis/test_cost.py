@@ -55,27 +55,25 @@ def test_a_running_job_costs_what_it_ran_on_every_node():
     assert "list price $0.65 per node-minute × 4 nodes × run time" in snapshot.cost.of
 
 
-def test_a_job_that_ran_twice_costs_both_times_and_not_the_time_between():
-    again = [*LIFE, event("CREATED", 60), event("DEPLOYING", 62), event("RUNNING", 70)]
-    # 30 minutes, then 50: 80 × 4 × 8 / 60 = 42.67 GPU-hours, 80 × 4 × $0.5 = $160.
-    snapshot = run(job(), 120, again, price_per_minute=0.5)
-    assert snapshot.gpu_hours == pytest.approx(80 * 32 / 60)
-    assert snapshot.cost_usd == pytest.approx(160)
+ENDED = event("COMPLETED", 90)
+AGAIN = [event("CREATED", 60), event("DEPLOYING", 62), event("RUNNING", 70)]
 
 
-def test_a_finished_job_costs_until_its_end_however_late_it_is_looked_at():
-    ended = job("COMPLETED", nodes=2, updated_min=90)
-    snapshot = run(ended, 9999, [*LIFE, event("COMPLETED", 90)], price_per_minute=1.0)
-    assert snapshot.cost_usd == pytest.approx(60 * 2 * 1.0)
-    assert snapshot.gpu_hours == pytest.approx(16)
+@pytest.mark.parametrize(
+    ("subject", "at_min", "events", "gpu_hours", "usd"),
+    [
+        # It ran for 30 minutes, then for 50: the time between costs nothing.
+        (job(), 120, [*LIFE, *AGAIN], 80 * 32 / 60, 80 * 4),
+        # It ended, however late it is looked at.
+        (job("COMPLETED", nodes=2, updated_min=90), 9999, [*LIFE, ENDED], 16, 60 * 2),
+        # Its neighbours' events are not its own.
+        (job(nodes=1), 60, [event("RUNNING", 0, "other"), event("RUNNING", 30)], 4, 30),
+    ],
+)
+def test_what_a_job_costs_by_its_history(subject, at_min, events, gpu_hours, usd):
+    snapshot = run(subject, at_min, events, price_per_minute=1.0)
+    assert (snapshot.gpu_hours, snapshot.cost_usd) == (pytest.approx(gpu_hours), pytest.approx(usd))
     assert snapshot.cost.usd_to_end is None
-
-
-def test_events_of_its_neighbours_are_not_the_jobs():
-    snapshot = run(
-        job(nodes=1), 60, [event("RUNNING", 0, "other"), event("RUNNING", 30)], price_per_minute=1.0
-    )
-    assert snapshot.cost_usd == pytest.approx(30)
 
 
 @pytest.mark.parametrize("events", [None, []])
@@ -91,12 +89,8 @@ def test_a_job_that_has_not_run_costs_nothing_that_could_be_told(status):
 
 
 def test_a_job_that_ended_before_it_ran_cost_nothing():
-    never = run(
-        job("DEPLOY_FAILED", updated_min=25),
-        60,
-        [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)],
-        price_per_minute=1.0,
-    )
+    events = [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)]
+    never = run(job("DEPLOY_FAILED", updated_min=25), 60, events, price_per_minute=1.0)
     assert (never.gpu_hours, never.cost_usd) == (0.0, 0.0)
 
 
