@@ -81,24 +81,19 @@ async def test_documented_variables_of_two_nodes(tmp_path: Path) -> None:
         assert len(secret_seen) == 2  # only where the job itself printed it
 
 
-async def test_what_is_not_enabled_is_not_there(tmp_path: Path) -> None:
+async def test_what_is_not_enabled_is_not_there_and_a_custom_path_stays_below_the_job(tmp_path: Path) -> None:
     async with local_world(tmp_path, environ=OURS) as world:
         (variables,) = await environment_of(world, "job1", job_spec(PRINT_ENVIRONMENT))
         absent = ("BT_CHECKPOINT_DIR", "BT_LOAD_CHECKPOINT_DIR", "BT_RW_CACHE_DIR", "BT_PROJECT_CACHE_DIR")
         assert [name for name in absent if name in variables] == []
         assert variables["BT_NUM_GPUS"] == "0"
-
-
-async def test_a_custom_checkpoint_path_stays_below_the_job_and_is_announced(tmp_path: Path) -> None:
-    config = {"enabled": True, "checkpoint_path": "/../../../../ckpts"}
-    async with local_world(tmp_path, environ=OURS) as world:
-        (variables,) = await environment_of(
-            world, "job1", job_spec(PRINT_ENVIRONMENT, checkpointing_config=config)
-        )
+        config = {"enabled": True, "checkpoint_path": "/../../../../ckpts"}
+        spec = job_spec(PRINT_ENVIRONMENT, checkpointing_config=config)
+        (variables,) = await environment_of(world, "job2", spec)
         folder = Path(variables["BT_CHECKPOINT_DIR"])
         assert is_folder(folder)
-        assert tmp_path / "jobs" / "job1" / "node-0" in resolved(folder).parents
-        assert any("/../../../../ckpts" in record["message"] for record in world.records("job1"))
+        assert tmp_path / "jobs" / "job2" / "node-0" in resolved(folder).parents
+        assert any("/../../../../ckpts" in record["message"] for record in world.records("job2"))
 
 
 def archive(members: dict[str, bytes], *, mode: str = "w") -> bytes:
@@ -123,22 +118,19 @@ async def test_the_uploaded_archive_is_the_working_directory(world: LocalWorld) 
 
 def bad_specs() -> list[tuple[dict[str, Any], str]]:
     """Payloads that can never start, and a word of the reason."""
-    artifact = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "missing"}]}
-    garbage = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "garbage"}]}
-    outside = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "outside"}]}
-    secret = {"environment_variables": {"TOKEN": {"name": "no-such"}}}
-    load = {"load_checkpoint_config": {"enabled": True, "checkpoints": []}}
-    weights = {"weights": [{"source": "hf://a/b", "mount_location": "/models"}]}
+
+    def artifact(key: str) -> dict[str, Any]:
+        return job_spec("true", artifacts=[{"s3_bucket": "bucket", "s3_key": key}])
+
     return [
         (job_spec(), "start_commands"),
         (job_spec("  "), "start_commands"),
-        (job_spec("true", **artifact), "missing"),
-        (job_spec("true", **garbage), "can't unpack"),
-        (job_spec("true", **outside), "can't unpack"),
-        (job_spec("true", **secret), "no-such"),
+        (artifact("missing"), "missing"),
+        (artifact("garbage"), "can't unpack"),
+        (artifact("outside"), "can't unpack"),
+        (job_spec("true", environment_variables={"TOKEN": {"name": "no-such"}}), "no-such"),
         (job_spec("true", environment_variables={"A=B": "c"}), "A=B"),
-        (job_spec("true", **load), "checkpoint"),
-        ({**job_spec("true"), **weights}, "weights"),
+        (job_spec("true", load_checkpoint_config={"enabled": True, "checkpoints": []}), "checkpoint"),
         (job_spec("true", nodes=9), "node_count"),
         (job_spec("true", nodes=0), "node_count"),
     ]

@@ -7,7 +7,8 @@ import sqlite3
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,14 +41,6 @@ def test_lines_are_the_same_however_the_bytes_arrive(lines: list[bytes], size: i
         found += splitter.feed(whole[start : start + size], 0.0)
     found += splitter.finish()
     assert found == [text.decode("utf-8", "replace") for text in whole.split(b"\n")[:-1]]
-
-
-def test_an_unfinished_line_is_shown_after_a_silence() -> None:
-    splitter = LineSplitter()
-    assert splitter.feed(b"Password: ", 0.0) == []
-    assert splitter.overdue(0.1) == []
-    assert splitter.overdue(0.6) == ["Password: "]
-    assert not splitter.has_pending
 
 
 def test_a_progress_bar_that_never_pauses_is_shown_now_and_then() -> None:
@@ -149,73 +142,73 @@ async def test_logs_are_read_by_window_direction_limit_and_level(world: LocalWor
     assert read(start_ns=last + 1, end_ns=10**30) == []
 
 
-def test_half_a_line_is_no_line_because_nobody_read_on() -> None:
+def test_half_a_line_is_shown_after_a_silence_but_not_because_nobody_read_on() -> None:
     splitter = LineSplitter()
     assert splitter.feed(b"whole\nhalf ", 0.0) == ["whole"]
     splitter.wait_on(60.0)
     assert splitter.overdue(60.1) == []
-    assert splitter.feed(b"a line\n", 60.2) == ["half a line"]
+    assert splitter.feed(b"a line\nPassword: ", 60.2) == ["half a line"]
+    assert splitter.overdue(60.3) == []
+    assert splitter.overdue(60.8) == ["Password: "]
+    assert not splitter.has_pending
 
 
-class FullDisk(JobLogStore):
-    """Refuses the second transaction, as a disk that is full for a moment."""
+class FaultyDisk(JobLogStore):
+    """Refuses the second transaction if it is full, and holds each back until it is released."""
 
-    transactions = 0
+    def __init__(self, database: Database, *, full: bool = False) -> None:
+        super().__init__(database)
+        self.transactions, self.full = 0, full
+        self.begun, self.released = threading.Event(), threading.Event()
 
     def append(self, lines: Iterable[StoredLine]) -> None:
         self.transactions += 1
-        if self.transactions == 2:
+        self.begun.set()
+        assert self.released.wait(PATIENCE_S)
+        if self.full and self.transactions == 2:
             raise sqlite3.OperationalError("database or disk is full")
         super().append(lines)
 
+    def messages(self) -> list[str]:
+        read = self.read("job1", LogQuery(0, 2**62, "asc", limit=10**6))
+        stamps = [int(record["timestamp"]) for record in read]
+        assert stamps == sorted(set(stamps))
+        return [record["message"] for record in read]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(Database(tmp_path / "logs.db")) as opened:
+        yield opened
+
+
+MESSAGES = [str(number) for number in range(LINES_A_TRANSACTION * 3 + 1)]
+
 
 async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database = Database(tmp_path / "logs.db")
-    store = FullDisk(database)
+    store = FaultyDisk(database, full=True)
+    store.released.set()
     writer = LogWriter(store, SystemClock(), ChangeNotifier())
-    messages = [str(number) for number in range(LINES_A_TRANSACTION * 3 + 1)]
-    writer.add("job1", 0, messages)
+    writer.add("job1", 0, MESSAGES)
     writer.add("job1", 1, ["last"])
-    assert writer.is_holding("job1")
-    assert not writer.is_holding("job2")
+    assert (writer.is_holding("job1"), writer.is_holding("job2")) == (True, False)
     await writer.flush()
     assert writer.is_holding("job1")
     await writer.close()
     assert not writer.is_holding("job1")
-    read = store.read("job1", LogQuery(0, 2**62, "asc", limit=10**6))
-    assert [record["message"] for record in read] == [*messages, "last"]
-    stamps = [int(record["timestamp"]) for record in read]
-    assert stamps == sorted(set(stamps))
+    assert store.messages() == [*MESSAGES, "last"]
     assert "could not be written" in caplog.text
-    database.close()
 
 
-class SlowDisk(JobLogStore):
-    """Holds each transaction back until it is released."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self.begun, self.released = threading.Event(), threading.Event()
-
-    def append(self, lines: Iterable[StoredLine]) -> None:
-        self.begun.set()
-        assert self.released.wait(PATIENCE_S)
-        super().append(lines)
-
-
-async def test_closing_during_a_transaction_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    database = Database(tmp_path / "logs.db")
-    store = SlowDisk(database)
+async def test_closing_during_a_transaction_loses_and_repeats_nothing(database: Database) -> None:
+    store = FaultyDisk(database)
     writer = LogWriter(store, SystemClock(), ChangeNotifier())
-    messages = [str(number) for number in range(LINES_A_TRANSACTION * 3)]
-    writer.add("job1", 0, messages)
+    writer.add("job1", 0, MESSAGES)
     assert await asyncio.to_thread(store.begun.wait, PATIENCE_S)
-    closing = asyncio.create_task(writer.close())
+    closing_writer = asyncio.create_task(writer.close())
     await asyncio.sleep(0)
     store.released.set()
-    await closing
-    read = store.read("job1", LogQuery(0, 2**62, "asc", limit=10**6))
-    assert [record["message"] for record in read] == messages
-    database.close()
+    await closing_writer
+    assert store.messages() == MESSAGES

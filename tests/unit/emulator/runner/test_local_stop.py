@@ -60,20 +60,6 @@ async def test_a_job_that_ignores_the_request_is_killed_after_its_grace(tmp_path
         assert living(marker) == []
 
 
-async def test_a_job_may_say_goodbye(tmp_path: Path, world: LocalWorld) -> None:
-    program = (
-        "import signal, sys, time\n"
-        "def bye(*_):\n    print('saving', flush=True)\n    sys.exit(0)\n"
-        "signal.signal(signal.SIGTERM, bye)\nprint('up', flush=True)\ntime.sleep(1000)\n"
-    )
-    (tmp_path / "polite.py").write_text(program)
-    await world.create("job1", job_spec(f"{sys.executable} {tmp_path}/polite.py; echo unreached"))
-    await world.said("job1", "up")
-    job = await world.backend.stop("job1")
-    assert job.current_status == JobStatus.STOPPED
-    assert "saving" in world.messages("job1")
-
-
 async def test_what_a_finished_node_leaves_behind_is_killed(world: LocalWorld) -> None:
     marker = uuid.uuid4().hex
     # read waits for the background process to be up before the node ends

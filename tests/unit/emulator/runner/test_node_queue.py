@@ -27,10 +27,14 @@ def job(name: str, *, priority: int = 0, nodes: int = 1, gpus: int = 0, project:
     )
 
 
+def filled(line: NodeQueue, *jobs: WaitingJob) -> NodeQueue:
+    for each in jobs:
+        line.add(each)
+    return line
+
+
 def test_gpus_are_given_out_by_priority_then_age_and_come_back() -> None:
-    line = queue(H100=8)
-    for waiting in (job("job1", gpus=8), job("job2", gpus=4), job("job3", gpus=4, priority=1)):
-        line.add(waiting)
+    line = filled(queue(H100=8), job("job1", gpus=8), job("job2", gpus=4), job("job3", gpus=4, priority=1))
     assert line.admit() == ["job3"]
     line.remove("job3")
     assert line.admit() == ["job1"]
@@ -40,42 +44,29 @@ def test_gpus_are_given_out_by_priority_then_age_and_come_back() -> None:
 
 
 def test_a_small_job_does_not_overtake_a_large_one_of_its_pool() -> None:
-    line = queue(H100=8)
-    line.add(job("job1", gpus=4))
+    line = filled(queue(H100=8), job("job1", gpus=4))
     assert line.admit() == ["job1"]
-    line.add(job("job2", gpus=8))
-    line.add(job("job3", gpus=4))
-    line.add(job("job4"))
+    filled(line, job("job2", gpus=8), job("job3", gpus=4), job("job4"))
     assert line.admit() == ["job4"]  # it needs no GPU, so nobody is held up by it
 
 
 def test_nodes_are_short_for_all() -> None:
-    line = queue(max_nodes=2)
-    line.add(job("job1", nodes=1))
-    line.add(job("job2", nodes=2))
-    line.add(job("job3", nodes=1))
+    line = filled(queue(max_nodes=2), job("job1"), job("job2", nodes=2), job("job3"))
     assert line.admit() == ["job1"]
 
 
 def test_a_teams_limit_holds_up_that_team_alone() -> None:
-    line = queue(H100=16, a_H100=4)
-    line.add(job("job1", gpus=4, project="a/one"))
-    line.add(job("job2", gpus=2, project="a/two"))
-    line.add(job("job3", gpus=8, project="b/one"))
+    jobs = [job(f"job{n}", gpus=gpus, project=where) for n, gpus, where in ((1, 4, "a/1"), (2, 2, "a/2"))]
+    line = filled(queue(H100=16, a_H100=4), *jobs, job("job3", gpus=8, project="b/one"))
     assert line.admit() == ["job1", "job3"]
 
 
 def test_more_than_a_limit_waits_without_holding_up_the_rest() -> None:
-    line = queue(H100=16, a_H100=4)
-    line.add(job("job1", gpus=8))
-    line.add(job("job2", gpus=4))
+    line = filled(queue(H100=16, a_H100=4), job("job1", gpus=8), job("job2", gpus=4))
     assert line.admit() == ["job2"]
     assert line.is_waiting("job1")
 
 
 def test_a_new_place_in_line_counts() -> None:
-    line = queue(max_nodes=1)
-    line.add(job("job1"))
-    line.add(job("job2"))
-    line.add(job("job2", priority=3))
+    line = filled(queue(max_nodes=1), job("job1"), job("job2"), job("job2", priority=3))
     assert line.admit() == ["job2"]
