@@ -30,75 +30,8 @@ from tui.web.offers import Offer, Offers
 FONT_SIZE = 16
 SMALLEST_FONT, LARGEST_FONT = 6, 48
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <title>{title}</title>
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <link rel="icon" href="data:," />
-    <link rel="stylesheet" href="static/css/xterm.css" />
-    <link rel="stylesheet" href="page.css" />
-    <script src="page.js"></script>
-    <script src="static/js/textual.js"></script>
-  </head>
-  <body>
-    <p class="notice" id="starting">Opening {title}…</p>
-    <div class="notice" id="ended">
-      <p>The dashboard has quit. Jobs keep running.</p>
-      <p><a href="./">Reopen</a></p>
-    </div>
-    <div id="terminal" class="textual-terminal" data-session-websocket-url="{websocket}"
-      data-font-size="{font_size}"></div>
-  </body>
-</html>
-"""
-
-STYLE = """
-@font-face {
-  font-family: "Roboto Mono";
-  src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
-  font-weight: 100 700;
-}
-@font-face {
-  font-family: "Roboto Mono";
-  src: url("static/fonts/RobotoMono-Italic-VariableFont_wght.ttf");
-  font-style: italic;
-  font-weight: 100 700;
-}
-html, body { margin: 0; height: 100%; background: #111418; color: #d8dee6; overflow: hidden; }
-.notice { position: absolute; inset: 40% 0 auto; text-align: center; font: 16px "Roboto Mono", monospace;
-  z-index: 10; }
-.notice a { color: #7cb7ff; }
-#ended, body.-first-byte #starting, body.-closed #starting { display: none; }
-body.-closed #ended { display: block; }
-body.-closed .textual-terminal { opacity: 0.15; }
-"""
-
-SCRIPT = """
-"use strict";
-// A download is a link that is followed here: a new window would be stopped as a pop-up once the key press
-// that asked for it is some seconds old.
-const openWindow = window.open.bind(window);
-window.open = (address, ...rest) => {
-  const origin = `${window.location.origin}/`;
-  if (!String(address).startsWith(`${origin}download/`)) return openWindow(address, ...rest);
-  const link = document.createElement("a");
-  link.href = String(address).slice(origin.length); // it is below the page, not at the root
-  link.download = "";
-  document.body.append(link);
-  link.click();
-  link.remove();
-  return null;
-};
-// Keys work as soon as there is something to see, without a click first.
-new MutationObserver((_changes, observer) => {
-  const field = document.querySelector(".xterm-helper-textarea");
-  if (field === null || !document.body?.classList.contains("-first-byte")) return;
-  observer.disconnect();
-  field.focus();
-}).observe(document, { attributes: true, subtree: true, attributeFilter: ["class"] });
-"""
+HERE = Path(__file__).parent
+PAGE = (HERE / "page.html").read_text(encoding="utf-8")
 
 
 def page(title: str, websocket: str, font_size: str | None = None) -> str:
@@ -234,8 +167,7 @@ class DashboardServer(Server):
         app.add_routes(
             [
                 web.get(root, self.show_page),
-                web.get(f"{root}page.css", self.show_style),
-                web.get(f"{root}page.js", self.show_script),
+                web.get(f"{root}{{name:page[.](css|js)}}", self.send_asset),
                 web.get(f"{root}ws", self.handle_websocket),
                 web.get(f"{root}download/{{key}}", self.send_file),
                 web.static(f"{root}static", self.statics_path),
@@ -249,11 +181,8 @@ class DashboardServer(Server):
         text = page(self.title, websocket, request.query.get("fontsize"))
         return web.Response(text=text, content_type="text/html")
 
-    async def show_style(self, _request: web.Request) -> web.Response:
-        return web.Response(text=STYLE, content_type="text/css")
-
-    async def show_script(self, _request: web.Request) -> web.Response:
-        return web.Response(text=SCRIPT, content_type="text/javascript")
+    async def send_asset(self, request: web.Request) -> web.FileResponse:
+        return web.FileResponse(HERE / request.match_info["name"])
 
     async def send_file(self, request: web.Request) -> web.StreamResponse:
         return self._offers.answer(request.match_info["key"])
