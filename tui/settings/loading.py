@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tui.settings.model import Configuration
 from tui.settings.paths import CONFIG_VARIABLE, config_path
-from tui.settings.problems import Problem, as_lines, path_of, problems_of
+from tui.settings.problems import Problem, as_lines, fields_of, path_of, problems_of
 
 KeyPath = tuple[str | int, ...]
 
@@ -106,14 +106,9 @@ def variable_of(setting: str) -> str:
 
 def setting_names() -> Iterator[tuple[str, Any]]:
     """Yield every setting's dotted name and type; a table with free keys counts as one setting."""
-    for name, setting in Configuration.model_fields.items():
-        kind: Any = setting.annotation
-        if hasattr(kind, "model_fields"):
-            for below, inner in kind.model_fields.items():
-                yield f"{name}.{below}", inner.annotation
-        elif isinstance(kind, type) and is_dataclass(kind):
-            for one in fields(kind):
-                yield f"{name}.{one.name}", one.type
+    for name, kind in fields_of(Configuration).items():
+        if below := fields_of(kind):
+            yield from ((f"{name}.{inner}", inner_kind) for inner, inner_kind in below.items())
         else:
             yield name, kind
 

@@ -208,31 +208,27 @@ def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
     near = nearest(str(name), siblings)
     if near:
         return near
-    for section, field in model.model_fields.items():
-        if str(name) in _names_of(field.annotation):
+    for section, kind in fields_of(model).items():
+        if str(name) in fields_of(kind):
             return f"; it belongs in [{section}]"
     return f"; use one of {', '.join(siblings)}" if siblings else ""
+
+
+def fields_of(kind: Any) -> dict[str, Any]:
+    """Return the types of a table's settings by name; empty if it is none, or has free keys."""
+    if hasattr(kind, "model_fields"):
+        return {name: field.annotation for name, field in kind.model_fields.items()}
+    if isinstance(kind, type) and is_dataclass(kind):
+        return {one.name: one.type for one in fields(kind)}
+    return {}
 
 
 def names_below(model: type[BaseModel], path: Sequence[str]) -> list[str]:
     kind: Any = model
     for part in path:
-        field = kind.model_fields.get(part) if hasattr(kind, "model_fields") else None
-        if field is None:
-            return []
-        kind = field.annotation
-        for argument in getattr(kind, "__args__", ()):
-            if hasattr(argument, "model_fields"):
-                kind = argument
-    return _names_of(kind)
-
-
-def _names_of(kind: Any) -> list[str]:
-    if hasattr(kind, "model_fields"):
-        return list(kind.model_fields)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return [one.name for one in fields(kind)]
-    return []
+        kind = fields_of(kind).get(part)
+        kind = next((one for one in getattr(kind, "__args__", ()) if fields_of(one)), kind)
+    return list(fields_of(kind))
 
 
 def as_lines(problems: Iterable[Problem]) -> str:
