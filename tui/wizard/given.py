@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from api_client.definitions import DeployCheckpointsConfig, SecretReference
+from api_client.definitions import DeployCheckpointsConfig
 from tui.wizard.environment_steps import HF_VARIABLE
 from tui.wizard.progress import questions
 from tui.wizard.state import (
@@ -59,29 +60,24 @@ def initial_wizard_state(
     given: Prefilled, config: DeployCheckpointsConfig | None, now: datetime
 ) -> WizardState:
     """Return the initial state with the given answers, unchecked, before any request to the server."""
-    answers, steps = _of_config(config)
-    text_or_rank = _number(given.lora_rank)
-    options: dict[str, tuple[str, object]] = {
-        JOB: ("job_id", given.job_id),
-        CHECKPOINTS: ("checkpoint_names", given.checkpoint_names or None),
-        BASE_MODEL: ("base_model", given.base_model),
-        LORA_RANK: ("lora_rank", text_or_rank),
-        MODEL_NAME: ("model_name", given.model_name),
-        GPU: ("gpu", given.gpu),
-        HF_SECRET: ("hf_secret", given.hf_secret),
+    values = _of_config(config)
+    options: dict[str, object] = {
+        JOB: given.job_id,
+        CHECKPOINTS: given.checkpoint_names or None,
+        BASE_MODEL: given.base_model,
+        LORA_RANK: _number(given.lora_rank),
+        MODEL_NAME: given.model_name,
+        GPU: given.gpu,
+        HF_SECRET: given.hf_secret,
     }
-    changes = {name: value for name, value in options.values() if value is not None}
-    typed = {step for step, (_name, value) in options.items() if value is not None}
-    answers = replace(answers, **changes)  # type: ignore[arg-type]  # each value fits its own field
+    values |= {step: value for step, value in options.items() if value is not None}
     if given.environment or given.secrets:
         taken = {name for name, _value in (*given.environment, *given.secrets)}
-        answers = replace(
-            answers,
-            environment=_merged(answers.environment, given.environment, taken),
-            secrets=_merged(answers.secrets, given.secrets, taken),
-        )
-        typed |= {ENVIRONMENT, SECRETS}
-    return WizardState(Facts(now), answers=answers, given=frozenset(steps | typed), config=config)
+        for step, new in ((ENVIRONMENT, given.environment), (SECRETS, given.secrets)):
+            old: Any = values.get(step, ())  # of the file, except what an option sets
+            values[step] = (*(pair for pair in old if pair[0] not in taken), *new)
+    fields: dict[str, Any] = {_FIELDS.get(step, step): value for step, value in values.items()}
+    return WizardState(Facts(now), Answers(**fields), given=frozenset(values), config=config)
 
 
 def conflict(given: Prefilled, config: DeployCheckpointsConfig | None) -> str:
@@ -145,51 +141,37 @@ def _missing_answer(step: Step) -> MissingAnswer:
     return MissingAnswer(step.flag, step.title, step.objection)
 
 
-def _of_config(config: DeployCheckpointsConfig | None) -> tuple[Answers, set[str]]:
-    answers, steps = Answers(), set[str]()
+_FIELDS = {JOB: "job_id", CHECKPOINTS: "checkpoint_names"}
+"""Fields of ``Answers`` that are not named as their step."""
+
+
+def _of_config(config: DeployCheckpointsConfig | None) -> dict[str, object]:
+    """Return the answers of a config file by step."""
+    values: dict[str, object] = {}
     if config is None:
-        return answers, steps
+        return values
     details = config.checkpoint_details
     if details is not None and details.checkpoints:
-        answers = replace(
-            answers,
-            job_id=details.checkpoints[0].training_job_id,
-            checkpoint_names=tuple(each.checkpoint_name for each in details.checkpoints),
-        )
-        steps |= {JOB, CHECKPOINTS}
-        ranks = config_ranks(config)
-        if ranks:
-            answers = replace(answers, lora_rank=max(ranks))
-            steps.add(LORA_RANK)
+        values[JOB] = details.checkpoints[0].training_job_id
+        values[CHECKPOINTS] = tuple(each.checkpoint_name for each in details.checkpoints)
+        if ranks := config_ranks(config):
+            values[LORA_RANK] = max(ranks)
     if details is not None and details.base_model_id is not None:
-        answers = replace(answers, base_model=details.base_model_id)
-        steps.add(BASE_MODEL)
+        values[BASE_MODEL] = details.base_model_id
     if config.model_name:
-        answers = replace(answers, model_name=config.model_name)
-        steps.add(MODEL_NAME)
+        values[MODEL_NAME] = config.model_name
     spec = config.compute.accelerator if config.compute else None
     if spec is not None and spec.accelerator is not None and spec.count > 0:
-        answers = replace(answers, gpu=f"{spec.accelerator.value}:{spec.count}")
-        steps.add(GPU)
+        values[GPU] = f"{spec.accelerator.value}:{spec.count}"
     if config.runtime is not None:
-        answers = _with_environment(answers, config.runtime.environment_variables)
-        steps |= {HF_SECRET, ENVIRONMENT, SECRETS}
-    return answers, steps
-
-
-def _with_environment(answers: Answers, variables: dict[str, str | SecretReference]) -> Answers:
-    secrets = {name: value.name for name, value in variables.items() if isinstance(value, SecretReference)}
-    return replace(
-        answers,
-        hf_secret=secrets.pop(HF_VARIABLE, NO_SECRET),
-        environment=tuple((name, value) for name, value in variables.items() if isinstance(value, str)),
-        secrets=tuple(secrets.items()),
-    )
-
-
-def _merged(old: Pairs | None, new: Pairs, taken: set[str]) -> Pairs:
-    """Return the file's variables, except those set by an option, followed by the options' own."""
-    return (*(pair for pair in old or () if pair[0] not in taken), *new)
+        variables = config.runtime.environment_variables
+        secrets = {name: value.name for name, value in variables.items() if not isinstance(value, str)}
+        values[HF_SECRET] = secrets.pop(HF_VARIABLE, NO_SECRET)
+        values[ENVIRONMENT] = tuple(
+            (name, value) for name, value in variables.items() if isinstance(value, str)
+        )
+        values[SECRETS] = tuple(secrets.items())
+    return values
 
 
 def _number(text: str | None) -> object:
