@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from tui.screens.job.layout import JobLayout
 
 JOB_MEMORY = "job"
-"""Delay between attempts to find the requested job while the server is unreachable."""
 
 
 class ScreenOpener:
