@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from support.dashboard import home, settle, text_of
@@ -43,8 +41,8 @@ class RecordingSession:
         pass
 
 
-def dashboard(session: RecordingSession, **options: Any) -> Any:
-    app = home(**options)
+def dashboard(session: RecordingSession) -> Any:
+    app = home()
     app.use_session(session)  # type: ignore[arg-type]
     return app
 
@@ -88,43 +86,21 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
         assert "whisper-ft: started again" in text_of(app)
 
 
-@pytest.mark.parametrize("answer", ["n", "enter", "escape"])
-async def test_nothing_happens_without_an_explicit_yes(answer: str) -> None:
-    session = RecordingSession()
-    app = dashboard(session)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        await pilot.press("G", "X")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        assert "flux-lora-2 (broken)" in text_of(app)
-        await pilot.press(answer)
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        assert session.calls == []
-
-
-async def test_only_jobs_that_have_ended_are_deleted() -> None:
+async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_yes() -> None:
     session = RecordingSession()
     app = dashboard(session)
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         await settle(pilot)
         await pilot.press("X")
         await until(pilot, lambda: "stop them first" in text_of(app))
-        await pilot.press("G", "X")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        await pilot.press("y")
+        for answer in ("n", "enter", "escape", "y"):
+            await pilot.press("G", "X")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            assert "flux-lora-2 (broken)" in text_of(app)
+            assert session.calls == []
+            await pilot.press(answer)
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         await until(pilot, lambda: session.calls == [("delete", "broken")])
-
-
-async def test_a_read_only_dashboard_asks_nothing() -> None:
-    session = RecordingSession()
-    app = dashboard(session, readonly=True)
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await settle(pilot)
-        for key in ("s", "R", "X"):
-            await pilot.press("space", key)
-            await until(pilot, lambda: "read-only" in text_of(app))
-            assert isinstance(app.screen, HomeScreen)
-        assert session.calls == []
 
 
 def test_a_hundred_jobs_are_asked_about_in_a_few_names() -> None:

@@ -20,7 +20,7 @@ from tui.screens.job import header
 from tui.screens.job.chart_view import ChartView
 from tui.screens.job.charts import ChartBuilder
 from tui.screens.job.screen import TAB_IDS, JobScreen
-from tui.screens.messages import StopJobRequested
+from tui.screens.messages import BatchRequested
 
 NOW_S = ONE_O_CLOCK.timestamp()
 
@@ -38,8 +38,8 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
     heard: list[str] = []
 
     def listen(message: Message) -> None:
-        if isinstance(message, StopJobRequested):
-            heard.append(message.job.id)
+        if isinstance(message, BatchRequested):
+            heard.extend(job.id for job in message.jobs)
 
     app = job_view()
     async with opened(app, message_hook=listen) as pilot:

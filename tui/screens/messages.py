@@ -41,24 +41,8 @@ class OpenJobRequested(AppMessage):
 
 
 @dataclass
-class StopJobRequested(AppMessage):
-    """Request to stop a job, after confirmation."""
-
-    job: TrainingJob
-    changes_server = True
-
-
-@dataclass
-class RecreateJobRequested(AppMessage):
-    """Request to start a new job like this one, after confirmation."""
-
-    job: TrainingJob
-    changes_server = True
-
-
-@dataclass
 class BatchRequested(AppMessage):
-    """Request to run an action on several jobs, after confirmation."""
+    """Request to run an action on one or several jobs, after confirmation."""
 
     verb: Verb
     jobs: Sequence[TrainingJob]

@@ -1,4 +1,4 @@
-"""Actions on several jobs at once: which jobs they apply to, the confirmation, and the outcome."""
+"""Changes of one or several jobs: which jobs they apply to, the confirmation, and the outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FAILURES_SHOWN = 4
 
 
 class Verb(StrEnum):
-    """An action that can be applied to several jobs at once."""
+    """A change of jobs."""
 
     STOP = "stop"
     RECREATE = "recreate"
@@ -24,32 +24,38 @@ class Verb(StrEnum):
 @dataclass(frozen=True, slots=True)
 class _Words:
     ask: str
-    consequence: str
+    of_one: str
+    of_several: str
     yes: str
     done: str
     not_done: str
     unfit: str
+    no: str = "Cancel"
 
 
 _WORDS: dict[Verb, _Words] = {
     Verb.STOP: _Words(
         "Stop {}?",
+        "The job stops now. Logs and stored checkpoints are kept.",
         "They stop now. Logs and stored checkpoints are kept.",
         "Stop",
         "stopping",
         "Not stopped",
         "already ended",
+        "Keep running",
     ),
     Verb.RECREATE: _Words(
         "Run {} again?",
+        "Starts a new job with the same code, configuration and hardware.",
         "Starts new jobs with the same code, configuration and hardware.",
         "Run again",
-        "started again",
+        "started again as {}",
         "Not run again",
         "",
     ),
     Verb.DELETE: _Words(
         "Delete {}?",
+        "Permanently deletes the job, its log, and checkpoints that aren't deployed.",
         "Permanently deletes jobs, logs, and checkpoints that aren't deployed.",
         "Delete",
         "deleted",
@@ -61,7 +67,7 @@ _WORDS: dict[Verb, _Words] = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The jobs that an action applies to, and those it does not."""
+    """The jobs that a change applies to, and those it does not."""
 
     verb: Verb
     jobs: tuple[TrainingJob, ...]
@@ -79,8 +85,7 @@ class Batch:
     @property
     def consequence(self) -> str:
         words = _WORDS[self.verb]
-        parts = [names_of(self.jobs)] if len(self.jobs) > 1 else []
-        parts.append(words.consequence)
+        parts = [names_of(self.jobs), words.of_several] if len(self.jobs) > 1 else [words.of_one]
         if self.unfit:
             parts.append(f"Skipped, {words.unfit}: {names_of(self.unfit)}")
         return "\n".join(parts)
@@ -91,15 +96,22 @@ class Batch:
         return f"{_WORDS[self.verb].yes}{number}"
 
     @property
+    def no(self) -> str:
+        return _WORDS[self.verb].no
+
+    @property
     def nothing_fits(self) -> str:
         return f"{_WORDS[self.verb].not_done}, {_WORDS[self.verb].unfit}: {names_of(self.unfit)}"
 
-    def outcome(self, failures: Sequence[tuple[TrainingJob, str]]) -> tuple[str, str]:
-        """Return the title and text of the outcome, naming the first few jobs that failed."""
+    def outcome(
+        self, failures: Sequence[tuple[TrainingJob, str]], made: Sequence[TrainingJob] = ()
+    ) -> tuple[str, str]:
+        """Return the title and text of the outcome, naming the new jobs and the first few that failed."""
         words = _WORDS[self.verb]
         failed = {job.id for job, _ in failures}
         done = [job for job in self.jobs if job.id not in failed]
-        lines = [f"{names_of(done)}: {words.done}."] if done else []
+        ids = listed([sanitize(job.id) for job in made])
+        lines = [f"{names_of(done)}: {words.done.format(ids)}."] if done else []
         lines += [f"✗ {name_of(job)}: {sanitize(why)}" for job, why in failures[:FAILURES_SHOWN]]
         rest = len(failures) - FAILURES_SHOWN
         if rest > 0:
@@ -122,6 +134,9 @@ def name_of(job: TrainingJob) -> str:
 
 
 def names_of(jobs: Sequence[TrainingJob]) -> str:
-    names = ", ".join(name_of(job) for job in jobs[:NAMES_SHOWN])
-    rest = len(jobs) - NAMES_SHOWN
-    return f"{names} and {rest} more" if rest > 0 else names
+    return listed([name_of(job) for job in jobs])
+
+
+def listed(names: Sequence[str]) -> str:
+    rest = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -43,9 +43,7 @@ from tui.screens.messages import (
     OpenCacheRequested,
     OpenJobRequested,
     OpenProjectRequested,
-    RecreateJobRequested,
     SnoozeRequested,
-    StopJobRequested,
 )
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
@@ -396,24 +394,18 @@ class HomeScreen(AppScreen):
         self.marked = tuple(one for one in self.marked if one not in gone)
 
     def action_delete_job(self) -> None:
-        """Ask to delete the marked jobs, or the one under the cursor."""
-        jobs = self._marked_jobs() or ([self._chosen] if self._chosen is not None else [])
-        if jobs:
-            self.post_message(BatchRequested(Verb.DELETE, jobs))
+        self._change_jobs(Verb.DELETE)
 
     def action_stop_job(self) -> None:
-        """Ask to stop the marked jobs, or the one under the cursor."""
-        if marked := self._marked_jobs():
-            self.post_message(BatchRequested(Verb.STOP, marked))
-        elif (job := self._chosen) is not None:
-            self.post_message(StopJobRequested(job))
+        self._change_jobs(Verb.STOP)
 
     def action_recreate_job(self) -> None:
-        """Ask to recreate the marked jobs, or the one under the cursor."""
-        if marked := self._marked_jobs():
-            self.post_message(BatchRequested(Verb.RECREATE, marked))
-        elif (job := self._chosen) is not None:
-            self.post_message(RecreateJobRequested(job))
+        self._change_jobs(Verb.RECREATE)
+
+    def _change_jobs(self, verb: Verb) -> None:
+        """Ask to change the marked jobs, or the one under the cursor."""
+        if jobs := self._marked_jobs() or ([self._chosen] if self._chosen is not None else []):
+            self.post_message(BatchRequested(verb, jobs))
 
     def action_copy_id(self) -> None:
         if (job := self._chosen) is not None:

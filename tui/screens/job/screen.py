@@ -17,6 +17,7 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
+from tui.analysis.fleet.batches import Verb
 from tui.analysis.run.snapshot import RunSnapshot, is_settled
 from tui.analysis.transfers import DownloadRequest
 from tui.feeds.run import RunFeed
@@ -30,6 +31,7 @@ from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.metrics_pane import MetricsPane
 from tui.screens.messages import (
+    BatchRequested,
     BookmarkRequested,
     BrowserRequested,
     CompareJobsRequested,
@@ -39,10 +41,8 @@ from tui.screens.messages import (
     ExportRequested,
     OpenCacheRequested,
     OpenCheckpointRequested,
-    RecreateJobRequested,
     RunChecked,
     SnoozeRequested,
-    StopJobRequested,
 )
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
@@ -314,10 +314,10 @@ class JobScreen(AppScreen):
         self.post_message(CompareJobsRequested([self.job]))
 
     def action_stop_job(self) -> None:
-        self.post_message(StopJobRequested(self.job))
+        self.post_message(BatchRequested(Verb.STOP, [self.job]))
 
     def action_recreate_job(self) -> None:
-        self.post_message(RecreateJobRequested(self.job))
+        self.post_message(BatchRequested(Verb.RECREATE, [self.job]))
 
     def action_snooze(self) -> None:
         found = self.snapshot.findings if self.snapshot is not None else ()
