@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.actions import ACTIONS, Action, Scope, actions_of
+from tui.actions import ACTIONS, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.screens.base import AppScreen
 from tui.screens.cache import CacheScreen
@@ -39,15 +39,14 @@ def owners(scope: Scope) -> list[type]:
     return [screen for screen in SCREENS if scope in (*screen.SCOPES, Scope.SCREEN)]
 
 
-def identity(action: Action) -> str:
-    return f"{action.scope}.{action.id}"
-
-
-@pytest.mark.parametrize("action", ACTIONS, ids=identity)
-def test_every_action_is_done_by_the_owner_of_its_scope(action: Action) -> None:
-    assert owners(action.scope)
-    for owner in owners(action.scope):
-        assert callable(getattr(owner, f"action_{action.id}", None))
+def test_every_action_is_done_by_the_owner_of_its_scope() -> None:
+    undone = [
+        f"{action.scope}.{action.id}"
+        for action in ACTIONS
+        if not owners(action.scope)
+        or not all(callable(getattr(owner, f"action_{action.id}", None)) for owner in owners(action.scope))
+    ]
+    assert undone == []
 
 
 @pytest.mark.parametrize("scopes", sorted(TOGETHER))

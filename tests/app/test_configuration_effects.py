@@ -73,69 +73,42 @@ async def open_first_job(pilot: Pilot[Any]) -> JobScreen:
     return screen
 
 
-@pytest.mark.parametrize("name", ["bt-dark", "bt-light", "nord", "ansi-light"])
-async def test_the_theme(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    app = home(settings=settings(theme={"name": name}))
-    async with app.run_test(size=SIZE):
-        assert app.theme == name
-
-
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    app = home(settings=settings(theme={"no_color": True}))
-    async with app.run_test(size=SIZE):
-        assert app.theme == "ansi-dark"
-
-
-async def test_readonly() -> None:
-    app = home(settings=settings(readonly=True))
+@pytest.mark.parametrize(("theme", "used"), [({"name": "nord"}, "nord"), ({"no_color": True}, "ansi-dark")])
+async def test_theme_and_readonly(theme: dict[str, Any], used: str) -> None:
+    app = home(settings=settings(theme=theme, readonly=True))
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settle(pilot)
+        assert app.theme == used
         await pilot.press("s")
         await settle(pilot)
         assert "read-only" in text_of(app)
 
 
-async def test_keys_move_in_footer_help_and_under_the_fingers() -> None:
-    changes = {"home": {"sort": "f6", "filter": "f7,Z"}, "app.help": "f1"}
-    app = home(settings=settings(keys=changes))
+async def test_keys_move_in_footer_help_sentences_and_under_the_fingers() -> None:
+    own = {"sort": "f6", "filter": "f7,Z", "mark": "f5", "compare": "f4"}
+    app = home(settings=settings(keys={"home": own, "app.help": "f1", "screen.back": "f12"}))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         table = app.screen.query_one("#jobs", RowTable)
         before = [row.name for row in table.rows]
         await pilot.press("S")
         assert [row.name for row in table.rows] == before
-        await pilot.press("f6", "f6")
+        await pilot.press("f6", "f6", "f5")
+        await settle(pilot)
         assert [row.name for row in table.rows] == sorted(before)
-        footer = text_of(app).splitlines()[-1]
+        header, *_, footer = text_of(app).splitlines()
+        assert "f4 compares" in header
         assert "f6 sort" in footer
         assert "f7 filter" in footer
-        await pilot.press("Z", *"whisper")
-        await settle(pilot)
-        assert [row.name for row in table.rows] == ["whisper-ft"]
-        await pilot.press("escape", "f1")
-        await settle(pilot)
-        assert isinstance(app.screen, HelpScreen)
-        assert "f7 Z" in text_of(app)
-
-
-async def test_sentences_name_the_keys_as_they_are() -> None:
-    keys = {"home.filter": "f7", "screen.back": "f12", "home.mark": "f6", "home.compare": "f5"}
-    app = home(settings=settings(keys=keys))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("f6")
-        await settle(pilot)
-        assert "f5 compares" in text_of(app).splitlines()[0]
-        await pilot.press("f6", "f7", *"no such job", "enter")
+        await pilot.press("f5", "Z", *"no such job", "enter")
         await settle(pilot)
         header, *below = text_of(app).splitlines()
         assert "f7 no such job" in header
         assert any("f12 clears the filter" in line for line in below)
-        await pilot.press("f12")
+        await pilot.press("f12", "f1")
         await settle(pilot)
-        assert "No matching jobs" not in text_of(app)
+        assert isinstance(app.screen, HelpScreen)
+        assert "f7 Z" in text_of(app)
 
 
 KEY_IN_WORDS = re.compile(
@@ -195,11 +168,7 @@ async def test_rates_thresholds_patterns_and_prices_reach_the_feed_of_a_job(
     async with app.run_test(size=SIZE) as pilot:
         await open_first_job(pilot)
     made = feeds[0]
-    assert (made["status_interval_s"], made["metrics_interval_s"], made["checkpoints_interval_s"]) == (
-        4,
-        7,
-        11,
-    )
+    assert [made[f"{what}_interval_s"] for what in ("status", "metrics", "checkpoints")] == [4, 7, 11]
     assert (made["rules"].stall_after_s, made["rules"].off) == (99.0, {"straggler"})
     assert made["prices"] == {"H100:8": 0.5}
     assert made["patterns"][0].read("it 12").step == 12
@@ -283,7 +252,7 @@ async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPat
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: PatientClock.waits_s == {rates["fleet_s"]})
             await pilot.press("enter")
-            await until(pilot, lambda: PatientClock.waits_s == set(rates.values()))
+            await until(pilot, lambda: PatientClock.waits_s >= set(rates.values()))
 
 
 async def test_a_broken_file_is_told_and_the_dashboard_starts_with_the_defaults(tmp_path: Path) -> None:

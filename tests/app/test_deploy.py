@@ -1,9 +1,7 @@
-"""The deploy wizard on its screen, by keyboard, on a real emulator with the demo world."""
+"""The deploy wizard on its screen, by keyboard and by mouse, on a real emulator with the demo world."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -24,36 +22,21 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import KeyHints
 from tui.wizard.state import REVIEW
 
-SIZE = (80, 24)
 FULL = "llama-70b-sft-v2"
 
 
-@asynccontextmanager
-async def wizard_on(job_name: str) -> AsyncIterator[tuple[BtTuiApp, Pilot[object]]]:
-    """The wizard, opened from Home on the first finished job of that name."""
-    with running_emulator("demo") as emulator:
-        app = BtTuiApp(remote_of(emulator))
-        async with app.run_test(size=SIZE, notifications=True) as pilot:
-            await until(pilot, lambda: job_name[:9] in text_of(app))
-            await pilot.press("slash", *job_name)
-            await pilot.press("enter")
-            await until(pilot, lambda: "1 of" in text_of(app) or " of " in text_of(app))
-            await pilot.press("d")
-            await until(pilot, lambda: isinstance(app.screen, DeployScreen))
-            yield app, pilot
+def step_of(app: BtTuiApp) -> str:
+    """The step that is drawn; empty while there is none."""
+    screen = app.screen
+    if not isinstance(screen, DeployScreen) or screen.snapshot.stage != "asking":
+        return ""
+    walk = screen.snapshot.walk
+    panes = list(screen.query(QuestionPane))
+    return walk.step.id if walk and panes and panes[-1].step.id == walk.step.id else ""
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
     return list(folder.glob(pattern))
-
-
-def step_of(app: BtTuiApp) -> str:
-    screen = app.screen
-    assert isinstance(screen, DeployScreen)
-    walk = screen.snapshot.walk
-    ready = screen.snapshot.stage == "asking" and walk is not None
-    panes = list(screen.query(QuestionPane))
-    return walk.step.id if ready and walk and panes and panes[-1].step.id == walk.step.id else ""
 
 
 def _is_elsewhere(app: BtTuiApp, step_id: str) -> bool:
@@ -73,72 +56,62 @@ async def go_on(app: BtTuiApp, pilot: Pilot[object], last: str = REVIEW) -> None
         await until(pilot, partial(_is_elsewhere, app, here))
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def test_from_home_to_a_served_model_by_keyboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    with running_emulator("demo") as emulator:
+        app = BtTuiApp(remote_of(emulator))
+        async with app.run_test(size=(80, 24), notifications=True) as pilot:
+            await until(pilot, lambda: FULL[:9] in text_of(app))
+            await pilot.press("slash", *FULL, "enter")
+            await until(pilot, lambda: " of " in text_of(app))
+            await pilot.press("d")
 
+            # a bad answer is refused, and back keeps a good one
+            await go_on(app, pilot, last="model_name")
+            await pilot.press("ctrl+u", *"renamed", "enter")
+            await until(pilot, lambda: step_of(app) == "gpu")
+            await pilot.press("ctrl+b")
+            await until(pilot, lambda: step_of(app) == "model_name")
+            assert "renamed" in text_of(app)
+            await pilot.press("ctrl+u", "enter")
+            await until(pilot, lambda: "✗" in text_of(app))
+            assert step_of(app) == "model_name"
+            await pilot.press(*"served", "enter")
+            await go_on(app, pilot)
 
-async def test_from_home_to_a_served_model_by_keyboard(here: Path) -> None:
-    async with wizard_on(FULL) as (app, pilot):
-        await go_on(app, pilot)
-        assert "Deploy" in text_of(app)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        assert "Deploy llama-70b-sft-v2" in text_of(app)
-        await pilot.press("y")
-        await until(pilot, lambda: "✓ active" in text_of(app))
-        await until(pilot, lambda: "curl" in text_of(app))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            # nothing is deployed without the last yes, and no answer is lost
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            assert "Deploy served?" in text_of(app)
+            await pilot.press("enter")
+            await until(pilot, lambda: step_of(app) == REVIEW)
+            await pilot.press("escape")
+            await until(pilot, lambda: "Leave without deploying?" in text_of(app))
+            await pilot.press("n")
+            await until(pilot, lambda: step_of(app) == REVIEW)
 
+            # a dry run shows and writes the config, and creates nothing
+            await pilot.press("down", "enter")
+            await until(pilot, lambda: "nothing was created" in text_of(app))
+            assert files(tmp_path, "truss_configs/*/config.yaml")
+            await pilot.press("escape")
+            await until(pilot, lambda: step_of(app) == REVIEW)
 
-async def test_nothing_is_deployed_without_the_last_yes_and_no_answer_is_lost(here: Path) -> None:
-    async with wizard_on(FULL) as (app, pilot):
-        await go_on(app, pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, DeployScreen))
-        assert step_of(app) == REVIEW
-        await pilot.press("escape")
-        await until(pilot, lambda: "Leave without deploying?" in text_of(app))
-        await pilot.press("n")
-        assert step_of(app) == REVIEW
+            # the config is saved as Python
+            await pilot.press("down", "enter")
+            await until(pilot, lambda: "saved as" in text_of(app))
+            (saved,) = files(tmp_path, "deploy_*.py")
+            assert "DeployCheckpointsConfig(" in saved.read_text(encoding="utf-8")
 
-
-async def test_a_dry_run_shows_and_writes_the_truss_config_and_creates_nothing(here: Path) -> None:
-    async with wizard_on(FULL) as (app, pilot):
-        await go_on(app, pilot)
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: "nothing was created" in text_of(app))
-        assert files(here, "truss_configs/*/config.yaml")
-        await pilot.press("escape")
-        await until(pilot, lambda: step_of(app) == REVIEW)
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: "saved as" in text_of(app))
-
-
-async def test_the_config_is_saved_as_python_and_never_over_another_file(here: Path) -> None:
-    async with wizard_on(FULL) as (app, pilot):
-        await go_on(app, pilot)
-        await pilot.press("down", "down", "enter")
-        await until(pilot, lambda: "saved as" in text_of(app))
-        (saved,) = files(here, "deploy_*.py")
-        assert "DeployCheckpointsConfig(" in saved.read_text(encoding="utf-8")
-
-
-async def test_back_keeps_the_answers_and_a_bad_one_is_refused_with_a_reason(here: Path) -> None:
-    async with wizard_on(FULL) as (app, pilot):
-        await go_on(app, pilot, last="model_name")
-        await pilot.press("ctrl+u", *"renamed", "enter")
-        await until(pilot, lambda: step_of(app) == "gpu")
-        await pilot.press("ctrl+b")
-        await until(pilot, lambda: step_of(app) == "model_name")
-        assert "renamed" in text_of(app)
-        await pilot.press("ctrl+u", "enter")
-        await until(pilot, lambda: "✗" in text_of(app))
-        assert step_of(app) == "model_name"
+            await pilot.press("home", "enter")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.press("y")
+            await until(pilot, lambda: "✓ active" in text_of(app))
+            await until(pilot, lambda: "curl" in text_of(app))
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
 def cursor_name(app: BtTuiApp) -> str:
@@ -156,7 +129,7 @@ async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     await pilot.click(KeyHints, offset=(place() or 0, 0))
 
 
-async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:
+async def test_from_home_to_a_served_model_by_mouse_alone() -> None:
     with running_emulator("demo") as emulator:
         app = BtTuiApp(remote_of(emulator))
         async with app.run_test(size=(100, 60), notifications=True) as pilot:
@@ -169,16 +142,12 @@ async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:
             await until(pilot, lambda: isinstance(app.screen, JobScreen))
             await until(pilot, lambda: "100 %" in text_of(app))  # the footer stands still once all has come
             await press_footer(app, pilot, "d")
-            await until(pilot, lambda: isinstance(app.screen, DeployScreen) and step_of(app) == "checkpoints")
+            await until(pilot, lambda: step_of(app) == "checkpoints")
             while step_of(app) != REVIEW:
                 before = step_of(app)
-                if before == "checkpoints":
-                    await until(
-                        pilot, lambda: bool(app.screen.query(CheckboxList))
-                    )  # the question comes first
-                    if not app.screen.query_one(CheckboxList).marked:
-                        await pilot.click(CheckboxList, offset=(3, 0))
-                        await until(pilot, lambda: bool(app.screen.query_one(CheckboxList).marked))
+                if before == "checkpoints" and not app.screen.query_one(CheckboxList).marked:
+                    await pilot.click(CheckboxList, offset=(3, 0))
+                    await until(pilot, lambda: bool(app.screen.query_one(CheckboxList).marked))
                 await press_footer(app, pilot, "ctrl+s")
                 await until(pilot, partial(_is_elsewhere, app, before))
             # The list of the step before is there until this one's is drawn.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from textual.pilot import Pilot
 
 from api_client.transfers import FileProgress, FileState
@@ -62,84 +61,70 @@ async def opened(pilot: Pilot[Any]) -> None:
     await settle(pilot)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
-async def test_every_screen_says_what_is_being_downloaded(size: tuple[int, int]) -> None:
+SIZES = [(60, 20), (80, 24), (120, 40)]
+
+
+async def listed(pilot: Pilot[Any], *transfers: Transfer) -> str:
+    """The screen with these downloads."""
+    assert isinstance(pilot.app, Dashboard)
+    pilot.app.transfers = Transfers(transfers)
+    await settle(pilot)
+    return text_of(pilot.app)
+
+
+async def test_every_screen_says_what_is_being_downloaded() -> None:
     app = home()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZES[0]) as pilot:
         await settle(pilot)
         assert "↓" not in text_of(app).splitlines()[-1]
-        app.transfers = BOTH
-        await settle(pilot)
-        assert "↓ 2 files 43 % 112 MiB/s" in text_of(app).splitlines()[-1]
-        app.transfers = Transfers((FAILED,))
-        await settle(pilot)
-        assert "↓" not in text_of(app).splitlines()[-1]
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            assert "↓ 2 files 43 % 112 MiB/s" in (await listed(pilot, GOING, FAILED)).splitlines()[-1], size
+            assert "↓" not in (await listed(pilot, FAILED)).splitlines()[-1]
 
 
-async def test_columns_that_are_empty_leave_their_room_to_those_that_would_be_cut() -> None:
-    done = replace(
-        GOING,
-        state=TransferState.DONE,
-        files=(
-            FileProgress(
-                "checkpoint-4000/a", FOLDER / "a", FileState.SKIPPED, 800, 800, note="the same file is there"
-            ),
-        ),
-    )
+async def test_the_list_tells_of_each_download_and_its_files() -> None:
     app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        app.transfers = Transfers((done,))
-        await pilot.press("T")
-        await settle(pilot)
-        text = text_of(app)
-    assert done.title in text and "= present" in text and "the same file is there" in text
-
-
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
-async def test_the_list_tells_of_each_download_and_its_files(size: tuple[int, int]) -> None:
-    app = home()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZES[0]) as pilot:
         await opened(pilot)
-        await pilot.press("k")
-        await settle(pilot)
-        text = text_of(app)
-        assert "▲ 1 incomplete" in text and "loading" in text and "43 %" in text
-        assert "model-1.safetensors" in text and "adapter_config.json" in text
-        await pilot.press("j")
-        await settle(pilot)
-        text = text_of(app)
-        assert "[bold]evil" in text and "\x1b" not in text
-        assert "press t to resume" in text
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await pilot.press("g")
+            await settle(pilot)
+            text = text_of(app)
+            assert "▲ 1 incomplete" in text and "loading" in text and "43 %" in text
+            assert "model-1.safetensors" in text and "adapter_config.json" in text
+            await pilot.press("G")
+            await settle(pilot)
+            text = text_of(app)
+            assert "[bold]evil" in text and "\x1b" not in text
+            assert "press t to resume" in text
         await pilot.press("escape")
         await settle(pilot)
         assert "llama-70b-sft-v3" in text_of(app)
 
 
-async def test_where_nothing_has_arrived_nothing_is_said_to_be_kept() -> None:
+async def test_the_list_says_what_can_be_done_what_is_kept_and_what_stalls() -> None:
+    present = FileProgress(
+        "checkpoint-4000/a", FOLDER / "a", FileState.SKIPPED, 800, 800, note="the same file is there"
+    )
+    done = replace(GOING, state=TransferState.DONE, files=(present,))
     app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=SIZES[1]) as pilot:
         await settle(pilot)
-        app.transfers = Transfers((replace(FAILED, done_bytes=0, files=()),))
         await pilot.press("T")
-        await settle(pilot)
-        text = text_of(app)
+        assert "No downloads." in await listed(pilot)
+        text = await listed(pilot, done)
+        assert done.title in text and "= present" in text and "the same file is there" in text
+        text = await listed(pilot, replace(FAILED, done_bytes=0, files=()))
         assert "Nothing downloaded yet; press t to retry." in text
         assert "is kept" not in text and "0 files" not in text
-
-
-@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
-async def test_a_stall_is_told_instead_of_the_last_speed(size: tuple[int, int]) -> None:
-    app = home()
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        app.transfers = Transfers((replace(GOING, stalled_s=12.0, note="the store broke off"),))
-        await pilot.press("T")
-        await settle(pilot)
-        text = text_of(app)
-        assert "↓ 2 files 43 % stalled" in text.splitlines()[-1]
-        assert "No data for 12s (the store broke off)." in text
-        assert "112 MiB/s" not in text
+        for size in SIZES[:2]:
+            await pilot.resize_terminal(*size)
+            text = await listed(pilot, replace(GOING, stalled_s=12.0, note="the store broke off"))
+            assert "↓ 2 files 43 % stalled" in text.splitlines()[-1]
+            assert "No data for 12s (the store broke off)." in text
+            assert "112 MiB/s" not in text
 
 
 async def test_cancel_and_retry_ask_for_the_one_under_the_cursor() -> None:
@@ -174,21 +159,7 @@ async def test_the_list_opens_at_the_download_that_is_running_and_offers_what_fi
             assert {"cancel", "resume"} & set(text_of(app).splitlines()[-1].split()) == offered
 
 
-async def test_without_downloads_the_list_says_how_to_begin() -> None:
-    app = home()
-    async with app.run_test(size=(60, 20)) as pilot:
-        await settle(pilot)
-        await pilot.press("T")
-        await settle(pilot)
-        assert "No downloads." in text_of(app)
-
-
-@pytest.mark.parametrize("colour", ["dark", "none"])
-def test_the_looks_of_the_list(
-    snap_compare: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, colour: str
-) -> None:
-    if colour == "none":
-        monkeypatch.setenv("NO_COLOR", "1")
+def test_the_looks_of_the_list(snap_compare: Callable[..., bool]) -> None:
     assert snap_compare(home(), terminal_size=(80, 24), run_before=opened)
 
 

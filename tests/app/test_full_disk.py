@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from app.log_stories import line
 
-from support.dashboard import home, job_view, settle, text_of
+from support.dashboard import job_view, settle, text_of
 from support.sick_runs import sick_run
 from support.waiting import until
 
@@ -34,15 +34,6 @@ def files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def test_a_picture_of_the_screen(here: Path) -> None:
-    app = home()
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await settle(pilot)
-        app.save_screen()
-        await until(pilot, lambda: any("the disk is full" in one.message for one in app._notifications))
-    assert not files_in(here)
-
-
 async def test_the_samples_of_charts(here: Path) -> None:
     app = job_view(sick_run("nan"), tab="metrics", lines=())
     async with app.run_test(size=(120, 40)) as pilot:
@@ -54,10 +45,12 @@ async def test_the_samples_of_charts(here: Path) -> None:
     assert not files_in(here)
 
 
-async def test_a_log(here: Path) -> None:
+async def test_a_log_and_a_picture_of_the_screen(here: Path) -> None:
     app = job_view(lines=(line(1, "one"),), tab="logs")
-    async with app.run_test(size=(120, 30)) as pilot:
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await settle(pilot)
+        app.save_screen()
+        await until(pilot, lambda: any("the disk is full" in one.message for one in app._notifications))
         await pilot.press("W", "enter")
         await until(pilot, lambda: "not saved: the disk is full" in text_of(app))
     assert not files_in(here)

@@ -51,7 +51,7 @@ async def is_shown(pilot: Pilot[Any], kind: type, words: str = "") -> None:
 
 async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> None:
     app = dashboard(server)
-    async with app.run_test(size=SIZE) as pilot:
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
         await is_shown(pilot, HomeScreen, "run-one")
         await pilot.press("enter")
         await is_shown(pilot, JobScreen, "run-")
@@ -73,15 +73,9 @@ async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> N
         await is_shown(pilot, HomeScreen)
         await pilot.press("F", "F")
         await is_shown(pilot, CacheScreen)
-
-
-async def test_at_the_ends_it_says_so_and_in_a_field_the_keys_are_the_field_s(server: FakeBaseten) -> None:
-    app = dashboard(server)
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await is_shown(pilot, HomeScreen, "run-one")
-        await pilot.press("backspace")
+        await pilot.press("alt+left", "alt+left", "alt+left")
         await until(pilot, lambda: "No earlier screen" in text_of(app))
-        await pilot.press("slash", *"F0", "backspace")
+        await pilot.press("slash", *"F0", "backspace")  # in a field they are the field's keys
         assert isinstance(app.screen, HomeScreen)
         assert app.screen.query_text == "F"
 

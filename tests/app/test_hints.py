@@ -50,15 +50,9 @@ async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
             assert words in text_of(app)
 
 
-async def test_it_names_the_key_that_the_settings_gave() -> None:
-    settings = Loaded(Configuration.model_validate({"keys": {"home.open_job": "f5"}}))
-    app = home(hints=True, settings=settings)
+async def test_it_names_the_key_of_the_settings_and_without_any_job_says_nothing_of_one() -> None:
+    settings = Loaded(Configuration.model_validate({"keys": {"app.help": "f5"}}))
+    app = home(fleet(()), hints=True, settings=settings)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: f"tip  f5 {OPEN}" in text_of(app))
-
-
-async def test_without_any_job_nothing_is_said_of_the_job_under_the_cursor() -> None:
-    app = home(fleet(()), hints=True)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: HELP in text_of(app))
+        await until(pilot, lambda: f"tip  f5 {HELP}" in text_of(app))
         assert OPEN not in text_of(app)

@@ -1,7 +1,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from textual import events
 from textual.geometry import Size
 from textual.widgets import Input
@@ -10,6 +9,7 @@ from support.dashboard import home, loading_home, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
@@ -19,8 +19,17 @@ from tui.widgets.row_table import RowTable
 SIZE = (80, 24)
 
 
-def names(app: object) -> list[str]:
-    return [row.name for row in app.screen.query_one("#jobs", RowTable).rows]  # type: ignore[attr-defined]
+def home_of(app: BtTuiApp) -> HomeScreen:
+    assert isinstance(app.screen, HomeScreen)
+    return app.screen
+
+
+def table_of(app: BtTuiApp) -> RowTable:
+    return app.screen.query_one("#jobs", RowTable)
+
+
+def names(app: BtTuiApp) -> list[str]:
+    return [row.name for row in table_of(app).rows]
 
 
 async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_is_over() -> None:
@@ -40,90 +49,62 @@ async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_i
             "flux-lora-2",
         ]
         screen = text_of(app)
-        assert "10 jobs" in screen
-        assert "3 running" in screen
-        assert "46%  7h 10m left" in screen
-        assert "▲ stalled" in screen
-        assert "hibernating"[:8] in screen
+        for words in ("10 jobs", "3 running", "46%  7h 10m left", "▲ stalled", "hibernat"):
+            assert words in screen
 
 
 async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> None:
-    app = home()
+    app = home(fleet((job("vkcj4q7", "PENDING", name="bert", project="wmt"), *JOBS)))
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.press("slash", *"status", "colon", *"running gpu", "colon", *"h100")
-        await settle(pilot)
-        assert names(app) == ["llama-70b-sft-v3"]
-        await pilot.press("enter", "escape")
-        await settle(pilot)
-        assert len(names(app)) == len(JOBS)
-
-
-@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
-async def test_an_unknown_status_is_said_and_one_that_only_a_job_has_is_not(size: tuple[int, int]) -> None:
-    app = home()
-    async with app.run_test(size=size) as pilot:
-        await pilot.press("slash", *"status:runing")
-        await settle(pilot)
-        assert "unknown status 'runing'; use pending, queued" in " ".join(text_of(app).split())
-        before = len(names(app))
-        await pilot.press(*["backspace"] * len("runing"), *"hiber")
-        await settle(pilot)
-        assert "unknown" not in text_of(app)
-        assert (before > 1, names(app)) == (True, ["from-the-future"])
-
-
-@pytest.mark.parametrize("size", [(120, 24), (80, 24), (60, 20), (40, 12)])
-@pytest.mark.parametrize("query", ["is:alarmed", "llama status:running,failed gpu:h100,h200 age<20d"])
-async def test_an_active_filter_and_how_many_pass_are_always_shown(size: tuple[int, int], query: str) -> None:
-    app = home()
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        await pilot.press("slash")
-        app.screen.query_one("#filter", Input).value = query
-        await pilot.press("enter")
-        await settle(pilot)
-        top = " ".join(text_of(app).split())
-        assert f"/{query}" in top
-        assert f"{len(names(app))} of {len(JOBS)} jobs" in top
-
-
-async def test_the_chosen_project_is_named_where_the_list_of_projects_has_no_room() -> None:
-    app = home()
-    async with app.run_test(size=(60, 20)) as pilot:
-        await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
-        app.screen.choose_project("p-qwen3-grpo")
-        await settle(pilot)
-        assert "2 of 10 jobs in qwen3-grpo" in text_of(app)
-
-
-@pytest.mark.parametrize("typed", ["vkcj4q7", "KCJ4", "id:vkcj", "p-wmt"])
-async def test_a_job_is_found_by_part_of_its_id_or_its_projects(typed: str) -> None:
-    app = home(fleet((job("vkcj4q7", name="bert", project="wmt"), *JOBS)))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("slash")
-        app.screen.query_one("#filter", Input).value = typed
-        await settle(pilot)
-        assert names(app) == ["bert"]
-
-
-async def test_what_is_typed_right_after_the_key_of_the_filter_is_in_it() -> None:
-    app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         for key, character in (("slash", "/"), *((letter, letter) for letter in "sdqwhisper")):
             app.post_message(events.Key(key, character))  # all at once, as a fast terminal sends them
         await settle(pilot)
-        assert app.screen.query_one("#filter", Input).value == "sdqwhisper"
+        field = app.screen.query_one("#filter", Input)
+        assert field.value == "sdqwhisper"
+        for typed, found in (
+            ("status:running gpu:h100", ["llama-70b-sft-v3"]),
+            *((part, ["bert"]) for part in ("vkcj4q7", "KCJ4", "id:vkcj", "p-wmt")),
+            ("status:hiber", ["from-the-future"]),
+        ):
+            field.value = typed
+            await settle(pilot)
+            assert (typed, names(app)) == (typed, found)
+            assert "unknown" not in text_of(app)
+        for typed, problem in (
+            ("status:runing", "unknown status 'runing'; use pending, queued"),
+            ("age<banana", "isn't a duration"),
+        ):
+            field.value = typed
+            for size in (SIZE, (60, 20)):
+                await pilot.resize_terminal(*size)
+                await settle(pilot)
+                assert problem in " ".join(text_of(app).split())
+                assert len(names(app)) > 1
+        await pilot.press("enter", "escape")
+        await settle(pilot)
+        assert len(names(app)) == 1 + len(JOBS)
 
 
-async def test_a_filter_that_makes_no_sense_is_told_and_loses_nothing() -> None:
+async def test_what_hides_jobs_and_how_many_pass_are_always_shown() -> None:
     app = home()
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.press("slash", *"age<banana")
         await settle(pilot)
-        assert "isn't a duration" in text_of(app)
+        for query in ("is:alarmed", "llama status:running,failed gpu:h100,h200 age<20d"):
+            await pilot.press("slash")
+            app.screen.query_one("#filter", Input).value = query
+            await pilot.press("enter")
+            for size in ((120, 24), (80, 24), (60, 20), (40, 12)):
+                await pilot.resize_terminal(*size)
+                await settle(pilot)
+                top = " ".join(text_of(app).split())
+                assert f"/{query}" in top, size
+                assert f"{len(names(app))} of {len(JOBS)} jobs" in top, size
+        await pilot.resize_terminal(60, 20)
+        await pilot.press("escape")
+        home_of(app).choose_project("p-qwen3-grpo")
+        await settle(pilot)
+        assert "2 of 10 jobs in qwen3-grpo" in text_of(app)
 
 
 async def test_the_place_is_kept_when_newer_jobs_arrive() -> None:
@@ -131,28 +112,54 @@ async def test_the_place_is_kept_when_newer_jobs_arrive() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         await pilot.press("j", "j")
-        table = app.screen.query_one("#jobs", RowTable)
-        before = table.cursor_key
+        before = table_of(app).cursor_key
         newcomer = JOBS[0].model_copy(update={"id": "newer", "created_at": ONE_O_CLOCK})
-        app.screen.snapshot = fleet((newcomer, *JOBS))  # type: ignore[attr-defined]
+        home_of(app).snapshot = fleet((newcomer, *JOBS))
         await settle(pilot)
-        assert len(table.rows) == len(JOBS) + 1
-        assert table.cursor_key == before == "llama70"
+        assert len(names(app)) == len(JOBS) + 1
+        assert table_of(app).cursor_key == before == "llama70"
 
 
-async def test_the_cursor_works_though_the_connection_came_before_the_first_list() -> None:
+TROUBLES = (
+    (
+        Connection(
+            ConnectionState.LOST, failing_since=ONE_O_CLOCK, reason="connection refused by 127.0.0.1:9"
+        ),
+        "refused by",
+    ),
+    (
+        Connection(ConnectionState.UNAUTHORISED, reason="acme refused the key (from BASETEN_API_KEY)"),
+        "BASETEN_API_KEY",
+    ),
+    (
+        Connection(
+            ConnectionState.RETRYING, failing_since=ONE_O_CLOCK, retry_at=ONE_O_CLOCK + timedelta(hours=1)
+        ),
+        "↻ retrying",
+    ),
+)
+
+
+async def test_trouble_before_the_first_answer_says_what_and_why_and_the_cursor_works_after_it() -> None:
     app = loading_home(Connection())
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        app.screen.connection = Connection(ConnectionState.LIVE, answered_at=ONE_O_CLOCK)  # type: ignore[attr-defined]
+        assert "Loading projects and jobs" in text_of(app)
+        for connection, words in TROUBLES:
+            app.connection = connection
+            await settle(pilot)
+            assert words in text_of(app)
+        app.connection = Connection(ConnectionState.LIVE, answered_at=ONE_O_CLOCK)
+        home_of(app).snapshot = FleetSnapshot((), (), ONE_O_CLOCK)
         await settle(pilot)
-        app.screen.snapshot = fleet()  # type: ignore[attr-defined]
+        assert "No training jobs here yet" in text_of(app)
+        home_of(app).snapshot = fleet()
         await settle(pilot)
         await pilot.press("j", "j")
-        assert app.screen.query_one("#jobs", RowTable).cursor_key == "llama70"
+        assert table_of(app).cursor_key == "llama70"
 
 
-async def test_sorting_by_key_and_by_heading() -> None:
+async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> None:
     app = home()
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -163,34 +170,18 @@ async def test_sorting_by_key_and_by_heading() -> None:
         await pilot.click("#jobs", offset=(8, 0))
         await settle(pilot)
         assert names(app) == sorted(names(app))
-
-
-async def test_a_project_shows_its_jobs_alone() -> None:
-    app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
         app.screen.query_one("#projects").focus()
         await pilot.press("j")
         await settle(pilot)
-        projects = {row.project for row in app.screen.query_one("#jobs", RowTable).rows}
-        assert len(projects) == 1
+        assert len({row.project for row in table_of(app).rows}) == 1
 
 
-async def test_enter_asks_for_the_job_under_the_cursor() -> None:
+async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_job() -> None:
     heard: list[OpenJobRequested] = []
     app = home()
     async with app.run_test(
         size=SIZE, message_hook=lambda m: heard.append(m) if isinstance(m, OpenJobRequested) else None
     ) as pilot:
-        await settle(pilot)
-        await pilot.press("j", "enter")
-        await settle(pilot)
-    assert [message.job.id for message in heard][:1] == ["grpo7"]
-
-
-async def test_stopping_asks_by_name_and_no_is_the_default() -> None:
-    app = home()
-    async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         await pilot.press("s")
         await settle(pilot)
@@ -198,114 +189,47 @@ async def test_stopping_asks_by_name_and_no_is_the_default() -> None:
         assert "Stop whisper-ft (whisper)?" in text_of(app)
         await pilot.press("enter")
         await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
-
-
-async def test_a_finished_job_is_not_stopped() -> None:
-    app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("G", "s")
-        await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
-
-
-async def test_read_only_refuses_what_changes_something() -> None:
-    app = home(readonly=True)
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await settle(pilot)
-        await pilot.press("s")
-        await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
-        assert "read-only" in text_of(app)
-
-
-async def test_help_lists_the_keys_of_this_screen_and_goes_away() -> None:
-    app = home()
-    async with app.run_test(size=SIZE) as pilot:
         await pilot.press("question_mark")
         await settle(pilot)
         assert isinstance(app.screen, HelpScreen)
         assert "Sort by the next column" in text_of(app)
-        await pilot.press("escape")
+        await pilot.press("escape", "j", "enter")
+        await settle(pilot)
+        await pilot.press("G", "s")  # it has ended: there is nothing to ask
+        await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
+    assert [message.job.id for message in heard][:1] == ["grpo7"]
 
 
-@pytest.mark.parametrize(
-    ("connection", "expected"),
-    [
-        (
-            Connection(
-                ConnectionState.LOST, failing_since=ONE_O_CLOCK, reason="connection refused by 127.0.0.1:9"
-            ),
-            "refused by",
-        ),
-        (
-            Connection(ConnectionState.UNAUTHORISED, reason="acme refused the key (from BASETEN_API_KEY)"),
-            "BASETEN_API_KEY",
-        ),
-        (
-            Connection(
-                ConnectionState.RETRYING, failing_since=ONE_O_CLOCK, retry_at=ONE_O_CLOCK + timedelta(hours=1)
-            ),
-            "↻ retrying",
-        ),
-    ],
-)
-async def test_trouble_before_the_first_answer_says_what_and_why(
-    connection: Connection, expected: str
-) -> None:
-    app = loading_home(connection)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        assert expected in text_of(app)
-
-
-async def test_an_account_without_jobs_says_so() -> None:
-    app = home(FleetSnapshot((), (), ONE_O_CLOCK))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        assert "No training jobs here yet" in text_of(app)
-
-
-async def test_hostile_names_are_inert_text() -> None:
-    hostile = JOBS[0].model_copy(update={"name": "[red]x[/red]\x1b[2J\x1b]0;gone\x07\n\x00\u202eevil"})
-    app = home(fleet((hostile,)))
-    async with app.run_test(size=(120, 24)) as pilot:
-        await settle(pilot)
-        screen = text_of(app)
-        assert "[red]x[/red]" in screen
-        assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(screen)
-
-
-@pytest.mark.parametrize(("status", "words"), [("COMPLETED", "already"), ("RUNNING", "The job stops now")])
-async def test_hostile_names_and_ids_are_inert_in_questions_and_notices(status: str, words: str) -> None:
-    text = "[/nonsense] [red]x[/red]\x1b[2J\x07"
-    hostile = JOBS[0].model_copy(
-        update={"name": text, "id": text, "current_status": f"TRAINING_JOB_{status}"}
-    )
+async def test_hostile_names_and_ids_are_inert_in_rows_questions_and_notices() -> None:
+    text = "[/nonsense] [red]x[/red]\x1b[2J\x1b]0;gone\x07\n\x00\u202eevil"
+    hostile = JOBS[0].model_copy(update={"name": text, "id": text})
     app = home(fleet((hostile,)))
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
-        await settle(pilot)
-        await pilot.press("s")
-        await settle(pilot)
-        screen = text_of(app)
-    assert words in screen
-    assert not {"\x1b", "\x07"} & set(screen)
+        for status, words in (("RUNNING", "The job stops now"), ("COMPLETED", "already")):
+            changed = hostile.model_copy(update={"current_status": f"TRAINING_JOB_{status}"})
+            await settle(pilot)
+            home_of(app).snapshot = fleet((changed,))
+            await settle(pilot)
+            shown = text_of(app)
+            await pilot.press("s")
+            await settle(pilot)
+            assert words in text_of(app)
+            for screen in (shown, text_of(app)):
+                assert "[/nonsense] [red]x[/red]" in screen
+                assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(screen)
+            if status == "RUNNING":
+                await pilot.press("escape")
 
 
-@pytest.mark.parametrize("size", [(60, 20), (30, 8), (200, 60), (10, 3)])
-async def test_any_size_shows_something_and_nothing_breaks(size: tuple[int, int]) -> None:
-    app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await pilot.resize_terminal(*size)
-        await settle(pilot)
-        assert text_of(app).strip()
-
-
-async def test_a_name_of_twenty_characters_is_whole_on_a_wide_screen() -> None:
+async def test_any_size_shows_something_and_a_wide_one_names_of_twenty_characters() -> None:
     app = home(fleet((job("long", name="qwen3-32b-grpo-ppo-7"), *JOBS)))
-    async with app.run_test(size=(160, 24)) as pilot:
+    async with app.run_test(size=SIZE) as pilot:
+        for size in ((60, 20), (30, 8), (200, 60), (10, 3)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert text_of(app).strip()
+        await pilot.resize_terminal(160, 24)
         await settle(pilot)
         assert "qwen3-32b-grpo-ppo-7" in text_of(app)
 
@@ -323,7 +247,7 @@ async def test_a_refresh_that_brings_one_new_word_lays_nothing_out_anew() -> Non
 
         app.screen._refresh_layout = counted  # type: ignore[method-assign, assignment]
         one, *others = fleet().jobs
-        app.screen.snapshot = replace(fleet(), jobs=(replace(one, note="stranger"), *others))  # type: ignore[attr-defined]
+        home_of(app).snapshot = replace(fleet(), jobs=(replace(one, note="stranger"), *others))
         await settle(pilot)
         assert "stranger" in text_of(app)
         assert laid_out == []

@@ -71,36 +71,18 @@ def opened_jobs(asked: list[str]) -> Callable[[Message], None]:
     return lambda message: asked.append(message.job.id) if isinstance(message, OpenJobRequested) else None
 
 
-async def test_a_job_is_found_by_some_letters_of_its_name_and_asked_for() -> None:
-    app = home()
+async def test_jobs_and_projects_are_found_by_letters_of_their_names_and_parts_of_their_ids() -> None:
+    app = home(fleet((job("vkcj4q7", name="llama-8b"), job("z", name="bert"))))
     asked: list[str] = []
     async with app.run_test(size=(80, 24), message_hook=opened_jobs(asked)) as pilot:
         await settle(pilot)
-        await find(pilot, app, "grpo6", "job qwen3-grpo-6")
-        await until(pilot, lambda: asked == ["grpo6"])
-
-
-@pytest.mark.parametrize("typed", ["vkcj4q7", "KCJ4"])
-async def test_jobs_and_projects_are_found_by_part_of_their_ids(typed: str) -> None:
-    known = job("vkcj4q7", name="llama-8b")
-    other = job("z", name="bert", project="other")
-    app = home(fleet((known, other)))
-    asked: list[str] = []
-    async with app.run_test(size=(80, 24), message_hook=opened_jobs(asked)) as pilot:
-        await settle(pilot)
-        await find(pilot, app, typed, "job llama-8b")
-        await until(pilot, lambda: asked == ["vkcj4q7"])
-        await find(pilot, app, "p-qwen3-g", "project qwen3-grpo")
-        await until(pilot, lambda: "in qwen3-grpo" in text_of(app))
-
-
-async def test_a_project_is_found_and_its_jobs_alone_are_shown() -> None:
-    app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        await find(pilot, app, "projectwhisper", "project whisper")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
+        for typed in ("lm8b", "vkcj4q7", "KCJ4"):
+            asked.clear()
+            await find(pilot, app, typed, "job llama-8b")
+            await until(pilot, lambda: set(asked) == {"vkcj4q7"})
+        for typed, name in (("p-qwen3-g", "qwen3-grpo"), ("projectwhisper", "whisper")):
+            await find(pilot, app, typed, f"project {name}")
+            await until(pilot, lambda name=name: f"in {name}" in text_of(app))  # type: ignore[misc]
 
 
 async def test_checkpoints_of_the_open_job_are_found() -> None:

@@ -10,7 +10,6 @@ from textual.screen import Screen
 from support.dashboard import Dashboard, home, settle, text_of
 from support.worlds import StubRunFeed, run
 from tui.actions import Scope, actions_of
-from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
 SIZE = (100, 30)
@@ -26,30 +25,27 @@ def test_the_table_knows_what_changes_something() -> None:
     assert {"s", "R", "d"} <= set(changing(Scope.JOB))
 
 
-@pytest.mark.parametrize("key", changing(Scope.HOME))
-async def test_home_refuses(key: str) -> None:
-    app = home(readonly=True)
+def job_screen() -> Screen[None]:
+    shown = run()
+    return JobScreen(shown.job, partial(StubRunFeed, shown))
+
+
+@pytest.mark.parametrize(
+    ("app", "scope"),
+    [(home(readonly=True), Scope.HOME), (Dashboard(job_screen, readonly=True), Scope.JOB)],
+    ids=["home", "job"],
+)
+async def test_every_key_that_changes_something_is_refused(app: Dashboard, scope: Scope) -> None:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settle(pilot)
-        await pilot.press(key)
-        await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
-        assert "read-only" in text_of(app)
-
-
-@pytest.mark.parametrize("key", changing(Scope.JOB))
-async def test_the_job_refuses(key: str) -> None:
-    def first() -> Screen[None]:
-        shown = run()
-        return JobScreen(shown.job, partial(StubRunFeed, shown))
-
-    app = Dashboard(first, readonly=True)
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await settle(pilot)
-        await pilot.press(key)
-        await settle(pilot)
-        assert isinstance(app.screen, JobScreen)
-        assert "read-only" in text_of(app)
+        screen = app.screen
+        for key in changing(scope):
+            await pilot.press(key)
+            await settle(pilot)
+            assert app.screen is screen, key
+            assert "read-only" in text_of(app), key
+            app.clear_notifications()
+            await settle(pilot)
 
 
 @pytest.mark.parametrize("readonly", [True, False])

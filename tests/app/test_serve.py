@@ -151,33 +151,71 @@ async def visitor(served: Served) -> AsyncIterator[Any]:
         yield session
 
 
-async def test_other_sites_pages_are_refused(emulator: EmulatorChild, tmp_path: Path) -> None:
-    async with serving(emulator.remote_environ(), tmp_path) as served, visitor(served) as session:
-        own_origin = served.origin.rstrip("/")
-        cases = [
-            ({"Host": "rebound.example"}, 403),
-            ({"Host": "rebound.example", "Origin": "http://rebound.example"}, 403),
-            ({"Origin": "http://other.example"}, 403),
-            ({"Origin": "null"}, 403),
-            ({"Origin": "http://127.0.0.1:1"}, 403),
-            ({"Origin": "http://[127.0.0.1"}, 403),
-            ({"Host": "[127.0.0.1"}, 403),
-            ({"Origin": own_origin}, 200),
-            ({}, 200),
-        ]
-        for headers, expected in cases:
-            async with session.get(served.page, headers=headers) as answer:
-                assert answer.status == expected, headers
-        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await session.ws_connect(served.page + "ws", origin="http://other.example")
-        assert refused.value.status == 403
-        assert "serve-page" not in served.command_lines()
+async def refuses_all_but_the_printed_address(served: Served, session: Any) -> None:
+    here = served.origin.replace("0.0.0.0", "127.0.0.1")
+    token = served.address.partition("?token=")[2]
+    assert len(token) >= 32
+    assert token not in served.command_lines()
+    wrong = ("", "?token=", "?token=guess", f"?token={token[:-1]}", "?token=%ff%fe", "page.js", "no-page")
+    for path in wrong:
+        async with session.get(here + path) as answer:
+            assert answer.status == 403, path
+            assert "the full address" in await answer.text()
+    for cookie in ("bt-tui-pass=x", f"token={token}", "bt-tui=\xe9"):
+        async with session.get(here, headers={"Cookie": cookie}) as answer:
+            assert answer.status == 403, cookie
+    for method in ("HEAD", "OPTIONS", "POST"):
+        async with session.request(method, here) as answer:
+            assert answer.status == 403, method
+    with pytest.raises(aiohttp.WSServerHandshakeError):
+        await session.ws_connect(f"{here}ws")
+    assert "serve-page" not in served.command_lines()
+    async with session.get(f"{here}?fontsize=20&token={token}") as answer:
+        assert answer.status == 200
+        page = str(answer.url)
+    assert page.startswith(here)
+    assert page.endswith("/?fontsize=20")
+    assert token not in page
+    served.page = page.partition("?")[0]
+    async with session.get(served.page + "page.js") as answer:
+        assert answer.status == 200
+    async with stranger() as other, other.get(page) as answer:
+        assert answer.status == 403
 
 
-async def test_no_other_page_may_frame_it_and_it_fetches_from_nowhere_else(
+async def refuses_other_sites(served: Served, session: Any) -> None:
+    cases = [
+        ({"Host": "rebound.example"}, 403),
+        ({"Host": "rebound.example", "Origin": "http://rebound.example"}, 403),
+        ({"Origin": "http://other.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "http://[127.0.0.1"}, 403),
+        ({"Host": "[127.0.0.1"}, 403),
+        ({"Origin": served.origin.rstrip("/")}, 200),
+        ({}, 200),
+    ]
+    for headers, expected in cases:
+        async with session.get(served.page, headers=headers) as answer:
+            assert answer.status == expected, headers
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await session.ws_connect(served.page + "ws", origin="http://other.example")
+    assert refused.value.status == 403
+    assert "serve-page" not in served.command_lines()
+
+
+async def test_only_the_printed_address_opens_it_and_other_sites_are_refused(
     emulator: EmulatorChild, tmp_path: Path
 ) -> None:
-    async with serving(emulator.remote_environ(), tmp_path) as served, visitor(served) as session:
+    async with serving(emulator.remote_environ(), tmp_path) as served, stranger() as session:
+        mapped = served.origin.replace("127.0.0.1", "[::ffff:127.0.0.1]")  # an IPv6 socket is no way round
+        with suppress(aiohttp.ClientConnectorError):  # a system without IPv6
+            async with session.get(mapped) as answer:
+                assert answer.status == 403
+            with pytest.raises(aiohttp.WSServerHandshakeError):
+                await session.ws_connect(f"{mapped}ws")
+        await refuses_all_but_the_printed_address(served, session)
+        await refuses_other_sites(served, session)
         async with session.get(served.page) as answer:
             policy, text = answer.headers["Content-Security-Policy"], await answer.text()
         assert "frame-ancestors 'none'" in policy
@@ -185,56 +223,17 @@ async def test_no_other_page_may_frame_it_and_it_fetches_from_nowhere_else(
         named = set(re.findall(r"(?:src|href)=\"([^\"]*)", text)) - {"data:,"}
         assert len(named) > 3
         for found in named:
-            assert re.fullmatch(r"[\w./]+", found)  # below the page's own address
+            assert re.fullmatch(r"[\w./]+", found)  # below the page's own address: nothing from elsewhere
             async with session.get(served.page + found) as answer:
                 assert answer.status == 200, found
 
 
-@pytest.mark.parametrize("options", [(), ("--host", "0.0.0.0", "--expose")])
-async def test_only_the_printed_address_opens_it(
-    emulator: EmulatorChild, tmp_path: Path, options: tuple[str, ...]
+async def test_exposed_to_the_network_only_the_printed_address_opens_it(
+    emulator: EmulatorChild, tmp_path: Path
 ) -> None:
-    async with serving(emulator.remote_environ(), tmp_path, *options) as served, stranger() as session:
-        here = served.origin.replace("0.0.0.0", "127.0.0.1")
-        token = served.address.partition("?token=")[2]
-        assert len(token) >= 32
-        assert token not in served.command_lines()
-        wrong = ("", "?token=", "?token=guess", f"?token={token[:-1]}", "?token=%ff%fe", "page.js", "no-page")
-        for path in wrong:
-            async with session.get(here + path) as answer:
-                assert answer.status == 403, path
-                assert "the full address" in await answer.text()
-        for cookie in ("bt-tui-pass=x", f"token={token}", "bt-tui=\xe9"):
-            async with session.get(here, headers={"Cookie": cookie}) as answer:
-                assert answer.status == 403, cookie
-        for method in ("HEAD", "OPTIONS", "POST"):
-            async with session.request(method, here) as answer:
-                assert answer.status == 403, method
-        with pytest.raises(aiohttp.WSServerHandshakeError):
-            await session.ws_connect(f"{here}ws")
-        assert "serve-page" not in served.command_lines()
-        async with session.get(f"{here}?fontsize=20&token={token}") as answer:
-            assert answer.status == 200
-            page = str(answer.url)
-        assert page.startswith(here)
-        assert page.endswith("/?fontsize=20")
-        assert token not in page
-        async with session.get(page.partition("?")[0] + "page.js") as answer:
-            assert answer.status == 200
-        async with stranger() as other, other.get(page) as answer:
-            assert answer.status == 403
-
-
-async def test_an_ipv6_socket_is_no_way_round_the_token(emulator: EmulatorChild, tmp_path: Path) -> None:
-    async with serving(emulator.remote_environ(), tmp_path) as served, stranger() as session:
-        mapped = served.origin.replace("127.0.0.1", "[::ffff:127.0.0.1]")
-        try:
-            async with session.get(mapped) as answer:
-                assert answer.status == 403
-        except aiohttp.ClientConnectorError:
-            pytest.skip("this system has no IPv6 sockets")
-        with pytest.raises(aiohttp.WSServerHandshakeError):
-            await session.ws_connect(f"{mapped}ws")
+    environ = emulator.remote_environ()
+    async with serving(environ, tmp_path, "--host", "0.0.0.0", "--expose") as served, stranger() as session:
+        await refuses_all_but_the_printed_address(served, session)
 
 
 async def test_no_other_server_of_the_host_is_sent_the_token(emulator: EmulatorChild, tmp_path: Path) -> None:
@@ -266,22 +265,6 @@ async def test_the_demo_needs_no_account_and_a_closed_page_ends_its_dashboard(tm
             pages = served.pages()
             assert pages
         await ended(pages)
-
-
-async def test_no_keys_of_a_page_end_its_dashboard(emulator: EmulatorChild, tmp_path: Path) -> None:
-    async with (
-        serving(emulator.remote_environ(), tmp_path) as served,
-        visitor(served) as session,
-        session.ws_connect(served.page + "ws?width=100&height=30") as socket,
-    ):
-        await drawn(socket, "llama-70b-sft-v3", "running")
-        for keys in ("\ud83d", "\x1b[1114112u", "\x1b[97:65;2u", "\x1b[48;0;0;0;0t\x1b[<0;1;1M", "\x1b[M ÀÀ"):
-            await socket.send_json(["stdin", keys])
-        for envelope in ([], {}, ["stdin"], ["stdin", 7], ["resize", {"width": "wide"}], ["resize", None]):
-            await socket.send_json(envelope)
-        await socket.send_str("no JSON")
-        await socket.send_json(["stdin", "?"])
-        await drawn(socket, "Keyboard")
 
 
 async def drawn(socket: Any, *words: str) -> None:
@@ -330,7 +313,11 @@ async def test_a_page_that_cannot_begin_says_so_and_nothing_on_stdout(
             assert [message async for message in socket] == []  # closed, and so the page says it
 
 
-async def test_two_pages_have_their_own_files_and_what_is_killed_leaves_nothing(
+NO_KEYS = ("\ud83d", "\x1b[1114112u", "\x1b[97:65;2u", "\x1b[48;0;0;0;0t\x1b[<0;1;1M", "\x1b[M ÀÀ")
+NO_ENVELOPES = ([], {}, ["stdin"], ["stdin", 7], ["resize", {"width": "wide"}], ["resize", None])
+
+
+async def test_no_keys_end_a_page_its_files_are_its_own_and_what_is_killed_leaves_nothing(
     emulator: EmulatorChild, tmp_path: Path
 ) -> None:
     size = "ws?width=100&height=30"
@@ -340,6 +327,12 @@ async def test_two_pages_have_their_own_files_and_what_is_killed_leaves_nothing(
         session.ws_connect(served.page + size) as first,
     ):
         await drawn(first, "llama-70b-sft-v3", "running")
+        for envelope in (*(["stdin", keys] for keys in NO_KEYS), *NO_ENVELOPES):
+            await first.send_json(envelope)
+        await first.send_str("no JSON")
+        await first.send_json(["stdin", "?"])
+        await drawn(first, "Keyboard")
+        await first.send_json(["stdin", "?"])
         (page,) = served.pages()
         async with session.ws_connect(served.page + size) as second:
             await drawn(second, "llama-70b-sft-v3", "running")

@@ -56,18 +56,10 @@ def stranger_with_a_run() -> FakeBaseten:
     return server
 
 
-async def test_home_shows_what_it_knows_and_what_it_does_not() -> None:
+async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None:
     with stranger_with_a_run() as server:
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "their-run" in text_of(app))
-            screen = text_of(app)
-            assert "teleport" in screen
-            assert "bare" in screen
-
-
-async def test_the_live_tab_works_with_half_the_routes_missing() -> None:
-    with stranger_with_a_run() as server:
+        no_search = Answer(404, {"code": "NOT_FOUND", "message": "no such route"})
+        server.on("POST", r"/v1/training_jobs/search", no_search)
         for path in (r"/v1/training/jobs/[^/]+/queue_context", r"/v1/instance_type_prices"):
             server.on("GET", path, Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
         server.on(
@@ -76,6 +68,7 @@ async def test_the_live_tab_works_with_half_the_routes_missing() -> None:
         app = BtTuiApp(remote_of(server))
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "their-run" in text_of(app))
+            assert "teleport" in text_of(app) and "bare" in text_of(app)
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "step 19/20" in text_of(app))
             await until(pilot, lambda: "80 %" in text_of(app))
@@ -83,23 +76,8 @@ async def test_the_live_tab_works_with_half_the_routes_missing() -> None:
             assert not [asked for asked in server.asked if "DELETE" in asked.method]
 
 
-async def test_a_server_without_search_is_asked_project_by_project() -> None:
+async def test_an_unknown_job_asked_for_by_id_is_told() -> None:
     with stranger_with_a_run() as server:
-        server.on(
-            "POST",
-            r"/v1/training_jobs/search",
-            Answer(404, {"code": "NOT_FOUND", "message": "no such route"}),
-        )
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "their-run" in text_of(app))
-
-
-async def test_a_job_asked_for_by_id_opens_and_an_unknown_one_is_told() -> None:
-    with stranger_with_a_run() as server:
-        app = BtTuiApp(remote_of(server), job_id="live")
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, JobScreen) and "their-run" in text_of(app))
         unknown = BtTuiApp(remote_of(server), job_id="nobody")
         async with unknown.run_test(size=SIZE, notifications=True) as pilot:
             await until(pilot, lambda: "No job nobody" in text_of(unknown))
@@ -136,7 +114,7 @@ async def test_a_server_that_answers_pages_instead_of_data_is_told_and_recovers(
             await until(pilot, lambda: "their-run" in text_of(app) and "● live" in text_of(app))
 
 
-async def test_a_long_history_is_read_to_its_beginning() -> None:
+async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_beginning() -> None:
     with stranger_with_a_run() as server:
         hours_ago_ms = int(time.time() * 1000) - 3 * 3600 * 1000
         server.logs["live"] += [line(f"older {n}", at_ms=hours_ago_ms - n * 86_400_000) for n in range(30)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from textual.widgets import Input
 
 from api_client.remotes import resolve_remote
 from support.dashboard import text_of
@@ -59,6 +60,12 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await until(pilot, lambda: "from-the-screen" in text_of(app))
             assert "sh ./run.sh" in text_of(app)
             assert "2 files" in text_of(app)
+            # an override that no job can have is refused, and the review stays
+            app.screen.query_one("#accelerator").focus()
+            await pilot.press(*"h100", "enter")
+            await until(pilot, lambda: "✗" in text_of(app) and "h100" in text_of(app))
+            assert "from-the-screen" in text_of(app)
+            await pilot.press(*["backspace"] * 4)
             app.screen.query_one("#job_name").focus()
             await pilot.press(*"renamed", "enter")
             await until(pilot, lambda: "job         renamed" in text_of(app))
@@ -75,70 +82,40 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await until(pilot, lambda: "recent" in text_of(app))
 
 
-async def test_a_config_that_never_ends_is_ended_when_its_screen_is_left(here: Path) -> None:
-    """The program would wait for it, for minutes after its end."""
+async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_run(here: Path) -> None:
     told = here / "its-process"
-    text = f"import os\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nwhile True: pass\n"
-    (here / "config.py").write_text(text, encoding="utf-8")
+    endless = f"import os\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nwhile True: pass\n"
+    texts = {
+        "other": CONFIG.replace("from-the-screen", "from-the-path"),
+        "endless": endless,
+        ".": "x = 1\nraise ValueError('[red]no such luck[/red]')\n",
+    }
+    for folder, text in texts.items():
+        (here / folder).mkdir(exist_ok=True)
+        (here / folder / "config.py").write_text(text, encoding="utf-8")
     with FakeBaseten() as server:
         app = BtTuiApp(resolve_remote(environ=server.environ()))
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "job1" in text_of(app))
             await pilot.press("n")
-            await until(pilot, lambda: "config.py" in text_of(app))
-            await pilot.press("enter")
-            await until(pilot, lambda: told.exists() and told.read_text() != "")
-            process_id = int(told.read_text())
-            assert psutil.pid_exists(process_id)
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-            await until(pilot, lambda: not psutil.pid_exists(process_id))
-
-
-async def test_a_config_that_fails_is_told_with_file_and_line_and_nothing_is_lost(here: Path) -> None:
-    (here / "config.py").write_text("x = 1\nraise ValueError('[red]no such luck[/red]')\n", encoding="utf-8")
-    with running_emulator("empty") as emulator:
-        app = BtTuiApp(remote_of(emulator))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-            await pilot.press("n")
-            await until(pilot, lambda: "config.py" in text_of(app))
-            await pilot.press("enter")
+            await until(pilot, lambda: "other/config.py" in text_of(app))
+            await pilot.press(*"config.py", "enter")
             await until(pilot, lambda: "[red]no such luck[/red]" in text_of(app))
             screen = text_of(app)
             assert "line 2" in screen or ":2" in screen
             assert isinstance(app.screen, SubmitScreen)
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-
-
-async def test_a_typed_path_is_the_config_that_is_run(here: Path) -> None:
-    other = here / "other"
-    other.mkdir()
-    (other / "config.py").write_text(CONFIG.replace("from-the-screen", "from-the-path"), encoding="utf-8")
-    with running_emulator("empty") as emulator:
-        app = BtTuiApp(remote_of(emulator))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-            await pilot.press("n")
-            await until(pilot, lambda: "other/config.py" in text_of(app))
-            await pilot.press(*"other/config.py", "enter")
-            await until(pilot, lambda: "from-the-path" in text_of(app))
-
-
-async def test_an_override_that_no_job_can_have_is_refused_and_the_review_stays(here: Path) -> None:
-    with running_emulator("empty") as emulator:
-        app = BtTuiApp(remote_of(emulator))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-            await pilot.press("n")
-            await until(pilot, lambda: "config.py" in text_of(app))
+            app.screen.query_one("#path", Input).value = "other/config.py"
             await pilot.press("enter")
-            await until(pilot, lambda: "from-the-screen" in text_of(app))
-            app.screen.query_one("#accelerator").focus()
-            await pilot.press(*"h100", "enter")
-            await until(pilot, lambda: "✗" in text_of(app) and "h100" in text_of(app))
-            assert "from-the-screen" in text_of(app)
+            await until(pilot, lambda: "from-the-path" in text_of(app))
+            await pilot.press("escape")
+            app.screen.query_one("#path", Input).value = "endless/config.py"
+            await pilot.press("enter")
+            await until(pilot, lambda: told.exists() and told.read_text() != "")
+            process_id = int(told.read_text())
+            assert psutil.pid_exists(process_id)
+            await pilot.press("escape")  # the program would wait for it, for minutes after its end
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await until(pilot, lambda: not psutil.pid_exists(process_id))
 
 
 def test_configs_that_name_a_project_precede_those_of_other_programs(tmp_path: Path) -> None:

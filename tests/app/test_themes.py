@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any, get_args
 
-import pytest
 from textual.color import Color
 from textual.command import CommandPalette
 from textual.pilot import Pilot
@@ -19,22 +18,26 @@ LEAST_DIFFERENCE = 0.3
 """Of perceived brightness, from 0 to 1."""
 
 
-@pytest.mark.parametrize("name", ["bt-light", "textual-light", "solarized-light", "nord"])
-async def test_headings_and_the_row_under_the_cursor_stand_out(name: str) -> None:
-    assert name in get_args(ThemeName)
+async def test_headings_and_the_row_under_the_cursor_stand_out() -> None:
     app = job_view()
     async with app.run_test(size=(80, 24)) as pilot:
-        app.theme = name
-        await settle(pilot)
-        table = app.screen.query_one("#node-table", RowTable)
-        heading = table.get_component_rich_style("rows--heading").color
-        cursor = table.get_component_rich_style("rows--cursor").bgcolor
-        paper, ink = (Color.parse(app.theme_variables[part]) for part in ("background", "foreground"))
-        footer = Color.parse(app.theme_variables["footer-description-foreground"])
-    assert abs(footer.brightness - paper.brightness) > LEAST_DIFFERENCE
-    assert heading is not None and cursor is not None
-    assert abs(Color.from_rich_color(heading).brightness - paper.brightness) > LEAST_DIFFERENCE
-    assert abs(Color.from_rich_color(cursor).brightness - ink.brightness) > LEAST_DIFFERENCE
+        for name in ("bt-light", "textual-light", "solarized-light", "nord"):
+            assert name in get_args(ThemeName)
+            app.theme = name
+            await settle(pilot)
+            table = app.screen.query_one("#node-table", RowTable)
+            heading = table.get_component_rich_style("rows--heading").color
+            cursor = table.get_component_rich_style("rows--cursor").bgcolor
+            assert heading is not None and cursor is not None
+            colors = [Color.parse(app.theme_variables[part]) for part in ("background", "foreground")]
+            paper, ink = (color.brightness for color in colors)
+            footer = Color.parse(app.theme_variables["footer-description-foreground"])
+            for on, color in (
+                (paper, footer),
+                (paper, Color.from_rich_color(heading)),
+                (ink, Color.from_rich_color(cursor)),
+            ):
+                assert abs(color.brightness - on) > LEAST_DIFFERENCE, name
 
 
 async def open_themes(pilot: Pilot[Any], app: Dashboard) -> None:

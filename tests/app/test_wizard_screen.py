@@ -3,10 +3,8 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
 from textual.widgets import Input, OptionList
 
-from api_client.definitions import LORA_RANKS
 from support.dashboard import deploy_view, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
 from tui.analysis.run.finding import FindingKind
@@ -28,45 +26,32 @@ def step_of(screen: object) -> str:
     return screen.snapshot.walk.step.id
 
 
-async def typed_rank(text: str, adapter_rank: object = 8) -> tuple[str, str]:
-    """The step after a rank was typed, and the screen."""
-    app = deploy_view(to(walk_of(lora("checkpoint-1", r=adapter_rank)), "lora_rank"))
+def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
+    """The wizard as it opens on checkpoints that were chosen on another screen."""
+    given = Prefilled(job_id="job1", checkpoint_names=names)
+    facts = state_of(*of).facts  # type: ignore[arg-type]
+    return WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).started()
+
+
+def words_of(app: BtTuiApp) -> str:
+    """The right side of the screen as one line, however its sentences are wrapped."""
+    return " ".join(line.partition("▕")[2].strip() for line in text_of(app).splitlines())
+
+
+async def test_a_rank_is_refused_with_its_reason_until_it_is_valid() -> None:
+    app = deploy_view(to(walk_of(lora("checkpoint-1", r=64)), "lora_rank"))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        app.screen.query_one("#text", Input).value = text
+        for typed, reason in (("7", "320"), ("16", "64"), ('"128"', "320"), ("", "320")):
+            app.screen.query_one("#text", Input).value = typed
+            await pilot.press("ctrl+s")
+            await settle(pilot)
+            assert step_of(app.screen) == "lora_rank"
+            assert reason in text_of(app).split("✗")[1], typed
+        app.screen.query_one("#text", Input).value = "128"
         await pilot.press("ctrl+s")
         await settle(pilot)
-        return step_of(app.screen), text_of(app)
-
-
-@pytest.mark.parametrize("rank", LORA_RANKS)
-async def test_every_valid_rank_goes_on(rank: int) -> None:
-    step, _screen = await typed_rank(str(rank))
-    assert step == "model_name"
-
-
-@pytest.mark.parametrize("text", ["0", "1", "7", "24", "100", "513", "-8", "16.5", '"16"', "", "None"])
-async def test_a_rank_that_is_none_is_refused_with_the_list(text: str) -> None:
-    step, screen = await typed_rank(text)
-    assert step == "lora_rank"
-    assert "✗" in screen
-    assert "320" in screen.split("✗")[1]
-
-
-async def test_a_rank_below_the_adapter_s_is_refused() -> None:
-    step, screen = await typed_rank("16", adapter_rank=64)
-    assert step == "lora_rank"
-    assert "64" in screen.split("✗")[1]
-
-
-async def test_an_adapter_beyond_all_ranks_is_not_offered() -> None:
-    app = deploy_view(to(walk_of(lora("checkpoint-1", r=600)), "checkpoints"))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("space", "enter")
-        await settle(pilot)
-        assert step_of(app.screen) == "checkpoints"
-        assert "✗ none of the job's checkpoints can be deployed" in " ".join(text_of(app).split())
+        assert step_of(app.screen) == "model_name"
 
 
 async def test_a_hostile_base_model_is_inert_in_the_field() -> None:
@@ -79,17 +64,12 @@ async def test_a_hostile_base_model_is_inert_in_the_field() -> None:
         assert not {"\x1b", "\x07"} & set(screen)
 
 
-async def test_what_cannot_be_chosen_says_the_whole_reason() -> None:
-    app = deploy_view(to(walk_of(lora("checkpoint-1"), checkpoint("shards", "fsdp")), "checkpoints"))
+async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
+    saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
+    app = deploy_view(to(walk_of(*saved), "checkpoints"))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        assert "distributed" in " ".join(text_of(app).split())
-
-
-async def test_checkpoints_that_cannot_stand_together_are_refused_with_the_reason() -> None:
-    app = deploy_view(to(walk_of(checkpoint("one", "full"), checkpoint("two", "full")), "checkpoints"))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+        assert "distributed checkpoints) cannot be served" in words_of(app)
         marks = app.screen.query_one(CheckboxList)
         for position in (0, 1):
             marks.highlighted = position
@@ -113,21 +93,8 @@ async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> Non
         assert step_of(app.screen) == "secrets"
 
 
-async def test_by_mouse_a_choice_is_taken_with_a_click() -> None:
-    app = deploy_view(to(walk_of(lora("checkpoint-1")), "gpu"))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.click(QuestionPane, offset=(5, 2))
-        await settle(pilot)
-        assert step_of(app.screen) == "hf_secret"
-
-
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
-    given = Prefilled(job_id="job1", checkpoint_names=("a",))
-    facts = state_of(lora("a"), lora("b")).facts
-    app = deploy_view(
-        WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).started()
-    )
+    app = deploy_view(deploying("a", of=(lora("a"), lora("b"))))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         assert step_of(app.screen) == "base_model"
@@ -146,18 +113,6 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         assert step_of(screen) == "base_model"
 
 
-def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
-    """The wizard as it opens on checkpoints that were chosen on another screen."""
-    given = Prefilled(job_id="job1", checkpoint_names=names)
-    facts = state_of(*of).facts  # type: ignore[arg-type]
-    return WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).started()
-
-
-def words_of(app: BtTuiApp) -> str:
-    """The right side of the screen as one line, however its sentences are wrapped."""
-    return " ".join(line.partition("▕")[2].strip() for line in text_of(app).splitlines())
-
-
 UPLOADING = lora("checkpoint-2800", sync_status="SYNCING")
 
 
@@ -167,7 +122,7 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
         await settle(pilot)
         assert "✗ checkpoint-2800: still uploading" in words_of(app)
         assert app.screen.query_one(CheckboxList).marked == ()
-        await pilot.press("space", "ctrl+s")
+        await pilot.press("enter")  # with nothing marked, the cursor is the answer
         await settle(pilot)
         assert step_of(app.screen) == "base_model"
         assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.walk is not None
@@ -186,16 +141,6 @@ async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -
         await pilot.press("ctrl+s")
         await settle(pilot)
         assert step_of(app.screen) == "base_model"
-
-
-async def test_with_nothing_marked_the_cursor_is_the_answer_by_either_key() -> None:
-    for key in ("enter", "ctrl+s"):
-        app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING, lora("checkpoint-2000"))))
-        async with app.run_test(size=SIZE) as pilot:
-            await settle(pilot)
-            await pilot.press(key)
-            await settle(pilot)
-            assert step_of(app.screen) == "base_model"
 
 
 async def test_a_question_that_has_no_answer_says_so_at_once() -> None:
