@@ -211,13 +211,8 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model) and self.model.rows.is_complete)
     @rule(data=st.data())
     def a_row_is_opened_or_closed(self, data: st.DataObject) -> None:
-        before = self.model.cursor
         self.model.toggle_fold(data.draw(st.integers(0, len(self.model) - 1)))
         self.read = None
-        if self.model.cursor is not None and self.model.cursor != before:
-            # The line was hidden with its fold, whose row has the cursor now.
-            assert self.model.rows.key(self.model.cursor_row or 0) == self.model.cursor
-            self.cursor = self.store.entry(self.model.cursor)
 
     @precondition(lambda self: self.expected)
     @rule(data=st.data())

@@ -44,9 +44,9 @@ def progress_bar(text: str) -> BarState | None:
     if "%|" in text:
         return _tqdm(_shown(text))
     if "━" in text or "╸" in text:
-        return _drawn(_shown(text))
+        return _counted(_shown(text), _DRAWN)
     if "[=" in text or "[#" in text or "[>" in text:
-        return _bracketed(_shown(text))
+        return _counted(_shown(text), _BRACKETED)
     return None
 
 
@@ -64,29 +64,17 @@ def _tqdm(text: str) -> BarState | None:
     return BarState(_key(title, _COUNT.search(after)), float(percent[1]))
 
 
-def _drawn(text: str) -> BarState | None:
-    """Parse the bars of rich, pip and keras: a line of ``━`` with the progress before or after it."""
-    bar = _DRAWN.search(text)
+def _counted(text: str, drawn: re.Pattern[str]) -> BarState | None:
+    """Parse a bar with the progress before or after it: ``46/938 [====>....]``, ``━━━╸━━ 45%``."""
+    bar = drawn.search(text)
     if bar is None:
         return None
     title, after = text[: bar.start()], text[bar.end() :]
-    count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(after)
+    count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(text)
     if count is None and percent is None:
         return None  # A ruler or a table border.
     done = _number(count[1]) if count else float(percent[1]) if percent else 0.0
     return BarState(_key(title, count), done)
-
-
-def _bracketed(text: str) -> BarState | None:
-    """Parse ``45% [=====>    ]`` and ``46/938 [====>....]``."""
-    bar = _BRACKETED.search(text)
-    if bar is None:
-        return None
-    percent, count = _PERCENT.search(text), _COUNT.search(text)
-    if percent is None and count is None:
-        return None
-    done = float(percent[1]) if percent else _number(count[1]) if count else 0.0
-    return BarState(_key(text[: bar.start()], count), done)
 
 
 def _key(title: str, count: re.Match[str] | None) -> str:

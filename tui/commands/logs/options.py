@@ -259,18 +259,15 @@ def _request(
     named_id: str | None,
     project: str | None,
     project_id: str | None,
-    follow: bool,
-    since: str | None,
-    start: str | None,
-    end: str | None,
     outputs: tuple[str, ...],
     save: str | None,
     force: bool,
     **others: Any,
 ) -> LogRequest:
-    if since is not None and start is not None:
+    follows = others["follow"]
+    if others["since"] is not None and others["start"] is not None:
         raise click.UsageError("give either --since or --start")
-    if follow and end is not None:
+    if follows and others["end"] is not None:
         raise click.UsageError("--follow reads to the end of the job; omit --end")
     if not others["grep"]:
         if others["invert"]:
@@ -280,15 +277,11 @@ def _request(
         if others["context"] and others["min_level"] is None:
             raise click.UsageError("--context needs --grep or --min-level")
     target = target_of(outputs, save, force=force)
-    if follow and target.format == JSON:
+    if follows and target.format == JSON:
         raise click.UsageError("--follow can't write a JSON array; use -o ndjson")
     return LogRequest(
         job_id=one_job_id(job_id, named_id),
         project=selected_project(project, project_id),
-        follow=follow,
-        since=since,
-        start=start,
-        end=end,
         target=target,
         **others,
     )

@@ -196,7 +196,6 @@ class LogState:
 
     @property
     def is_reading(self) -> bool:
-        """True while older lines are being read."""
         return self.read_part is not None and self.read_part < 1
 
 

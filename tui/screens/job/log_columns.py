@@ -69,7 +69,6 @@ class LogColumns(Horizontal):
 
     @property
     def views(self) -> list[LogView]:
-        """The views, from left to right."""
         return [column.view for column in self.query(LogColumn)]
 
     @property

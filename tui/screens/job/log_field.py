@@ -156,7 +156,6 @@ class LogField(Vertical):
         self.remove_class("-open")
 
     def action_switch(self, name: str) -> None:
-        """Switch one option to its next state."""
         now = self.switches
         if name == "everything":
             if self._purpose == "save":

@@ -97,7 +97,6 @@ class LogPane(Vertical):
 
     @property
     def view(self) -> LogView:
-        """The view with the focus, else the first one."""
         return self.columns.current
 
     @property
@@ -419,7 +418,6 @@ class LogPane(Vertical):
         self._begin(self._export.open(self.view, "editor"), "log outside")
 
     def _begin(self, work: Coroutine[None, None, None], group: str) -> None:
-        """Run a task that replaces others of its group."""
         self.run_worker(work, name=group, group=group, exclusive=True, exit_on_error=False)
 
     # Status

@@ -219,25 +219,15 @@ class LogModel:
 
     # --- opening rows -------------------------------------------------------------------------
 
-    def opens(self, row: int) -> bool:
-        """Return True if a row can be opened: a fold, or an object in the message."""
-        part, index = self.rows.part(row)
-        key = self.row_key(row)
-        if part.fold_around(index) is not None or key.pretty:
-            return True
-        entry = self.store.entry(key.shown)
-        return not isinstance(entry, LogGap) and pretty_rows(entry.message) is not None
-
     def toggle_fold(self, row: int) -> bool:
         """Toggle the fold of a row, or expand its object; return True if anything changed."""
-        if not self.opens(row):
-            return False
         part, index = self.rows.part(row)
-        fold = part.fold_around(index)
-        if fold is None:
-            self._pretty ^= {self.row_key(row).shown}
+        fold, shown = part.fold_around(index), self.row_key(row).shown
+        if fold is not None:
+            self.rows.set_open(part, fold, not fold.is_open)
             return True
-        if fold.is_open and self.cursor is not None and self.cursor.serial in fold.lines:
-            self.cursor = part.key(fold.anchor)
-        self.rows.set_open(part, fold, not fold.is_open)
-        return True
+        entry = self.store.entry(shown)
+        has_object = not isinstance(entry, LogGap) and pretty_rows(entry.message) is not None
+        if has_object:
+            self._pretty ^= {shown}
+        return has_object

@@ -104,7 +104,6 @@ class LogRenderer:
 
     @property
     def text_cells(self) -> int:
-        """Cells of the text beside the gutter."""
         return max(1, self.geometry.width - self.gutter_cells)
 
     @property

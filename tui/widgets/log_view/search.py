@@ -151,7 +151,6 @@ class LogSearch:
 
     @property
     def total(self) -> int:
-        """Number of matches counted so far."""
         return sum(len(self._hits[part.block][1]) for part in self._rows.parts if part.block in self._hits)
 
     @property

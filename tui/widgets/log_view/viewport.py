@@ -1,8 +1,4 @@
-"""The part of a log on the screen: its rows, the cursor, and where keys and the mouse lead.
-
-A scroll position is a row and a line within it. So scrolling costs what is on the screen, and no table of all
-heights is kept.
-"""
+"""The part of a log on the screen: its rows, the cursor, and where keys and the mouse lead."""
 
 from __future__ import annotations
 
@@ -62,7 +58,7 @@ class Viewport:
 
     @property
     def follow(self) -> bool:
-        """True to keep the end visible as lines arrive. Stopping puts the cursor on the last line."""
+        """True to keep the end visible; stopping puts the cursor on the last line."""
         return self._model.following
 
     @follow.setter
@@ -218,19 +214,18 @@ class Viewport:
 
     def toggle_fold(self) -> bool:
         """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""
-        row = self._model.own_row
-        if row is None or not self._model.opens(row):
+        model, row = self._model, self._model.own_row
+        key = None if row is None else model.rows.key(row)
+        if row is None or key is None or not model.toggle_fold(row):
             return False
         self.follow = False
-        self._model.toggle_fold(row)
         self._page = None
-        self.put_cursor(self._model.cursor_row or 0)
+        self.put_cursor(model.rows.row_of(key))
         return True
 
     # --- scrolling ----------------------------------------------------------------------------
 
     def _bottom(self) -> ScrollPosition:
-        """Return the top of the last full page."""
         return last_page(len(self._model), self.height, self._lines_of)
 
     def _show_from(self, top: ScrollPosition) -> None:
