@@ -6,26 +6,30 @@ CPU time (``benchmarks/downloads.py``), and the dashboard runs on the loop.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import select
 import socket
 import ssl
 import threading
 from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
 
 import httpx
 
-from api_client.addresses import DEFAULT_PORTS, Destinations, is_host, is_loopback, proxy_of
-from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused
+from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, is_host, is_loopback, proxy_of
+from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, trusting_context
 
 READ_TIMEOUT_S = 30.0
 """Maximum time without data within a body; after that the connection counts as broken."""
 
 _MIN_SECRET_LENGTH = 6
+RELAY_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,3 +225,77 @@ def _is_silent(idle: socket.socket) -> bool:
     poll = select.poll()
     poll.register(idle, select.POLLIN)
     return not poll.poll(0)
+
+
+class Tunnel:
+    """A relay on loopback through which obstore reaches checked addresses only.
+
+    obstore resolves names itself, would connect to wherever they lead, and has its own idea of the
+    environment's proxies. The relay listens on ``url``, and connects whoever asks to ``endpoint``: for https
+    it is an HTTP proxy (CONNECT; TLS stays between obstore and the store), for http it relays every byte.
+    ``on_sent`` is called with the number of bytes sent to the store.
+    """
+
+    def __init__(
+        self, endpoint: BaseUrl, destinations: Destinations, on_sent: Callable[[int], object]
+    ) -> None:
+        self._endpoint = endpoint
+        self._destinations = destinations
+        self._on_sent = on_sent
+        self._relays: set[asyncio.Task[None]] = set()
+        self.host = self.url = ""
+
+    async def open(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.host, port = self._server.sockets[0].getsockname()
+        self.url = f"http://{self.host}:{port}"
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        self._server.close()
+        for relay in self._relays:
+            relay.cancel()
+        await asyncio.gather(*self._relays, return_exceptions=True)
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        endpoint = self._endpoint
+        connected = await asyncio.to_thread(
+            open_socket, self._destinations, endpoint.scheme, endpoint.host, endpoint.port
+        )
+        connected.setblocking(False)
+        return await asyncio.open_connection(sock=connected, limit=RELAY_BYTES)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        relay = asyncio.create_task(self._relay(reader, writer))
+        self._relays.add(relay)
+        relay.add_done_callback(self._relays.discard)
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream: asyncio.StreamWriter | None = None
+        try:
+            with suppress(OSError, EOFError, asyncio.LimitOverrunError, httpx.TransportError, RequestError):
+                if self._endpoint.scheme == "https":
+                    await reader.readuntil(b"\r\n\r\n")
+                answers, upstream = await self._connect()
+                if self._endpoint.scheme == "https":
+                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(_copy(reader, upstream, self._on_sent))
+                    group.create_task(_copy(answers, writer, lambda _size_bytes: None))
+        finally:
+            for each in (writer, upstream):
+                if each is not None:
+                    each.close()
+
+
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, on_copied: Callable[[int], object]
+) -> None:
+    """Copy until the end, then end the other side's stream, too."""
+    with suppress(OSError):
+        while chunk := await reader.read(RELAY_BYTES):
+            writer.write(chunk)
+            await writer.drain()
+            on_copied(len(chunk))
+    writer.close()

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from api_client.files import FULL_DISK, USUAL_FILE_MODE, new_file, open_folder, why_not_written
-from api_client.transfers.digests import digest_of, is_digest
 from api_client.transfers.file_names import TEMPORARY_NAME_PREFIX
+from api_client.transfers.object_answers import digest_of, is_digest
 from api_client.transfers.records import DownloadError, NoRoom
 
 Span = tuple[int, int]

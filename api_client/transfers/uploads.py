@@ -34,9 +34,8 @@ from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
 from api_client.remotes import Remote
-from api_client.transfers.connections import Connections, parse_object_url
+from api_client.transfers.connections import Connections, Tunnel, parse_object_url
 from api_client.transfers.object_answers import element
-from api_client.transfers.tunnel import Tunnel
 
 PART_BYTES = 5 * 1024 * 1024
 """Size of all parts but the last: the least that S3 takes, because obstore keeps parts in memory."""

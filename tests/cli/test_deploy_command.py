@@ -123,6 +123,7 @@ def test_a_checkpoint_that_does_not_exist_ends_with_those_that_do(
     [
         ([checkpoint("a"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
         ([checkpoint("a", lora_adapter_config={"r": 600})], ("a",), "512"),
+        ([checkpoint("a", base_model=None)], ("a",), "--base-model"),
     ],
 )
 def test_checkpoints_that_cannot_be_deployed_stop_it(
