@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.screen import Screen
 
-from support.dashboard import LIVE, Dashboard
+from support.dashboard import Dashboard, StubFeed, screen_view
 from support.waiting import at_rest, until
 from tui.analysis.file_tree import FileEntry
 from tui.feeds.cache import CacheSnapshot
@@ -29,36 +28,9 @@ CAPTURED_S = 1.7e9 + 7200
 FULL = CacheSnapshot(False, True, FILES, CAPTURED_S, None)
 
 
-class StubCacheFeed:
-    """Says what it is told to; counts how often it was asked."""
-
-    def __init__(self, *said: CacheSnapshot, publish: Callable[[CacheSnapshot], object]) -> None:
-        self.said, self.publish, self.asked = list(said), publish, 0
-
-    async def run(self) -> None:
-        self.say()
-        await asyncio.Event().wait()
-
-    def refresh(self) -> None:
-        self.asked += 1
-        self.say()
-
-    def say(self) -> None:
-        if self.said:
-            self.publish(self.said.pop(0))
-
-
 def cache_view(*said: CacheSnapshot) -> Dashboard:
-    def first() -> Screen[None]:
-        screen = CacheScreen(
-            "llama-sft",
-            lambda publish: StubCacheFeed(*said, publish=publish),  # type: ignore[arg-type,return-value]
-            now_s=lambda: CAPTURED_S + 40,
-        )
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first)
+    feed: Any = partial(StubFeed, *said)
+    return screen_view(lambda: CacheScreen("llama-sft", feed, now_s=lambda: CAPTURED_S + 40))
 
 
 async def refreshed(pilot: Pilot[Any]) -> str:

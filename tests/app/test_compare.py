@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.screen import Screen
 from textual.widgets import Input
 
-from support.dashboard import LIVE, Dashboard, home, opened, pressed, text_of
+from support.dashboard import Dashboard, StubFeed, home, opened, pressed, screen_view, text_of
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, line
 from support.stranger_runs import finished_run
@@ -34,35 +33,14 @@ from tui.widgets.row_table import RowTable
 READ = tuple(ComparedRun(job, "read", replace(run(job), findings=())) for job in (JOBS[0], JOBS[5], JOBS[6]))
 
 
-class StubComparison:
-    """Says what it is told to."""
-
-    def __init__(self, runs: tuple[ComparedRun, ...], publish: Callable[..., object]) -> None:
-        self.runs, self.publish, self.asked = runs, publish, 0
-
-    async def run(self) -> None:
-        self.publish(self.runs)
-        await asyncio.Event().wait()
-
-    def refresh(self) -> None:
-        self.asked += 1
-
-
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def compare_view(runs: tuple[ComparedRun, ...] = READ) -> Dashboard:
-    def first() -> Screen[None]:
-        screen = CompareRunsScreen(
-            [one.job for one in runs],
-            lambda publish: StubComparison(runs, publish),  # type: ignore[arg-type,return-value]
-        )
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first)
+    feed: Any = partial(StubFeed, runs)
+    return screen_view(lambda: CompareRunsScreen([one.job for one in runs], feed))
 
 
 @pytest.fixture

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.screen import Screen
 
 from api_client.checkpoints import ReadShard, SafetensorsHeader, Tensor, Weights
 from api_client.models import Checkpoint, CheckpointFile
-from support.dashboard import LIVE, Dashboard, settle, text_of
+from support.dashboard import Dashboard, StubFeed, screen_view, settle, text_of
 from support.waiting import at_rest, until
 from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
@@ -56,20 +55,7 @@ def header(parameters: int) -> SafetensorsHeader:
     return SafetensorsHeader((tensor,), {}, 96, parameters * 2)
 
 
-class StubFilesFeed:
-    """Says what it is told to."""
-
-    def __init__(self, *said: FilesSnapshot, publish: Callable[[FilesSnapshot], object]) -> None:
-        self.said, self.publish = list(said), publish
-
-    async def run(self) -> None:
-        self.refresh()
-        await asyncio.Event().wait()
-
-    def refresh(self) -> None:
-        if self.said:
-            self.publish(self.said.pop(0))
-
+class StubFilesFeed(StubFeed):
     async def look(self, file: CheckpointFile) -> FilePreview:
         if file.relative_file_name.endswith(".json"):
             return FilePreview(file, len(CONFIG), text=CONFIG)
@@ -81,18 +67,8 @@ class StubFilesFeed:
 
 def files_view(*said: FilesSnapshot) -> Dashboard:
     checkpoint = Checkpoint(checkpoint_id=NAME, checkpoint_type="lora", base_model="Qwen/Qwen3-8B")
-
-    def first() -> Screen[None]:
-        screen = FilesScreen(
-            JOBS[0],
-            checkpoint,
-            lambda publish: StubFilesFeed(*said, publish=publish),  # type: ignore[arg-type,return-value]
-            now_s=ONE_O_CLOCK.timestamp,
-        )
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first)
+    feed: Any = partial(StubFilesFeed, *said)
+    return screen_view(lambda: FilesScreen(JOBS[0], checkpoint, feed, now_s=ONE_O_CLOCK.timestamp))
 
 
 async def refreshed(pilot: Pilot[Any]) -> str:

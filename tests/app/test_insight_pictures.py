@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
-from textual.screen import Screen
+from textual.pilot import Pilot
 
-from api_client.models import GpuCapacity, TeamGpuCapacity, TrainingCapacity
-from support.dashboard import LIVE, Dashboard, home, settle
+from api_client.models import TrainingCapacity
+from support.dashboard import Dashboard, StubFeed, home, pressed, screen_view, settle
 from support.sick_runs import sick_run
 from support.worlds import JOBS, ONE_O_CLOCK, run
 from tui.analysis.comparison import ComparedRun
@@ -25,57 +26,31 @@ RUNS = (
     ComparedRun(JOBS[5], "read", run(JOBS[5])),
     ComparedRun(JOBS[1], "reading", None, part=0.4),
 )
-LIMITS = TrainingCapacity(
-    gpu_capacities=[
-        GpuCapacity(
-            gpu_type="H100",
-            baseline=32,
-            limit=64,
-            usage_count=34,
-            dedicated_usage_count=32,
-            spot_usage_count=2,
-        ),
-        GpuCapacity(gpu_type="H200", baseline=16, limit=16, usage_count=16),
-    ],
-    team_gpu_capacities=[
-        TeamGpuCapacity(team_id="t", team_name="Research", gpu_type="H100", limit=48, usage_count=32)
-    ],
-)
-
-
-class Saying:
-    """A feed that says one thing."""
-
-    def __init__(self, said: object, publish: Callable[..., object]) -> None:
-        self.said, self.publish = said, publish
-
-    async def run(self) -> None:
-        self.publish(self.said)
-        await asyncio.Event().wait()
+LIMITS = TrainingCapacity.model_validate(
+    {
+        "gpu_capacities": [
+            {"gpu_type": "H100", "baseline": 32, "limit": 64, "usage_count": 34, "dedicated_usage_count": 32,
+             "spot_usage_count": 2},
+            {"gpu_type": "H200", "baseline": 16, "limit": 16, "usage_count": 16},
+        ],
+        "team_gpu_capacities": [
+            {"team_id": "t", "team_name": "Research", "gpu_type": "H100", "limit": 48, "usage_count": 32}
+        ],
+    }
+)  # fmt: skip
 
 
 def compare_view() -> Dashboard:
-    def first() -> Screen[None]:
-        screen = CompareRunsScreen(
-            [one.job for one in RUNS],
-            lambda publish: Saying(RUNS, publish),  # type: ignore[arg-type,return-value]
-        )
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first)
+    feed: Any = partial(StubFeed, RUNS)
+    return screen_view(lambda: CompareRunsScreen([one.job for one in RUNS], feed))
 
 
 def capacity_view() -> Dashboard:
     waiting, holding = gpu_allocations(JOBS, ONE_O_CLOCK + timedelta(minutes=1))
-    view = CapacityView("known", fold_capacity(LIMITS), waiting, holding, None, "", True)
-
-    def first() -> Screen[None]:
-        screen = CapacityScreen("acme", lambda publish: Saying(view, publish))  # type: ignore[arg-type,return-value]
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first)
+    feed: Any = partial(
+        StubFeed, CapacityView("known", fold_capacity(LIMITS), waiting, holding, None, "", True)
+    )
+    return screen_view(lambda: CapacityScreen("acme", feed))
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (140, 45)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -96,9 +71,8 @@ def test_capacity(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, mode: 
 
 
 def test_home_with_marks(snap_compare: Compare) -> None:
-    async def mark(pilot: object) -> None:
-        await settle(pilot)  # type: ignore[arg-type]
-        await pilot.press("space", "j", "space")  # type: ignore[attr-defined]
-        await settle(pilot)  # type: ignore[arg-type]
+    async def mark(pilot: Pilot[Any]) -> None:
+        await settle(pilot)
+        await pressed(pilot, "space", "j", "space")
 
     assert snap_compare(home(), terminal_size=(80, 24), run_before=mark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,6 +19,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeployFeed
 from tui.readers.session import Session
+from tui.screens.base import AppScreen
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -42,35 +44,44 @@ class Dashboard(BtTuiApp):
         return self._first()
 
 
-def home(snapshot: FleetSnapshot | None = None, **options: Any) -> Dashboard:
-    shown = fleet() if snapshot is None else snapshot
+def screen_view(make: Callable[[], AppScreen], connection: Connection = LIVE, **options: Any) -> Dashboard:
+    """The app on a screen that knows the connection."""
 
     def first() -> Screen[None]:
-        screen = HomeScreen(partial(StubFleetFeed, shown), "acme")
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first, **options)
-
-
-def loading_home(connection: Connection) -> Dashboard:
-    def first() -> Screen[None]:
-        screen = HomeScreen(partial(StubFleetFeed, None), "acme")
+        screen = make()
         screen.connection = connection
         return screen
 
-    return Dashboard(first, connection=connection)
+    return Dashboard(first, connection=connection, **options)
+
+
+class StubFeed:
+    """Says one thing when it runs, and the next at each refresh."""
+
+    def __init__(self, *said: Any, publish: Callable[[Any], object]) -> None:
+        self.said, self.publish = list(said), publish
+
+    async def run(self) -> None:
+        self.refresh()
+        await asyncio.Event().wait()
+
+    def refresh(self) -> None:
+        if self.said:
+            self.publish(self.said.pop(0))
+
+
+def home(snapshot: FleetSnapshot | None = None, **options: Any) -> Dashboard:
+    shown = fleet() if snapshot is None else snapshot
+    return screen_view(lambda: HomeScreen(partial(StubFleetFeed, shown), "acme"), **options)
+
+
+def loading_home(connection: Connection) -> Dashboard:
+    return screen_view(lambda: HomeScreen(partial(StubFleetFeed, None), "acme"), connection)
 
 
 def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: Any) -> Dashboard:
     shown = run() if snapshot is None else snapshot
-
-    def first() -> Screen[None]:
-        screen = JobScreen(shown.job, partial(StubRunFeed, shown, **feed), tab=tab)
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first)
+    return screen_view(lambda: JobScreen(shown.job, partial(StubRunFeed, shown, **feed), tab=tab))
 
 
 class StubDeployFeed(DeployFeed):
@@ -87,12 +98,7 @@ class StubDeployFeed(DeployFeed):
 
 
 def deploy_view(walk: WizardProgress) -> Dashboard:
-    def first() -> Screen[None]:
-        screen = DeployScreen(partial(StubDeployFeed, walk), "acme")
-        screen.connection = LIVE
-        return screen
-
-    return Dashboard(first)
+    return screen_view(lambda: DeployScreen(partial(StubDeployFeed, walk), "acme"))
 
 
 def text_of(app: BtTuiApp) -> str:
