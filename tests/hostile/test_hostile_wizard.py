@@ -54,12 +54,12 @@ KEYS = st.lists(
 def walks(draw: st.DrawFn) -> WizardProgress:
     """At the first question, of a world in which something can always be chosen, among much that cannot."""
     jobs = draw(
-        st.lists(st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES), max_size=20)
+        st.lists(st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES), max_size=6)
     )
     loras = st.builds(lora, NAMES, st.sampled_from([8, 64, 10**30, "8", HARM]), base_model=NAMES)
     others = st.builds(checkpoint, NAMES, st.sampled_from(["full", "whisper"]) | NAMES)
     kinds = st.sampled_from(["H100", "h100", "L4", "QUANTUM", "", HARM])
-    machines = draw(st.lists(st.builds(machine, kinds, st.integers(-1, 3)), max_size=20))
+    machines = draw(st.lists(st.builds(machine, kinds, st.integers(-1, 3)), max_size=6))
     facts = Facts(
         NOW,
         jobs=(*jobs, job()),

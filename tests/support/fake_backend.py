@@ -43,7 +43,6 @@ class FakeBackend:
         self.spec_by_id: dict[str, Mapping[str, Any]] = {}
 
     def add(self, job_id: str, project_id: str, status: str = JobStatus.RUNNING, **more: Any) -> TrainingJob:
-        """A job of that status."""
         fields = {
             "name": f"job {job_id}",
             "node_count": 2,
@@ -69,12 +68,10 @@ class FakeBackend:
         return job
 
     def add_archive(self, job_id: str, bucket: str, key: str) -> None:
-        """A job that was created with an uploaded archive."""
         artifact = {"s3_bucket": bucket, "s3_key": key}
         self.spec_by_id[job_id] = {"image": {"base_image": "x"}, "runtime": {"artifacts": [artifact]}}
 
     def set_status(self, job_id: str, status: str) -> TrainingJob:
-        """Move a job on."""
         self.by_id[job_id] = self.by_id[job_id].model_copy(update={"current_status": status})
         return self.by_id[job_id]
 
@@ -85,29 +82,23 @@ class FakeBackend:
         """Nothing to stop."""
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
-        """A job that waits."""
         self.specs.append(spec)
         self.spec_by_id[job_id] = spec
         return self.add(job_id, project.id, JobStatus.CREATED, name=spec.get("name"))
 
     def owns(self, job_id: str) -> bool:
-        """Whether it was added."""
         return job_id in self.by_id
 
     def jobs(self) -> Sequence[TrainingJob]:
-        """All of them."""
         return list(self.by_id.values())
 
     def job(self, job_id: str) -> TrainingJob:
-        """One of them."""
         return self.by_id[job_id]
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
-        """What it was created with."""
         return self.spec_by_id.get(job_id, {})
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        """The given lines that fit."""
         found = [
             line
             for line in self.lines.get(job_id, [])
@@ -118,13 +109,11 @@ class FakeBackend:
         return ordered[: wanted.limit]
 
     def log_is_complete(self, job_id: str) -> bool:
-        """Whether the job has ended."""
         return self.by_id[job_id].is_finished
 
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Two nodes of two GPUs with a sample each; none of storage."""
         self.metric_requests.append((start_s, end_s, step_s))
         sample = [MetricSample(timestamp=START, value=0.5)]
         series = NodeSeries(
@@ -140,7 +129,6 @@ class FakeBackend:
         return JobMetrics(**series.model_dump(), cache=storage, per_node_metrics=nodes, training_job=job)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        """One LoRA checkpoint, and one at the root."""
         return [
             Checkpoint(
                 checkpoint_id="checkpoint-100",
@@ -162,43 +150,34 @@ class FakeBackend:
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        """The given files."""
         return self.stored_files.get(job_id, [])
 
     def events(self, job_id: str) -> list[QueueEvent]:
-        """The given history."""
         return self.histories[job_id]
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        """The given cache."""
         return self.caches.get(project_id)
 
     async def stop(self, job_id: str) -> TrainingJob:
-        """It is stopped at once."""
         return self.set_status(job_id, JobStatus.STOPPED)
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        """A twin."""
         old = self.by_id[job_id]
         self.spec_by_id[new_job_id] = self.spec(job_id)
         return self.add(new_job_id, old.project_id, JobStatus.CREATED, name=old.name)
 
     async def delete(self, job_id: str) -> None:
-        """Forget it."""
         del self.by_id[job_id]
 
     async def preempt(self, job_id: str) -> TrainingJob:
-        """Its machine is gone at once."""
         return self.set_status(job_id, JobStatus.PREEMPTED)
 
     async def forget_project(self, project_id: str) -> None:
-        """Nothing is kept."""
         self.caches.pop(project_id, None)
 
     def limits_changed(self) -> None:
         """Nobody waits here."""
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
-        """Take the changes."""
         self.by_id[job_id] = self.by_id[job_id].model_copy(update=dict(changes))
         return self.by_id[job_id]

@@ -54,12 +54,7 @@ def test_broken_letters_and_null_lists_are_read() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"[]",
         b'"x"',
-        b'{"file_summaries": [{"path": "a"},]}',
-        b'{"file_summaries": [{"path": "a"} {"path": "b"}]}',
-        b'{"file_summaries": [{"path": "a"}',
         b'{"file_summaries": [{"path": "a"}]',
         b'{"file_summaries": [{"path": 7}]}',
         b'{"file_summaries": [null]}',

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 
 import pytest
 from hypothesis import given
@@ -99,18 +98,6 @@ def test_unknown_fields_are_kept_and_missing_ones_have_defaults() -> None:
 def test_a_byte_order_mark_is_no_hindrance() -> None:
     assert read_json(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
     assert decode(b'\xef\xbb\xbf{"logs": []}', LOGS) == {"logs": []}
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(),
-    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
-    max_leaves=20,
-)
-
-
-@given(json_values)
-def test_json_is_read_as_it_is(value: object) -> None:
-    assert read_json(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize(

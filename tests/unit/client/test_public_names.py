@@ -31,9 +31,8 @@ def test_the_names_are_told() -> None:
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
-        ("import api_client", ("pydantic", "httpx", "asyncio")),
         ("import api_client.models", ("httpx", "asyncio")),
-        ("from api_client import RequestError", ("httpx", "pydantic")),
+        ("from api_client import RequestError", ("httpx", "pydantic", "asyncio")),
         ("from api_client import resolve_remote", ("httpx",)),
         # httpx loads rich and click by itself where they are installed.
         ("from api_client import TrainingClient", ("textual", "starlette", "uvicorn", "psutil", "sqlite3")),

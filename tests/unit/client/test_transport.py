@@ -122,15 +122,6 @@ async def test_changes_that_cannot_have_happened_are_sent_again(reply: httpx.Res
     assert len(world.server.requests) == 2
 
 
-async def test_gives_up_with_the_last_error() -> None:
-    world = World(json_reply({}, 503))
-    with pytest.raises(ServerFault) as caught:
-        await world.client.projects.list()
-    assert caught.value.attempts == 5
-    assert world.kinds == ["sent", "waiting"] * 4 + ["sent", "failed"]
-    assert world.events[-1].status == 503
-
-
 async def test_a_single_call_may_have_a_policy_of_its_own() -> None:
     world = World(json_reply({}, 503))
     with pytest.raises(ServerFault):
