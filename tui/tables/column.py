@@ -43,6 +43,16 @@ class Column(Generic[Row]):
     shrinks: bool = False
 
 
+def text_column(
+    title: str, read: Callable[[Row], str], tone: str = "plain", *, right: bool = False, shrinks: bool = False
+) -> Column[Row]:
+    """Return a column of a command's table, whose cells are texts of one tone."""
+    align: Literal["left", "right"] = "right" if right else "left"
+    return Column(
+        title, title, lambda row: [(read(row), tone)], align=align, heading=title or " ", shrinks=shrinks
+    )
+
+
 def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Column[Row]]:
     """Size columns by content: space left by short and empty columns goes to those that would be cut."""
     cells = [[sum(cell_width(text) for text, _ in column.cell(row)) for row in rows] for column in columns]

@@ -16,12 +16,13 @@ from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_priva
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import cannot_write
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
 from tui.settings.loading import ConfigurationBroken, Loaded, check_file, load
 from tui.settings.paths import config_path
 from tui.settings.problems import Problem
 from tui.settings.reference import entries, template, toml_value
 from tui.system.external_programs import scrubbed_environment
+from tui.tables.column import Column, text_column
 
 EDITOR_VARIABLES = ("VISUAL", "EDITOR")
 EDITORS = ("nano", "vim", "vi")
@@ -55,16 +56,19 @@ def show(settings: CommandSettings, output_format: str, changed: bool) -> None:
         output.json([{"setting": name, "value": value, "origin": origin} for name, value, origin in rows])
         return
 
-    columns = (TextColumn("SETTING"), TextColumn("VALUE", shrinks=True), TextColumn("ORIGIN", shrinks=True))
-    cells = [
-        (
-            Cell(name, "name"),
-            Cell("–" if value is None else toml_value(value)),
-            Cell(origin, "muted" if origin == "default" else None),
-        )
-        for name, value, origin in rows
-    ]
-    print_table(output, columns, cells)
+    print_rows(output, COLUMNS, rows)
+
+
+Row = tuple[str, Any, str]
+"""A setting, its value and its origin."""
+
+COLUMNS: tuple[Column[Row], ...] = (
+    text_column("SETTING", lambda row: row[0], "name"),
+    text_column("VALUE", lambda row: "–" if row[1] is None else toml_value(row[1]), shrinks=True),
+    Column(
+        "ORIGIN", "ORIGIN", lambda row: [(row[2], "muted" if row[2] == "default" else "plain")], shrinks=True
+    ),
+)
 
 
 @examples("bt-tui config path")
@@ -133,7 +137,7 @@ def _loaded(settings: CommandSettings) -> Loaded:
         raise CommandFailed(str(broken), ExitCode.USAGE) from None
 
 
-def _rows(loaded: Loaded) -> list[tuple[str, Any, str]]:
+def _rows(loaded: Loaded) -> list[Row]:
     values = loaded.configuration.model_dump(mode="json")
     rows = []
     for entry in entries():

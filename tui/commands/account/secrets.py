@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from api_client.client import TrainingClient
+from api_client.models import Secret
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
@@ -19,12 +20,18 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import client_command, run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import table_of
 from tui.commands.support.terminal import can_ask, confirm, piped_text
+from tui.tables.column import Column, text_column
 from tui.text.times import DATE_AND_MINUTE, local_time
 
 LARGEST_VALUE_CHARACTERS = 1_000_000
 
+COLUMNS: tuple[Column[Secret], ...] = (
+    text_column("NAME", lambda each: each.name, "strong"),
+    text_column("TEAM", lambda each: each.team_name or "", shrinks=True),
+    text_column("CREATED", lambda each: local_time(each.created_at, DATE_AND_MINUTE)),
+)
 team_option = click.option("--team", metavar="TEAM", help="Team (id or name; default: the default team).")
 
 
@@ -47,19 +54,9 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         if output_format == JSON:
             output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
             return
-
         if not found:
             output.remark("no secrets")
-        columns = (TextColumn("NAME"), TextColumn("TEAM", shrinks=True), TextColumn("CREATED"))
-        rows = [
-            [
-                Cell(each.name, "strong"),
-                Cell(each.team_name or ""),
-                Cell(local_time(each.created_at, DATE_AND_MINUTE)),
-            ]
-            for each in found
-        ]
-        print_table(output, columns, rows)
+        output.data(table_of(COLUMNS, found, output))
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 

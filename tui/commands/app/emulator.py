@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +15,8 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
+from tui.tables.column import Column, text_column
 
 if TYPE_CHECKING:
     from api_client.emulator.server import EmulatorAddress
@@ -106,6 +108,11 @@ def emulator(
     return ExitCode.OK
 
 
+RUNNING: tuple[Column[Mapping[str, Any]], ...] = (
+    text_column("ADDRESS", lambda each: each["url"], "strong"),
+    text_column("PROCESS", lambda each: str(each["pid"]), right=True),
+    text_column("DATA", lambda each: each["data_dir"]),
+)
 running_data_option = click.option(
     "--data",
     "data_dir",
@@ -127,12 +134,7 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
     if output_format == JSON:
         output.json(found)
     else:
-        columns = (TextColumn("ADDRESS"), TextColumn("PROCESS", right=True), TextColumn("DATA"))
-        rows = [
-            [Cell(each["url"], "strong"), Cell(str(each["pid"])), Cell(each["data_dir"])] for each in found
-        ]
-        if rows:
-            print_table(output, columns, rows)
+        print_rows(output, RUNNING, found)
     if not found:
         output.remark("no emulator is running; --remote local starts one when needed")
     return ExitCode.OK if found else ExitCode.NOT_FOUND

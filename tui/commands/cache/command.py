@@ -23,16 +23,10 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
+from tui.tables.column import Column, text_column
 from tui.text.times import local_stamp
 from tui.text.units import bytes_iec, count, percent
-
-_COLUMNS = (
-    TextColumn("SIZE", right=True),
-    TextColumn("SHARE", right=True),
-    TextColumn("FILES", right=True),
-    TextColumn("DIRECTORY"),
-)
 
 
 def entries_of(listing: CacheListing) -> list[FileEntry]:
@@ -68,17 +62,18 @@ def print_directories(
             for node in nodes
         ]
         output.data(csv_lines([("Directory", "Size (bytes)", "Files", "Share"), *rows]))
-    elif nodes:
-        table = [
-            [
-                Cell(bytes_iec(tree.sizes[node])),
-                Cell(percent(tree.share_of_total(node))),
-                Cell(count(tree.file_counts[node])),
-                Cell(tree.path(node), "strong" if tree.depths[node] == 0 else None),
-            ]
-            for node in nodes
-        ]
-        print_table(output, _COLUMNS, table)
+    else:
+        columns: tuple[Column[int], ...] = (
+            text_column("SIZE", lambda node: bytes_iec(tree.sizes[node]), right=True),
+            text_column("SHARE", lambda node: percent(tree.share_of_total(node)), right=True),
+            text_column("FILES", lambda node: count(tree.file_counts[node]), right=True),
+            Column("DIRECTORY", "DIRECTORY", lambda node: [(tree.path(node), _tone(tree, node))]),
+        )
+        print_rows(output, columns, nodes)
+
+
+def _tone(tree: FileTree, node: int) -> str:
+    return "plain" if tree.depths[node] else "strong"
 
 
 def _document(tree: FileTree, nodes: list[int], listing: CacheListing, project_id: str) -> dict[str, object]:

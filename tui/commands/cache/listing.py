@@ -10,7 +10,8 @@ from typing import Any
 from api_client.models.cache import CacheListing, ListedPath
 from tui.analysis.export import without_formula
 from tui.commands.support.output import Output
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
+from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.times import local_stamp
 from tui.text.units import bytes_decimal, bytes_iec, count
@@ -18,12 +19,12 @@ from tui.text.units import bytes_decimal, bytes_iec, count
 UNKNOWN = "Unknown"
 DIRECTORY = "directory"
 
-COLUMNS = (
-    TextColumn("SIZE", right=True),
-    TextColumn("MODIFIED"),
-    TextColumn("TYPE"),
-    TextColumn("PERMISSIONS"),
-    TextColumn("PATH"),
+COLUMNS: tuple[Column[ListedPath], ...] = (
+    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
+    text_column("MODIFIED", lambda file: local_stamp(file.modified), "muted"),
+    text_column("TYPE", lambda file: file.file_type or UNKNOWN),
+    text_column("PERMISSIONS", lambda file: file.permissions or UNKNOWN, "muted"),
+    Column("PATH", "PATH", lambda file: [(file.path, "strong" if file.file_type == DIRECTORY else "plain")]),
 )
 
 MAX_ANCESTORS = 100
@@ -126,16 +127,5 @@ def _csv_cell(text: str) -> str:
 
 
 def print_files(output: Output, listing: CacheListing, total_bytes: int) -> None:
-    rows = [
-        [
-            Cell(bytes_iec(file.size_bytes)),
-            Cell(local_stamp(file.modified), "muted"),
-            Cell(file.file_type or UNKNOWN),
-            Cell(file.permissions or UNKNOWN, "muted"),
-            Cell(file.path, "strong" if file.file_type == DIRECTORY else None),
-        ]
-        for file in listing.file_summaries
-    ]
-    if rows:
-        print_table(output, COLUMNS, rows)
+    print_rows(output, COLUMNS, listing.file_summaries)
     output.remark(f"{count(len(listing.file_summaries))} files and directories, {bytes_iec(total_bytes)}")

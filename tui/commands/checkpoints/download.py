@@ -13,15 +13,16 @@ import click
 from api_client.client import TrainingClient
 from api_client.files import write_private
 from api_client.models import TrainingJob
-from api_client.transfers import DownloadError, DownloadPlan, DownloadReport, Existing
+from api_client.transfers import DownloadError, DownloadPlan, DownloadReport, Existing, FileProgress
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import JSON, TABLE, JobChoice, examples, format_option, job_options
 from tui.commands.support.output import Output, cannot_write, failure_code, run_plan
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
 from tui.commands.support.terminal import can_ask
+from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 
@@ -201,18 +202,7 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
         output.json(document(plan, report))
         return
 
-    rows = []
-    for file in report.files:
-        about = file.error or file.note
-        rows.append(
-            [
-                Cell(file.state, TONES.get(file.state)),
-                Cell(bytes_iec(file.size_bytes) if file.size_bytes is not None else "?"),
-                Cell(str(file.path) + (f"  ({about})" if about else "")),
-            ]
-        )
-    columns = [TextColumn("STATE"), TextColumn("SIZE", right=True), TextColumn("PATH")]
-    print_table(output, columns, rows)
+    print_rows(output, COLUMNS, report.files)
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
         f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"
@@ -222,6 +212,20 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
         output.remark(
             f"{len(report.failed)} of {len(report.files)} files failed; run the same command again to resume"
         )
+
+
+def _path(file: FileProgress) -> str:
+    about = file.error or file.note
+    return str(file.path) + (f"  ({about})" if about else "")
+
+
+COLUMNS: tuple[Column[FileProgress], ...] = (
+    Column("STATE", "STATE", lambda file: [(file.state, TONES.get(file.state, "plain"))]),
+    text_column(
+        "SIZE", lambda file: "?" if file.size_bytes is None else bytes_iec(file.size_bytes), right=True
+    ),
+    text_column("PATH", _path),
+)
 
 
 def document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:

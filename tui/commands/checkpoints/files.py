@@ -11,7 +11,8 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import CSV, JSON, JobChoice, examples, job_options, listing_format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
+from tui.tables.column import Column, text_column
 from tui.text.times import local_stamp
 from tui.text.units import bytes_iec, count
 
@@ -50,9 +51,8 @@ async def print_files(
     elif output_format == CSV:
         cells = ((one.relative_file_name, one.node_rank, one.size_bytes, one.last_modified) for one in found)
         output.data(csv_lines([("File", "Node rank", "Size (bytes)", "Modified"), *cells]))
-    elif found:
-        _print_table(output, found)
-    if output_format not in (JSON, CSV):
+    else:
+        print_rows(output, COLUMNS, found)
         output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
 
 
@@ -75,37 +75,19 @@ async def checkpoint_files(
 def _document(
     job_id: str, checkpoint: str | None, found: list[CheckpointFile], total_bytes: int
 ) -> dict[str, object]:
+    shown = {"relative_file_name", "node_rank", "size_bytes", "last_modified"}
     return {
         "job_id": job_id,
         "checkpoint_id": checkpoint,
         "total_files": len(found),
         "total_size_bytes": total_bytes,
-        "files": [
-            {
-                "relative_file_name": file.relative_file_name,
-                "node_rank": file.node_rank,
-                "size_bytes": file.size_bytes,
-                "last_modified": file.last_modified,
-            }
-            for file in found
-        ],
+        "files": [file.model_dump(mode="json", include=shown) for file in found],
     }
 
 
-def _print_table(output: Output, found: list[CheckpointFile]) -> None:
-    columns = (
-        TextColumn("SIZE", right=True),
-        TextColumn("MODIFIED"),
-        TextColumn("RANK", right=True),
-        TextColumn("FILE"),
-    )
-    rows = [
-        [
-            Cell(bytes_iec(file.size_bytes)),
-            Cell(local_stamp(file.last_modified), "muted"),
-            Cell(str(file.node_rank)),
-            Cell(file.relative_file_name),
-        ]
-        for file in found
-    ]
-    print_table(output, columns, rows)
+COLUMNS: tuple[Column[CheckpointFile], ...] = (
+    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
+    text_column("MODIFIED", lambda file: local_stamp(file.last_modified), "muted"),
+    text_column("RANK", lambda file: str(file.node_rank), right=True),
+    text_column("FILE", lambda file: file.relative_file_name),
+)

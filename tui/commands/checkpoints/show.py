@@ -16,7 +16,8 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, JobChoice, examples, format_option, job_options
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, TextColumn, print_facts, print_table
+from tui.commands.support.tables import Cell, print_facts, print_rows
+from tui.tables.column import Column, text_column
 from tui.text.units import UNKNOWN, bytes_iec, count, number
 
 LARGEST_TENSORS = 10
@@ -167,23 +168,16 @@ def _print(output: Output, document: dict[str, Any], inside: _CheckpointDetails)
         facts += _weight_facts(weights)
     print_facts(output, facts)
     if weights is not None and weights["largest_tensors"]:
-        columns = (
-            TextColumn("SIZE", right=True),
-            TextColumn("TYPE"),
-            TextColumn("SHAPE", right=True),
-            TextColumn("LARGEST TENSORS", shrinks=True),
-        )
-        rows = [
-            [
-                Cell(bytes_iec(tensor["size_bytes"])),
-                Cell(tensor["dtype"]),
-                Cell(" × ".join(map(str, tensor["shape"])) or "scalar"),
-                Cell(tensor["name"]),
-            ]
-            for tensor in weights["largest_tensors"]
-        ]
         output.data("\n")
-        print_table(output, columns, rows)
+        print_rows(output, TENSORS, weights["largest_tensors"])
+
+
+TENSORS: tuple[Column[dict[str, Any]], ...] = (
+    text_column("SIZE", lambda tensor: bytes_iec(tensor["size_bytes"]), right=True),
+    text_column("TYPE", lambda tensor: tensor["dtype"]),
+    text_column("SHAPE", lambda tensor: " × ".join(map(str, tensor["shape"])) or "scalar", right=True),
+    text_column("LARGEST TENSORS", lambda tensor: tensor["name"], shrinks=True),
+)
 
 
 def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:

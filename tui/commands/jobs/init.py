@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -19,7 +19,8 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import remote_name
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
+from tui.tables.column import Column, text_column
 
 SCRIPT_SUFFIX = ".sh"
 SCRIPT_MODE = 0o777
@@ -189,13 +190,13 @@ def _has_account() -> bool:
 
 def _list(output: Output, output_format: str) -> None:
     if output_format == JSON:
-        output.json(
-            [
-                {"name": each.name, "machine": each.machine, "summary": each.summary}
-                for each in STARTER_PROJECTS
-            ]
-        )
-        return
-    columns = (TextColumn("NAME"), TextColumn("MACHINE"), TextColumn("WHAT", shrinks=True))
-    rows = [[Cell(each.name, "strong"), Cell(each.machine), Cell(each.summary)] for each in STARTER_PROJECTS]
-    print_table(output, columns, rows)
+        output.json([asdict(each) for each in STARTER_PROJECTS])
+    else:
+        print_rows(output, COLUMNS, STARTER_PROJECTS)
+
+
+COLUMNS: tuple[Column[StarterProject], ...] = (
+    text_column("NAME", lambda each: each.name, "strong"),
+    text_column("MACHINE", lambda each: each.machine),
+    text_column("WHAT", lambda each: each.summary, shrinks=True),
+)

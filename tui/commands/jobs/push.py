@@ -45,8 +45,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, ProgressLine, ascii_json
 from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, print_facts, print_job, print_table
+from tui.commands.support.tables import Cell, print_facts, print_job, print_rows
 from tui.commands.support.terminal import can_ask, confirm
+from tui.tables.column import Column, Span, text_column
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 
@@ -124,20 +125,24 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
     count = len(archive["files"])
     size = bytes_iec(archive["size_bytes"])
     output.data(f"\narchive: {count} {'file' if count == 1 else 'files'}, {size}\n")
-    rows = [
-        *([Cell(bytes_iec(each["size_bytes"])), Cell(each["name"]), Cell("")] for each in archive["files"]),
-        *(
-            [Cell("left out", "muted"), Cell(each["name"], "muted"), Cell(each["reason"], "muted")]
-            for each in archive["dropped"]
-        ),
-    ]
-    columns = (TextColumn("SIZE", right=True), TextColumn("NAME"), TextColumn("WHY", shrinks=True))
-    if rows:
-        print_table(output, columns, rows)
+    left_out = [{**each, "size_bytes": None} for each in archive["dropped"]]
+    print_rows(output, ARCHIVED, [*archive["files"], *left_out])
     output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
     for finding in findings:
         text = sanitize(finding_text(finding))
         output.data(f"  {output.paint(text, TONE_OF_SEVERITY[finding.severity])}\n")
+
+
+def _archived(file: Mapping[str, Any]) -> list[Span]:
+    size_bytes = file["size_bytes"]
+    return [("left out", "muted") if size_bytes is None else (bytes_iec(size_bytes), "plain")]
+
+
+ARCHIVED: tuple[Column[Mapping[str, Any]], ...] = (
+    Column("SIZE", "SIZE", _archived, align="right"),
+    text_column("NAME", lambda file: file["name"]),
+    text_column("WHY", lambda file: file.get("reason", ""), "muted", shrinks=True),
+)
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,8 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import table_of
+from tui.tables.column import Column, Span, text_column
 from tui.text.units import UNKNOWN, age
 
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
@@ -98,15 +99,7 @@ async def _show(
         output.remark(
             f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
         )
-    columns = (
-        TextColumn("REPLICA"),
-        TextColumn("CODE"),
-        TextColumn("ENDS"),
-        TextColumn("TUNNEL"),
-        TextColumn("SIGN IN AT"),
-    )
-    rows = [_row(code) for code in found]
-    print_table(output, columns, rows)
+    output.data(table_of(COLUMNS, found, output))
 
 
 async def _change(
@@ -128,18 +121,17 @@ async def _change(
         output.remark(f"session {session_id}: {answer.message or 'changed'}")
 
 
-def _row(code: AuthCode) -> list[Cell]:
-    return [
-        Cell(code.replica_id or UNKNOWN, "strong"),
-        Cell(code.auth_code or UNKNOWN),
-        _end(code.expires_at),
-        Cell(code.tunnel_name or UNKNOWN),
-        Cell(code.auth_url or UNKNOWN),
-    ]
+def _end(code: AuthCode) -> list[Span]:
+    if code.expires_at is None:
+        return [(UNKNOWN, "plain")]
+    left_s = (code.expires_at - datetime.now(UTC)).total_seconds()
+    return [(f"in {age(left_s)}", "plain") if left_s > 0 else ("ended", "muted")]
 
 
-def _end(moment: datetime | None) -> Cell:
-    if moment is None:
-        return Cell(UNKNOWN)
-    left_s = (moment - datetime.now(UTC)).total_seconds()
-    return Cell(f"in {age(left_s)}") if left_s > 0 else Cell("ended", "muted")
+COLUMNS: tuple[Column[AuthCode], ...] = (
+    text_column("REPLICA", lambda code: code.replica_id or UNKNOWN, "strong"),
+    text_column("CODE", lambda code: code.auth_code or UNKNOWN),
+    Column("ENDS", "ENDS", _end),
+    text_column("TUNNEL", lambda code: code.tunnel_name or UNKNOWN),
+    text_column("SIGN IN AT", lambda code: code.auth_url or UNKNOWN),
+)

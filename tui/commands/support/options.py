@@ -200,19 +200,19 @@ class CommandSettings:
     readonly: bool = False
 
 
-def _set_remote(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    outer = context.find_object(CommandSettings) or CommandSettings()
-    context.obj = replace(outer, remote_name=value) if value is not None else outer
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return the callback of an option that is given before or after the subcommand."""
+
+    def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        outer = context.find_object(CommandSettings) or CommandSettings()
+        context.obj = outer if value in (None, False) else replace(outer, **{name: value})
+
+    return keep
 
 
 def _set_non_interactive(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
         context.meta[NON_INTERACTIVE] = True
-
-
-def _set_readonly(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    outer = context.find_object(CommandSettings) or CommandSettings()
-    context.obj = replace(outer, readonly=True) if value else outer
 
 
 def readonly_option(command: Command) -> Command:
@@ -221,7 +221,7 @@ def readonly_option(command: Command) -> Command:
         is_flag=True,
         expose_value=False,
         is_eager=True,
-        callback=_set_readonly,
+        callback=_keep("readonly"),
         help="Read-only: refuse everything that would change the server.",
     )(command)
 
@@ -241,7 +241,7 @@ def remote_option(command: Command) -> Command:
         metavar="NAME",
         expose_value=False,
         is_eager=True,
-        callback=_set_remote,
+        callback=_keep("remote_name"),
         help="Section of ~/.trussrc, profile of the Go CLI, or local for an emulator on this machine "
         "(default: the environment, else the only section).",
     )(command)

@@ -116,6 +116,12 @@ def _line(
     return COLUMN_GAP.join(pieces).rstrip()
 
 
+def print_rows(output: Output, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
+    """Print the table, as wide as the terminal at most; nothing without rows."""
+    if rows:
+        output.data(table_of(columns, rows, output))
+
+
 def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
     """Render rows as the output's table: sanitized, each cell in the tone of its first text."""
     titles = [
