@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from support.dashboard import text_of
+from support.dashboard import StubDeployFeed, deploy_view, text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until
+from support.wizard_facts import lora, to, walk_of
 from tui.app import BtTuiApp
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
-from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import KeyHints
 from tui.wizard.state import REVIEW
 
@@ -114,11 +113,6 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
-def cursor_name(app: BtTuiApp) -> str:
-    row = app.screen.query_one("#jobs", RowTable).cursor_row
-    return "" if row is None else str(row.name)
-
-
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     """Click on a hint of the footer."""
 
@@ -129,32 +123,28 @@ async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     await pilot.click(KeyHints, offset=(place() or 0, 0))
 
 
-async def test_from_home_to_a_served_model_by_mouse_alone() -> None:
-    with running_emulator("demo") as emulator:
-        app = BtTuiApp(remote_of(emulator))
-        async with app.run_test(size=(100, 60), notifications=True) as pilot:
-            await until(pilot, lambda: FULL in text_of(app))
-            lines = text_of(app).splitlines()
-            row = next(number for number, line in enumerate(lines) if FULL in line)
-            await pilot.click(offset=(45, row))
-            await until(pilot, lambda: FULL in cursor_name(app))
-            await pilot.click(offset=(45, row))
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
-            await until(pilot, lambda: "100 %" in text_of(app))  # the footer stands still once all has come
-            await press_footer(app, pilot, "d")
-            await until(pilot, lambda: step_of(app) == "checkpoints")
-            while step_of(app) != REVIEW:
-                before = step_of(app)
-                if before == "checkpoints" and not app.screen.query_one(CheckboxList).marked:
-                    await pilot.click(CheckboxList, offset=(3, 0))
-                    await until(pilot, lambda: bool(app.screen.query_one(CheckboxList).marked))
-                await press_footer(app, pilot, "ctrl+s")
-                await until(pilot, partial(_is_elsewhere, app, before))
-            # The list of the step before is there until this one's is drawn.
-            await until(pilot, lambda: "asks to confirm" in text_of(app))
-            await pilot.click("QuestionPane OptionList", offset=(3, 0))
-            await until(
-                pilot, lambda: isinstance(app.screen, ConfirmScreen) and bool(app.screen.query("#yes"))
-            )
-            await pilot.click("#yes")
-            await until(pilot, lambda: "✓ active" in text_of(app))
+async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployed: list[str] = []
+
+    async def deploy(feed: StubDeployFeed) -> None:
+        assert feed.snapshot.walk is not None
+        deployed.extend(feed.snapshot.walk.state.answers.checkpoint_names)
+
+    monkeypatch.setattr(StubDeployFeed, "deploy", deploy)
+    app = deploy_view(to(walk_of(lora("one"), lora("two")), "checkpoints"))
+    async with app.run_test(size=(100, 60)) as pilot:
+        await until(pilot, lambda: step_of(app) == "checkpoints")
+        await until(pilot, lambda: len(app.screen.query_one(CheckboxList).options) == 2)
+        for row in (0, 1):
+            await pilot.click(CheckboxList, offset=(3, row))
+        assert app.screen.query_one(CheckboxList).marked == ("two",)
+        while step_of(app) != REVIEW:
+            before = step_of(app)
+            await press_footer(app, pilot, "ctrl+s")
+            await until(pilot, partial(_is_elsewhere, app, before))
+        # The list of the step before is there until this one's is drawn.
+        await until(pilot, lambda: "asks to confirm" in text_of(app))
+        await pilot.click("QuestionPane OptionList", offset=(3, 0))
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and bool(app.screen.query("#yes")))
+        await pilot.click("#yes")
+        await until(pilot, lambda: deployed == ["two"])

@@ -1,5 +1,6 @@
 """What is news, and that nothing is told twice."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from support.worlds import ONE_O_CLOCK, job
@@ -82,6 +83,7 @@ def test_the_end_of_a_job_is_told_if_it_was_seen_running() -> None:
 
 def test_the_memory_of_what_was_told_is_bounded() -> None:
     book = AlertTracker(ONE_O_CLOCK)
-    for number in range(6_000):
-        book.update(job(f"job-{number}"), (SLOW,), at(number / 100), source="fleet")
+    book.update(
+        RUNNING, [replace(SLOW, node=f"node-{number}") for number in range(5_100)], at(1), source="run"
+    )
     assert len(book._seen) <= 5_000
