@@ -77,10 +77,6 @@ def loss_and_gradient(parameters: array[float], batch: list[Example]) -> tuple[f
     return loss, gradient
 
 
-class LostPeer(Exception):
-    """Another rank disconnected or never connected."""
-
-
 class Group:
     """All ranks of a run. Sums are made in rank order, so that every run gives identical bits.
 
@@ -93,10 +89,7 @@ class Group:
         job_id = environ.get("BT_TRAINING_JOB_ID", "")
         port = int(environ.get("MASTER_PORT") or FIRST_PORT + zlib.crc32(job_id.encode()) % PORT_RANGE)
         address = (environ.get("BT_LEADER_ADDR", "127.0.0.1"), port)
-        try:
-            self._peers = self._lead(address) if self.rank == 0 else [self._follow(address)]
-        except OSError as error:
-            raise LostPeer(str(error) or type(error).__name__) from error
+        self._peers = self._lead(address) if self.rank == 0 else [self._follow(address)]
 
     def _lead(self, address: tuple[str, int]) -> list[socket.socket]:
         if self.ranks == 1:
@@ -123,20 +116,17 @@ class Group:
                 time.sleep(RETRY_S)
 
     def average(self, values: array[float]) -> array[float]:
-        """Return the element-wise mean over all ranks, identical on each; raise ``LostPeer`` on failure."""
+        """Return the element-wise mean over all ranks, identical on each."""
         size = len(values) * values.itemsize
-        try:
-            if self.rank != 0:
-                self._peers[0].sendall(values.tobytes())
-                return array("d", _receive(self._peers[0], size))
-            total = values
-            for peer in self._peers:
-                total = array("d", map(float.__add__, total, array("d", _receive(peer, size))))
-            mean = array("d", [value / self.ranks for value in total])
-            for peer in self._peers:
-                peer.sendall(mean.tobytes())
-        except OSError as error:
-            raise LostPeer(str(error) or type(error).__name__) from error
+        if self.rank != 0:
+            self._peers[0].sendall(values.tobytes())
+            return array("d", _receive(self._peers[0], size))
+        total = values
+        for peer in self._peers:
+            total = array("d", map(float.__add__, total, array("d", _receive(peer, size))))
+        mean = array("d", [value / self.ranks for value in total])
+        for peer in self._peers:
+            peer.sendall(mean.tobytes())
         return mean
 
 
@@ -207,7 +197,6 @@ class Trainer:
         self._began = time.monotonic()
 
     def run(self) -> None:
-        """Run all steps; raise ``LostPeer`` if another rank disappears."""
         settings, rank = self._settings, self._group.rank
         say(f"INFO rank {rank}: {self._group.ranks} ranks, training on {len(self._training)} images")
         for step in range(1, settings.steps + 1):
@@ -302,8 +291,8 @@ def main() -> int:
     os.nice(NICENESS)
     try:
         Trainer(Settings.read(os.environ), Group(os.environ)).run()
-    except LostPeer as error:
-        say(f"ERROR lost the other ranks: {error}")
+    except (ConnectionError, TimeoutError) as error:
+        say(f"ERROR lost the other ranks: {error or type(error).__name__}")
         return 1
     return 0
 

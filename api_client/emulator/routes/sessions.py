@@ -50,21 +50,17 @@ async def _change(call: Call) -> Any:
         raise not_found("Interactive session", session_id)
     session = found[0]
     trigger = parameters.choice("trigger", TRIGGERS) or session.trigger
-    minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES, default=0) or 0
-    if session.trigger == "on_startup" and trigger != session.trigger:
+    minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES) or 0
+    is_on_startup = session.trigger == "on_startup"
+    if is_on_startup and trigger != session.trigger:
         raise invalid("the trigger of an on_startup session cannot be changed")
-    if minutes == -1:
-        minutes = FOREVER_MINUTES
-    timeout_minutes, expires_at = session.timeout_minutes, session.expires_at or platform.now()
-    if session.trigger != "on_startup":
-        timeout_minutes += minutes
-    changed = session.model_copy(
-        update={
-            "trigger": trigger,
-            "timeout_minutes": timeout_minutes,
-            "expires_at": expires_at + timedelta(minutes=minutes),
-        }
-    )
+    more = FOREVER_MINUTES if minutes == -1 else minutes
+    changes = {
+        "trigger": trigger,
+        "timeout_minutes": session.timeout_minutes + (0 if is_on_startup else more),
+        "expires_at": (session.expires_at or platform.now()) + timedelta(minutes=more),
+    }
+    changed = session.model_copy(update=changes)
     platform.stores.sessions.change(job.id, changed)
     return {"interactive_session": changed, "message": "Interactive session updated"}
 
