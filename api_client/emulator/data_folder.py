@@ -28,12 +28,8 @@ def remove_tree(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-DATABASE_NAME = "emulator.db"
-KEY_NAME = "key"
 LOCK_NAME = "lock"
-LOG_NAME = "emulator.log"
 ADDRESS_NAME = "address.json"
-SIGNING_KEY_NAME = "signing_key"
 KEY_BYTES = 24
 SIGNING_KEY_BYTES = 32
 
@@ -47,6 +43,10 @@ class DataFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
+        self.database_path = self.path / "emulator.db"
+        self.log_path = self.path / "emulator.log"
+        self.key_path = self.path / "key"
+        self._address_path = self.path / ADDRESS_NAME
         self._reject_foreign_folder()
         try:
             make_private_folder(self.path)
@@ -63,19 +63,6 @@ class DataFolder:
             ) from error
         self._address_path.unlink(missing_ok=True)
 
-    @property
-    def database_path(self) -> Path:
-        return self.path / DATABASE_NAME
-
-    @property
-    def log_path(self) -> Path:
-        """File for the emulator's own warnings and errors."""
-        return self.path / LOG_NAME
-
-    @property
-    def key_path(self) -> Path:
-        return self.path / KEY_NAME
-
     def api_key(self, given: str | None) -> str:
         """Return the key that clients must send: the given one, else the stored one, else a new one."""
         kept = self.key_path.read_text().strip() if self.key_path.is_file() else ""
@@ -86,7 +73,7 @@ class DataFolder:
 
     def signing_key(self) -> bytes:
         """Return the secret that signs presigned URLs; it never leaves the emulator."""
-        path = self.path / SIGNING_KEY_NAME
+        path = self.path / "signing_key"
         if not path.is_file():
             write_private(path, secrets.token_bytes(SIGNING_KEY_BYTES))
         return path.read_bytes()
@@ -102,10 +89,6 @@ class DataFolder:
 
     def remove(self) -> None:
         remove_tree(self.path)
-
-    @property
-    def _address_path(self) -> Path:
-        return self.path / ADDRESS_NAME
 
     def _reject_foreign_folder(self) -> None:
         """Raise if the folder is used for something else, so that it stays untouched."""

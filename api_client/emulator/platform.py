@@ -80,7 +80,7 @@ class Platform:
         self.clock = clock
         self.workspace_name = workspace_name
         self._local = local
-        self._backends: tuple[Backend, ...] = (local, *backends)
+        self.backends: tuple[Backend, ...] = (local, *backends)
 
     async def start(self) -> None:
         await self._local.start()
@@ -99,7 +99,7 @@ class Platform:
     def jobs(self) -> list[TrainingJob]:
         """Return the jobs of all backends, newest first, except those whose project was deleted."""
         projects = {project.id for project in self.stores.projects.all()}
-        jobs = [job for backend in self._backends for job in backend.jobs() if job.project_id in projects]
+        jobs = [job for backend in self.backends for job in backend.jobs() if job.project_id in projects]
         return sorted(jobs, key=lambda job: (job.created_at or UNKNOWN_TIME, job.id), reverse=True)
 
     def projects(self) -> list[TrainingProject]:
@@ -126,7 +126,7 @@ class Platform:
         return [job for job in self.jobs() if job.project_id == project_id]
 
     def backend_of(self, job_id: str) -> Backend:
-        for backend in self._backends:
+        for backend in self.backends:
             if backend.owns(job_id):
                 return backend
         raise not_found("Training job", job_id)
@@ -149,11 +149,6 @@ class Platform:
         if team is None:
             raise not_found("Team", team_id)
         return team
-
-    @property
-    def backends(self) -> tuple[Backend, ...]:
-        """All backends, the local runner first."""
-        return self._backends
 
     # Actions
 

@@ -23,7 +23,7 @@ from api_client.emulator.data_folder import DataFolder, EmulatorStartError
 from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
-from api_client.emulator.world import create_world
+from api_client.emulator.world import create_world, start_real_job
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765
@@ -115,7 +115,7 @@ async def _serve(
     key = folder.api_key(options.key)
     database = Database(folder.database_path)
     try:
-        world = create_world(
+        platform = create_world(
             options.world,
             database=database,
             data_dir=folder.path,
@@ -124,13 +124,13 @@ async def _serve(
             speed=options.speed,
             script=options.script,
         )
-        world.platform.objects_port = objects_listener.getsockname()[1]
+        platform.objects_port = objects_listener.getsockname()[1]
         address = EmulatorAddress(
             url=f"http://{LOOPBACK}:{listener.getsockname()[1]}",
             key_file=str(folder.key_path),
             data_dir=str(folder.path),
             pid=os.getpid(),
-            objects_url=f"http://{LOOPBACK}:{world.platform.objects_port}",
+            objects_url=f"http://{LOOPBACK}:{platform.objects_port}",
         )
 
         def announce() -> None:
@@ -140,15 +140,16 @@ async def _serve(
             if on_ready is not None:
                 on_ready(address)
 
-        server = EmulatorServer(build_app(world.platform, key=key), on_started=announce)
-        objects_server = EmulatorServer(build_objects_app(world.platform), on_started=lambda: None)
+        server = EmulatorServer(build_app(platform, key=key), on_started=announce)
+        objects_server = EmulatorServer(build_objects_app(platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
-            await world.platform.start()
+            await platform.start()
             try:
-                await world.begin()
+                if options.world == "demo":
+                    await start_real_job(platform)
                 await _serve_both(server, listener, objects_server, objects_listener)
             finally:
-                await world.platform.close()
+                await platform.close()
     finally:
         database.close()
 

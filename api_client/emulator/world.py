@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,23 +57,12 @@ REAL_JOB_PROJECT = "digits"
 """The demo's project whose job really runs on this machine."""
 
 
-@dataclass(frozen=True)
-class World:
-    """A platform, and the work to do once it is running."""
-
-    platform: Platform
-    has_real_job: bool
-
-    async def begin(self) -> None:
-        """Start the demo's real job when this world is first served; a deleted one is not recreated."""
-        if not self.has_real_job:
-            return
-
-        platform = self.platform
-        team = platform.stores.teams.default()
-        if not platform.stores.projects.was_named(REAL_JOB_PROJECT, team.id):
-            project = platform.upsert_project(REAL_JOB_PROJECT, team)
-            await platform.create_job(project.id, demo_job_spec())
+async def start_real_job(platform: Platform) -> None:
+    """Start the demo's real job when this world is first served; a deleted one is not recreated."""
+    team = platform.stores.teams.default()
+    if not platform.stores.projects.was_named(REAL_JOB_PROJECT, team.id):
+        project = platform.upsert_project(REAL_JOB_PROJECT, team)
+        await platform.create_job(project.id, demo_job_spec())
 
 
 def create_world(
@@ -86,7 +74,7 @@ def create_world(
     clock: Clock,
     speed: float,
     script: DemoScript | None = None,
-) -> World:
+) -> Platform:
     """Create the world of this kind from the data folder.
 
     ``speed`` applies to the scripted jobs; ``script`` replaces those of the demo world.
@@ -97,7 +85,7 @@ def create_world(
     scripted: tuple[Backend, ...] = ()
     if kind == "demo":
         scripted = (_fleet(stores, database, clock, speed, script or DEMO_SCRIPT),)
-    platform = Platform(
+    return Platform(
         stores=stores,
         data_dir=data_dir,
         signer=signer,
@@ -106,7 +94,6 @@ def create_world(
         backends=scripted,
         workspace_name=WORKSPACE_NAMES[kind],
     )
-    return World(platform, has_real_job=kind == "demo")
 
 
 def _fleet(
