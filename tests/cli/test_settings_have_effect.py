@@ -24,9 +24,9 @@ SENT = (ALERTS, "test_program_and_webhook_get_json_without_a_key_and_the_webhook
 THRESHOLDS = ("unit/analysis/test_every_threshold.py", "test_no_threshold_is_left_out")
 SHOWN_BY = {
     "remote": (COMMANDS, "test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another"),
-    "readonly": (EFFECTS, "test_readonly"),
-    "theme.name": (EFFECTS, "test_the_theme"),
-    "theme.no_color": (EFFECTS, "test_no_color"),
+    "readonly": (EFFECTS, "test_theme_and_readonly"),
+    "theme.name": (EFFECTS, "test_theme_and_readonly"),
+    "theme.no_color": (EFFECTS, "test_theme_and_readonly"),
     "refresh.fleet_s": RATES,
     "refresh.status_s": RATES,
     "refresh.metrics_s": RATES,
@@ -47,7 +47,7 @@ SHOWN_BY = {
     "logs.max_lines_in_memory": LOG_BEGINS,
     "logs.collapse_progress": LOG_BEGINS,
     "logs.fold_tracebacks": LOG_BEGINS,
-    "keys": (EFFECTS, "test_keys_move_in_footer_help_and_under_the_fingers"),
+    "keys": (EFFECTS, "test_keys_move_in_footer_help_sentences_and_under_the_fingers"),
     "prices": (COMMANDS, "test_the_users_own_price_comes_before_the_listed_one"),
     "patterns": (COMMANDS, "test_thresholds_and_patterns_count_without_a_screen_too"),
     "demo.speed": (
