@@ -17,6 +17,7 @@ class RecordingSession:
     """Notes what it is asked for; refuses some jobs."""
 
     place = "acme"
+    is_unsure = False
 
     def __init__(self, refused: tuple[str, ...] = ()) -> None:
         self.calls: list[tuple[str, str]] = []
@@ -25,7 +26,9 @@ class RecordingSession:
     async def _note(self, verb: str, job: TrainingJob) -> TrainingJob:
         self.calls.append((verb, job.id))
         if job.id in self._refused:
-            raise RequestError("the server said no")
+            error = RequestError("the server said no")
+            error.may_have_happened = self.is_unsure
+            raise error
         return job
 
     async def stop_job(self, job: TrainingJob) -> TrainingJob:
@@ -83,7 +86,10 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
         await pilot.press("y")
         await until(pilot, lambda: "Not run again: 1 of 2" in text_of(app))
         assert "qwen3-grpo-7: the server said no" in text_of(app)
-        assert "whisper-ft: started again" in text_of(app)
+        assert "whisper-ft: started again as whisper." in text_of(app)
+        session.is_unsure = True
+        await pilot.press("R", "y")
+        await until(pilot, lambda: "Possibly not run again: 1 of 1" in text_of(app))
 
 
 async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_yes() -> None:
