@@ -191,16 +191,6 @@ async def test_following_announces_such_a_gap_once() -> None:
     assert multiset(followed.entries) == world([at(1), *lines[:1000], *lines[2000:], at(25), at(90)])
 
 
-@pytest.mark.parametrize("mirrored", [False, True])
-async def test_a_whole_page_of_one_stamp_is_no_gap(mirrored: bool) -> None:
-    api = api_of([at(-61), *[at(-60, f"line {n % 90}") for n in range(300)], at(-59)], mirrored=mirrored)
-
-    entries = await both_ways(api)
-
-    assert multiset(entries) == world(api.lines)
-    assert gaps_of(entries) == []
-
-
 # Time
 
 
