@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import SecretStr
@@ -141,3 +142,12 @@ async def prepared_world(served: Served) -> World:
     ]
     ids = version["model_id"], version["id"]
     return World(served, team.id, ids, made.id, code.session_id, request)
+
+
+def parts_of(client: TrainingClient) -> dict[str, object]:
+    """Each public part of a client by its name, those created on first use included."""
+    on_first_use = {
+        name for name, member in vars(TrainingClient).items() if isinstance(member, cached_property)
+    }
+    names = vars(client).keys() | on_first_use
+    return {name: getattr(client, name) for name in names if not name.startswith("_")}

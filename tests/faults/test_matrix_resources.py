@@ -15,7 +15,7 @@ import pytest
 from fast_clock import FastClock
 from fault_table import ATTEMPTS, OUTCOMES, Outcome
 from pydantic import SecretStr
-from resource_calls import CHANGING, READING, Call, World, prepared_world
+from resource_calls import CHANGING, READING, Call, World, parts_of, prepared_world
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -31,7 +31,6 @@ from api_client import (
     Unauthorized,
     Unreachable,
 )
-from support.client_parts import parts_of
 from support.faulty import FaultyServer, faulty_server
 from support.served_platform import KEY, served_platform
 

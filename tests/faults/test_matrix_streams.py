@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from fault_table import ATTEMPTS
+from resource_calls import parts_of
 from running_job import DEPLOYMENT, MODEL, RunningJob
 
 from api_client import (
@@ -33,7 +34,6 @@ from api_client import (
 )
 from api_client.deployment import follow
 from api_client.streams.logs import gap_with_lines
-from support.client_parts import parts_of
 from support.fault_layer import parse_faults
 from support.faulty import FaultyServer, faulty_server
 from support.log_server import NS_PER_S, FastClock

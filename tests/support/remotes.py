@@ -10,19 +10,13 @@ from api_client.remotes import Remote
 
 
 class Reachable(Protocol):
-    """A server of the tests, whichever."""
+    @property
+    def url(self) -> str: ...
 
     @property
-    def url(self) -> str:
-        """Where it answers."""
-        ...
-
-    @property
-    def key(self) -> str:
-        """The key it wants."""
-        ...
+    def key(self) -> str: ...
 
 
-def remote_of(emulator: Reachable) -> Remote:
-    url, key = emulator.url, SecretStr(emulator.key)
+def remote_of(server: Reachable) -> Remote:
+    url, key = server.url, SecretStr(server.key)
     return Remote(name="here", app_url=url, api_url=url, key=key, key_origin="the test")
