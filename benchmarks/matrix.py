@@ -54,7 +54,7 @@ class Live(App[None]):
 
     def compose(self) -> ComposeResult:
         """Both; the table is measured alone."""
-        yield GpuMatrix("GPU use")
+        yield GpuMatrix()
         yield DataTable()
         yield LineChart()
         yield LineChart()

@@ -309,15 +309,10 @@ class _Node:
 
     def snapshot(self, at: float | None) -> NodeSnapshot:
         """Return the node as of ``at``; the same object until its samples or its current values change."""
-        held = self._snapshot
-        if held is not None:
-            fresh = self._build(at)
-            return held if fresh == held else self._keep(fresh)
-        return self._keep(self._build(at))
-
-    def _keep(self, snapshot: NodeSnapshot) -> NodeSnapshot:
-        self._snapshot = snapshot
-        return snapshot
+        fresh = self._build(at)
+        if self._snapshot is None or fresh != self._snapshot:
+            self._snapshot = fresh
+        return self._snapshot
 
     def _build(self, at: float | None) -> NodeSnapshot:
         gpus = tuple(sorted({*self._utilization.buffers, *self._memory.buffers}, key=natural_key))

@@ -38,8 +38,8 @@ def cluster(count: int) -> list[MatrixRow]:
 
 
 def matrix_of(rows: list[MatrixRow], title: str = "GPU use", frame: Frame | None = None) -> GpuMatrix:
-    matrix = GpuMatrix(title, empty_text="no GPU data yet")
-    matrix.set_data(rows, frame)
+    matrix = GpuMatrix(empty_text="no GPU data yet")
+    matrix.set_data(rows, replace(frame or Frame(), title=title))
     return matrix
 
 
@@ -67,7 +67,7 @@ async def test_only_what_changed_is_painted(monkeypatch: pytest.MonkeyPatch) -> 
         changed[3] = row(3, *(0.5 for _ in range(8)))
         matrix.set_data(changed)
         assert painted == [(Region(0, 4, 60, 1),)]
-        matrix.matrix_title = "GPU memory"
+        matrix.set_data(changed, Frame("GPU memory"))
         assert len(painted) > 1
         assert shown(matrix)[0].startswith("GPU memory")
 

@@ -115,11 +115,8 @@ class NodesPane(Vertical):
         self.set_class(with_gpus, "-gpus")
         self._make_room(len(nodes))
         if with_gpus:
-            matrix = self.query_one(GpuMatrix)
-            matrix.set_data(matrix_rows(run, options), matrix_frame(run, stretch, options))
-            what = "GPU memory" if options.memory else "GPU use"
-            last = ", last" if run.job.is_finished else ""
-            matrix.matrix_title = f"{what}{f', {sanitize(options.node)}' if options.node else last}"
+            rows, frame = matrix_rows(run, options), matrix_frame(run, stretch, options)
+            self.query_one(GpuMatrix).set_data(rows, frame)
         self.query_one(NodeTable).set_rows(nodes)
 
     def point_at(self, name: str | None) -> None:
@@ -161,12 +158,15 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
 def matrix_frame(run: RunSnapshot, stretch: tuple[float, float], options: MatrixOptions) -> Frame:
     """Return the matrix's settings apart from its rows; ``stretch`` is the visible time range."""
     memory = options.memory
+    last = ", last" if run.job.is_finished else ""
+    of = f", {sanitize(options.node)}" if options.node else last
     cache = run.metrics.cache_usage_now if run.metrics else None
     share = run.metrics.cache_utilization_now if run.metrics else None
     remark = ""
     if cache is not None:
         remark = f"cache {bytes_iec(cache)}" + (f" {percent(share)}" if share is not None else "")
     return Frame(
+        title=f"{'GPU memory' if memory else 'GPU use'}{of}",
         over_time=options.over_time,
         start=stretch[0],
         end=stretch[1],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Literal
@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from tui.analysis.series import EMPTY, Range, Series, reduce_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import clip, sanitize
+from tui.text.units import percent
 from tui.widgets.charts.legend import short_names
 from tui.widgets.charts.spec import BLOCKS, GAP, block, value_at
 from tui.widgets.charts.ticks import duration_label
@@ -206,8 +207,7 @@ _MIN_HISTORY_CELLS = 10
 class MatrixRenderer:
     """Renders the lines of a matrix from rows, frame and size."""
 
-    def __init__(self, unit: Callable[[float | None], str]) -> None:
-        self._unit = unit
+    def __init__(self) -> None:
         self.rows: tuple[MatrixRow, ...] = ()
         self.frame = Frame()
         self.shape = Shape("lines", 1, 0, 0, 0)
@@ -298,7 +298,7 @@ class MatrixRenderer:
         )
         remark = f"  {sanitize(self.frame.remark)}" if self.frame.remark else ""
         # Put the signs of unhealthy nodes first: overflow is cut off on the right.
-        return f" {self._unit(mean)}{signs}  {word} {self._unit(worst.mean)} {sanitize(worst.name)}{remark}"
+        return f" {percent(mean)}{signs}  {word} {percent(worst.mean)} {sanitize(worst.name)}{remark}"
 
     def footer(self, cursor: str | None) -> list[Glyph]:
         """Return the line below the nodes: the time axis, or details of the node under the cursor."""
@@ -312,14 +312,14 @@ class MatrixRenderer:
         row = next((row for row in self.rows if row.name == cursor), self.rows[0])
         name = self._name(row, MAX_NAME_CELLS)
         note = sanitize(row.label_note)
-        room = self._room[0] - cell_len(f"{name} {self._unit(row.mean)} {note}")
+        room = self._room[0] - cell_len(f"{name} {percent(row.mean)} {note}")
         facts = ""
         for title, value in zip(self.frame.facts, row.facts, strict=False):
             fact = f"  {title} {sanitize(value)}"
             facts += fact if cell_len(facts + fact) <= room else ""  # never cut a fact
         return [
             (f"{name} ", "name"),
-            (self._unit(row.mean), "value"),
+            (percent(row.mean), "value"),
             (f" {note}" if note else "", "note"),
             (facts, "header"),
         ]
@@ -387,7 +387,7 @@ class MatrixRenderer:
         sign_cells = SIGN_CELLS if left - VALUE_CELLS - 2 * _BETWEEN > MIN_MATRIX_NAME_CELLS else 0
         name_cells = min(self._widths[0], max(0, left - VALUE_CELLS - 2 * _BETWEEN - sign_cells))
         name = self._name(row, name_cells)
-        value = clip(self._unit(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)
+        value = clip(percent(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)
         rest = left - name_cells - _BETWEEN - VALUE_CELLS
         if cell_len(note) > rest - 2 * _BETWEEN:
             note = row.sign if rest >= 2 else ""  # the sign is enough, even right next to the cells

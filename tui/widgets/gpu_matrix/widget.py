@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -13,13 +13,11 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.text.sanitize import clip, sanitize
-from tui.text.units import percent
 from tui.widgets.gpu_matrix.renderer import HEADER_LINES, Frame, Glyph, MatrixRenderer, MatrixRow
 from tui.widgets.tones import heat_classes, heat_css
 
@@ -70,8 +68,6 @@ class GpuMatrix(ScrollView, can_focus=True):
         Binding("enter", "select", "Select node", show=False, id="matrix.select"),
     ]
 
-    matrix_title: reactive[str] = reactive("")
-
     @dataclass
     class NodeSelected(Message):
         """A node was selected."""
@@ -83,44 +79,22 @@ class GpuMatrix(ScrollView, can_focus=True):
         def control(self) -> GpuMatrix:
             return self.gpu_matrix
 
-    def __init__(
-        self,
-        title: str = "",
-        *,
-        unit: Callable[[float | None], str] = percent,
-        empty_text: str = "no GPU data",
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        """Create an empty matrix.
-
-        Args:
-            title: Title of the matrix.
-            unit: Formats a node's mean in at most five cells.
-            empty_text: Text to show if there are no nodes.
-            name: Widget name.
-            id: Widget ID.
-            classes: CSS classes.
-        """
-        super().__init__(name=name, id=id, classes=classes)
+    def __init__(self, *, empty_text: str = "no GPU data", id: str | None = None) -> None:
+        """Create an empty matrix; ``empty_text`` is shown if there are no nodes."""
+        super().__init__(id=id)
         self.empty_text = empty_text
-        self._renderer = MatrixRenderer(unit)
+        self._renderer = MatrixRenderer()
         self._frame = Frame()
         self._rows: tuple[MatrixRow, ...] = ()
         self._cursor: str | None = None
         self._styles: dict[str, Style] = {}
-        self.set_reactive(GpuMatrix.matrix_title, title)
 
     @property
     def selected(self) -> str | None:
         return self._cursor
 
     def set_data(self, rows: Sequence[MatrixRow], frame: Frame | None = None) -> None:
-        """Show the nodes in this order; the cursor stays on its node.
-
-        The title of ``frame`` is ignored in favor of ``matrix_title``.
-        """
+        """Show the nodes in this order; the cursor stays on its node."""
         given = tuple(rows)
         before, self._rows = self._rows, given
         self._frame = frame if frame is not None else self._frame
@@ -140,14 +114,9 @@ class GpuMatrix(ScrollView, can_focus=True):
             self.refresh(Region(0, 0, self.size.width, 1))
             self._refresh_footer()
 
-    def watch_matrix_title(self) -> None:
-        if self._lay_out():
-            self.refresh()
-
     def _lay_out(self) -> bool:
         """Lay out the rows; return True if lines moved."""
-        frame = replace(self._frame, title=self.matrix_title)
-        moved = self._renderer.lay_out(self._rows, frame, (self.size.width, self._height_at_most()))
+        moved = self._renderer.lay_out(self._rows, self._frame, (self.size.width, self._height_at_most()))
         if moved:
             self.virtual_size = Size(self.size.width, self._renderer.lines)
         return moved
@@ -282,7 +251,7 @@ class GpuMatrix(ScrollView, can_focus=True):
     def _nothing(self, y: int) -> list[Glyph]:
         width = self.size.width
         if y < HEADER_LINES:
-            return [(clip(sanitize(self.matrix_title), width), "title")]
+            return [(clip(sanitize(self._frame.title), width), "title")]
         if y != max(HEADER_LINES, self.size.height // 2):
             return []
         text = clip(sanitize(self.empty_text), width)
