@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import uuid
 from pathlib import Path
@@ -102,47 +101,3 @@ async def test_a_lost_supervisor_fails_the_job_and_leaves_nothing(world: LocalWo
     # The system tells them of their parent's death when it comes to it.
     _gone, alive = psutil.wait_procs(map(psutil.Process, living(marker)), timeout=PATIENCE_S)
     assert alive == []
-
-
-EMULATOR = """
-import asyncio, sys
-sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-from local_world import LocalWorld, job_spec, local_world
-async def main():
-    async with local_world(Path(sys.argv[2])) as world:
-        await world.create("job1", job_spec(sys.argv[3], nodes=2))
-        await world.until(lambda: world.messages("job1").count("up") == 2)
-        print("ready", flush=True)
-        await asyncio.Event().wait()
-asyncio.run(main())
-"""
-
-
-async def test_jobs_die_with_a_killed_emulator_and_are_failed_by_the_next(tmp_path: Path) -> None:
-    marker = uuid.uuid4().hex
-    emulator = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        EMULATOR,
-        str(Path(__file__).parent),
-        str(tmp_path),
-        marked_sleep(marker),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert emulator.stdout is not None
-    assert await emulator.stdout.readline() == b"ready\n"
-    processes = [psutil.Process(pid) for pid in living(marker) if pid != emulator.pid]
-    assert len(processes) >= 2
-    emulator.kill()
-    await emulator.wait()
-    _, alive = psutil.wait_procs(processes, timeout=20)
-    assert alive == []
-    scratch = tmp_path / "jobs" / "job1" / "node-0" / "scratch"
-    assert await asyncio.to_thread(scratch.exists)
-    async with local_world(tmp_path) as world:
-        assert not await asyncio.to_thread(scratch.exists)
-        job = world.backend.job("job1")
-        assert job.current_status == JobStatus.FAILED
-        assert job.error_message == "the emulator was restarted while this job ran"
-        assert world.messages("job1").count("up") == 2
