@@ -43,33 +43,23 @@ def test_a_word_that_fits_a_row_is_not_broken(line: str, rows: list[str]) -> Non
     assert [line[begin:end] for begin, end in break_line(line, 18, 0)] == rows
 
 
-@pytest.mark.parametrize(
-    "line",
-    [PROSE, Text(PROSE, "bold"), [(PROSE[:20], "strong"), (PROSE[20:], "muted")]],
-    ids=["text", "styled", "spans"],
-)
-async def test_a_long_line_goes_on_below_further_in(line: Line) -> None:
+async def test_a_long_line_goes_on_below_further_in_and_a_fact_where_it_began() -> None:
     panel = TextPanel()
     async with WidgetApp(panel).run_test(size=SIZE) as pilot:
-        panel.set_lines([line, "next"])
-        await pilot.pause()
-        assert shown(panel)[:4] == [
-            "a line of words that is",
-            "  longer than the panel is",
-            "  wide, so it goes on below",
-            "next",
-        ]
+        lines: list[Line] = [PROSE, Text(PROSE, "bold"), [(PROSE[:20], "strong"), (PROSE[20:], "muted")]]
+        for line in lines:
+            panel.set_lines([line, [("modules  ", "muted"), ("q_proj, k_proj, v_proj, o_proj", "plain")]])
+            await pilot.pause()
+            assert shown(panel)[:5] == [
+                "a line of words that is",
+                "  longer than the panel is",
+                "  wide, so it goes on below",
+                "modules  q_proj, k_proj,",
+                "         v_proj, o_proj",
+            ]
 
 
-async def test_a_fact_goes_on_below_where_it_began_beside_its_name() -> None:
-    panel = TextPanel()
-    async with WidgetApp(panel).run_test(size=SIZE) as pilot:
-        panel.set_lines([[("modules  ", "muted"), ("q_proj, k_proj, v_proj, o_proj", "plain")]])
-        await pilot.pause()
-        assert shown(panel)[:2] == ["modules  q_proj, k_proj,", "         v_proj, o_proj"]
-
-
-async def test_another_width_breaks_anew_and_keeps_the_place() -> None:
+async def test_another_width_keeps_the_place_and_another_text_leaves_nothing_behind() -> None:
     panel = TextPanel()
     async with WidgetApp(panel).run_test(size=SIZE) as pilot:
         panel.set_lines([*[PROSE] * 40, "here", *[PROSE] * 40])
@@ -77,22 +67,16 @@ async def test_another_width_breaks_anew_and_keeps_the_place() -> None:
         panel.scroll_to(y=120, animate=False)
         await pilot.pause()
         assert shown(panel)[0] == "here"
-        for width in (100, 20, 45):
+        for width in (100, 20, 45, SIZE[0]):
             await pilot.resize_terminal(width, 8)
             await pilot.pause()
             assert shown(panel)[0] == "here"
         panel.focus()
+        panel.set_lines([PROSE] * 20)
+        await pilot.pause()
         await pilot.press("g")
         await pilot.wait_for_animation()
         assert shown(panel)[0].startswith("a line of words")
-
-
-async def test_the_end_is_reached_and_a_shorter_text_leaves_nothing_behind() -> None:
-    panel = TextPanel()
-    async with WidgetApp(panel).run_test(size=SIZE) as pilot:
-        panel.focus()
-        panel.set_lines([PROSE] * 20)
-        await pilot.pause()
         await pilot.press("G")
         while panel.scroll_offset.y < panel.max_scroll_y:
             await pilot.pause()

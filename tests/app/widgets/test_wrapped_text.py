@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from app.widgets.widget_text import WidgetApp
 from textual.widget import Widget
 
@@ -17,16 +16,16 @@ def shown(widget: Widget) -> list[str]:
     return [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
-async def test_a_reason_takes_the_rows_that_it_needs(size: tuple[int, int]) -> None:
+async def test_a_reason_takes_the_rows_that_it_needs_and_a_text_without_end_shows_that_it_was_cut() -> None:
     widget = WrappedText(REASON)
-    async with WidgetApp(widget).run_test(size=size):
-        assert "".join(shown(widget)).replace(" ", "") == REASON.replace(" ", "")
-
-
-async def test_a_text_without_end_leaves_room_for_what_it_is_about_and_shows_that_it_was_cut() -> None:
-    widget = WrappedText("word " * 1000)
-    async with WidgetApp(widget).run_test(size=(60, 20)):
+    async with WidgetApp(widget).run_test(size=(80, 24)) as pilot:
+        for size in ((80, 24), (60, 20), (40, 12)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert "".join(shown(widget)).replace(" ", "") == REASON.replace(" ", "")
+        await pilot.resize_terminal(60, 20)
+        widget.update("word " * 1000)
+        await pilot.pause()
         assert len(shown(widget)) == 8
         assert shown(widget)[-1].endswith("…")
 
@@ -49,22 +48,23 @@ FACTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("width", "rows"),
-    [
-        (80, ["job llama-70b · /status:running gpu:h100 · 3 of 53 jobs · 22 running"]),
-        (60, ["job llama-70b · /status:running gpu:h100 · 3 of 53 jobs"]),
-        (45, ["job llama-70b · /status:running gpu:h100", "3 of 53 jobs · 22 running"]),
-        (30, ["job llama-70b", "/status:running gpu:h100", "3 of 53 jobs · 22 running"]),
-        (20, ["job llama-70b ·", "/status:running", "gpu:h100", "3 of 53 jobs"]),
-    ],
+ROWS_OF_WIDTH = (
+    (80, ["job llama-70b · /status:running gpu:h100 · 3 of 53 jobs · 22 running"]),
+    (60, ["job llama-70b · /status:running gpu:h100 · 3 of 53 jobs"]),
+    (45, ["job llama-70b · /status:running gpu:h100", "3 of 53 jobs · 22 running"]),
+    (30, ["job llama-70b", "/status:running gpu:h100", "3 of 53 jobs · 22 running"]),
+    (20, ["job llama-70b ·", "/status:running", "gpu:h100", "3 of 53 jobs"]),
 )
-async def test_essential_facts_are_never_left_out(width: int, rows: list[str]) -> None:
+
+
+async def test_essential_facts_are_never_left_out() -> None:
     widget = TallFacts(priority_count=3)
-    async with WidgetApp(widget).run_test(size=(width, 24)) as pilot:
-        widget.set_facts(FACTS)
-        await pilot.pause()
-        assert shown(widget) == rows
-        widget.set_facts(FACTS[:1])
-        await pilot.pause()
-        assert shown(widget) == ["job llama-70b"]
+    async with WidgetApp(widget).run_test(size=(80, 24)) as pilot:
+        for width, rows in ROWS_OF_WIDTH:
+            await pilot.resize_terminal(width, 24)
+            widget.set_facts(FACTS)
+            await pilot.pause()
+            assert shown(widget) == rows
+            widget.set_facts(FACTS[:1])
+            await pilot.pause()
+            assert shown(widget) == ["job llama-70b"]
