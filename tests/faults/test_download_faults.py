@@ -402,6 +402,17 @@ async def test_no_name_leads_out_and_none_is_lost(tmp_path: Path) -> None:
         )
 
 
+async def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "inside", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (folder / "ckpt").symlink_to(outside)
+    with serving(Stored("ckpt/a", b"x")) as store:
+        report = await download(store, folder)
+        assert "is a link" in report.files[0].error
+        assert list(outside.iterdir()) == []
+
+
 async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     with serving(Stored("ckpt/a", b"one"), Stored("ckpt/b", b"")) as store:
         await download(store, tmp_path)

@@ -27,24 +27,22 @@ def messages(seen: list[DeploymentUpdate]) -> list[list[str]]:
     return [[entry.message for entry in update.lines if isinstance(entry, LogLine)] for update in seen]
 
 
-async def test_it_ends_when_it_serves() -> None:
+@pytest.mark.parametrize(
+    ("statuses", "is_serving"),
+    [
+        (["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"], True),
+        (["BUILDING", "BUILD_FAILED"], False),
+        (["BUILDING", "SOMETHING_NEW"], False),
+    ],
+)
+async def test_it_ends_when_it_serves_or_never_will(statuses: list[str], is_serving: bool) -> None:
     with DeployingServer() as server:
-        server.statuses = ["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"]
+        server.statuses = [*statuses]
         seen = await updates(server)
 
-    assert [update.status for update in seen] == ["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"]
-    assert [update.is_finished for update in seen] == [False, False, False, True]
-    assert seen[-1].is_serving
-
-
-@pytest.mark.parametrize("status", ["BUILD_FAILED", "SOMETHING_NEW"])
-async def test_it_ends_when_it_never_will(status: str) -> None:
-    with DeployingServer() as server:
-        server.statuses = ["BUILDING", status]
-        seen = await updates(server)
-
-    assert [update.status for update in seen] == ["BUILDING", status]
-    assert not seen[-1].is_serving
+    assert [update.status for update in seen] == statuses
+    assert [update.is_finished for update in seen] == [False] * (len(seen) - 1) + [True]
+    assert seen[-1].is_serving == is_serving
 
 
 async def test_every_line_comes_once_the_late_and_the_last_ones_too() -> None:
