@@ -167,14 +167,14 @@ def test_a_store_that_is_gone(cli: Callable, store: FakeObjectStore, tmp_path: P
 
 @pytest.fixture
 def slow_store() -> Iterator[FakeObjectStore]:
-    """Cuts eight answers, serves three quarters at once, and drips the rest until told to go on."""
+    """Cuts eight answers, serves three quarters, and holds back the rest until told to go on."""
     chance = random.Random(3)
     content = chance.randbytes(SIZE_BYTES)
     cuts = [chance.randrange(1, 3 * MIB) for _ in range(8)]
     with serving(Stored("ckpt/model.bin", content)) as store:
         store.behaviour.cut_after = lambda number: cuts[number] if number < len(cuts) else None
         store.behaviour.before_piece = lambda sent: (
-            sent >= len(content) * 3 // 4 and store.go_on.wait(POLL_EVERY_S)
+            sent >= len(content) * 3 // 4 and store.go_on.wait(PATIENCE_S)
         )
         yield store
         store.go_on.set()
@@ -211,11 +211,11 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
     before = store.sent_bytes
 
     def expire(sent_bytes: int) -> None:
-        if sent_bytes > before + 2 * MIB:
+        if sent_bytes > before + MIB:
             store.token = 2
 
     store.behaviour.before_piece = expire
-    store.behaviour.cut_after = lambda _number: 3 * MIB if store.token == 1 else None
+    store.behaviour.cut_after = lambda _number: MIB // 2 if store.token == 1 else None
     store.go_on.set()
     second = cli_process(*arguments, "-o", "json", environ=store.environ())
     out, err = second.communicate(timeout=PATIENCE_S)

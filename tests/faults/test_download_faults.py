@@ -402,7 +402,7 @@ async def test_no_name_leads_out_and_none_is_lost(tmp_path: Path) -> None:
         )
 
 
-async def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path) -> None:
+async def test_a_link_in_the_folder_leads_nowhere_nor_does_a_file_in_its_place(tmp_path: Path) -> None:
     folder, outside = tmp_path / "inside", tmp_path / "outside"
     folder.mkdir()
     outside.mkdir()
@@ -411,6 +411,9 @@ async def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path) -> None:
         report = await download(store, folder)
         assert "is a link" in report.files[0].error
         assert list(outside.iterdir()) == []
+        (tmp_path / "file").touch()
+        report = await download(store, tmp_path / "file")
+        assert "file is a link or a file, not a folder" in report.files[0].error
 
 
 async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:

@@ -222,6 +222,7 @@ FINAL = {
         "answered 404 NoSuchUpload",
         (404, "NoSuchUpload", False),
     ),
+    "redirect": ("start", [Trouble(answer=(307, {}, b""))], "redirected the upload", (None, None, True)),
     "no id": ("start", [Trouble(answer=(200, {}, b"<Result/>"))], "UploadId", (None, None, True)),
     "no tag": ("part 2", [Trouble(answer=(200, {}, b""))], "ETag", (None, None, True)),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -25,27 +25,12 @@ from api_client.deployment import (
     truss_config_path,
     write_truss_config,
 )
+from support.log_server import FastClock
 from support.stranger import Answer
 
 CONFIG = build_config(EXAMPLES["two_adapters"], CHECKPOINTS)
 NOW = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 -- local time, as the names have it
 LOST: list[Trouble] = ["no answer", "half an answer", "bad gateway", "no JSON", "no version"]
-
-
-class Clock:
-    """Waiting takes no time."""
-
-    def __init__(self) -> None:
-        self.slept_s: list[float] = []
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + timedelta(seconds=sum(self.slept_s))
-
-    def monotonic(self) -> float:
-        return sum(self.slept_s)
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept_s.append(seconds)
 
 
 @pytest.fixture
@@ -57,7 +42,7 @@ def server() -> Iterator[DeployingServer]:
 @pytest.fixture
 async def client(server: DeployingServer) -> AsyncIterator[TrainingClient]:
     remote = Remote("here", f"{server.url}", server.url, SecretStr(server.key), "the test")
-    async with TrainingClient(remote, clock=Clock()) as client:
+    async with TrainingClient(remote, clock=FastClock()) as client:
         yield client
 
 
@@ -91,7 +76,7 @@ async def test_a_lost_answer_never_deploys_twice_and_the_deployment_is_found_aga
     server.deploy("another")
     server.trouble = trouble
 
-    result = await deploy(client, CONFIG, clock=Clock())
+    result = await deploy(client, CONFIG, clock=FastClock())
 
     assert len(server.requests) == 1
     assert (result.model_id, result.version_id, result.was_found_again) == ("model0", "dep2", True)
@@ -104,14 +89,14 @@ async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
 ) -> None:
     server.deploy("llama-support")
     server.trouble, server.makes_it = trouble, False
-    clock = Clock()
+    clock = FastClock()
 
     with pytest.raises(DeploymentUnclear, match="Check the workspace's models") as caught:
         await deploy(client, CONFIG, clock=clock)
 
     assert len(server.requests) == 1
     assert not caught.value.retryable
-    assert clock.slept_s == [2.0, 2.0]
+    assert clock.passed_s == 4
     assert server.key not in str(caught.value)
 
 
@@ -123,7 +108,7 @@ async def test_if_the_models_cannot_be_listed_a_lost_answer_stays_unclear(
 
     server.trouble = "no answer"
     with pytest.raises(DeploymentUnclear):
-        await deploy(client, CONFIG, clock=Clock())
+        await deploy(client, CONFIG, clock=FastClock())
 
     assert len(server.requests) == 2
 
@@ -142,7 +127,7 @@ async def test_somebody_else_s_deployment_is_not_taken_for_ours(
     server.on("GET", "/v1/models", two_more)
 
     with pytest.raises(DeploymentUnclear, match="2 new deployments have this name"):
-        await deploy(client, CONFIG, clock=Clock())
+        await deploy(client, CONFIG, clock=FastClock())
 
 
 async def test_a_refusal_is_the_server_s_own_words(server: DeployingServer, client: TrainingClient) -> None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 from deploying_server import DeployingServer
 from pydantic import SecretStr
-from test_deploying import Clock
 
 from api_client import LogLine, NotFound, Remote, TrainingClient
 from api_client.deployment import DeploymentUpdate, follow
+from support.log_server import FastClock
 from support.stranger import Answer, line
 
 
 def client_of(server: DeployingServer) -> TrainingClient:
     return TrainingClient(
-        Remote("here", server.url, server.url, SecretStr(server.key), "a test"), clock=Clock()
+        Remote("here", server.url, server.url, SecretStr(server.key), "a test"), clock=FastClock()
     )
 
 
 async def updates(server: DeployingServer) -> list[DeploymentUpdate]:
     async with client_of(server) as client:
-        return [update async for update in follow(client, "m", "d", clock=Clock())]
+        return [update async for update in follow(client, "m", "d", clock=FastClock())]
 
 
 def messages(seen: list[DeploymentUpdate]) -> list[list[str]]:

@@ -86,6 +86,7 @@ MISSING = "runtime.start_commands: {} is not in the archive"
         (["python3.12 -u src/train.py"], "src/train.py"),
         (["LR=1e-4 nohup python train.py > out.txt 2>&1"], "train.py"),
         (["cd src && python train.py"], "src/train.py"),
+        (["cd src", "python ../train.py"], "train.py"),
         (["cd /b10/workspace/src; ./go"], "src/go"),
         (["torchrun --nproc_per_node 8 --master_addr $BT_LEADER_ADDR train.py --lr 3"], "train.py"),
         (["python -m torch.distributed.run --nnodes 2 train.py"], "train.py"),
