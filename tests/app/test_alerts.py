@@ -17,7 +17,7 @@ from support.dashboard import settle, text_of
 from support.waiting import until
 from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.alert import Alert
-from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, DeliveryTargets, post, run_command
+from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post, run_command
 from tui.analysis.fleet.snapshot import FleetFold
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -225,8 +225,8 @@ async def test_a_way_that_fails_is_told_once_without_its_address(
     begun.touch()
     failures: list[str] = []
     with webhook(*[500] * 6) as hook:
-        targets = DeliveryTargets(("sh", "-c", f"echo >> {begun}; exit 3"), hook.url)
-        delivery = AlertDelivery(targets, failures.append, {"PATH": "/usr/bin:/bin"})
+        command = ["sh", "-c", f"echo >> {begun}; exit 3"]
+        delivery = AlertDelivery(command, hook.url, failures.append, {"PATH": "/usr/bin:/bin"})
         task = asyncio.create_task(delivery.run())
         for _ in range(3):
             delivery.send(Alert(HEALTHY.job, "critical", ONE_O_CLOCK, STALL))

@@ -14,6 +14,7 @@ from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
+from tui.screens.messages import CopyRequested
 from tui.wizard.given import Prefilled, initial_wizard_state
 from tui.wizard.progress import WizardProgress
 from tui.wizard.state import Answers, WizardState
@@ -205,3 +206,21 @@ async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None
         await settle(pilot)
         assert step_of(screen) == "model_name"
         assert screen.query_one("#text", Input).has_focus
+
+
+async def test_the_review_shows_and_copies_the_config_in_each_form() -> None:
+    copied: list[str] = []
+
+    def listen(message: object) -> None:
+        if isinstance(message, CopyRequested):
+            copied.append(message.what)
+
+    app = deploy_view(to(walk_of(lora("checkpoint-1")), "review"))
+    async with app.run_test(size=(100, 50), message_hook=listen) as pilot:
+        await settle(pilot)
+        await pilot.press("down", "down", "down")
+        for words in ('"model_name":', "--model-name", "DeployCheckpointsConfig("):
+            await pilot.press("enter", "ctrl+y")
+            await settle(pilot)
+            assert words in text_of(app)
+    assert list(dict.fromkeys(copied)) == ["json", "command", "python"]

@@ -11,7 +11,6 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
 
 from api_client.addresses import is_loopback
@@ -92,28 +91,24 @@ class AlertNotDelivered(Exception):
     """An alert could not be delivered; the message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryTargets:
-    """Destinations of alerts besides the screen: a command and a URL."""
-
-    command: Sequence[str] = ()
-    webhook: str | None = None
-
-
 class AlertDelivery:
-    """Delivers alerts in order, one task per destination; ``fail`` is called once per failing destination."""
+    """Delivers alerts to a command and a URL in order; ``fail`` is called once per failing destination."""
 
     def __init__(
-        self, outside: DeliveryTargets, fail: Callable[[str], object], environ: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        webhook: str | None,
+        fail: Callable[[str], object],
+        environ: Mapping[str, str],
     ) -> None:
-        self._outside = outside
+        self._command = command
+        self._webhook = webhook or ""
         self._fail = fail
         self._environ = scrubbed_environment(environ)
-        self._waiting: dict[str, asyncio.Queue[bytes]] = {}
-        if outside.command:
-            self._waiting["command"] = asyncio.Queue(MAX_QUEUED_ALERTS)
-        if outside.webhook:
-            self._waiting["webhook"] = asyncio.Queue(MAX_QUEUED_ALERTS)
+        ways = {"command": command, "webhook": webhook}
+        self._waiting: dict[str, asyncio.Queue[bytes]] = {
+            way: asyncio.Queue(MAX_QUEUED_ALERTS) for way, target in ways.items() if target
+        }
         self._reported_failures: set[str] = set()
 
     def send(self, alert: Alert) -> None:
@@ -133,9 +128,9 @@ class AlertDelivery:
             body = await queue.get()
             try:
                 if way == "command":
-                    await run_command(self._outside.command, body, self._environ)
-                elif self._outside.webhook:
-                    await post(self._outside.webhook, body, RETRY_PAUSE_S)
+                    await run_command(self._command, body, self._environ)
+                else:
+                    await post(self._webhook, body, RETRY_PAUSE_S)
             except AlertNotDelivered as problem:
                 if way not in self._reported_failures:
                     self._reported_failures.add(way)

@@ -19,7 +19,6 @@ from tui.alerts.delivery import (
     RESTORE_TITLE,
     SAVE_TITLE,
     AlertDelivery,
-    DeliveryTargets,
     notification_sequence,
     osc_kind,
     title_sequence,
@@ -78,8 +77,9 @@ class Alerts:
     def start(self) -> None:
         wanted = self._wanted
         if wanted.command or wanted.webhook:
-            targets = DeliveryTargets(tuple(wanted.command), wanted.webhook)
-            self._delivery = AlertDelivery(targets, self._report_delivery_failure, os.environ)
+            self._delivery = AlertDelivery(
+                wanted.command, wanted.webhook, self._report_delivery_failure, os.environ
+            )
             self._app.run_worker(
                 self._delivery.run(), name="notifications outside", group="alerts", exit_on_error=False
             )

@@ -124,6 +124,11 @@ class Review:
     command: str
 
     @property
+    def forms(self) -> dict[str, str]:
+        """The config as text, by the form's name."""
+        return {"python": self.python, "json": self.json_text, "command": self.command}
+
+    @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that prevent the deployment."""
         return tuple(each for each in self.findings if each.severity == "error")

@@ -120,7 +120,6 @@ class DeploymentPane(Vertical):
 FILE_NAME = "deploy_{job_id}_{time}.py"
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 AGAIN = "Retrying automatically; press {key} to retry now."
-FORMS = ("python", "json", "command")
 MakeFeed = Callable[..., DeployFeed]
 
 
@@ -172,7 +171,7 @@ class DeployScreen(AppScreen):
         self.query_one(DeploymentPane).take(message.lines)
 
     def watch_snapshot(self, snapshot: DeploySnapshot) -> None:
-        stage = "asking" if snapshot.stage == "asking" else snapshot.stage
+        stage = snapshot.stage
         for name in ("loading", "asking", "working", "tried", "following"):
             self.set_class(name == stage, f"-{name}")
         waiting = WAITING.get(stage, "")
@@ -266,8 +265,7 @@ class DeployScreen(AppScreen):
         for found in made.findings:
             tone = {"error": "bad", "warning": "warn"}.get(found.severity, "muted")
             text.append(f"{'✗' if tone == 'bad' else '▲'} {sanitize(found.problem)}\n", tones[tone])
-        forms = {"python": made.python, "json": made.json_text, "command": made.command}
-        text.append("\n".join(sanitize(line) for line in forms[self.form].splitlines()))
+        text.append("\n".join(sanitize(line) for line in made.forms[self.form].splitlines()))
         self.query_one("#made", Static).update(text)
 
     @staticmethod
@@ -305,7 +303,8 @@ class DeployScreen(AppScreen):
         elif made is None:
             self._show_problem("Answer all steps first.")
         elif action == SHOW:
-            self.form = FORMS[(FORMS.index(self.form) + 1) % len(FORMS)] if self.form in FORMS else FORMS[0]
+            forms = list(made.forms)
+            self.form = forms[(forms.index(self.form) + 1) % len(forms)] if self.form in forms else forms[0]
         elif action == SAVE and walk is not None:
             stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
             name = FILE_NAME.format(job_id=walk.state.answers.job_id or "checkpoints", time=stamp)
@@ -365,8 +364,7 @@ class DeployScreen(AppScreen):
             return
         made = self._review(self.snapshot.walk) if self.snapshot.walk is not None else None
         if made is not None and self.form:
-            forms = {"python": made.python, "json": made.json_text, "command": made.command}
-            self.post_message(CopyRequested(forms[self.form], self.form, lines=True))
+            self.post_message(CopyRequested(made.forms[self.form], self.form, lines=True))
 
     def action_refresh(self) -> None:
         """Ask the server again, unless it has answered already."""
