@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -55,20 +56,20 @@ async def show(
     if output_format == JSON:
         output.json(document)
     else:
-        _print(output, document, inside)
+        _print(output, document, known, inside)
     for problem in inside.problems:
         output.remark(problem)
 
 
+@dataclass(slots=True)
 class _CheckpointDetails:
     """The parts of a checkpoint that could be read, and the errors for those that could not."""
 
-    def __init__(self) -> None:
-        self.weights: Weights | None = None
-        self.adapter: Any = None
-        self.config: Any = None
-        self.state: TrainerState | None = None
-        self.problems: list[str] = []
+    weights: Weights | None = None
+    adapter: Any = None
+    config: Any = None
+    state: TrainerState | None = None
+    problems: list[str] = field(default_factory=list)
 
 
 async def _read_details(
@@ -132,12 +133,7 @@ def _weights(weights: Weights) -> dict[str, Any]:
         "header_bytes_read": weights.bytes_read,
         "metadata": weights.metadata,
         "largest_tensors": [
-            {
-                "name": tensor.name,
-                "dtype": tensor.dtype,
-                "shape": list(tensor.shape),
-                "size_bytes": tensor.size_bytes,
-            }
+            {name: getattr(tensor, name) for name in ("name", "dtype", "shape", "size_bytes")}
             for tensor in largest
         ],
     }
@@ -155,8 +151,10 @@ def _state(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def _print(output: Output, document: dict[str, Any], inside: _CheckpointDetails) -> None:
-    facts = _known_facts(document)
+def _print(
+    output: Output, document: dict[str, Any], listed: Checkpoint | None, inside: _CheckpointDetails
+) -> None:
+    facts = _known_facts(document, listed)
     if isinstance(inside.adapter, dict):
         facts += [(f"adapter {name}", Cell(_shown(value))) for name, value in sorted(inside.adapter.items())]
     if isinstance(inside.config, dict):
@@ -192,10 +190,10 @@ def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
     return facts + [(f"metadata {name}", Cell(_shown(text))) for name, text in weights["metadata"].items()]
 
 
-def _known_facts(document: dict[str, Any]) -> list[tuple[str, Cell]]:
+def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tuple[str, Cell]]:
     facts = [("checkpoint", Cell(document["checkpoint_id"], "strong")), ("job", Cell(document["job_id"]))]
-    if document["checkpoint"] is not None:
-        (known,) = checkpoint_facts([Checkpoint.model_validate(document["checkpoint"])])
+    if listed is not None:
+        (known,) = checkpoint_facts([listed])
         facts += [
             ("step", Cell(count(known.step))),
             ("type", Cell(known.kind)),

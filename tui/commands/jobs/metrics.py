@@ -8,6 +8,7 @@ from functools import partial
 import click
 
 from api_client.client import TrainingClient
+from api_client.clock import epoch_ms
 from api_client.errors import BadRequest
 from api_client.models import JobMetrics, TrainingJob
 from tui.analysis.node_metrics import LEADER
@@ -120,13 +121,13 @@ def _window(job: TrainingJob, since: str | None, output_format: str) -> Window:
 
 async def _once(client: TrainingClient, job: TrainingJob, window: Window, step_s: int | None) -> JobMetrics:
     """Fetch one answer; if the server refuses so long a window, let it choose one."""
-    start, end = window
+    start_ms, end_ms = (None if moment is None else epoch_ms(moment) for moment in window)
     try:
         return await client.metrics.get(
-            job.project_id, job.id, start_ms=_millis(start), end_ms=_millis(end), step_s=step_s
+            job.project_id, job.id, start_ms=start_ms, end_ms=end_ms, step_s=step_s
         )
     except BadRequest:
-        if start is None:
+        if start_ms is None:
             raise
         return await client.metrics.get(job.project_id, job.id)
 
@@ -157,7 +158,3 @@ def _check_nodes(chosen: NodeChooser, job: TrainingJob, answer: JobMetrics) -> N
     for name in names:
         chosen(name)
     chosen.check(job)
-
-
-def _millis(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.timestamp() * 1000)

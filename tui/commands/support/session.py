@@ -179,7 +179,7 @@ def client_command(
     @click.pass_context
     @wraps(action)
     def run(context: click.Context, /, **parameters: Any) -> ExitCode | None:
-        settings = context.find_object(CommandSettings) or CommandSettings()
+        settings = context.ensure_object(CommandSettings)
         return run_on_remote(settings, lambda client, output: action(client, output, **parameters))
 
     return run
