@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from functools import cache
+import re
 from pathlib import Path
 
 import pytest
@@ -12,76 +11,31 @@ from conftest import RunCli
 from tui.settings.loading import setting_names
 
 TESTS = Path(__file__).parents[1]
-EFFECTS = "app/test_configuration_effects.py"
-ALERTS = "app/test_alerts.py"
-COMMANDS = "cli/test_config_command.py"
-LOG_BEGINS = (EFFECTS, "test_how_the_log_begins")
-RATES = (EFFECTS, "test_the_rates_are_those_of_the_requests")
-CHOSEN = (ALERTS, "test_what_is_told_and_how_can_be_chosen")
-TITLE = (ALERTS, "test_nothing_is_told_before_the_log_was_read_and_the_title_can_be_left_alone")
-SNOOZED = (ALERTS, "test_what_was_there_is_no_news_and_a_snooze_silences_it_until_it_is_woken")
-SENT = (ALERTS, "test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tried_again")
-THRESHOLDS = ("unit/analysis/test_every_threshold.py", "test_no_threshold_is_left_out")
-SHOWN_BY = {
-    "remote": (COMMANDS, "test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another"),
-    "readonly": (EFFECTS, "test_theme_and_readonly"),
-    "theme.name": (EFFECTS, "test_theme_and_readonly"),
-    "theme.no_color": (EFFECTS, "test_theme_and_readonly"),
-    "refresh.fleet_s": RATES,
-    "refresh.status_s": RATES,
-    "refresh.metrics_s": RATES,
-    "refresh.checkpoints_s": RATES,
-    "notifications.toast": CHOSEN,
-    "notifications.bell": CHOSEN,
-    "notifications.title": TITLE,
-    "notifications.osc": CHOSEN,
-    "notifications.only_when_unfocused": CHOSEN,
-    "notifications.min_severity": CHOSEN,
-    "notifications.job_end": CHOSEN,
-    "notifications.snooze_minutes": SNOOZED,
-    "notifications.command": SENT,
-    "notifications.webhook": SENT,
-    "logs.time": LOG_BEGINS,
-    "logs.wrap": LOG_BEGINS,
-    "logs.min_level": LOG_BEGINS,
-    "logs.max_lines_in_memory": LOG_BEGINS,
-    "logs.collapse_progress": LOG_BEGINS,
-    "logs.fold_tracebacks": LOG_BEGINS,
-    "keys": (EFFECTS, "test_keys_move_in_footer_help_sentences_and_under_the_fingers"),
-    "prices": (COMMANDS, "test_the_users_own_price_comes_before_the_listed_one"),
-    "patterns": (COMMANDS, "test_thresholds_and_patterns_count_without_a_screen_too"),
-    "demo.speed": (
-        "cli/test_settings_have_effect.py",
-        "test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it",
-    ),
+THRESHOLDS = "unit/analysis/test_every_threshold.py"
+CHANGED_IN = {
+    "app/test_configuration_effects.py": "readonly theme.name theme.no_color keys refresh.fleet_s"
+    " refresh.status_s refresh.metrics_s refresh.checkpoints_s logs.time logs.wrap logs.min_level"
+    " logs.max_lines_in_memory logs.collapse_progress logs.fold_tracebacks",
+    "app/test_alerts.py": "notifications.toast notifications.bell notifications.title notifications.osc"
+    " notifications.only_when_unfocused notifications.min_severity notifications.job_end"
+    " notifications.snooze_minutes notifications.command notifications.webhook",
+    "cli/test_config_command.py": "remote prices patterns",
+    "cli/test_settings_have_effect.py": "demo.speed",
 }
-"""The test that changes each setting; those of ``health`` are all in one file, which counts them itself."""
-
-
-@cache
-def sources_of(file: str) -> dict[str, str]:
-    """The source of every test of a file, its parameters included, by name."""
-    source = (TESTS / file).read_text(encoding="utf-8")
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return {
-        node.name: "\n".join(
-            ast.get_source_segment(source, part) or "" for part in (*node.decorator_list, node)
-        )
-        for node in ast.parse(source).body
-        if isinstance(node, functions) and node.name.startswith("test_")
-    }
+"""The file whose tests change these settings; thresholds are all in one, which counts them itself."""
 
 
 def test_no_setting_is_left_out() -> None:
-    names = {name for name, _ in setting_names()}
-    assert {name for name in names if not name.startswith("health.")} == set(SHOWN_BY)
-    assert THRESHOLDS[1] in sources_of(THRESHOLDS[0])
+    names = {name for name, _ in setting_names() if not name.startswith("health.")}
+    assert names == set(" ".join(CHANGED_IN.values()).split())
+    assert "def test_no_threshold_is_left_out" in (TESTS / THRESHOLDS).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("setting", SHOWN_BY)
-def test_the_test_of_a_setting_sets_it(setting: str) -> None:
-    file, test = SHOWN_BY[setting]
-    assert setting.rpartition(".")[2] in sources_of(file)[test]
+@pytest.mark.parametrize("file", CHANGED_IN)
+def test_each_is_changed_where_it_says(file: str) -> None:
+    tests = (TESTS / file).read_text(encoding="utf-8")
+    keys = [name.rpartition(".")[2] for name in CHANGED_IN[file].split()]
+    assert [key for key in keys if not re.search(rf"\b{key}\b", tests)] == []
 
 
 def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(
