@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from textual.app import App, ComposeResult
@@ -56,16 +57,18 @@ def _name(line: str) -> str:
     return next(part for part in line.replace("✓", " ").split() if part not in ("▸", "▾"))
 
 
-async def at_rest(pilot: Pilot[Any]) -> TreeApp:
-    app = pilot.app
-    assert isinstance(app, TreeApp)
-    await until_quiet(pilot, app.tree_view)
-    return app
+@asynccontextmanager
+async def tree_of(
+    entries: Sequence[FileEntry] | None, size: tuple[int, int] = (90, 20)
+) -> AsyncIterator[tuple[TreeApp, Pilot[Any]]]:
+    app = TreeApp(entries)
+    async with app.run_test(size=size) as pilot:
+        await until_quiet(pilot, app.tree_view)
+        yield app, pilot
 
 
 async def test_directories_open_and_close_and_carry_totals() -> None:
-    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
-        app = await at_rest(pilot)
+    async with tree_of(FILES) as (app, pilot):
         assert app.names() == ["empty.txt", "hub/", "pip/"]
         hub = app.lines()[2]
         assert "5.63 MiB" in hub and "99 %" in hub and "1m" in hub
@@ -78,22 +81,25 @@ async def test_directories_open_and_close_and_carry_totals() -> None:
         await pilot.press("h", "h", "h")
         assert app.names() == ["empty.txt", "hub/", "pip/"]
         assert app.tree_view.cursor_path == "hub"
+        for count in (3 + 2 + 4, 3):
+            app.tree_view.open_below()
+            await until_quiet(pilot, app.tree_view)
+            assert len(app.names()) == count
 
 
 async def test_the_cursor_stays_on_its_node_through_sorting_and_newer_files() -> None:
-    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
-        app = await at_rest(pilot)
+    async with tree_of(FILES) as (app, pilot):
         await pilot.press("j", "right", "j", "right", "j", "j")
         assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
         app.tree_view.toggle_mark()
         app.tree_view.action_cursor_by(-1)
         app.tree_view.set_order(Order(SortKey.SIZE, descending=True))
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.names()[:3] == ["hub/", "models--a/", "model-00001.safetensors"]
         assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
         newer = (FileEntry("aaa/first.bin", 10**9), *FILES[:3], *FILES[4:])
         app.tree_view.set_entries(newer)
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
         assert "models--a/" in app.names()
         assert "models--b/" not in app.names()
@@ -102,38 +108,24 @@ async def test_the_cursor_stays_on_its_node_through_sorting_and_newer_files() ->
 
 
 async def test_a_filter_keeps_the_way_to_its_matches_and_gives_the_place_back() -> None:
-    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
-        app = await at_rest(pilot)
+    async with tree_of(FILES) as (app, pilot):
         await pilot.press("j")
         app.tree_view.set_pattern("*.safetensors")
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.names() == ["hub/", "models--a/", "model-00001.safetensors", "model-00002.safetensors"]
         assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
         assert "4.77 MiB" in app.lines()[1]
         app.tree_view.set_pattern("no such thing")
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.lines()[1:] == [app.lines()[-1]]
         assert app.lines()[-1].strip() == "nothing fits"
         app.tree_view.set_pattern("")
-        await at_rest(pilot)
-        assert app.names() == ["empty.txt", "hub/", "pip/"]
-
-
-async def test_everything_below_opens_and_closes_at_once() -> None:
-    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
-        app = await at_rest(pilot)
-        await pilot.press("j")
-        app.tree_view.open_below()
-        await at_rest(pilot)
-        assert len(app.names()) == 3 + 2 + 4
-        app.tree_view.open_below()
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.names() == ["empty.txt", "hub/", "pip/"]
 
 
 async def test_the_mouse_opens_chooses_and_sorts() -> None:
-    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
-        app = await at_rest(pilot)
+    async with tree_of(FILES) as (app, pilot):
         await pilot.click(FileTreeView, offset=(5, 2))
         assert app.names()[1:3] == ["hub/", "models--a/"]
         await pilot.click(FileTreeView, offset=(5, 1))
@@ -143,7 +135,7 @@ async def test_the_mouse_opens_chooses_and_sorts() -> None:
         assert app.heard == ["chosen empty.txt"]
         size_at = app.lines()[0].index("size")
         await pilot.click(FileTreeView, offset=(size_at, 0))
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.names()[0] == "hub/"
 
 
@@ -158,15 +150,14 @@ async def test_names_are_data() -> None:
         FileEntry("/".join(["deep"] * 3000), 7),
         FileEntry("nul\0byte", -1),
     )
-    async with TreeApp(hostile).run_test(size=(70, 24)) as pilot:
-        app = await at_rest(pilot)
+    async with tree_of(hostile, (70, 24)) as (app, pilot):
         for _ in range(3):
             await pilot.press("G")
             app.tree_view.open_below()
-            await at_rest(pilot)
+            await until_quiet(pilot, app.tree_view)
             await pilot.press("g")
             app.tree_view.open_below()
-            await at_rest(pilot)
+            await until_quiet(pilot, app.tree_view)
         await pilot.press("G")
         text = "\n".join(app.lines())
         assert "\x1b" not in text and "\0" not in text
@@ -177,23 +168,21 @@ async def test_names_are_data() -> None:
 
 async def test_keys_work_while_many_files_are_being_arranged() -> None:
     many = [FileEntry(f"d{n % 40}/e{n % 400}/file-{n}.bin", n) for n in range(30_000)]
-    async with TreeApp(many).run_test(size=(90, 20)) as pilot:
-        app = await at_rest(pilot)
+    async with tree_of(many) as (app, pilot):
         app.tree_view.set_pattern("file-1")
         await asyncio.sleep(0)
         app.tree_view.action_cursor_by(1)
         assert app.tree_view.is_busy
         assert app.tree_view.cursor_path == "d1"
         app.tree_view.set_pattern("file-29999")  # overtakes the one that is not done
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.names()[-1] == "file-29999.bin"
         assert len(app.names()) == 3
 
 
 async def test_before_the_first_files_there_is_nothing_and_no_claim() -> None:
-    async with TreeApp(None).run_test(size=(60, 10)) as pilot:
-        app = await at_rest(pilot)
+    async with tree_of(None) as (app, pilot):
         assert app.lines()[1:] == []
         app.tree_view.set_entries(())
-        await at_rest(pilot)
+        await until_quiet(pilot, app.tree_view)
         assert app.lines()[-1].strip() == "nothing fits"

@@ -108,23 +108,25 @@ def test_without_times_or_losses_nothing_is_made_up() -> None:
     assert not alone.is_best
 
 
+def differing(pair: list[Checkpoint], files: list[list[CheckpointFile]]) -> dict[str, tuple[str, str]]:
+    lines = compare_checkpoints(*checkpoint_facts(pair), left_files=files[0], right_files=files[1])
+    return {line.what: (line.left, line.right) for line in lines if line.differs}
+
+
 def test_two_checkpoints_side_by_side() -> None:
-    left = checkpoint(
-        "checkpoint-1", size_bytes=1024, lora_adapter_config={"r": 8, "target_modules": ["q", "k"]}
-    )
-    right = checkpoint(
-        "checkpoint-2", size_bytes=2048, lora_adapter_config={"r": 16, "target_modules": ["k", "q"]}
-    )
-    files = [
-        [
-            CheckpointFile(url="", relative_file_name=f"{one}/model", size_bytes=5),
-            CheckpointFile(url="", relative_file_name=f"{one}/state", size_bytes=size),
-        ]
-        for one, size in (("checkpoint-1", 1), ("checkpoint-2", 2))
+    modules = (["q", "k"], ["k", "q"])
+    pair = [
+        checkpoint(
+            f"checkpoint-{n}", size_bytes=1024 * n, lora_adapter_config={"r": 8 * n, "target_modules": found}
+        )
+        for n, found in enumerate(modules, start=1)
     ]
-    lines = compare_checkpoints(*checkpoint_facts([left, right]), left_files=files[0], right_files=files[1])
-    differing = {line.what: (line.left, line.right) for line in lines if line.differs}
-    assert differing == {
+    files = [
+        [CheckpointFile(url="", relative_file_name=f"checkpoint-{n}/{name}", size_bytes=size) for name, size in
+         (("model", 5), ("state", n))]
+        for n in (1, 2)
+    ]  # fmt: skip
+    assert differing(pair, files) == {
         "step": ("1", "2"),
         "size": ("1.00 KiB", "2.00 KiB"),
         "state": ("1 B", "2 B"),
@@ -138,10 +140,9 @@ def test_sizes_that_differ_by_a_byte_are_told_to_the_byte() -> None:
         [CheckpointFile(url="", relative_file_name=f"rank-1/{one}/m", node_rank=1, size_bytes=2**20 + place)]
         for place, one in enumerate("ab")
     ]
-    lines = compare_checkpoints(*checkpoint_facts(pair), left_files=files[0], right_files=files[1])
-    differing = {line.what: (line.left, line.right) for line in lines if line.differs}
-    assert differing["size"] == ("5,368,709,120 B", "5,368,709,121 B")
-    assert differing["m (rank 1)"] == ("1,048,576 B", "1,048,577 B")
+    told = differing(pair, files)
+    assert told["size"] == ("5,368,709,120 B", "5,368,709,121 B")
+    assert told["m (rank 1)"] == ("1,048,576 B", "1,048,577 B")
 
 
 @given(st.text(max_size=30), st.text(max_size=12))
