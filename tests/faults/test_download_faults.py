@@ -61,6 +61,14 @@ async def download(
         return await client.downloads.run(plan, existing=existing)
 
 
+async def download_whole(store: FakeObjectStore, folder: Path) -> DownloadReport:
+    """Download, and find each file as the store has it now."""
+    report = await download(store, folder)
+    assert report.is_complete, report.files
+    assert all((folder / file.name).read_bytes() == file.content for file in store.files)
+    return report
+
+
 def leftovers(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob(".bt-tui-*")]
 
@@ -71,9 +79,7 @@ async def test_a_large_file_arrives_whole_through_many_cuts(tmp_path: Path) -> N
     cuts = [chance.randrange(1, 3 * UNIT) for _ in range(24)]
     behaviour = Behaviour(cut_after=lambda number: cuts[number] if number < len(cuts) else None)
     with serving(Stored("ckpt/model.bin", content), behaviour=behaviour) as store:
-        report = await download(store, tmp_path)
-        assert report.is_complete
-        assert (tmp_path / "ckpt/model.bin").read_bytes() == content
+        await download_whole(store, tmp_path)
         assert len(store.requests) > len(cuts)
         # What was there is not fetched twice, but for what was on its way when a connection broke.
         assert store.sent_bytes < 1.4 * len(content)
@@ -93,12 +99,10 @@ async def test_a_large_file_comes_in_several_ranges_at_once(tmp_path: Path) -> N
                 asked.add(number)
 
         store.behaviour.answer = meet
-        report = await download(store, tmp_path)
-        assert report.is_complete
+        await download_whole(store, tmp_path)
         assert asked == {1, 2, 3}
         assert all(store.ranges)
         assert store.sent_bytes == len(content)
-        assert (tmp_path / "ckpt/model.bin").read_bytes() == content
 
 
 async def test_a_url_that_expires_in_the_middle_is_renewed_once_for_all(tmp_path: Path) -> None:
@@ -110,9 +114,7 @@ async def test_a_url_that_expires_in_the_middle_is_renewed_once_for_all(tmp_path
                 store.token = 2
 
         store.behaviour.before_piece = expire
-        report = await download(store, tmp_path)
-        assert report.is_complete
-        assert all((tmp_path / file.name).read_bytes() == file.content for file in files)
+        await download_whole(store, tmp_path)
         assert store.listings == 2  # the plan's, and the renewal's
 
 
@@ -138,9 +140,7 @@ async def test_a_store_without_ranges(tmp_path: Path, has_length: bool) -> None:
         cut_after=lambda number: 9 * UNIT if number in (0, 1) else None,
     )
     with serving(Stored("ckpt/a.bin", content), behaviour=behaviour) as store:
-        report = await download(store, tmp_path)
-        assert report.is_complete, report.files
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+        await download_whole(store, tmp_path)
 
 
 @pytest.mark.parametrize("has_length", [True, False])
@@ -149,9 +149,7 @@ async def test_a_size_that_was_not_listed(tmp_path: Path, size_bytes: int, has_l
     content = some_bytes(size_bytes)
     behaviour = Behaviour(has_length=has_length)
     with serving(Stored("ckpt/a.bin", content, listed_size=-1), behaviour=behaviour) as store:
-        report = await download(store, tmp_path)
-        assert report.is_complete, report.files
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+        report = await download_whole(store, tmp_path)
         assert report.files[0].size_bytes == size_bytes
 
 
@@ -306,9 +304,7 @@ async def test_a_journal_that_does_not_fit_starts_the_file_over(tmp_path: Path, 
         else:
             journal.write_text(bad[damage])
         part.write_bytes(b"z" * part.stat().st_size)
-        report = await download(store, tmp_path)
-        assert report.is_complete
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+        await download_whole(store, tmp_path)
 
 
 async def test_a_file_that_was_replaced_meanwhile_starts_over(tmp_path: Path) -> None:
@@ -317,9 +313,7 @@ async def test_a_file_that_was_replaced_meanwhile_starts_over(tmp_path: Path) ->
         async with store.client() as client:
             await cancelled_half_way(client, store, tmp_path)
         store.files[0].content, store.files[0].headers = new, {"ETag": '"new"'}
-        report = await download(store, tmp_path)
-        assert report.is_complete
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == new
+        await download_whole(store, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -336,10 +330,8 @@ async def test_another_time_of_the_same_object_is_no_other_file(
         _part, journal = part_paths(tmp_path / "ckpt/a.bin")
         journal.write_text(journal.read_text().replace(LISTED_TIME, "last week"))
         store.files[0].content, store.files[0].headers = new, {"ETag": now} if now else {}
-        report = await download(store, tmp_path)
-        assert report.is_complete
+        report = await download_whole(store, tmp_path)
         assert (report.fetched_bytes < len(new) - UNIT) == should_continue
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == new
 
 
 async def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
@@ -402,7 +394,9 @@ async def test_no_name_leads_out_and_none_is_lost(tmp_path: Path) -> None:
         )
 
 
-async def test_a_link_in_the_folder_leads_nowhere_nor_does_a_file_in_its_place(tmp_path: Path) -> None:
+async def test_a_link_in_the_folder_leads_nowhere_nor_does_a_file_in_its_place(
+    tmp_path: Path,
+) -> None:
     folder, outside = tmp_path / "inside", tmp_path / "outside"
     folder.mkdir()
     outside.mkdir()
@@ -507,10 +501,8 @@ async def test_on_a_disk_without_room_for_the_journal_either_what_arrived_is_kep
             with pytest.raises(NoRoom, match="run it again to resume"):
                 await download(store, tmp_path)
         assert sorted(path.suffix for path in (tmp_path / "ckpt").iterdir()) == [".json", ".part"]
-        report = await download(store, tmp_path)
-        assert report.is_complete
+        report = await download_whole(store, tmp_path)
         assert report.fetched_bytes < 2.6 * UNIT  # the last chunk, of up to half a MiB, may be lost
-        assert (tmp_path / "ckpt/a").read_bytes() == content
 
 
 async def test_files_that_are_gone_are_said_so(tmp_path: Path) -> None:
