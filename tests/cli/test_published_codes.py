@@ -70,14 +70,12 @@ def nowhere(_stranger: FakeBaseten) -> tuple[str, ...]:
 
 WAYS: list[tuple[ExitCode, Provoke]] = [
     (ExitCode.OK, ended("COMPLETED", *FOLLOW)),
-    (ExitCode.OK, ended("COMPLETED", "wait", "job1")),
     (ExitCode.UNEXPECTED, answered(422)),
     (ExitCode.USAGE, ended("RUNNING", "--readonly", "stop", "job1")),
     (ExitCode.JOB_FAILED, ended("FAILED", *FOLLOW)),
-    (ExitCode.JOB_FAILED, ended("FAILED", "wait", "job1")),
     (ExitCode.JOB_FAILED, ended("OF_THE_FUTURE", *FOLLOW)),
     (ExitCode.JOB_STOPPED, ended("STOPPED", *FOLLOW)),
-    (ExitCode.JOB_STOPPED, ended("PREEMPTED", "wait", "job1")),
+    (ExitCode.JOB_STOPPED, ended("PREEMPTED", *FOLLOW)),
     (ExitCode.DEPLOY_FAILED, ended("DEPLOY_FAILED", *FOLLOW)),
     (ExitCode.AUTH, answered(401)),
     (ExitCode.AUTH, answered(403)),

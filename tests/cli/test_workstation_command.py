@@ -105,7 +105,9 @@ def test_followed_as_json_until_it_is_stopped(
         (tmp_path / "trussrc").write_text(section)
         flags = ("--node-count", "2", "--orchestrator", "none", "--skip-checks", "--remote", "lab")
 
-        following = cli_process("workstation", *flags, "--tail", "-o", "json", environ={})
+        following = cli_process(
+            "workstation", *flags, "--tail", "-o", "json", environ={"BT_TUI_LOG_DRAIN_S": "0"}
+        )
         document = json.loads(following.stdout.readline())
         job_id = document["job_id"]
         assert cli("stop", job_id, "--remote", "lab", environ={}).code == 0
