@@ -179,19 +179,13 @@ class JsonArray:
         return "\n]\n" if self._has_begun else "[]\n"
 
 
-class RawLines:
-    """The messages only, exactly as the job printed them."""
-
-    def __init__(self, output: Output) -> None:
-        self._remark = output.remark
-
-    def render(self, shown: OutputLine) -> str:
-        """Return the message with a line break; report a gap as a remark on stderr."""
-        entry = shown.entry
-        if isinstance(entry, LogGap):
-            self._remark(gap_text(entry, stamp_text))
-            return ""
-        return entry.message.removesuffix("\n") + "\n"
+def raw_text(remark: Callable[[str], object], shown: OutputLine) -> str:
+    """Return the message, exactly as the job printed it, with a line break; report a gap as a remark."""
+    entry = shown.entry
+    if isinstance(entry, LogGap):
+        remark(gap_text(entry, stamp_text))
+        return ""
+    return entry.message.removesuffix("\n") + "\n"
 
 
 class TextLines:
@@ -252,7 +246,7 @@ def renderer(
     if output_format == "ndjson":
         return ndjson_line
     if output_format == "raw":
-        return RawLines(output).render
+        return partial(raw_text, output.remark)
     return TextLines(output, format_stamp).render
 
 

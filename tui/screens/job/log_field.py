@@ -94,7 +94,7 @@ class LogField(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._purpose: FieldPurpose = "find"
+        self.purpose: FieldPurpose = "find"
         self._history: dict[FieldPurpose, list[str]] = {}
         self._recalled = 0
 
@@ -107,10 +107,6 @@ class LogField(Vertical):
     @property
     def is_open(self) -> bool:
         return self.has_class("-open")
-
-    @property
-    def purpose(self) -> FieldPurpose:
-        return self._purpose
 
     @property
     def text(self) -> str:
@@ -138,7 +134,7 @@ class LogField(Vertical):
 
     def open(self, purpose: FieldPurpose, text: str = "", switches: FieldSwitches | None = None) -> None:
         """Open the field, with ``text`` as its initial value."""
-        self._purpose, self._recalled = purpose, 0
+        self.purpose, self._recalled = purpose, 0
         self.query_one("#log-prompt", Static).update(PROMPTS[purpose])
         field = self.query_one(Input)
         field.placeholder = PLACEHOLDERS[purpose]
@@ -158,31 +154,31 @@ class LogField(Vertical):
     def action_switch(self, name: str) -> None:
         now = self.switches
         if name == "everything":
-            if self._purpose == "save":
+            if self.purpose == "save":
                 self.switches = replace(now, everything=not now.everything)
             return
-        if self._purpose not in ("find", "filter"):
+        if self.purpose not in ("find", "filter"):
             return
         if name == "regex":
             self.switches = replace(now, regex=not now.regex)
         elif name == "case":
             after = CASE_STOPS.index(now.case) + 1
             self.switches = replace(now, case=CASE_STOPS[after % len(CASE_STOPS)])
-        elif self._purpose == "filter" and name == "invert":
+        elif self.purpose == "filter" and name == "invert":
             self.switches = replace(now, invert=not now.invert)
-        elif self._purpose == "filter" and name == "context":
+        elif self.purpose == "filter" and name == "context":
             after = CONTEXT_STOPS.index(now.context_lines) + 1 if now.context_lines in CONTEXT_STOPS else 0
             self.switches = replace(now, context_lines=CONTEXT_STOPS[after % len(CONTEXT_STOPS)])
 
     def action_recall(self, by: int) -> None:
         """Recall an earlier input with the same purpose."""
-        known = self._history.get(self._purpose, [])
+        known = self._history.get(self.purpose, [])
         self._recalled = max(0, min(len(known), self._recalled + by))
         self._type(known[-self._recalled] if self._recalled else "")
 
     def action_complete(self) -> None:
         """Complete the text to the newest earlier input that begins with it."""
-        known = self._history.get(self._purpose, [])
+        known = self._history.get(self.purpose, [])
         like_this = [text for text in known if text.startswith(self.text) and text != self.text]
         if like_this:
             self._type(like_this[-1])
@@ -196,7 +192,7 @@ class LogField(Vertical):
         """Show the options, and report the text again because its meaning has changed."""
         self._show()
         if self.is_open:
-            self.post_message(self.Typed(self._purpose, self.text))
+            self.post_message(self.Typed(self.purpose, self.text))
 
     def watch_problem(self) -> None:
         self._show()
@@ -206,17 +202,17 @@ class LogField(Vertical):
         event.stop()
         self.problem = ""
         if self.is_open:
-            self.post_message(self.Typed(self._purpose, event.value))
+            self.post_message(self.Typed(self.purpose, event.value))
 
     @on(Input.Submitted, "#log-input")
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if event.value:
-            known = self._history.setdefault(self._purpose, [])
+            known = self._history.setdefault(self.purpose, [])
             if event.value in known:
                 known.remove(event.value)
             known.append(event.value)
-        self.post_message(self.Given(self._purpose, event.value))
+        self.post_message(self.Given(self.purpose, event.value))
 
     def _clicked(self, position: int) -> None:
         names = [name for name, _ in self._switch_labels()]
@@ -225,16 +221,16 @@ class LogField(Vertical):
 
     def _switch_labels(self) -> list[tuple[str, list[Span]]]:
         now = self.switches
-        if self._purpose == "save":
+        if self.purpose == "save":
             what = "whole log" if now.everything else "shown lines only"
             return [("everything", [("^l ", "key"), (what, "accent")])]
-        if self._purpose == "time":
+        if self.purpose == "time":
             return []
         words: list[tuple[str, list[Span]]] = [
             ("regex", _switch("^r", "regex", "on" if now.regex else "off", now.regex)),
             ("case", _switch("^t", "case", CASE_LABELS[now.case], now.case is not None)),
         ]
-        if self._purpose == "filter":
+        if self.purpose == "filter":
             words += [
                 ("invert", _switch("^n", "invert", "on" if now.invert else "off", now.invert)),
                 ("context", _switch("^o", "context", str(now.context_lines), now.context_lines > 0)),
@@ -245,7 +241,7 @@ class LogField(Vertical):
         line = self.query_one("#log-switches", _SwitchLine)
         if self.problem:
             line.set_facts([[("✗ ", "bad"), (self.problem, "bad")]], 1)
-        elif self._purpose == "time":
+        elif self.purpose == "time":
             line.set_facts([[(EXAMPLES, "muted")]], 1)
         else:
             words = [words for _, words in self._switch_labels()]

@@ -22,7 +22,7 @@ LinesOf = Callable[[int], int]
 """Number of screen lines of a row, at least one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class ScrollPosition:
     """A screen line: index of a row, and the line within it."""
 
@@ -68,10 +68,6 @@ def moved(count: int, top: ScrollPosition, lines: int, lines_of: LinesOf) -> Scr
         row -= 1
         line += lines_of(row)
     return ScrollPosition(row, line)
-
-
-def earlier(first: ScrollPosition, second: ScrollPosition) -> ScrollPosition:
-    return first if (first.row, first.line) <= (second.row, second.line) else second
 
 
 def thumb(rows: int, top_row: int, shown_rows: int, height: int) -> tuple[int, int]:

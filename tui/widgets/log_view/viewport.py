@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from api_client.models.logs import NS_PER_S, LogGap
-from tui.widgets.log_view.layout import ScrollPosition, earlier, last_page, moved, page_from
+from tui.widgets.log_view.layout import ScrollPosition, last_page, moved, page_from
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.renderer import LogRenderer
@@ -116,13 +116,13 @@ class Viewport:
     def _top_for(self, row: int) -> ScrollPosition:
         page = self.page()
         top = page[0] if page else ScrollPosition()
-        if ScrollPosition(row) == earlier(ScrollPosition(row), top):
+        if ScrollPosition(row) <= top:
             return ScrollPosition(row)
         if self._shows(row) and page[-1].row != row:
             return top
         end = ScrollPosition(row, self._lines_of(row) - 1)
-        lowest = earlier(moved(len(self._model), end, 1 - self.height, self._lines_of), ScrollPosition(row))
-        return top if earlier(lowest, top) == lowest else lowest
+        lowest = min(moved(len(self._model), end, 1 - self.height, self._lines_of), ScrollPosition(row))
+        return max(lowest, top)
 
     def _shows(self, row: int) -> bool:
         return any(place.row == row for place in self.page())
@@ -231,7 +231,7 @@ class Viewport:
     def _show_from(self, top: ScrollPosition) -> None:
         """Show the rows from `top` on, but never beyond the last full page."""
         self.follow = False
-        self._model.go(earlier(top, self._bottom()))
+        self._model.go(min(top, self._bottom()))
         self._update()
 
     def show_from_row(self, row: int) -> None:
@@ -255,7 +255,7 @@ class Viewport:
         before = self._model.top
         top = moved(len(self._model), before, lines, self._lines_of)
         bottom = self._bottom()
-        if lines > 0 and earlier(bottom, top) == bottom:
+        if lines > 0 and bottom <= top:
             self.follow = True
         elif top != before:
             self._show_from(top)
