@@ -12,6 +12,7 @@ from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import CAPACITY, iso, serve_capacity
 
 NOW = time.time()
+UPDATE = ("capacity", "update", "--gpu-type", "H100", "--capacity", "24")
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_update_sends_the_teams_id_and_says_what_the_official_command_says(
     changed = {"team_id": "t1", "team_name": "Research", "gpu_type": "H100", "limit": 24}
     stranger.on("PATCH", "/v1/training/capacity", Answer(body={"team_gpu_capacity": changed}))
 
-    result = cli("capacity", "update", "--team", "Research", "--gpu-type", "H100", "--capacity", "24")
+    result = cli(*UPDATE, "--team", "Research")
 
     assert (result.code, result.out) == (0, "Updated Research's H100 capacity to 24.\n")
     assert stranger.asked[-1].body == {"team_id": "t1", "gpu_type": "H100", "max_gpus": 24}
@@ -100,7 +101,7 @@ def test_update_sends_the_teams_id_and_says_what_the_official_command_says(
 def test_update_of_no_team_names_those_there_are(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
 
-    result = cli("capacity", "update", "--team", "Sales", "--gpu-type", "H100", "--capacity", "24")
+    result = cli(*UPDATE, "--team", "Sales")
 
     assert (result.code, "Research" in result.err) == (7, True)
     assert not any(asked.method == "PATCH" for asked in stranger.asked)

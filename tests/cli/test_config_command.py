@@ -103,12 +103,9 @@ def test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another(
 ) -> None:
     trussrc = tmp_path / "trussrc"
     both = with_file('remote = "second"\n')
-    url, key = both["BASETEN_REMOTE_URL"], both["BASETEN_API_KEY"]
-    sections = [
-        f"[{name}]\nremote_provider = baseten\nremote_url = {url}\napi_key = {key}\n"
-        for name in ("first", "second")
-    ]
-    trussrc.write_text("\n".join(sections) + "\n[third]\nremote_url = http://127.0.0.1:9\napi_key = k\n")
+    here = f"remote_url = {stranger.url}\napi_key = {stranger.key}\n"
+    third = "[third]\nremote_url = http://127.0.0.1:9\napi_key = k\n"
+    trussrc.write_text(f"[first]\n{here}[second]\n{here}{third}")
     only_file = {"BT_TUI_CONFIG": str(file)}
     assert cli("projects", environ=only_file).code == 0
     assert cli("projects", environ={}).code == 2  # several, and nobody said which
@@ -122,16 +119,13 @@ def test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another(
 def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_section(
     cli: RunCli, with_file: Any, file: Path, stranger: Any, tmp_path: Path
 ) -> None:
-    def section(name: str) -> str:
-        return f"[{name}]\nremote_url = {stranger.url}\napi_key = {stranger.key}\n"
-
     def selected(**variables: str) -> list[str]:
         environ = {"BT_TUI_CONFIG": str(file), "BASETEN_CONFIG_DIR": str(tmp_path)} | variables
         told = json.loads(cli("remotes", "-o", "json", environ=environ).out)
         return [one["name"] for one in told if one["selected"]]
 
     with_file('remote = "profiled"\n')
-    (tmp_path / "trussrc").write_text(section("only"))
+    (tmp_path / "trussrc").write_text(f"[only]\nremote_url = {stranger.url}\napi_key = {stranger.key}\n")
     profile = {"remote_url": stranger.url, "auth_type": "api_key", "api_key": stranger.key}
     profiles = {"profiled": profile, "another": profile}
     (tmp_path / "auth.json").write_text(json.dumps({"version": 1, "profiles": profiles}))
@@ -150,9 +144,8 @@ def test_thresholds_and_patterns_count_without_a_screen_too(
 ) -> None:
     now_s = time.time()
     begin_s = now_s - 1800 - 3600
-    stranger.jobs.append(
-        job("hangs", "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1)
-    )
+    times = {"created_at": iso(begin_s), "updated_at": iso(now_s)}
+    stranger.jobs.append(job("hangs", "RUNNING", node_count=1, **times))
     training_log(stranger, "hangs", begin_s, [3.0 - step / 200 for step in range(360)], total=10_000)
     serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now_s, gpus=8)))
     assert cli("health", "hangs").code == 11

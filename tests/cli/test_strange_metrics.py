@@ -11,10 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from api_client.models import TrainingJob
-from api_client.remotes import Remote
+from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso
@@ -71,10 +70,8 @@ def served(asked: ReceivedRequest, *, leader_only: bool = False) -> Answer:
 
 @pytest.fixture
 def strange(stranger: FakeBaseten) -> FakeBaseten:
-    stranger.jobs = [
-        job("many", "RUNNING", created_at=iso(BORN_S), updated_at=iso(BORN_S), node_count=4),
-        job("lone", "RUNNING", created_at=iso(BORN_S), updated_at=iso(BORN_S), node_count=4),
-    ]
+    times = {"created_at": iso(BORN_S), "updated_at": iso(BORN_S)}
+    stranger.jobs = [job(name, "RUNNING", node_count=4, **times) for name in ("many", "lone")]
     route = "/v1/training_projects/[^/]+/jobs/{}/metrics"
     stranger.on("GET", route.format("many"), served)
     stranger.on("GET", route.format("lone"), lambda asked: served(asked, leader_only=True))
@@ -83,18 +80,14 @@ def strange(stranger: FakeBaseten) -> FakeBaseten:
 
 async def watched(stranger: FakeBaseten, job_id: str) -> RunSnapshot:
     """The job screen's snapshot once there are metrics and what health is judged by."""
-    key = SecretStr(stranger.key)
-    session = Session(
-        Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
-    )
+    session = Session(remote_of(stranger))
     subject = TrainingJob.model_validate(next(one for one in stranger.jobs if one["id"] == job_id))
+
+    def is_known(run: RunSnapshot) -> bool:
+        return run.metrics_at is not None and run.health_metrics is not None
+
     try:
-        return await first_snapshot(
-            session,
-            subject,
-            lambda run: run.metrics_at is not None and run.health_metrics is not None,
-            span=timedelta(hours=6),
-        )
+        return await first_snapshot(session, subject, is_known, span=timedelta(hours=6))
     finally:
         await session.client.aclose()
 
