@@ -11,7 +11,7 @@ import pytest
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from tui.system.external_programs import at_row, program_of, show_in_program
-from tui.system.saved_files import default_path, save_entries
+from tui.system.saved_files import proposed_path, save_entries
 
 STAMP = 1_795_262_671_123_456_789
 ENTRIES: list[LogEntry] = [
@@ -87,13 +87,12 @@ async def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> N
         ("/absolute", "absolute.log"),
         ("a\nb\x1b[2J", "a-b-2J.log"),
         ("..", "job.log"),
-        ("", "abc123.log"),
         ("日本", "job.log"),
-        ("x" * 300, "x" * 64 + ".log"),
+        ("x" * 300, "x" * 80 + ".log"),
     ],
 )
 def test_a_name_from_the_server_stays_in_the_folder(name: str, expected: str) -> None:
-    assert default_path(name, "abc123") == Path(expected)
+    assert proposed_path(name, suffix=".log", otherwise="job") == Path(expected)
 
 
 def test_the_pager_and_the_editor_are_those_of_the_environment_with_their_arguments() -> None:

@@ -182,7 +182,7 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
             self.show_problem(f"{sanitize(str(path))} already exists; press enter again to replace it")
         except OSError as error:
             self.show_problem(f"not saved: {why_not_written(error)}")
-        except (ValueError, RuntimeError) as error:
+        except ValueError as error:
             self.show_problem(f"not saved: {sanitize(str(error))}")
         else:
             self.dismiss(tuple(files))

@@ -158,15 +158,6 @@ LINES_AT_ONCE = 2_000
 RECORD_SUFFIXES = frozenset({".ndjson", ".jsonl"})
 
 
-def default_path(job_name: str, job_id: str) -> Path:
-    """Return the default file of a log: the job's name, in the working folder.
-
-    The name comes from a server, so it is sanitized to stay within the folder.
-    """
-    name = _NOT_IN_NAMES.sub("-", job_name or job_id).strip("-.")[:64] or "job"
-    return Path(f"{name}.log")
-
-
 def own_path(typed: str) -> Path:
     """Return the typed path with ``~`` expanded; the ``~name`` of an unknown user stays as typed."""
     return Path(os.path.expanduser(typed.strip()))  # noqa: PTH111 - Path.expanduser raises for unknown users
@@ -204,24 +195,21 @@ async def save_entries(
 JSON_SUFFIXES = frozenset({".json"})
 
 
-def proposed_path(*names: str) -> Path:
+def proposed_path(*names: str, suffix: str = ".csv", otherwise: str = "export") -> Path:
     """Return a file name in the working folder.
 
     Characters outside of ``A-Za-z0-9._-`` are replaced, so that a name from a server cannot lead
     elsewhere.
     """
     stem = "-".join(_NOT_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
-    return Path(f"{stem.strip('-.')[:80] or 'export'}.csv")
+    return Path(f"{stem.strip('-.')[:80] or otherwise}{suffix}")
 
 
 def typed_path(typed: str) -> Path:
-    """Return the typed path with ``~`` expanded and a default suffix of ``.csv``.
-
-    Raises ValueError or RuntimeError if it is not a usable path.
-    """
+    """Return the typed path, ``~`` expanded, by default a ``.csv``. Raises ValueError if it is empty."""
     if not typed.strip():
         raise ValueError("enter a file name")
-    path = Path(typed.strip()).expanduser()
+    path = own_path(typed)
     return path if path.suffix else path.with_suffix(".csv")
 
 

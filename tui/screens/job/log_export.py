@@ -16,7 +16,7 @@ from api_client.files import why_not_written
 from api_client.models import TrainingJob
 from tui.screens.messages import CopyRequested, FilesSaved
 from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of, show_in_program
-from tui.system.saved_files import default_path, landing, own_path, save_entries
+from tui.system.saved_files import landing, own_path, proposed_path, save_entries
 from tui.text.log_entries import message_text
 from tui.text.sanitize import sanitize
 from tui.text.units import count
@@ -38,7 +38,7 @@ class LogExport:
     ) -> None:
         self._pane = pane
         self._hold = hold
-        self._path = default_path(job.name or "", job.id)
+        self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
 
