@@ -137,7 +137,8 @@ def test_gpus_that_have_not_begun_or_only_pause_are_not_idle():
 
 
 def test_the_worst_comes_first():
-    broken = progress_of({**steps(600), **{600 + n: f"step={120 + n} loss=nan" for n in (1, 2, 3)}})
-    metrics = metrics_of(node_0=0.97, node_1=0.96, node_2=0.5)
-    found = findings(RUNNING, broken, metrics, moment(600) + timedelta(minutes=16))
-    assert kinds(found) == ["stalled", "loss-not-finite", "straggler"]
+    broken = progress_of(
+        {**steps(600), **{600 + n: f"step={120 + n} loss=nan" for n in (1, 2, 3)}, 604: "ValueError: no"}
+    )
+    found = findings(RUNNING, broken, HEALTHY, moment(600) + timedelta(minutes=16))
+    assert kinds(found) == ["stalled", "loss-not-finite", "errors"]

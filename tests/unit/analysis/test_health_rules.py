@@ -629,3 +629,112 @@ def test_gpus_that_nobody_ever_saw_work():
     assert look(1200, health_metrics=metrics(series(range(0, 1260, 60), gpu=0.0))) == (), (
         "it may still be loading"
     )
+
+
+# Sick runs beside healthy ones that look alike
+
+
+def paced(seconds: Callable[[float], float], until_s: float, **more: Any) -> list[tuple[float, str]]:
+    """A log whose steps take as long as told, by the time."""
+    lines, at = [], 600.0
+    while at < until_s:
+        at += seconds(at)
+        lines.append((at, f"step={len(lines) + 1}/90000 loss=1.0" + more.get("text", "")))
+    return lines
+
+
+def by_losses(loss: Callable[[int], float], text: str = "") -> Callable[[], tuple[HealthFinding, ...]]:
+    lines = [(at, line + text) for at, line in steps(7000, every_s=10, loss=loss)]
+    return lambda: look(7000, progress=told(lines))
+
+
+def slower(text: str = "", memory: Callable[[float], float] | float = 60e9) -> tuple[HealthFinding, ...]:
+    times = range(0, 16_000, 60)
+    lines = paced(lambda at: 10 if at < 9000 else 15, 15_900, text=text)
+    return look(15_900, progress=told(lines), health_metrics=metrics(series(times, gpu_memory=memory)))
+
+
+def loading(*lines: tuple[float, str], **levels: Any) -> tuple[HealthFinding, ...]:
+    times = range(0, 1440, 60)
+    return look(1440, progress=told(lines), health_metrics=metrics(series(times, gpu=0.0, **levels)))
+
+
+def saved_until(listed: int) -> tuple[HealthFinding, ...]:
+    lines = steps(9000)
+    lines += [(n * 1000 + 1.0, f"Saving model checkpoint to /x/checkpoint-{n * 200}") for n in range(1, 9)]
+    saved = tuple(checkpoint(n * 1000 + 60, n * 200) for n in range(1, listed + 1))
+    return look(9000, progress=told(sorted(lines)), checkpoints=saved)
+
+
+def slow_rank(factor: float) -> tuple[HealthFinding, ...]:
+    folding, draw = ProgressFold(), random.Random(1)
+    for rank in range(4):
+        taken = [10 * draw.gauss(factor if rank == 2 else 1, 0.02) for _ in range(60)]
+        folding.add(
+            LogLine(
+                round((START_S + 10 * n) * 1e9), f"step={n} loss=1 step_time_s={took}", f"node-{rank}", None
+            )
+            for n, took in enumerate(taken, 1)
+        )
+    return look(601, progress=folding.snapshot())
+
+
+def round_pause(at_step: int) -> tuple[HealthFinding, ...]:
+    return look(at_step * 5 + 700, progress=told(steps(at_step * 5)))
+
+
+BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")
+SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
+
+
+@pytest.mark.parametrize(
+    ("sick", "kind", "healthy"),
+    [
+        (slower, "slowdown", lambda: slower(" tokens_per_s=41000")),
+        (slower, "slowdown", lambda: slower(memory=lambda at: 50e9 if at < 9000 else 60e9)),
+        (lambda: saved_until(5), "checkpoint-overdue", lambda: saved_until(8)),
+        (lambda: look(3500, progress=told([SETTINGS, *steps(3500)]), checkpoints=()),
+         "checkpoint-overdue", lambda: look(1500, progress=told([SETTINGS, *steps(1500)]), checkpoints=())),
+        (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
+        (lambda: round_pause(733), "stalled", lambda: round_pause(700)),
+        (lambda: loading(*steps(60)), "gpu-idle", lambda: loading(BAR)),
+        (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
+         by_losses(lambda step: float("nan") if step in (300, 700) else 1.0)),
+        (by_losses(lambda step: 7.2 if step > 600 else 1.5), "loss-exploding",
+         by_losses(lambda step: 1.5 if step < 600 else 1.2 + 1.2 / (1 + (step - 600) / 40))),
+        (by_losses(lambda step: 1.5 if step < 600 else 9.0), "loss-exploding",
+         by_losses(lambda step: 1.5 + step / 140, " mean_reward=3.1")),
+        (by_losses(lambda step: -0.9 if step < 600 else 30.0), "loss-exploding",
+         by_losses(lambda step: -0.9 + (step % 90) / 150)),
+    ],
+    ids=["longer inputs in tokens", "longer inputs by memory", "saves that come", "a save not due yet", "noise",
+         "a save at a round step", "a bar at zero", "a NaN now and then", "harder data", "rewards", "negative"],
+)  # fmt: skip
+def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(
+    sick: Callable[[], tuple[HealthFinding, ...]],
+    kind: str,
+    healthy: Callable[[], tuple[HealthFinding, ...]],
+) -> None:
+    assert kind in kinds(sick())
+    assert [found for found in healthy() if found.severity != "info"] == []
+
+
+def test_memory_that_grows_while_a_model_loads_is_no_leak_and_a_cache_that_fills_is_none():
+    rising = {"gpu_memory": lambda at: at / 1440 * 70 * GIB, "disk": lambda at: 0.2 + at / 2400}
+    assert loading(BAR, **rising) == ()
+    settling = metrics(series(memory=lambda at: (120 + 200 * (1 - 2.72 ** (-at / 2400))) * GIB))
+    assert look(health_metrics=settling) == ()
+
+
+def test_a_loss_that_no_longer_falls_is_a_remark():
+    loss = lambda step: 1 + 2 / step + 0.02 * (step % 5)  # noqa: E731
+    (found,) = look(14_000, progress=told(steps(14_000, every_s=10, loss=loss)))
+    assert (found.kind, found.severity) == (FindingKind.PLATEAU, "info")
+
+
+def test_an_error_that_training_survives_is_a_remark_and_one_that_it_does_not_a_warning():
+    failed = (3000.0, "ERROR: connection reset, retrying (1/5)")
+    (survived,) = look(3600, progress=told(sorted([*steps(3600), failed])))
+    assert (survived.kind, survived.severity) == (FindingKind.ERRORS, "info")
+    fatal = look(3100, progress=told(sorted([*steps(3000), failed])))
+    assert [(one.kind, one.severity) for one in fatal] == [(FindingKind.ERRORS, "warning")]

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import sub
 
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
@@ -62,6 +63,7 @@ def growth_started_at(series: Series, at: float, rate: float, level: float, wind
 
 
 _JUST_BEFORE_S = 60.0  # The timestamp of a listed checkpoint may precede its step's log line by this much.
+_PAUSE_S = 90.0
 _WARM_UP_S = 900.0  # Allocators and caches fill during the first steps.
 _ROUND_REPORTS = 25  # Only so many reports apart is a round number of steps no coincidence.
 _ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
@@ -139,6 +141,14 @@ class Context:
         if uses and not any(value >= self.rules.active_from for use in uses for value in use.values):
             return None
         return self.attempt_since
+
+    def has_paused_since(self, since: float) -> bool:
+        """Return True if the run made no steps for a while since then: nodes do different work in a pause."""
+        times, usual_s = self.progress.step_series.times, self.progress.step_interval_s
+        if usual_s is None:
+            return False
+        recent = [*times[max(0, bisect_left(times, since) - 1) :], self.now_s]
+        return max(map(sub, recent[1:], recent), default=0.0) > max(_PAUSE_S, 4 * usual_s)
 
     @property
     def pause_allowed_s(self) -> float:

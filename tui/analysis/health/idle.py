@@ -43,7 +43,7 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
         return
     for name, since in idle.items():
         how_long = duration(at - since)
-        if _is_resting(context, at, since):
+        if at - since < context.pause_allowed_s or _is_resting(context, at, since):
             continue
         text, short = f"{name}: GPUs idle ({told}) for {how_long}", f"{name} GPUs idle for {how_long}"
         yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=name, since_s=since)

@@ -27,6 +27,7 @@ _MIN_RISE = 0.1
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
 _WAIT = 4  # A smaller rise must last for this many times `loss_readings`, and not be falling again.
 _FALLING = 0.97
+_ABOVE_START = 1.1
 _WITH_NORM = 3.0  # Gradients this many times larger show that a small rise is no change of data.
 _RELEARNS = 2.0  # A learning rate this many times higher than before raises the loss by design.
 
@@ -69,8 +70,8 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
         least = level + max(spreads * spread, (factor - 1) * abs(level), _MIN_RISE)
         if now > least:
             since = _since(series, level + spreads * spread)
-            sure = now > level + (_SURE - 1) * abs(level) and not _is_by_design(context, now, before)
-            if sure or held is not None or _lasts(context, series, since, before, now):
+            sure = now > level + (_SURE - 1) * abs(level) and not _is_by_design(context, now, usual)
+            if sure or held is not None or _lasts(context, series, since, usual, now):
                 text = f"loss exploding: {number(now)}, was {number(level)}"
                 severity: Severity = "critical" if sure else "warning"
                 yield finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=since)
@@ -143,7 +144,7 @@ def _lasts(
     starts = [value for value in series.values[: 4 * count] if isfinite(value)]
     return (
         (norms is not None and norms[0] > _WITH_NORM * norms[1])
-        or now > median(starts)
+        or now > _ABOVE_START * median(starts)
         or now > first / _FALLING**3
     )
 

@@ -286,6 +286,7 @@ def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | N
 
 _MIN_RANKS = 3  # With fewer step times, none is the usual one.
 _OTHER_WORK = 3.0  # Ranks whose steps take this many times as long count other steps.
+_ROLE_WINDOWS = 3
 _SPREADS = 4.0  # A slow rank is outside of this many mean deviations of the others.
 
 
@@ -302,18 +303,16 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
         if found.kind == FindingKind.STRAGGLER and found.node is not None
     )
     named = set(excused)
-    # Nodes that have not worked yet are still loading, and one may evaluate for all.
-    active = [node for node in metrics.nodes if _has_worked(node, rules.idle_below)]
-    for group in (
-        ()
-        if context.progress.run_phase is not None and not held
-        else same_work(
-            replace(metrics, nodes=tuple(active)),
-            window_s=rules.straggler_window_s,
-            share=rules.straggler_share,
-            busy=rules.straggler_busy,
-            held=held,
-        )
+    # Nodes that have not worked yet are still loading, and in a pause one may evaluate for all.
+    active = [
+        node for node in metrics.nodes if start_of_work(node.mean_utilization, rules.idle_below) < math.inf
+    ]
+    for group in same_work(
+        replace(metrics, nodes=tuple(active if held or _is_comparable(context) else ())),
+        window_s=rules.straggler_window_s,
+        share=rules.straggler_share,
+        busy=rules.straggler_busy,
+        held=held,
     ):
         lagging = lagging_nodes(
             group,
@@ -330,8 +329,24 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
     yield from _by_step_time(context, frozenset(named))
 
 
-def _has_worked(node: NodeSnapshot, idle_below: float) -> bool:
-    return any(value >= idle_below for value in node.mean_utilization.values)
+def _is_comparable(context: Context) -> bool:
+    """Return True if the nodes have worked for long enough to know their roles, and have not paused."""
+    window_s, since = context.rules.straggler_window_s, context.training_since
+    windows: float = _ROLE_WINDOWS
+    if since is None:
+        starts = (
+            start_of_work(node.mean_utilization, context.rules.idle_below) for node in context.metrics.nodes
+        )
+        since, windows = min(starts, default=0.0), _ROLE_WINDOWS / 2
+    if (context.metrics.at or 0.0) - since < windows * window_s:
+        return False
+    return context.progress.run_phase is None and not context.has_paused_since(context.now_s - window_s)
+
+
+def start_of_work(utilization: Series, idle_below: float) -> float:
+    """Return when GPUs first worked (epoch s); infinite if they never did."""
+    pairs = zip(utilization.times, utilization.values, strict=True)
+    return next((time for time, value in pairs if value >= idle_below), math.inf)
 
 
 def _by_its_gpus(

@@ -382,7 +382,7 @@ class ProgressFold:
             samples_per_s_series=self._points("samples_per_s", stream).series(),
             rate_series=step_source.rate_series(),
             step_series=step_source.step_series(),
-            restarts=_drop_close_times([*self._announced_restarts, *step_source.restarts()]),
+            restarts=self._restarts(step_source),
             saves=self._saves.named(),
             errors=self._errors.tally(),
             replicas=self._replica_logs(),
@@ -392,6 +392,17 @@ class ProgressFold:
             moving_target=self._moving_target,
             save_every=self._save_every,
         )
+
+    def _restarts(self, steps: StreamProgress) -> tuple[float, ...]:
+        """Return the announced restarts, and those that only the steps show."""
+        announced, times = self._announced_restarts, steps.step_series().times
+        shown = [
+            time
+            for time in steps.restarts()
+            # Loading may take long: a restart ends with the first step after it was announced.
+            if bisect_left(announced, times[bisect_left(times, time) - 1]) == bisect_left(announced, time)
+        ]
+        return _drop_close_times([*announced, *shown])
 
     def _replica_logs(self) -> tuple[ReplicaLog, ...]:
         names = sorted(self._replicas, key=natural_key)
