@@ -51,7 +51,8 @@ async def test_a_job_without_samples_answers_empty_series(world: LocalWorld) -> 
 
 
 def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Path) -> None:
-    store = MetricStore(Database(tmp_path / "metrics.db"))
+    database = Database(tmp_path / "metrics.db")
+    store = MetricStore(database)
     store.append(
         NodeReading(
             "job1",
@@ -70,6 +71,7 @@ def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Pa
     assert list(whole.gpu_utilization) == ["0"]
     assert list(whole.gpu_memory_usage_bytes) == ["0", "1"]
     assert store.read("other", start_s=0, end_s=1e18, step_s=1).nodes == {}
+    database.close()
 
 
 def test_nodes_get_gpus_of_their_own_if_there_are_enough() -> None:
