@@ -37,7 +37,8 @@ LOG_EVERY, EVALUATE_EVERY, CHECKPOINT_EVERY = 10, 100, 100
 SHORT_RUN_CHECKPOINTS = 4
 NICENESS = 5
 TIMEOUT_S, RETRY_S = 120.0, 0.1
-FIRST_PORT, PORT_RANGE = 20_000, 20_000
+FIRST_PORT, PORT_RANGE = 20_000, 12_000
+"""Below the ports that systems give to outgoing connections."""
 
 Example = tuple[list[float], int]
 """64 pixels from 0 to 1, row by row, and the digit."""
@@ -291,7 +292,7 @@ def main() -> int:
     os.nice(NICENESS)
     try:
         Trainer(Settings.read(os.environ), Group(os.environ)).run()
-    except (ConnectionError, TimeoutError) as error:
+    except OSError as error:
         say(f"ERROR lost the other ranks: {error or type(error).__name__}")
         return 1
     return 0
