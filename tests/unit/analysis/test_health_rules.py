@@ -624,13 +624,6 @@ def test_nodes_that_were_replaced_are_not_missing():
     assert kinds(look(health_metrics=metrics(series(), gone), job={"node_count": 2})) == ["node-missing"]
 
 
-def test_gpus_that_nobody_ever_saw_work():
-    assert kinds(look(health_metrics=metrics(series(gpu=0.0)))) == ["gpu-idle"]
-    assert look(1200, health_metrics=metrics(series(range(0, 1260, 60), gpu=0.0))) == (), (
-        "it may still be loading"
-    )
-
-
 # Sick runs beside healthy ones that look alike
 
 
