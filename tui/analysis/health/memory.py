@@ -37,11 +37,10 @@ def growing(context: Context, series: Series, window_s: float, *, held: bool) ->
     While a model loads or is downloaded, memory and disks fill without meaning anything.
     """
     at = context.metrics.at or 0.0
-    since = context.growth_since
-    if since is None or at - window_s < since:
-        return None
     grown = steady_growth(series, at, window_s)
-    if grown is None or held:
+    if grown is None or (since := context.growth_since) is None or at - window_s < since:
+        return None
+    if held:
         return grown
     middle = mean_between(series, at - 1.25 * window_s, at - window_s)
     before = mean_between(series, at - 2 * window_s, at - 1.75 * window_s)
