@@ -143,7 +143,9 @@ def test_the_answers_say_what_was_asked(official: ManagementClient, served: Serv
 
 
 def test_upsert_by_name_makes_one_project(official: ManagementClient) -> None:
-    wanted = request("UpsertTrainingProjectRequest", training_project={"name": "llama-sft"})
+    wanted = request(
+        "UpsertTrainingProjectRequest", training_project={"name": "llama-sft", "team_name": "Research"}
+    )
     first = official.api.post_training_projects(request=wanted).training_project
     second = official.api.post_training_projects(request=wanted).training_project
     assert first.id == second.id
