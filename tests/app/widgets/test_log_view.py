@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC
+from itertools import count
 
 import pytest
 from log_lines import NS_PER_S, START_NS, line, lines
@@ -280,6 +281,17 @@ async def test_many_appends_between_two_paints_are_painted_once() -> None:
         view.flush()
         assert len(paints) == 1
         assert messages(view)[-1] == "line 59"
+
+
+async def test_a_filter_of_a_long_log_continues_slice_by_slice() -> None:
+    ticks = count()
+    view = LogView(timezone=UTC, monotonic_s=lambda: next(ticks))
+    async with LogApp(view).run_test(size=SIZE) as pilot:
+        view.store.append(lines(0, 10_000))
+        view.options = LogOptions(nodes=frozenset({"node-1"}))
+        assert not view.is_settled
+        await settled(view, pilot)
+        assert len(view.model) == 2_500
 
 
 async def test_clear_begins_anew() -> None:
