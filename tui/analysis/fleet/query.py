@@ -1,4 +1,4 @@
-"""The filter language of job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
+"""Filter and sort job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
 
 Terms are combined with "and"; a comma inside a field's value means "or"; ``-`` or ``!`` before a term
 negates it. Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
@@ -11,10 +11,11 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from operator import attrgetter
+from typing import Any
 
 from api_client.models.jobs import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
-from tui.analysis.status import StatusView
+from tui.analysis.fleet.snapshot import JobRow
 from tui.text.units import DAY_S, HOUR_S, MINUTE_S
 
 FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
@@ -31,36 +32,6 @@ _AGE = re.compile(r"(?P<amount>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhdw])")
 _UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 
 
-class QueryRow(Protocol):
-    """The fields of a row that can be filtered; ``status`` matches any spelling of a status."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def project_id(self) -> str: ...
-
-    @property
-    def project(self) -> str: ...
-
-    @property
-    def status(self) -> str | StatusView: ...
-
-    @property
-    def gpu(self) -> str:
-        """The GPUs, such as ``4×8 H100``."""
-        ...
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def age_s(self) -> float: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Term:
     """A single condition: a field match, a loose match (with an empty ``field``), or an age comparison."""
@@ -70,13 +41,13 @@ class Term:
     values: tuple[str, ...]
     negated: bool = False
 
-    def matches(self, row: QueryRow) -> bool:
+    def matches(self, row: JobRow) -> bool:
         if self.field == "age":
             met = any(_compare(row.age_s, self.sign, value) for value in self.values)
         elif self.field == "is":
             met = any(getattr(row, value, False) is True for value in self.values)
         elif self.field == "status":
-            met = any(_status_matches(_status_name(row), value) for value in self.values)
+            met = any(_status_matches(row.status.name, value) for value in self.values)
         elif self.field:
             texts = [getattr(row, self.field), row.project_id if self.field == "project" else ""]
             met = any(value in (text or "").lower() for value in self.values for text in texts)
@@ -93,7 +64,7 @@ class Query:
     terms: tuple[Term, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def matches(self, row: QueryRow) -> bool:
+    def matches(self, row: JobRow) -> bool:
         return all(term.matches(row) for term in self.terms)
 
     def __bool__(self) -> bool:
@@ -193,10 +164,6 @@ _STATUS_GROUPS: dict[str, Callable[[str], bool]] = {
 }
 
 
-def _status_name(row: QueryRow) -> str:
-    return row.status.name if isinstance(row.status, StatusView) else row.status or ""
-
-
 def _status_matches(status: str, wanted: str) -> bool:
     """Return True if the status matches: ``run`` matches running, ``failed`` matches only failed.
 
@@ -209,11 +176,11 @@ def _status_matches(status: str, wanted: str) -> bool:
     return short_status(full).startswith(short_status(full_status(wanted)))
 
 
-def _loosely(row: QueryRow, word: str) -> bool:
+def _loosely(row: JobRow, word: str) -> bool:
     name = (row.name or "").lower()
     if word in name:
         return True
-    texts = (row.project, row.user, row.gpu, short_status(_status_name(row)))
+    texts = (row.project, row.user, row.gpu, short_status(row.status.name))
     if any(word in (text or "").lower() for text in texts):
         return True
     if len(word) < _MIN_FUZZY_LENGTH:
@@ -224,3 +191,30 @@ def _loosely(row: QueryRow, word: str) -> bool:
 def _letters_in_order(word: str, text: str) -> bool:
     letters = iter(text)
     return all(letter in letters for letter in word)
+
+
+SortKey = Callable[[JobRow], Any]
+
+_SORT_KEYS: dict[str, SortKey] = {
+    "status": attrgetter("rank"),
+    "name": lambda row: row.name.lower(),
+    "gpus": lambda row: (row.gpu_count, row.gpu),
+    "step": lambda row: row.progress_fraction,
+    "spot": lambda row: row.spot,
+    "note": lambda row: (row.progress_fraction, row.note),
+    "trace": lambda row: sum(value or 0.0 for value in row.trace),
+    "project": lambda row: (row.project.lower(), row.status.order),
+    "user": lambda row: row.user.lower(),
+    "priority": lambda row: row.priority,
+    "age": lambda row: row.age_s,
+}
+
+
+def filter_and_sort(
+    rows: Sequence[JobRow], *, project_id: str, query: Query, sort_by: str, descending: bool
+) -> tuple[JobRow, ...]:
+    """Return a project's jobs (all if "") that match the query, in the requested order."""
+    kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
+    if query:
+        kept = [row for row in kept if query.matches(row)]
+    return tuple(sorted(kept, key=_SORT_KEYS[sort_by], reverse=descending))

@@ -11,15 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from heapq import heapify, heapreplace
 from itertools import takewhile
 from operator import attrgetter
-from typing import Any
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
 from tui.analysis.cost import Charge, charge
 from tui.analysis.export import ExportTable, Value, table_of
-from tui.analysis.fleet.query import Query
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.status import StatusView, status_view
@@ -238,47 +235,37 @@ def _steps(progress: ProgressSnapshot | None) -> str:
     return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
 
 
+_BRIEF: dict[FindingKind, str] = {
+    FindingKind.STALLED: "stalled{since}",
+    FindingKind.LOSS_NOT_FINITE: "loss is NaN{since}",
+    FindingKind.LOSS_EXPLODING: "loss diverging{since}",
+    FindingKind.STRAGGLER: "{node} slow",
+    FindingKind.NODE_MISSING: "{node} missing",
+    FindingKind.METRICS_MISSING: "{node}: no metrics{since}",
+    FindingKind.GPU_MEMORY: "GPU memory full",
+    FindingKind.MEMORY_LEAK: "memory leak",
+    FindingKind.DISK_FILLING: "disk filling up",
+    FindingKind.CACHE_FILLING: "cache filling up",
+    FindingKind.CHECKPOINT_OVERDUE: "checkpoint overdue",
+    FindingKind.SLOWDOWN: "slower{since}",
+    FindingKind.PLATEAU: "loss flat",
+    FindingKind.RESTARTS: "restarting",
+    FindingKind.ERRORS: "errors{since}",
+}
+
+
 def brief(finding: HealthFinding, now: datetime) -> str:
     """Shorten a finding to two or three words for a narrow column: ``stalled 17m``, ``node-2 slow``."""
-    since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
     node = clip_middle(sanitize(finding.node or ""), NODE_CHARACTERS)
-    match finding.kind:
-        case FindingKind.STALLED:
-            return f"stalled{since}"
-        case FindingKind.LOSS_NOT_FINITE:
-            return f"loss is NaN{since}"
-        case FindingKind.LOSS_EXPLODING:
-            return f"loss diverging{since}"
-        case FindingKind.GPU_IDLE:
-            # All GPUs, those of a node, or some of a node.
-            told = sanitize(finding.short).replace(" for ", " ")
-            return told.replace(sanitize(finding.node), node) if finding.node else told
-        case FindingKind.STRAGGLER:
-            return f"{node or 'a node'} slow"
-        case FindingKind.NODE_MISSING:
-            return f"{node or 'a node'} missing"
-        case FindingKind.METRICS_MISSING:
-            return f"{node or 'job'}: no metrics{since}"
-        case FindingKind.GPU_MEMORY:
-            return "GPU memory full"
-        case FindingKind.MEMORY_LEAK:
-            return "memory leak"
-        case FindingKind.DISK_FILLING:
-            return "disk filling up"
-        case FindingKind.CACHE_FILLING:
-            return "cache filling up"
-        case FindingKind.CHECKPOINT_OVERDUE:
-            return "checkpoint overdue"
-        case FindingKind.SLOWDOWN:
-            return f"slower{since}"
-        case FindingKind.PLATEAU:
-            return "loss flat"
-        case FindingKind.RESTARTS:
-            return "restarting"
-        case FindingKind.ERRORS:
-            return f"errors{since}"
-        case _:
-            return sanitize(finding.text)
+    if finding.kind is FindingKind.GPU_IDLE:
+        # All GPUs, those of a node, or some of a node.
+        told = sanitize(finding.short).replace(" for ", " ")
+        return told.replace(sanitize(finding.node), node) if finding.node else told
+    if (words := _BRIEF.get(finding.kind)) is None:
+        return sanitize(finding.text)
+    since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
+    nameless = "job" if finding.kind is FindingKind.METRICS_MISSING else "a node"
+    return words.format(since=since, node=node or nameless)
 
 
 def short_reason(message: str) -> str:
@@ -297,32 +284,6 @@ def _lifetime_s(job: TrainingJob) -> float:
 
 
 _RANK = attrgetter("rank")
-SortKey = Callable[[JobRow], Any]
-
-_SORT_KEYS: dict[str, SortKey] = {
-    "status": _RANK,
-    "name": lambda row: row.name.lower(),
-    "gpus": lambda row: (row.gpu_count, row.gpu),
-    "step": lambda row: row.progress_fraction,
-    "spot": lambda row: row.spot,
-    "note": lambda row: (row.progress_fraction, row.note),
-    "trace": lambda row: sum(value or 0.0 for value in row.trace),
-    "project": lambda row: (row.project.lower(), row.status.order),
-    "user": lambda row: row.user.lower(),
-    "priority": lambda row: row.priority,
-    "age": lambda row: row.age_s,
-}
-
-
-def filter_and_sort(
-    rows: Sequence[JobRow], *, project_id: str, query: Query, sort_by: str, descending: bool
-) -> tuple[JobRow, ...]:
-    """Return a project's jobs (all if "") that match the query, in the requested order."""
-    kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
-    if query:
-        kept = [row for row in kept if query.matches(row)]
-    return tuple(sorted(kept, key=_SORT_KEYS[sort_by], reverse=descending))
-
 
 JOB_FIELDS: dict[str, Callable[[JobRow], Value]] = {
     "id": lambda row: row.job.id,
@@ -346,39 +307,36 @@ def jobs_table(rows: Sequence[JobRow]) -> ExportTable:
     return table_of("jobs", JOB_FIELDS, rows)
 
 
-STALE_SHARE, MAX_STALE_S = 0.02, 600.0
-"""Maximum lag of an ended job's displayed age: this fraction of it, but at most this many seconds."""
-_STALE_STEPS = 61
+_Entry = tuple[TrainingJob, JobPreview, JobRow]
 
 
 class FleetFold:
     """Builds successive snapshots without rebuilding ended jobs, the bulk of a large account, each time.
 
     ``warm`` takes all jobs; after that ``fold`` receives only unfinished jobs and those that have changed
-    since. Only the age of an ended job changes: its row is rebuilt when the age is off by a fiftieth, or
-    by ``MAX_STALE_S``. Rebuilding ten thousand jobs would block the screen for a fifth of a second.
+    since. The ages of the others are those of the last ``warm``.
     """
 
     def __init__(self) -> None:
-        self._ended = _EndedRows((), {}, {})
-        self._projects: dict[str, tuple[TrainingProject, ProjectRow]] = {}
+        self._ended: dict[str, _Entry] = {}
+        self._ended_rows: list[JobRow] = []
 
     def warm(
         self, jobs: Sequence[TrainingJob], job_previews: Mapping[str, JobPreview], now: datetime
     ) -> None:
         """Build the rows of all ended jobs, and drop those that are gone; safe to run in a thread."""
-        known = self._ended.known
         entries: dict[str, _Entry] = {}
         for job in jobs:
             if job.is_finished:
                 job_preview = job_previews.get(job.id, NO_PREVIEW)
-                before = known.get(job.id)
-                same = before is not None and before[0] is job and before[1] is job_preview
-                entries[job.id] = (
-                    before if before and same else (job, job_preview, job_row(job, job_preview, now))
-                )
-        rows = sorted((row for _, _, row in entries.values()), key=_RANK)
-        self._ended = _EndedRows(rows, entries, {row.id: place for place, row in enumerate(rows)}, now)
+                before = self._ended.get(job.id)
+                if before is not None and before[0] is job and before[1] is job_preview:
+                    row = older_row(before[2], now)
+                else:
+                    row = job_row(job, job_preview, now)
+                entries[job.id] = (job, job_preview, row)
+        self._ended = entries
+        self._ended_rows = sorted((row for _, _, row in entries.values()), key=_RANK)
 
     def fold(
         self,
@@ -393,60 +351,23 @@ class FleetFold:
         ``jobs`` are added to the ended ones known since ``warm``, or replace them.
         """
         rows = [job_row(job, job_previews.get(job.id, NO_PREVIEW), now) for job in jobs]
-        rows += self._ended.at(now, without=[row.id for row in rows])
+        changed = {row.id for row in rows}
+        rows += [row for row in self._ended_rows if row.id not in changed]
         rows.sort(key=_RANK)
-        return FleetSnapshot(self._project_rows(projects, rows), tuple(rows), now, prices or {})
-
-    def _project_rows(
-        self, projects: Iterable[TrainingProject], rows: Sequence[JobRow]
-    ) -> tuple[ProjectRow, ...]:
-        total = Counter([row.project_id for row in rows])
-        running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
-        before, self._projects = self._projects, {}
-        for project in projects:
-            jobs, live = total[project.id], running[project.id]
-            known = before.get(project.id)
-            if known is None or known[0] is not project or (known[1].jobs, known[1].running) != (jobs, live):
-                name, team = sanitize(project.name) or project.id, sanitize(project.team_name or "")
-                known = (project, ProjectRow(project.id, name, team, jobs, live))
-            self._projects[project.id] = known
-        found = [row for _, row in self._projects.values()]
-        return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
+        return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {})
 
 
-_Entry = tuple[TrainingJob, JobPreview, JobRow]
-
-
-class _EndedRows:
-    """The rows of ended jobs in order, with a queue of when each is next due for a rebuild."""
-
-    def __init__(
-        self,
-        rows: Sequence[JobRow],
-        known: Mapping[str, _Entry],
-        places: Mapping[str, int],
-        now: datetime | None = None,
-    ) -> None:
-        self.known = known
-        self._rows = list(rows)
-        self._places = places
-        now_s = now.timestamp() if now is not None else 0.0
-        self._due = [(now_s + _good_for_s(row, place), place) for place, row in enumerate(rows)]
-        heapify(self._due)
-
-    def at(self, now: datetime, *, without: Iterable[str]) -> list[JobRow]:
-        now_s = now.timestamp()
-        while self._due and self._due[0][0] <= now_s:
-            place = self._due[0][1]
-            row = self._rows[place] = older_row(self._rows[place], now)
-            heapreplace(self._due, (now_s + max(1.0, _good_for_s(row, place)), place))
-        left_out = {self._places[job_id] for job_id in without if job_id in self._places}
-        if left_out:
-            return [row for place, row in enumerate(self._rows) if place not in left_out]
-        return self._rows
-
-
-def _good_for_s(row: JobRow, place: int) -> float:
-    """Return how long a row stays valid, spread out so that rows built together expire at different times."""
-    spread = 0.5 + 0.5 * (place % _STALE_STEPS) / _STALE_STEPS
-    return min(MAX_STALE_S, row.age_s * STALE_SHARE) * spread
+def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:
+    total = Counter([row.project_id for row in rows])
+    running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
+    found = [
+        ProjectRow(
+            project.id,
+            sanitize(project.name) or project.id,
+            sanitize(project.team_name or ""),
+            total[project.id],
+            running[project.id],
+        )
+        for project in projects
+    ]
+    return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))

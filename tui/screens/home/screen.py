@@ -16,12 +16,11 @@ from tui.actions import Scope
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.fleet.batches import Verb
-from tui.analysis.fleet.query import Query, parse
+from tui.analysis.fleet.query import Query, filter_and_sort, parse
 from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
     JobRow,
     ProjectRow,
-    filter_and_sort,
     jobs_table,
     jobs_text,
     without_snoozed,
