@@ -5,33 +5,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from whole_platform import CONFIG, NOISE, furnish
+from whole_platform import CONFIG, NOISE, furnished
 
+from support.cli import Result, RunCli
 from support.faulty import FaultyServer, faulty_server
-from support.served_platform import KEY, served_platform
 from support.stranger import FakeBaseten
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 60.0
 OURS = ("BASETEN_", "BT_TUI_", "USER_TRUSSRC_PATH", "NO_COLOR")
 PASSED_ON = ("PATH", "SYSTEMROOT", "LANG", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a command line gave."""
-
-    code: int
-    out: str
-    err: str
-
-
-RunCli = Callable[..., Result]
 
 
 @pytest.fixture
@@ -99,18 +84,6 @@ def cli_process(stranger: FakeBaseten, clean_environ: dict[str, str]) -> Callabl
 def faulty() -> Iterator[FaultyServer]:
     with faulty_server() as server:
         yield server
-
-
-@contextmanager
-def furnished(faulty: FaultyServer, folder: Path) -> Iterator[dict[str, str]]:
-    """A platform with something for every command; gives the environment that leads to it."""
-    faulty.set_faults("")
-    with served_platform(faulty, folder) as served:
-        furnish(served)
-        leading = ("BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE")
-        yield {"BASETEN_API_KEY": KEY, "NO_COLOR": "1", "BT_TUI_DEBUG": "1"} | dict.fromkeys(
-            leading, faulty.url
-        )
 
 
 @pytest.fixture(scope="module")

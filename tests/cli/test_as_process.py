@@ -6,13 +6,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line
 
 LIMIT_S = 60
+ROOT = Path(__file__).parents[2]
 HEAVY = {"textual", "rich.console", "plotext", "questionary", "starlette", "uvicorn", "psutil"}
 TRANSPORT = {"httpx", "pydantic"}
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, project
 
 SUMMARIZE = ("cache", "summarize", "proj1")

@@ -6,8 +6,8 @@ import json
 import time
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import CAPACITY, iso, serve_capacity
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCli
 
 from api_client.client import TrainingClient
+from support.cli import RunCli
 from support.fake_object_store import FakeObjectStore, Stored
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job

@@ -5,8 +5,8 @@ import io
 import json
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten
 from support.stranger_runs import finished_run
 

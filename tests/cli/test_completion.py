@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job, project
 from tui.cli import cli as root
 from tui.commands.support.catalogue import COMMANDS

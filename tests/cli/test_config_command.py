@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, job, line
 from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
 

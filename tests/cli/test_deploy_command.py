@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCli
 from deployer import BASE, Deployer, broken_loss, checkpoint
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten
 
 ENOUGH = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--model-name", "tuned", "--gpu", "H100:2")

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import RunCli
+from support.cli import RunCli
 
 LIMIT_S = 60
 

@@ -3,8 +3,8 @@
 import socket
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
 
 

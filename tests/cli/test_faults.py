@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import RunCli
 
 from api_client.http.retry import RetryPolicy
+from support.cli import RunCli
 from support.fake_backend import START
 from support.faulty import FaultyServer, faulty_server
 from support.served_platform import KEY, served_platform

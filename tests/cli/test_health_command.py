@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
 

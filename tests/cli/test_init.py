@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCli
 
 from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.preflight import check
+from support.cli import RunCli
 
 NAMES = ("cpu-quickstart", "multinode-torchrun", "lora-finetune")
 

@@ -5,8 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from conftest import RunCli
-
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job, project
 
 

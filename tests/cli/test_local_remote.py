@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import RunCli
 
 from api_client.emulator.processes import ensure_running
+from support.cli import RunCli
 from support.stranger import FakeBaseten
 
 

@@ -2,8 +2,7 @@
 
 import json
 
-from conftest import RunCli
-
+from support.cli import RunCli
 from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, ReceivedRequest, job, line
 
 

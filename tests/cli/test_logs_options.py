@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Result, RunCli
 
+from support.cli import Result, RunCli
 from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, ReceivedRequest, job, line, project
 
 MINUTE_MS = 60_000

@@ -7,8 +7,8 @@ import operator
 import time
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso, metrics_of, node, samples, serve_metrics
 

@@ -5,8 +5,7 @@ import io
 import json
 from pathlib import Path
 
-from conftest import RunCli
-
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job, line
 from support.stranger_runs import finished_run
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from tui.commands.support.exit_codes import MEANINGS, ExitCode

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.emulator import running_emulator
 from support.stranger import Answer, FakeBaseten, job
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import RunCli
 from deployer import Deployer, machine
 
+from support.cli import RunCli
 from support.fake_object_store import JOB, Stored, serving
 from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
 from support.stranger_runs import metrics_of, node, serve_metrics

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Result, RunCli
 
+from support.cli import Result, RunCli
 from support.stranger import Answer, FakeBaseten
 from support.terminal import AtTerminal
 

@@ -3,7 +3,8 @@
 import sys
 
 import pytest
-from conftest import RunCli
+
+from support.cli import RunCli
 
 
 def test_what_is_missing_names_the_python_that_lacks_it(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
 
 JOB_PATH = "/v1/training_projects/proj1/jobs/job1"

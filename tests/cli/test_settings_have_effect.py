@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from tui.settings.loading import setting_names
 
 TESTS = Path(__file__).parents[1]

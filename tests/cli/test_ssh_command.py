@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
 
 ROOT = Path(__file__).parents[2]

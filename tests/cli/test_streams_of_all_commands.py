@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Result, RunCli, furnished
 from every_command import (
     CHANGING,
     JOB,
@@ -23,8 +22,9 @@ from every_command import (
     commands,
     formats_of,
 )
-from whole_platform import NOISE
+from whole_platform import NOISE, furnished
 
+from support.cli import Result, RunCli
 from support.served_platform import KEY
 
 ASKS_NOBODY = frozenset({"remotes", "config show", "emulator status", "init"})

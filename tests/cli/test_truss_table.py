@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 import pytest
-from conftest import RunCli
 
+from support.cli import RunCli
 from support.stranger import FakeBaseten, job, project
 from tui.cli import cli as program
 

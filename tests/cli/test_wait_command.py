@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from conftest import RunCli
 
 from api_client.http.retry import RetryPolicy
+from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 
 QUICK = ("--interval", "0.01")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCli
 
 from api_client.ssh.tickets import parse_host
 from api_client.submission.workstation import workstation_hosts
+from support.cli import RunCli
 from support.emulator import running_emulator
 from support.stranger import Answer, FakeBaseten
 from tui.commands.support.exit_codes import ExitCode

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from every_command import ENDED, JOB, WAITING
 
@@ -12,7 +15,8 @@ from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
 from api_client.models import CachedFile, JobStatus
 from support.fake_backend import START
-from support.served_platform import Served, counting_bytes
+from support.faulty import FaultyServer
+from support.served_platform import KEY, Served, counting_bytes, served_platform
 
 NOISE = "429(retry-after=0);times=3"
 """The first requests are turned away: even one that changes something may be sent again then."""
@@ -59,3 +63,15 @@ def archive() -> bytes:
     with tarfile.open(fileobj=packed, mode="w:gz") as bundle:
         bundle.addfile(member)
     return packed.getvalue()
+
+
+@contextmanager
+def furnished(faulty: FaultyServer, folder: Path) -> Iterator[dict[str, str]]:
+    """A platform with something for every command; gives the environment that leads to it."""
+    faulty.set_faults("")
+    with served_platform(faulty, folder) as served:
+        furnish(served)
+        leading = ("BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE")
+        yield {"BASETEN_API_KEY": KEY, "NO_COLOR": "1", "BT_TUI_DEBUG": "1"} | dict.fromkeys(
+            leading, faulty.url
+        )
