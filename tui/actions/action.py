@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Flag, StrEnum, auto
 
 
 class Scope(StrEnum):
@@ -26,8 +26,28 @@ class Scope(StrEnum):
     APP = "app"  # the same on every screen
 
 
+SCOPE_TITLES = {scope: scope.capitalize() for scope in Scope} | {
+    Scope.LOGS: "Log",
+    Scope.SCREEN: "Every screen",
+}
+"""Headings in help and docs/keys.md."""
+
 OFF = "Off: read-only."
 """Appended to the help of a dangerous action in a read-only dashboard."""
+
+
+class Mark(Flag):
+    """What is special about an action."""
+
+    FOOTER = auto()
+    """It asks for a place in the footer, where space is scarce."""
+    DANGEROUS = auto()
+    """It changes something on the server: it asks for confirmation, and is off in a read-only dashboard."""
+    FIELD = auto()
+    """It opens a field. Keys typed after it go into the field, however fast they come."""
+
+
+PLAIN = Mark(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +55,16 @@ class Action:
     """Something the user can do.
 
     ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the
-    palette; ``help`` is one short sentence. ``in_footer`` asks for a place in the footer, where space
-    is scarce. A ``dangerous`` action changes something on the server: it asks for confirmation and is
-    off in a read-only dashboard. Keys typed after an action that ``opens_field`` go into the field,
-    however fast they come.
+    palette; ``help`` is one short sentence.
     """
 
-    id: str
     scope: Scope
+    id: str
     keys: str
     label: str
     help: str
-    in_footer: bool = False
-    dangerous: bool = False
-    opens_field: bool = False
+    marks: Mark = PLAIN
 
     def sentence(self, *, read_only: bool) -> str:
         """Return the help text, with a note if the action is off in a read-only dashboard."""
-        return f"{self.help} {OFF}" if read_only and self.dangerous else self.help
-
-
-SCOPE_TITLES: dict[Scope, str] = {
-    Scope.HOME: "Home",
-    Scope.JOB: "Job",
-    Scope.LOGS: "Log",
-    Scope.CHARTS: "Charts",
-    Scope.METRICS: "Metrics",
-    Scope.CHECKPOINTS: "Checkpoints",
-    Scope.FILES: "Files",
-    Scope.CACHE: "Cache",
-    Scope.DOWNLOADS: "Downloads",
-    Scope.COMPARE: "Compare",
-    Scope.CAPACITY: "Capacity",
-    Scope.SUBMIT: "Submit",
-    Scope.DEPLOY: "Deploy",
-    Scope.SCREEN: "Every screen",
-    Scope.APP: "App",
-}
-"""Headings in help and docs/keys.md."""
+        return f"{self.help} {OFF}" if read_only and Mark.DANGEROUS in self.marks else self.help

@@ -5,56 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from textual.binding import Binding, BindingsMap, BindingType
+from textual.keys import format_key
 
-from tui.actions import Action, Scope, actions_of
-
-KEY_SIGNS = {
-    "slash": "/",
-    "ampersand": "&",
-    "asterisk": "*",
-    "question_mark": "?",
-    "colon": ":",
-    "plus": "+",
-    "equals_sign": "=",
-    "minus": "-",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "left_curly_bracket": "{",
-    "right_curly_bracket": "}",
-    "left_parenthesis": "(",
-    "right_parenthesis": ")",
-    "vertical_line": "|",
-    "apostrophe": "'",
-    "quotation_mark": '"',
-    "at": "@",
-    "full_stop": ".",
-    "comma": ",",
-    "escape": "esc",
-    "shift+up": "⇧↑",
-    "shift+down": "⇧↓",
-    "left": "←",
-    "right": "→",
-    "less_than_sign": "<",
-    "greater_than_sign": ">",
-    "up": "↑",
-    "down": "↓",
-    "shift+left": "⇧←",
-    "shift+right": "⇧→",
-    "shift+tab": "⇧tab",
-    "alt+left": "alt+←",
-    "alt+right": "alt+→",
-    "backspace": "⌫",
-    "ctrl+p": "^p",
-    "ctrl+s": "^s",
-    "ctrl+b": "^b",
-    "ctrl+y": "^y",
-    "ctrl+o": "^o",
-}
+from tui.actions import Action, Mark, Scope, actions_of
 
 
 def key_sign(key: str) -> str:
-    """Return the display text of a key: ``slash`` → ``/``."""
-    return KEY_SIGNS.get(key, key)
+    """Return the display text of a key: ``slash`` → ``/``, ``ctrl+p`` → ``^p``, ``shift+up`` → ``⇧↑``."""
+    *modifiers, name = key.split("+")
+    sign = name if name in ("enter", "delete", "pageup", "pagedown") else format_key(name)
+    return "".join({"ctrl": "^", "shift": "⇧"}.get(one, f"{one}+") for one in modifiers) + sign
 
 
 def key_signs(keys: str) -> str:
@@ -104,9 +64,9 @@ def bindings_of(*scopes: Scope) -> list[BindingType]:
             action.keys,
             action.id,
             action.label,
-            show=action.in_footer,
+            show=Mark.FOOTER in action.marks,
             # Priority bindings run in the app before the next key is processed.
-            priority=action.opens_field,
+            priority=Mark.FIELD in action.marks,
             key_display=key_sign(action.keys.split(",")[0]),
             tooltip=action.help,
             id=f"{action.scope}.{action.id}",
