@@ -16,21 +16,41 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pydantic
-from pydantic import TypeAdapter, ValidationError
 
 from api_client.definitions import TrainingProject
-from api_client.errors import ArchiveError, BadRequest, ConfigurationError, ErrorAnswer, InvalidAnswer
+from api_client.errors import ArchiveError, ConfigurationError, ErrorAnswer
 from api_client.http.connection import user_agent
 from api_client.models import BlobCredentials, Team
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
+from api_client.remotes import Remote
+from api_client.resources.account import Account
+from api_client.resources.cache import Cache
+from api_client.resources.capacity import Capacity
+from api_client.resources.jobs import Jobs
+from api_client.resources.projects import Projects
 from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
-from api_client.submission.client_parts import SubmissionClient
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
 from api_client.transfers.uploads import Blobs
+
+
+class SubmissionClient(Protocol):
+    """The parts of ``TrainingClient`` that a submission needs; the client itself imports this package."""
+
+    remote: Remote
+    account: Account
+
+    @property
+    def blobs(self) -> Blobs: ...  # noqa: D102
+
+    cache: Cache
+    capacity: Capacity
+    jobs: Jobs
+    projects: Projects
+
 
 GIT_TIMEOUT_S = 10.0
 """If a repository takes longer, the job is submitted without its commit."""
@@ -90,10 +110,14 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.decode(errors="replace").strip()
 
 
-_QUERY = "query Teams { teams { id name default } }"
-_TEAMS = TypeAdapter(list[Team])
-_NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
-_NOT_FOR_US = _NO_SUCH_ROUTE | {HTTPStatus.FORBIDDEN}
+_NOT_FOR_US = frozenset(
+    {
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.NOT_IMPLEMENTED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,24 +178,12 @@ def _chosen(team: Team) -> TeamChoice:
 
 
 async def _teams(client: SubmissionClient, *, must_know: bool) -> list[Team]:
-    """List all teams, by REST or else with the official client's query; none if neither route exists."""
+    """List all teams; none if the key or the server does not list them, unless ``must_know``."""
     try:
         return await client.account.teams()
     except ErrorAnswer as error:
-        if error.status not in _NOT_FOR_US:
+        if must_know or error.status not in _NOT_FOR_US:
             raise
-    try:
-        data = await client.graphql.execute(_QUERY)
-        return _TEAMS.validate_python(data.get("teams") or [])
-    except (ErrorAnswer, InvalidAnswer) as error:
-        is_absent = isinstance(error, InvalidAnswer | BadRequest) or (
-            isinstance(error, ErrorAnswer) and error.status in _NOT_FOR_US
-        )
-        if must_know or not is_absent:
-            raise
-    except ValidationError:
-        if must_know:
-            raise InvalidAnswer("unexpected list of teams from the server") from None
     return []
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    python in_interpreter.py CONFIG training|deployment
+    python in_interpreter.py CONFIG TrainingProject|DeployCheckpointsConfig
 
 If the official SDK is installed there, it builds the payload, so that the result is exactly its payload.
 Otherwise our definitions are used, which need pydantic. Output of the config goes to stderr. stdout gets
@@ -18,12 +18,14 @@ import importlib.util
 import json
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 _HERE = Path(__file__).absolute().parent
 _PACKAGE = _HERE.parents[1]
+TRAINING = "TrainingProject"
 
 
 def main(arguments: list[str]) -> None:
@@ -48,22 +50,27 @@ def main(arguments: list[str]) -> None:
 
 
 def _load(execution: ModuleType, path: str, kind: str) -> Any:
-    if importlib.util.find_spec("truss_train") is None:
-        return _load_with_own_definitions(execution, path, kind)
+    has_truss = importlib.util.find_spec("truss_train") is not None
+    definitions, sandbox = (_official if has_truss else _own)(execution)
+    with sandbox:
+        module = execution.execute(path)
+    definition = execution.only_one(module, getattr(definitions, kind))
+    return _training_document(definition) if kind == TRAINING else _deployment_document(definition)
+
+
+def _official(execution: ModuleType) -> Any:
+    """Return truss's definitions, and a context in which they are used."""
     try:
-        definitions = importlib.import_module("truss_train.definitions")
         # Reading a config never sends a request, here as in the main process.
         for name in ("truss_train", "truss_train.public_api"):
             vars(importlib.import_module(name))["push"] = execution.refuse_to_push
+        return importlib.import_module("truss_train.definitions"), nullcontext()
     except Exception as error:
         raise execution.ConfigFailure(f"truss is broken in {sys.executable}: {error}") from error
-    module = execution.execute(path)
-    if kind == "training":
-        return _training_document(execution.only_one(module, definitions.TrainingProject))
-    return _deployment_document(execution.only_one(module, definitions.DeployCheckpointsConfig))
 
 
-def _load_with_own_definitions(execution: ModuleType, path: str, kind: str) -> Any:
+def _own(execution: ModuleType) -> Any:
+    """Return our definitions, and a context in which they are used."""
     try:
         _read_module("api_client", _PACKAGE / "__init__.py", [str(_PACKAGE)])
         from api_client import definitions
@@ -73,11 +80,7 @@ def _load_with_own_definitions(execution: ModuleType, path: str, kind: str) -> A
             f"{sys.executable} has no truss and can't use bt-tui's definitions (they need Python 3.11 and "
             f"pydantic 2): {error}"
         ) from error
-    with module_sandbox(official_modules(execution.refuse_to_push)):
-        module = execution.execute(path)
-    if kind == "training":
-        return _training_document(execution.only_one(module, definitions.TrainingProject))
-    return _deployment_document(execution.only_one(module, definitions.DeployCheckpointsConfig))
+    return definitions, module_sandbox(official_modules(execution.refuse_to_push))
 
 
 def _training_document(project: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from api_client.definitions import DeployCheckpointsConfig, TrainingProject
+from api_client.definitions.base import Place
 from api_client.errors import ConfigFileError
 from api_client.submission.config_file import in_interpreter
 from api_client.submission.config_file.execution import (
@@ -38,15 +39,20 @@ STOP_POLL_S = 0.1
 _STDERR_TAIL_LINES = 5
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+UnknownField = tuple[Place, Any]
 
 
-def training_project_from(path: Path, python: Path, stop: Event | None = None) -> TrainingProject:
-    """Load a config's TrainingProject with the interpreter ``python``. Unknown fields are kept.
+def load_training_project(
+    path: Path | str, *, python: Path | str | None = None, stop: Event | None = None
+) -> TrainingProject:
+    """Run a config file and return its one TrainingProject (API facts, 3.4). Unknown fields are kept.
 
-    Another thread can set ``stop`` to end the config's process.
+    This executes the file's code, so never call it just to list something. The code runs in this process,
+    leaving no trace, or in the interpreter ``python``: one that has the packages it needs, or the current
+    one (``sys.executable``) to isolate it from a running dashboard. Blocks until the file has run; if it
+    runs in another interpreter, another thread can end it with ``stop``. Raises ConfigFileError.
     """
-    document = _run(path, python, "training", stop)
-    project, unknown = _rebuild(document, TrainingProject, path)
+    project, unknown = _load(Path(path), TrainingProject, python, stop)
     for place, value in unknown:
         if place[0] == "job":
             project.job.keep_newer_field(place[1:], value)
@@ -55,23 +61,41 @@ def training_project_from(path: Path, python: Path, stop: Event | None = None) -
     return project
 
 
-def deploy_config_from(path: Path, python: Path) -> DeployCheckpointsConfig:
-    """Load a file's DeployCheckpointsConfig with the interpreter ``python``."""
-    document = _run(path, python, "deployment", None)
-    config, unknown = _rebuild(document, DeployCheckpointsConfig, path)
+def load_deploy_checkpoints_config(
+    path: Path | str, *, python: Path | str | None = None
+) -> DeployCheckpointsConfig:
+    """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
+
+    Executes the file's code, in this process or in the interpreter ``python``, and blocks until it has
+    run. Raises ConfigFileError.
+    """
+    config, unknown = _load(Path(path), DeployCheckpointsConfig, python, None)
     used = [".".join(map(str, place)) for place, value in unknown if value is not None]
     if used:
-        raise ConfigFileError(f"it sets unknown fields: {', '.join(used)}", path=path)
+        raise ConfigFileError(f"it sets unknown fields: {', '.join(used)}", path=Path(path))
     return config
 
 
-def _run(path: Path, python: Path, kind: str, stop: Event | None) -> dict[str, Any]:
-    command = [str(python), in_interpreter.__file__, str(path), kind]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+def _load(
+    path: Path, wanted: type[ModelT], python: Path | str | None, stop: Event | None
+) -> tuple[ModelT, list[UnknownField]]:
+    """Return the definition, and the fields that a newer SDK in the other interpreter has added."""
+    if python is not None:
+        return _rebuild(_run(path, Path(python), wanted.__name__, stop or Event()), wanted, path)
     try:
-        finished = _finished(command, environment, stop)
+        with module_sandbox(official_modules(refuse_to_push)):
+            definition: ModelT = only_one(execute(str(path)), wanted)
+    except ConfigFailure as failure:
+        raise ConfigFileError(failure.message, path=path, line=failure.line) from failure.__cause__
+    return definition, []
+
+
+def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
+    command = [str(python), in_interpreter.__file__, str(path), kind]
+    try:
+        finished = _finished(command, stop)
     except subprocess.TimeoutExpired as error:
-        if stop is not None and stop.is_set():
+        if stop.is_set():
             raise ConfigFileError("it was killed while loading", path=path) from None
         raise ConfigFileError(f"loading took longer than {LOAD_TIMEOUT_S:.0f} s", path=path) from error
     except OSError as error:
@@ -90,27 +114,22 @@ def _run(path: Path, python: Path, kind: str, stop: Event | None) -> dict[str, A
     raise ConfigFileError(failure["message"], path=path, line=failure["line"])
 
 
-def _finished(
-    command: list[str], environment: dict[str, str], stop: Event | None
-) -> subprocess.CompletedProcess[bytes]:
+def _finished(command: list[str], stop: Event) -> subprocess.CompletedProcess[bytes]:
     """Run the command to completion. Raises TimeoutExpired after ending the process."""
     give_up_at = time.monotonic() + LOAD_TIMEOUT_S
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment
     ) as process:
         try:
             while True:
-                left_s = max(0.0, give_up_at - time.monotonic())
                 try:
-                    out, err = process.communicate(
-                        timeout=left_s if stop is None else min(left_s, STOP_POLL_S)
-                    )
-                except subprocess.TimeoutExpired:
-                    if time.monotonic() >= give_up_at or (stop is not None and stop.is_set()):
-                        raise
-                else:
+                    out, err = process.communicate(timeout=STOP_POLL_S)
                     return subprocess.CompletedProcess(command, process.returncode, out, err)
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= give_up_at or stop.is_set():
+                        raise
         except BaseException:
             process.kill()
             raise
@@ -124,11 +143,8 @@ def _answer(output: bytes) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) and ("definition" in answer or "failure" in answer) else None
 
 
-def _rebuild(
-    document: dict[str, Any], wanted: type[ModelT], path: Path
-) -> tuple[ModelT, list[tuple[tuple[str | int, ...], Any]]]:
-    """Build our definition from a document; also return the fields added by a newer SDK, with locations."""
-    unknown: list[tuple[tuple[str | int, ...], Any]] = []
+def _rebuild(document: dict[str, Any], wanted: type[ModelT], path: Path) -> tuple[ModelT, list[UnknownField]]:
+    unknown: list[UnknownField] = []
     while True:
         try:
             return wanted.model_validate_json(json.dumps(document)), unknown
@@ -140,7 +156,7 @@ def _rebuild(
             unknown.extend(_take_out(document, location) for location in newer)
 
 
-def _take_out(document: Any, location: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], Any]:
+def _take_out(document: Any, location: Place) -> UnknownField:
     """Remove a field from a document, and return its path and value.
 
     Steps that name a union member are dropped from the path: they do not exist in the document.
@@ -152,45 +168,3 @@ def _take_out(document: Any, location: tuple[str | int, ...]) -> tuple[tuple[str
             place.append(step)
             document = document[step]
     return (*place, location[-1]), document.pop(location[-1])
-
-
-T = TypeVar("T")
-
-
-def load_training_project(
-    path: Path | str, *, python: Path | str | None = None, stop: Event | None = None
-) -> TrainingProject:
-    """Run a config file and return its one TrainingProject (API facts, 3.4).
-
-    This executes the file's code, so never call it just to list something. The code runs in this process,
-    leaving no trace, or in the interpreter ``python``: one that has the packages it needs, or the current
-    one (``sys.executable``) to isolate it from a running dashboard. Blocks until the file has run; if it
-    runs in another interpreter, another thread can end it with ``stop``. Raises ConfigFileError.
-    """
-    path = Path(path)
-    if python is not None:
-        return training_project_from(path, Path(python), stop)
-    return _load(path, TrainingProject)
-
-
-def load_deploy_checkpoints_config(
-    path: Path | str, *, python: Path | str | None = None
-) -> DeployCheckpointsConfig:
-    """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
-
-    Executes the file's code, in this process or in the interpreter ``python``, and blocks until it has
-    run. Raises ConfigFileError.
-    """
-    path = Path(path)
-    if python is not None:
-        return deploy_config_from(path, Path(python))
-    return _load(path, DeployCheckpointsConfig)
-
-
-def _load(path: Path, wanted: type[T]) -> T:
-    try:
-        with module_sandbox(official_modules(refuse_to_push)):
-            definition: T = only_one(execute(str(path)), wanted)
-    except ConfigFailure as failure:
-        raise ConfigFileError(failure.message, path=path, line=failure.line) from failure.__cause__
-    return definition

@@ -9,7 +9,6 @@ from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
 from api_client.definitions.job_request import JobRequest, read_job_request
 from api_client.submission.archive import ArchivePlan
-from api_client.submission.client_parts import SubmissionClient
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload, unknown_fields
 from api_client.submission.preflight.account import (
@@ -18,6 +17,7 @@ from api_client.submission.preflight.account import (
     fetch_account_facts,
 )
 from api_client.submission.preflight.archive_rules import archive_findings
+from api_client.submission.submitting import SubmissionClient
 
 SESSION_ON_STARTUP = "on_startup"
 
