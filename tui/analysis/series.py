@@ -111,13 +111,11 @@ class SeriesBuffer:
         "_snapshot",
         "_times",
         "_values",
-        "gap_factor",
         "name",
     )
 
-    def __init__(self, name: str, *, max_points: int = 2000, gap_factor: float = GAP_FACTOR) -> None:
+    def __init__(self, name: str, *, max_points: int = 2000) -> None:
         self.name = name
-        self.gap_factor = gap_factor
         self._max_points = max(2, max_points)
         self._times: list[float] = []
         self._values: list[float] = []
@@ -219,12 +217,12 @@ class SeriesBuffer:
         The neighborhood counts, not the whole series, because old samples are often sparser than new
         ones.
         """
-        times, factor = self._times, self.gap_factor
+        times = self._times
         distance = times[position + 1] - times[position]
         last = len(times) - 1
         before = times[position] - times[position - 1] if position else distance
         after = times[position + 2] - times[position + 1] if position + 2 <= last else distance
-        if distance <= factor * min(before, after):
+        if distance <= GAP_FACTOR * min(before, after):
             return False
         nearby = [
             times[other + 1] - times[other]
@@ -232,7 +230,7 @@ class SeriesBuffer:
             if other != position
         ]
         nearby.sort()
-        return distance > factor * nearby[len(nearby) // 2]
+        return distance > GAP_FACTOR * nearby[len(nearby) // 2]
 
 
 def value_range(values: Sequence[float]) -> Range | None:

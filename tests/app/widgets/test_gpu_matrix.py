@@ -38,7 +38,7 @@ def cluster(count: int) -> list[MatrixRow]:
 
 
 def matrix_of(rows: list[MatrixRow], title: str = "GPU use", frame: Frame | None = None) -> GpuMatrix:
-    matrix = GpuMatrix(empty_text="no GPU data yet")
+    matrix = GpuMatrix()
     matrix.set_data(rows, replace(frame or Frame(), title=title))
     return matrix
 
@@ -46,7 +46,7 @@ def matrix_of(rows: list[MatrixRow], title: str = "GPU use", frame: Frame | None
 async def test_heights_carry_the_values() -> None:
     matrix = matrix_of([])
     async with WidgetApp(matrix).run_test(size=(60, 6)):
-        assert any("no GPU data yet" in line for line in shown(matrix))
+        assert any("no GPU data" in line for line in shown(matrix))
         matrix.set_data([row(0, 0.0, 0.5, 1.0, None), row(1, 0.6, 0.6, 0.6, 0.6, note="▲ slow")])
         assert shown(matrix)[:3] == [
             "GPU use              0 1 2 3",

@@ -12,7 +12,6 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import var
 from textual.timer import Timer
-from textual.widget import Widget
 
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import next_smoothing
@@ -204,9 +203,8 @@ class MetricsPane(Horizontal):
     @on(Panned)
     def _pan(self, message: Panned) -> None:
         message.stop()
-        if isinstance(message.chart, LineChart):
-            spec = message.chart.spec
-            self._pan_by(message.by / (spec.end - spec.start))
+        spec = message.chart.spec
+        self._pan_by(message.by / (spec.end - spec.start))
 
     def _pan_by(self, share: float) -> None:
         reach = self._reach()
@@ -242,9 +240,9 @@ class MetricsPane(Horizontal):
         message.stop()
         self.view = replace(self.view, cursor=self._time_on(message.chart, message.x))
 
-    def _time_on(self, chart: Widget, x: float) -> float:
+    def _time_on(self, chart: LineChart, x: float) -> float:
         """Return the time at `x` of a chart's axis, converting from steps if needed."""
-        if self._run is not None and isinstance(chart, LineChart) and chart.spec.x_axis == "step":
+        if self._run is not None and chart.spec.x_axis == "step":
             return self._builder.clock(self._run).time(x)
         return x
 

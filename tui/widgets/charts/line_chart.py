@@ -22,18 +22,14 @@ from tui.widgets.tones import SERIES_COLOURS, series_classes, series_css
 
 
 @dataclass
-class _ChartMessage(Message):
-    """Base class of chart messages; the chart is the message's ``control``."""
+class ChartMessage(Message):
+    """Base class of chart messages."""
 
-    chart: Widget
-
-    @property
-    def control(self) -> Widget:
-        return self.chart
+    chart: LineChart
 
 
 @dataclass
-class Zoomed(_ChartMessage):
+class Zoomed(ChartMessage):
     """Request to scale the time range by ``factor``, around `x` if given."""
 
     factor: float
@@ -41,21 +37,21 @@ class Zoomed(_ChartMessage):
 
 
 @dataclass
-class Panned(_ChartMessage):
+class Panned(ChartMessage):
     """Request to move the time range; positive moves right."""
 
     by: float
 
 
 @dataclass
-class Pointed(_ChartMessage):
+class Pointed(ChartMessage):
     """Request to read the values at `x`."""
 
     x: float
 
 
 @dataclass
-class SeriesClicked(_ChartMessage):
+class SeriesClicked(ChartMessage):
     """Request to show or hide a series."""
 
     name: str

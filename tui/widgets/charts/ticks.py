@@ -109,6 +109,7 @@ _FLAT = 1e-9  # data whose relative spread is below this counts as one value
 _TINY = 1e-200  # below this magnitude, tick arithmetic breaks down
 _FINE_STEPS = 10  # axis ends are round to about a tenth of the axis
 _CLEARANCE = 0.4  # a tick closer to an end than this fraction of a step is left out
+_TICK_CELLS = 10  # at least about as far apart are the labels of the x axis
 _FLAT_MARGIN = 0.5
 """Margin above and below a series of one value, as a fraction of it."""
 
@@ -215,13 +216,12 @@ def time_ticks(
     end_label: str = "now",
     timezone: tzinfo | None = None,
     origin: float = 0.0,
-    spacing: int = 10,
 ) -> tuple[tuple[float, str], ...]:
-    """Return positions and labels for an axis of `cells` cells, at least about `spacing` cells apart."""
+    """Return positions and labels for an axis of `cells` cells, at least about ten cells apart."""
     span_s = end - start
     if span_s <= 0 or cells <= 0:
         return ()
-    most = max(1, cells // spacing)
+    most = max(1, cells // _TICK_CELLS)
     if axis == "step":
         return _step_ticks(start, end, most)
     step_s = next((step for step in _TIME_STEPS_S if span_s / step <= most), _TIME_STEPS_S[-1])

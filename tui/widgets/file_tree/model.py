@@ -33,16 +33,15 @@ SLICE_S = 0.008
 class SlicedTask:
     """Steps run in slices; ``result`` is set once ``is_done``."""
 
-    def __init__(self, steps: Steps[Result], monotonic_s: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, steps: Steps[Result]) -> None:
         self._steps = steps
-        self._monotonic_s = monotonic_s
         self.is_done = False
         self.fraction = 0.0
 
     def run_slice(self) -> bool:
         """Work for one slice; return True if all is done."""
-        until = self._monotonic_s() + SLICE_S
-        while not self.is_done and self._monotonic_s() < until:
+        until = time.perf_counter() + SLICE_S
+        while not self.is_done and time.perf_counter() < until:
             try:
                 self.fraction = next(self._steps)
             except StopIteration as end:

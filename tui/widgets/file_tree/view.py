@@ -18,7 +18,6 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tui.analysis.file_tree import BY_NAME, ROOT, FileEntry, FileTree, Order, SortKey, Steps, VisibleRows
 from tui.text.sanitize import cell_width, clip, sanitize
@@ -32,11 +31,7 @@ from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
 class TreeMessage(Message):
     """Base class of file tree messages."""
 
-    view: Widget
-
-    @property
-    def control(self) -> Widget:
-        return self.view
+    view: FileTreeView
 
 
 class Highlighted(TreeMessage):

@@ -72,17 +72,10 @@ class GpuMatrix(ScrollView, can_focus=True):
     class NodeSelected(Message):
         """A node was selected."""
 
-        gpu_matrix: GpuMatrix
         name: str
 
-        @property
-        def control(self) -> GpuMatrix:
-            return self.gpu_matrix
-
-    def __init__(self, *, empty_text: str = "no GPU data", id: str | None = None) -> None:
-        """Create an empty matrix; ``empty_text`` is shown if there are no nodes."""
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.empty_text = empty_text
         self._renderer = MatrixRenderer()
         self._frame = Frame()
         self._rows: tuple[MatrixRow, ...] = ()
@@ -196,7 +189,7 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     def action_select(self) -> None:
         if self._cursor is not None:
-            self.post_message(self.NodeSelected(self, self._cursor))
+            self.post_message(self.NodeSelected(self._cursor))
 
     def on_click(self, event: events.Click) -> None:
         if event.y < HEADER_LINES or (self._renderer.has_footer and event.y == self.size.height - 1):
@@ -254,5 +247,5 @@ class GpuMatrix(ScrollView, can_focus=True):
             return [(clip(sanitize(self._frame.title), width), "title")]
         if y != max(HEADER_LINES, self.size.height // 2):
             return []
-        text = clip(sanitize(self.empty_text), width)
+        text = clip("no GPU data", width)
         return [(" " * ((width - cell_len(text)) // 2) + text, "empty")]
