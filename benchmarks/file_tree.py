@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import Report
 from one_widget import OneWidget, Stalls, painted
 
-from tui.analysis.file_tree import FileEntry, Order, SortKey
+from tui.analysis.file_tree.rows import Order, SortKey
+from tui.analysis.file_tree.tree import FileEntry
 from tui.widgets.file_tree import FileTreeView
 
 SIZE = (120, 40)

@@ -22,7 +22,7 @@ async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None
     with (tmp_path / "charts.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for table in tables:
-        of_chart = [row for row in rows if row["chart"] == table.title]
+        of_chart = [row for row in rows if row["chart"] == table.spec.title]
         for line in table.series:
             written = [row["value"] for row in of_chart if row["series"] == line.name]
             shown = [str(value) for value in line.values if value == value or not table.unit]

@@ -156,7 +156,7 @@ async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() 
         await press(pilot, "v", "v")
         text = await press(pilot, "x", "x", "x", "left")
         charts = {chart.id: chart for chart in deck(app).current_data()}
-        assert (charts["loss"].x, charts["util"].x) == ("step", "time")
+        assert (charts["loss"].spec.x_axis, charts["util"].spec.x_axis) == ("step", "relative")
         times = charts["loss"].series[0].times
         assert times[-1] == 4119 and 110 <= len(times) <= 121
         assert "step 4,1" in text and "by step" in text

@@ -106,8 +106,8 @@ def json_text(tables: Sequence[ExportTable]) -> str:
 def table_of_series(name: str, charts: Iterable[tuple[str, str, str, Sequence[Series]]]) -> ExportTable:
     """Return charts as one long table: chart, series, time or step, value, unit.
 
-    A chart is its title, its unit, "time" (epoch seconds) or "step", and its lines. The NaN of a metric
-    is a gap and is left out; the NaN of a loss was printed by the trainer, and stays.
+    A chart is its title, its unit, its x axis ("step", or else in epoch seconds), and its lines. The NaN
+    of a metric is a gap and is left out; the NaN of a loss was printed by the trainer, and stays.
     """
     return ExportTable(name, ("chart", "series", "time", "step", "value", "unit"), tuple(_samples(charts)))
 

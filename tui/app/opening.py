@@ -216,12 +216,12 @@ class ScreenOpener:
         self._navigation.push(FilesScreen(job, checkpoint, feed_with), place)
 
     def compare_checkpoints(self, message: CompareCheckpointsRequested) -> None:
-        from tui.feeds.checkpoint_files import list_files
         from tui.screens.files.compare import CompareScreen
 
-        left, right = message.left, message.right
-        screen = CompareScreen(left, right, partial(list_files, self._session, message.job))
-        key = ("checkpoints", message.job.id, left.name, right.name)
+        job, left, right = message.job, message.left, message.right
+        list_files = partial(self._session.client.checkpoints.files_of, job.project_id, job.id)
+        screen = CompareScreen(left, right, list_files)
+        key = ("checkpoints", job.id, left.name, right.name)
         self._navigation.push(screen, HistoryEntry(key, partial(self.compare_checkpoints, message)))
 
     # New jobs and deployments

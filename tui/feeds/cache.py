@@ -10,7 +10,7 @@ from datetime import datetime
 from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from tui.analysis.checkpoints.facts import cache_entries, epoch_s
-from tui.analysis.file_tree import FileEntry
+from tui.analysis.file_tree.tree import FileEntry
 from tui.feeds.throttle import sleep_or_event
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize

@@ -196,8 +196,3 @@ class CheckpointFilesFeed:
     def _publish_snapshot(self, snapshot: FilesSnapshot) -> None:
         self._snapshot = snapshot
         self._publish(snapshot)
-
-
-async def list_files(session: Session, job: TrainingJob, checkpoint_id: str) -> list[CheckpointFile]:
-    """Return all files of a checkpoint. Raises RequestError."""
-    return await session.client.checkpoints.files_of(job.project_id, job.id, checkpoint_id)

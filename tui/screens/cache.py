@@ -12,7 +12,8 @@ from textual.reactive import var
 from textual.widgets import Input
 
 from tui.actions import Scope
-from tui.analysis.file_tree import ROOT, FileTree, Order, SortKey
+from tui.analysis.file_tree.rows import Order, SortKey
+from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.analysis.transfers import files_text
 from tui.feeds.cache import CacheFeed, CacheSnapshot
 from tui.screens.file_tree import TreeScreen

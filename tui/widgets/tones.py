@@ -8,65 +8,57 @@ of a meaning: charts have legends, nodes have labels, levels have signs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rich.style import Style
 from textual.app import App
 from textual.color import Color, ColorParseError
 
-SERIES_COLOURS = 8
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """Colors for dark and light themes and for the terminal's own, as component classes of a widget."""
+
+    dark: tuple[str, ...]
+    light: tuple[str, ...]
+    ansi: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.dark)
+
+    def classes(self, prefix: str) -> frozenset[str]:
+        """Return the component classes `PREFIX-0` … of a widget."""
+        return frozenset(f"{prefix}-{index}" for index in range(len(self)))
+
+    def css(self, widget: str, prefix: str) -> str:
+        """Return CSS rules that color a widget's classes, for its DEFAULT_CSS."""
+        # Order matters: all three selectors have the same specificity, so the last match wins.
+        rules = [
+            f"{selector} > .{prefix}-{index} {{ color: {colour}; }}"
+            for selector, colours in (("&", self.dark), ("&:light", self.light), ("&:ansi", self.ansi))
+            for index, colour in enumerate(colours)
+        ]
+        return widget + " {\n" + "\n".join(rules) + "\n}\n"
+
+
+SERIES = Palette(
+    dark=("#4FB3F6", "#F0A83C", "#3CC9A0", "#E88BC4", "#E9D94F", "#FF8163", "#AEA1FF", "#B9C0CA"),
+    light=("#0B6FB8", "#A85A00", "#00785C", "#A33A80", "#756500", "#C23B12", "#5B45C9", "#50565F"),
+    ansi=(
+        *("ansi_cyan", "ansi_yellow", "ansi_green", "ansi_magenta", "ansi_blue", "ansi_red"),
+        *("ansi_bright_magenta", "ansi_default"),
+    ),
+)
+SERIES_COLOURS = len(SERIES)
 """Number of series colors before they repeat."""
 
-_DARK = ("#4FB3F6", "#F0A83C", "#3CC9A0", "#E88BC4", "#E9D94F", "#FF8163", "#AEA1FF", "#B9C0CA")
-_LIGHT = ("#0B6FB8", "#A85A00", "#00785C", "#A33A80", "#756500", "#C23B12", "#5B45C9", "#50565F")
-_ANSI = (
-    "ansi_cyan",
-    "ansi_yellow",
-    "ansi_green",
-    "ansi_magenta",
-    "ansi_blue",
-    "ansi_red",
-    "ansi_bright_magenta",
-    "ansi_default",
+HEAT = Palette(
+    dark=("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4"),
+    light=("#8A93A3", "#5B86B0", "#2F6FA3", "#1F5590", "#12386E"),
+    ansi=("ansi_magenta", "ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green"),
 )
-
-HEAT_LEVELS = 5
-"""Number of steps in the heat scale."""
-
-_HEAT_DARK = ("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4")
-_HEAT_LIGHT = ("#8A93A3", "#5B86B0", "#2F6FA3", "#1F5590", "#12386E")
-_HEAT_ANSI = ("ansi_magenta", "ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green")
-
-
-def series_classes(prefix: str) -> frozenset[str]:
-    """Return the component classes `PREFIX-0` … of a widget that draws series."""
-    return frozenset(f"{prefix}-{index}" for index in range(SERIES_COLOURS))
-
-
-def series_css(widget: str, prefix: str) -> str:
-    """Return CSS rules that color a widget's series classes, for its DEFAULT_CSS."""
-    return _rules(widget, prefix, _DARK, _LIGHT, _ANSI)
-
-
-def heat_classes(prefix: str) -> frozenset[str]:
-    """Return the component classes `PREFIX-0` (lowest) … of a widget that draws heat cells."""
-    return frozenset(f"{prefix}-{index}" for index in range(HEAT_LEVELS))
-
-
-def heat_css(widget: str, prefix: str) -> str:
-    """Return CSS rules that color a widget's heat classes, for its DEFAULT_CSS."""
-    return _rules(widget, prefix, _HEAT_DARK, _HEAT_LIGHT, _HEAT_ANSI)
-
-
-def _rules(
-    widget: str, prefix: str, dark: tuple[str, ...], light: tuple[str, ...], ansi: tuple[str, ...]
-) -> str:
-    # Order matters: all three selectors have the same specificity, so the last match wins.
-    blocks = []
-    for selector, colours in (("&", dark), ("&:light", light), ("&:ansi", ansi)):
-        blocks += [
-            f"{selector} > .{prefix}-{index} {{ color: {colour}; }}" for index, colour in enumerate(colours)
-        ]
-    return widget + " {\n" + "\n".join(blocks) + "\n}\n"
+HEAT_LEVELS = len(HEAT)
+"""Number of steps in the heat scale, from the lowest."""
 
 
 _VARIABLE_OF_TONE = {

@@ -11,7 +11,8 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from support.waiting import until_quiet
-from tui.analysis.file_tree import FileEntry, Order, SortKey
+from tui.analysis.file_tree.rows import Order, SortKey
+from tui.analysis.file_tree.tree import FileEntry
 from tui.widgets.file_tree import FileTreeView
 
 NOW_S = 1_800_000_000.0

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.file_tree import (
-    BY_NAME,
-    ROOT,
-    FileEntry,
-    FileTree,
-    Order,
-    SortKey,
-    VisibleRows,
-    build,
-    build_steps,
-    filter_steps,
-    finish,
-)
+from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, filter_steps
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, build, build_steps, finish
 
 
 def names(tree: FileTree, nodes: list[int]) -> list[str]:
@@ -55,7 +44,6 @@ def test_directories_have_the_totals_of_the_files_below_them() -> None:
     hub, llama = node_at(tree, "hub"), node_at(tree, "hub/llama")
     assert (tree.total_bytes, tree.file_count) == (500, 5)
     assert (tree.sizes[hub], tree.file_counts[hub], tree.newest_s[hub]) == (451, 4, 30.0)
-    assert tree.share_of_parent(llama) == pytest.approx(401 / 451)
     assert tree.share_of_total(llama) == pytest.approx(401 / 500)
     assert tree.is_directory(node_at(tree, "empty"))
     assert names(tree, tree.largest_directories(5)) == ["hub", "llama", "qwen"]

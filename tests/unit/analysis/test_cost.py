@@ -50,8 +50,8 @@ def test_a_running_job_costs_what_it_ran_on_every_node():
     # 90 minutes × 4 nodes × 8 GPUs = 48 GPU-hours; $0.65 × 4 × 90 = $234. Waiting is free.
     snapshot = run(job(), 120, LIFE, price_per_minute=0.65)
     assert snapshot.elapsed_s == 90 * 60
-    assert snapshot.gpu_hours == pytest.approx(48)
-    assert snapshot.cost_usd == pytest.approx(234)
+    assert snapshot.cost.gpu_hours == pytest.approx(48)
+    assert snapshot.cost.usd == pytest.approx(234)
     assert "list price $0.65 per node-minute × 4 nodes × run time" in snapshot.cost.of
 
 
@@ -72,14 +72,14 @@ AGAIN = [event("CREATED", 60), event("DEPLOYING", 62), event("RUNNING", 70)]
 )
 def test_what_a_job_costs_by_its_history(subject, at_min, events, gpu_hours, usd):
     snapshot = run(subject, at_min, events, price_per_minute=1.0)
-    assert (snapshot.gpu_hours, snapshot.cost_usd) == (pytest.approx(gpu_hours), pytest.approx(usd))
+    assert (snapshot.cost.gpu_hours, snapshot.cost.usd) == (pytest.approx(gpu_hours), pytest.approx(usd))
     assert snapshot.cost.usd_to_end is None
 
 
 @pytest.mark.parametrize("events", [None, []])
 def test_without_a_history_it_is_counted_from_the_creation_and_says_so(events):
     snapshot = run(job(nodes=1), 60, events, price_per_minute=0.1)
-    assert snapshot.cost_usd == pytest.approx(6.0)
+    assert snapshot.cost.usd == pytest.approx(6.0)
     assert snapshot.cost.of.endswith("time since creation")
 
 
@@ -91,12 +91,12 @@ def test_a_job_that_has_not_run_costs_nothing_that_could_be_told(status):
 def test_a_job_that_ended_before_it_ran_cost_nothing():
     events = [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)]
     never = run(job("DEPLOY_FAILED", updated_min=25), 60, events, price_per_minute=1.0)
-    assert (never.gpu_hours, never.cost_usd) == (0.0, 0.0)
+    assert (never.cost.gpu_hours, never.cost.usd) == (0.0, 0.0)
 
 
 def test_an_unknown_price_shows_gpu_hours_alone():
     snapshot = run(job(), 120, LIFE)
-    assert snapshot.gpu_hours == pytest.approx(48)
+    assert snapshot.cost.gpu_hours == pytest.approx(48)
     cost = snapshot.cost
     assert (cost.usd, cost.usd_to_end, cost.usd_per_checkpoint, cost.price_per_minute) == (None,) * 4
     assert cost.of == "4 nodes × run time; price unknown"
@@ -107,8 +107,8 @@ def test_a_cpu_machine_has_a_price_and_no_gpu_hours():
         update={"instance_type": job().instance_type.model_copy(update={"gpu_count": 0})}
     )
     snapshot = run(subject, 90, LIFE, price_per_minute=0.01)
-    assert snapshot.gpu_hours is None
-    assert snapshot.cost_usd == pytest.approx(0.6)
+    assert snapshot.cost.gpu_hours is None
+    assert snapshot.cost.usd == pytest.approx(0.6)
 
 
 def test_the_end_costs_what_is_left_by_the_eta_and_its_range():

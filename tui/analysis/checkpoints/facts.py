@@ -17,7 +17,7 @@ from typing import Literal
 from api_client.models import CachedFile, Checkpoint, CheckpointFile
 from api_client.models.checkpoints import name_inside
 from api_client.models.logs import NS_PER_S
-from tui.analysis.file_tree import FileEntry
+from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.snapshot import over_steps
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.saved import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
@@ -32,8 +32,6 @@ NAMED_AT_MOST = 6
 NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
 SyncState = Literal["uploading", "stored", "unknown"]
-
-"""Name of the checkpoint that is the checkpoint directory itself (API facts, 2.1)."""
 
 _SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}
 _KINDS = {"full": "full", "whisper": "whisper"}

@@ -81,10 +81,6 @@ class FileTree:
         return len(self.names)
 
     @property
-    def is_empty(self) -> bool:
-        return len(self.names) == 1
-
-    @property
     def total_bytes(self) -> int:
         return self.sizes[ROOT]
 
@@ -120,10 +116,6 @@ class FileTree:
             return entry.kind
         stem, dot, suffix = self.names[node].rpartition(".")
         return suffix.lower() if dot and stem and suffix.isalnum() and len(suffix) <= _LONGEST_SUFFIX else ""
-
-    def share_of_parent(self, node: int) -> float:
-        whole = self.sizes[self.parents[node]]
-        return self.sizes[node] / whole if whole else 0.0
 
     def share_of_total(self, node: int) -> float:
         return self.sizes[node] / self.total_bytes if self.total_bytes else 0.0
@@ -256,7 +248,7 @@ class TreeBuilder:
                 if time_s is not None and (other_s is None or time_s > other_s):
                     newest[parent] = time_s
             if node % STEP_ITEMS == 0:
-                yield 1 - node / size
+                yield 1 - node / size / 2
         return FileTree(
             entries=entries,
             names=self._names,
@@ -278,13 +270,7 @@ def build_steps(entries: Sequence[FileEntry]) -> Steps[FileTree]:
         builder.add(place)
         if place % STEP_ITEMS == 0:
             yield place / half
-    totals = builder.totals()
-    while True:
-        try:
-            yield 0.5 + next(totals) / 2
-        except StopIteration as end:
-            tree: FileTree = end.value
-            return tree
+    return (yield from builder.totals())
 
 
 def build(entries: Sequence[FileEntry]) -> FileTree:

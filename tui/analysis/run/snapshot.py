@@ -263,16 +263,6 @@ class RunSnapshot:
             checkpoints=len(self.checkpoints or ()),
         )
 
-    @property
-    def gpu_hours(self) -> float | None:
-        """GPU-hours so far: all GPUs of all nodes, for as long as the job ran."""
-        return self.cost.gpu_hours
-
-    @property
-    def cost_usd(self) -> float | None:
-        """Estimated cost: list price per minute × nodes × minutes run; None without a price."""
-        return self.cost.usd
-
     def _left_s(self) -> tuple[float, float, float] | None:
         if self.progress is None or self.job.is_finished:
             return None

@@ -9,7 +9,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models.cache import CacheListing
 from tui.analysis.export import csv_lines
-from tui.analysis.file_tree import ROOT, FileEntry, FileTree, build
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, build
 from tui.commands.cache.listing import prepare, print_csv, print_files, print_json
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (

@@ -20,6 +20,7 @@ from api_client.checkpoints import SafetensorsHeader, TrainerState, Weights
 from api_client.models import CheckpointFile
 from tui.analysis.checkpoints.facts import epoch_s
 from tui.analysis.series import Series
+from tui.analysis.transfers import files_text
 from tui.feeds.checkpoint_files import FilePreview
 from tui.screens.base import key_on
 from tui.tables.column import Span
@@ -103,17 +104,20 @@ def _fact(label: str, value: str) -> Line:
     return [(f"{label:<{_LABEL_CELLS}}", "muted"), (clip(sanitize(value), LONGEST_VALUE_CELLS), "plain")]
 
 
+def _parameters(weights: SafetensorsHeader | Weights, stored: str) -> list[Line]:
+    by_dtype = ", ".join(
+        f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
+    )
+    return [
+        [(f"{count(weights.parameter_count)} parameters", "strong"), (stored, "plain")],
+        _fact("by type", by_dtype or UNKNOWN),
+    ]
+
+
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
     """Return the facts of a safetensors header: parameters, types, metadata, and every tensor."""
-    by_dtype = ", ".join(
-        f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in header.parameters_by_dtype.items()
-    )
     lines: list[Line] = [
-        [
-            (f"{count(header.parameter_count)} parameters", "strong"),
-            (f" in {count(len(header.tensors))} tensors", "plain"),
-        ],
-        _fact("by type", by_dtype or UNKNOWN),
+        *_parameters(header, f" in {count(len(header.tensors))} tensors"),
         _fact("weights", bytes_iec(header.data_bytes)),
         _fact("read", f"{bytes_iec(header.header_bytes)} (header only)"),
     ]
@@ -143,19 +147,9 @@ def directory_lines(weights: Weights | str) -> list[Line]:
     if isinstance(weights, str):
         return [[(f"✗ {weights}", "bad")]]
     shards, tensors = len(weights.shards), len(weights.tensors)
-    by_dtype = ", ".join(
-        f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
-    )
+    stored = f" in {count(tensors)} tensor{'' if tensors == 1 else 's'} in {files_text(shards)}"
     lines: list[Line] = [
-        [
-            (f"{count(weights.parameter_count)} parameters", "strong"),
-            (
-                f" in {count(tensors)} tensor{'' if tensors == 1 else 's'}"
-                f" in {count(shards)} file{'' if shards == 1 else 's'}",
-                "plain",
-            ),
-        ],
-        _fact("by type", by_dtype or UNKNOWN),
+        *_parameters(weights, stored),
         _fact("read", f"{bytes_iec(weights.bytes_read)} (headers only)"),
     ]
     return lines + [[(f"✗ {sanitize(problem)}", "warn")] for problem in weights.problems[:MAX_SHOWN_PROBLEMS]]
@@ -300,9 +294,7 @@ class PreviewPane(Vertical):
         key = tuple(map(_key, weights))
         known = self._directory_cache.get(key, [])
         self._stop()
-        lines: list[Line] = [
-            [(f"{count(files)} file{'' if files == 1 else 's'}, {bytes_iec(size_bytes)}", "plain")]
-        ]
+        lines: list[Line] = [[(f"{files_text(files)}, {bytes_iec(size_bytes)}", "plain")]]
         if newest_s is not None:
             lines.append([(f"newest {age(self._now_s() - newest_s)} ago", "muted")])
         into, fetch, below = (

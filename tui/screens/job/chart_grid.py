@@ -10,7 +10,7 @@ from typing import Literal
 from textual.containers import Container
 from textual.reactive import var
 
-from tui.screens.job.charts import ChartData, ChartTable, one_series_each, table_of
+from tui.screens.job.charts import ChartData, one_series_each, visible_part
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.raster import is_crowd
 
@@ -66,9 +66,9 @@ class ChartGrid(Container, can_focus=True):
     def shown(self) -> tuple[ChartData, ...]:
         return self._shown
 
-    def current_data(self) -> tuple[ChartTable, ...]:
+    def current_data(self) -> tuple[ChartData, ...]:
         """Return the samples that are on the screen, for export."""
-        return tuple(table_of(chart) for chart in self._shown)
+        return tuple(map(visible_part, self._shown))
 
     def widget_of(self, chart_id: str) -> LineChart | None:
         """Return the widget of a chart, or None if it has none yet."""

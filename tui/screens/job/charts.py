@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite, log2
-from typing import Literal
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
@@ -38,23 +37,8 @@ class ChartData:
         return tuple(series.name for series in self.series)
 
 
-@dataclass(frozen=True, slots=True)
-class ChartTable:
-    """The visible samples of one chart.
-
-    ``x`` is the unit of the series' ``times``: epoch seconds ("time") or steps ("step"). NaN values are
-    gaps.
-    """
-
-    id: str
-    title: str
-    unit: str
-    x: Literal["time", "step"]
-    series: tuple[Series, ...]
-
-
-def table_of(chart: ChartData) -> ChartTable:
-    """Return the samples within the chart's range, without hidden series."""
+def visible_part(chart: ChartData) -> ChartData:
+    """Return the chart with the samples within its range only, and without hidden series."""
     start, end = chart.spec.start, chart.spec.end
     kept = []
     for one in chart.series:
@@ -62,8 +46,7 @@ def table_of(chart: ChartData) -> ChartTable:
             continue
         first, last = bisect_left(one.times, start), bisect_right(one.times, end)
         kept.append(Series(one.name, one.times[first:last], one.values[first:last]))
-    x: Literal["time", "step"] = "step" if chart.spec.x_axis == "step" else "time"
-    return ChartTable(chart.id, chart.spec.title, chart.unit, x, tuple(kept))
+    return replace(chart, series=tuple(kept))
 
 
 def one_series_each(chart: ChartData) -> list[ChartData]:
@@ -231,26 +214,17 @@ class ChartBuilder:
         if node is not None:  # keep the color that the node has among all nodes
             place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
             spec, in_bytes = replace(spec, first_colour=place), replace(in_bytes, first_colour=place)
+        volumes = (
+            ("cpu", "CPU cores", replace(spec, unit=cores), lambda one: one.cpu, "cores"),
+            ("memory", "memory", in_bytes, lambda one: one.cpu_memory, "bytes"),
+            ("disk", "disk", in_bytes, lambda one: one.disk_usage, "bytes"),
+        )
         charts = [
             ChartData("util", use_lines, use, "fraction"),
             ChartData("gpu-memory", memory_lines, memory, "bytes"),
-            ChartData(
-                "cpu",
-                self._by_node(chosen, lambda one: one.cpu),
-                replace(spec, title="CPU cores", unit=cores),
-                "cores",
-            ),
-            ChartData(
-                "memory",
-                self._by_node(chosen, lambda one: one.cpu_memory),
-                replace(in_bytes, title="memory"),
-                "bytes",
-            ),
-            ChartData(
-                "disk",
-                self._by_node(chosen, lambda one: one.disk_usage),
-                replace(in_bytes, title="disk"),
-                "bytes",
+            *(
+                ChartData(name, self._by_node(chosen, series), replace(own, title=title), unit)
+                for name, title, own, series, unit in volumes
             ),
         ]
         cache = run.metrics.cache_usage if run.metrics else EMPTY

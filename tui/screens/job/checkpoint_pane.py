@@ -89,13 +89,6 @@ _VALUES: dict[str, Callable[[CheckpointFacts], object]] = {
 }
 
 
-def rows_of(
-    facts: dict[str, CheckpointFacts], order: tuple[str, bool], marked: frozenset[str], now: datetime
-) -> list[CheckpointRow]:
-    """Return the table's rows in sort order."""
-    return [CheckpointRow(key, facts[key], now, key in marked) for key in arranged(facts, order)]
-
-
 LOADING = "Loading checkpoints…"
 NONE_YET = (
     "No checkpoints.\n\nFiles that the job writes to $BT_CHECKPOINT_DIR appear here"
@@ -177,7 +170,8 @@ class CheckpointPane(Vertical):
         table = self._table
         unmoved = table.cursor_key == self._left_on
         table.sort_mark = self._order
-        rows = rows_of(self._facts, self._order, frozenset(self._marked), self._now)
+        keys, marked = arranged(self._facts, self._order), frozenset(self._marked)
+        rows = [CheckpointRow(key, self._facts[key], self._now, key in marked) for key in keys]
         table.set_rows(rows)
         # Put the cursor on the newest checkpoint, not on the first one written, but move it only while the
         # tab is hidden.

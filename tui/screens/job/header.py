@@ -197,7 +197,7 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
 
 def _counted(told: list[Fact], many: int) -> list[Fact]:
     """Return the first `many` facts and the number of the others."""
-    return [*told[:many], _more(len(told) - many)] if many < len(told) else told
+    return [*told[:many], [(f"+{len(told) - many} more", "warn")]] if many < len(told) else told
 
 
 def _line_cells(facts: list[Fact]) -> int:
@@ -238,10 +238,6 @@ def _silent(finding: HealthFinding, now: datetime, form: Form) -> Fact:
     return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in words)]
 
 
-def _more(count_of: int) -> Fact:
-    return [(f"+{count_of} more", "warn")] if count_of else []
-
-
 def _cells(fact: Fact) -> int:
     return sum(cell_len(text) for text, _ in fact)
 
@@ -263,11 +259,12 @@ def _is_stuck(run: RunSnapshot) -> bool:
 def _cost(run: RunSnapshot) -> Fact:
     """Return the GPU-hours, and the cost where a price is known."""
     fact: Fact = []
-    if run.gpu_hours is not None:
-        hours = significant(run.gpu_hours) if run.gpu_hours < THOUSAND else count(run.gpu_hours)
+    gpu_hours, usd = run.cost.gpu_hours, run.cost.usd
+    if gpu_hours is not None:
+        hours = significant(gpu_hours) if gpu_hours < THOUSAND else count(gpu_hours)
         fact.append((f"{hours} GPU·h", "plain"))
-    if run.cost_usd is not None and run.cost_usd >= CENT:
-        fact.append((f"{' ' if fact else ''}≈ {money(run.cost_usd)}", "plain"))
+    if usd is not None and usd >= CENT:
+        fact.append((f"{' ' if fact else ''}≈ {money(usd)}", "plain"))
     return fact
 
 

@@ -17,7 +17,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import next_smoothing
 from tui.screens.job.chart_grid import LAYOUTS, ChartGrid
 from tui.screens.job.chart_view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
-from tui.screens.job.charts import ChartBuilder, ChartTable
+from tui.screens.job.charts import ChartBuilder, ChartData
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window
@@ -94,7 +94,7 @@ class MetricsPane(Horizontal):
         """Show only this node; None shows all nodes."""
         self.view = replace(self.view, node=node, selected=None)
 
-    def shown_samples(self) -> tuple[ChartTable, ...]:
+    def shown_samples(self) -> tuple[ChartData, ...]:
         """Return the samples that are on the screen, for export."""
         return self._grid.current_data()
 

@@ -291,7 +291,8 @@ class JobScreen(AppScreen):
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
-        table = table_of_series("metrics", [(one.title, one.unit, one.x, one.series) for one in charts])
+        shown = [(one.spec.title, one.unit, one.spec.x_axis, one.series) for one in charts]
+        table = table_of_series("metrics", shown)
         names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
         self.post_message(ExportRequested("the charts shown", [table], names))
 

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.picture import ChartSpec, Line, Picture, picture
-from tui.widgets.tones import SERIES_COLOURS, series_classes, series_css
+from tui.widgets.tones import SERIES, SERIES_COLOURS
 
 
 @dataclass
@@ -83,7 +83,7 @@ class LineChart(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"line-chart--{role}" for role in _ROLES),
-        *series_classes("line-chart--series"),
+        *SERIES.classes("line-chart--series"),
     }
 
     DEFAULT_CSS = """
@@ -103,7 +103,7 @@ class LineChart(Widget):
         & > .line-chart--mark-caution { color: $warning; text-style: bold; }
         & > .line-chart--mark-bad { color: $error; text-style: bold; }
     }
-    """ + series_css("LineChart", "line-chart--series")
+    """ + SERIES.css("LineChart", "line-chart--series")
 
     def __init__(self, spec: ChartSpec | None = None, *, id: str | None = None) -> None:
         """Create a chart without data."""

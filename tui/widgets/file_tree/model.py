@@ -11,18 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tui.analysis.file_tree import (
-    BY_NAME,
-    ROOT,
-    FileEntry,
-    FileTree,
-    Order,
-    Steps,
-    VisibleRows,
-    build_steps,
-    filter_steps,
-)
-from tui.analysis.file_tree.tree import STEP_ITEMS
+from tui.analysis.file_tree.rows import BY_NAME, Order, VisibleRows, filter_steps
+from tui.analysis.file_tree.tree import ROOT, STEP_ITEMS, FileEntry, FileTree, Steps, build_steps
 
 Result = TypeVar("Result")
 

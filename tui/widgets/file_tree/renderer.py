@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tui.analysis.file_tree import SortKey, VisibleRows
+from tui.analysis.file_tree.rows import SortKey, VisibleRows
 from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import age, bytes_iec, count, percent, share_bar

@@ -19,7 +19,8 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from tui.analysis.file_tree import BY_NAME, ROOT, FileEntry, FileTree, Order, SortKey, Steps, VisibleRows
+from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, Steps
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import percent
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows

@@ -19,7 +19,7 @@ from textual.widget import Widget
 
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.gpu_matrix.renderer import HEADER_LINES, Frame, Glyph, MatrixRenderer, MatrixRow
-from tui.widgets.tones import heat_classes, heat_css
+from tui.widgets.tones import HEAT
 
 _STYLES = ("title", "header", "name", "value", "note", "unknown", "empty", "cursor")
 
@@ -39,7 +39,7 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"gpu-matrix--{name}" for name in _STYLES),
-        *heat_classes("gpu-matrix--heat"),
+        *HEAT.classes("gpu-matrix--heat"),
     }
 
     DEFAULT_CSS = """
@@ -56,7 +56,7 @@ class GpuMatrix(ScrollView, can_focus=True):
         & > .gpu-matrix--empty { color: $text-muted; text-style: italic; }
         & > .gpu-matrix--cursor { text-style: bold underline; }
     }
-    """ + heat_css("GpuMatrix", "gpu-matrix--heat")
+    """ + HEAT.css("GpuMatrix", "gpu-matrix--heat")
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Next node", show=False, id="matrix.down"),

@@ -34,7 +34,7 @@ from tui.widgets.log_view.renderer import Geometry, LogRenderer
 from tui.widgets.log_view.search import TimeBudget
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
-from tui.widgets.tones import series_classes, series_css
+from tui.widgets.tones import SERIES
 
 REFRESH_INTERVAL_S = 0.05
 """Minimum interval between paints; faster updates cost time and are not visible."""
@@ -62,7 +62,7 @@ class LogView(Widget, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"log-view--{name}" for name in _STYLES),
-        *series_classes("log-view--node"),
+        *SERIES.classes("log-view--node"),
     }
 
     DEFAULT_CSS = """
@@ -93,7 +93,7 @@ class LogView(Widget, can_focus=True):
         &:ansi > .log-view--track { color: ansi_bright_black; }
         &:ansi > .log-view--thumb { color: ansi_default; }
     }
-    """ + series_css("LogView", "log-view--node")
+    """ + SERIES.css("LogView", "log-view--node")
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move_cursor(1)", "Down", show=False, id="log.down"),
