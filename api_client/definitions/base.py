@@ -7,7 +7,7 @@ assignments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
@@ -77,6 +77,22 @@ def _member_check(enumeration: type[Enum], members: str) -> Callable[[Any, Any],
         raise PydanticCustomError("not_a_member", "Input should be one of {members}", {"members": members})
 
     return check
+
+
+def check_method(definition: BaseModel, method: TextEnum, fields: Mapping[Any, tuple[str, ...]]) -> None:
+    """Raise ValueError unless exactly the fields of the authentication method are set."""
+    wanted = fields[method]
+    missing = [name for name in wanted if not getattr(definition, name)]
+    if missing:
+        raise ValueError(f"{', '.join(missing)} must be provided when auth_method is {method.value}")
+    others = [
+        name
+        for names in fields.values()
+        for name in names
+        if name not in wanted and getattr(definition, name)
+    ]
+    if others:
+        raise ValueError(f"{', '.join(others)} cannot be specified when auth_method is {method.value}")
 
 
 def _unknown_field(cls: type[BaseModel], name: Any, value: Any) -> InitErrorDetails:

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from api_client.definitions.base import StrictDefinition, TextEnum, members_only
+from api_client.definitions.base import StrictDefinition, TextEnum, check_method, members_only
 
 
 class SecretReference(StrictDefinition):
@@ -94,12 +94,12 @@ class RegistrySecretDockerAuth(StrictDefinition):
 
 
 _BLOCKS = {
-    DockerAuthType.AWS_IAM: "aws_iam_docker_auth",
-    DockerAuthType.AWS_OIDC: "aws_oidc_docker_auth",
-    DockerAuthType.AWS_ASSUME_ROLE: "aws_assume_role_docker_auth",
-    DockerAuthType.GCP_OIDC: "gcp_oidc_docker_auth",
-    DockerAuthType.GCP_SERVICE_ACCOUNT_JSON: "gcp_service_account_json_docker_auth",
-    DockerAuthType.REGISTRY_SECRET: "registry_secret_docker_auth",
+    DockerAuthType.AWS_IAM: ("aws_iam_docker_auth",),
+    DockerAuthType.AWS_OIDC: ("aws_oidc_docker_auth",),
+    DockerAuthType.AWS_ASSUME_ROLE: ("aws_assume_role_docker_auth",),
+    DockerAuthType.GCP_OIDC: ("gcp_oidc_docker_auth",),
+    DockerAuthType.GCP_SERVICE_ACCOUNT_JSON: ("gcp_service_account_json_docker_auth",),
+    DockerAuthType.REGISTRY_SECRET: ("registry_secret_docker_auth",),
 }
 """Each method has exactly one block of settings."""
 
@@ -118,15 +118,7 @@ class DockerAuth(StrictDefinition):
 
     @model_validator(mode="after")
     def _one_block(self) -> DockerAuth:
-        method = self.auth_method.value
-        wanted = _BLOCKS[self.auth_method]
-        if getattr(self, wanted) is None:
-            raise ValueError(f"{wanted} must be provided when auth_method is {method}")
-        others = [block for block in _BLOCKS.values() if block != wanted and getattr(self, block) is not None]
-        if others:
-            raise ValueError(
-                f"{', '.join(others)} cannot be specified when auth_method is {method}; only {wanted}"
-            )
+        check_method(self, self.auth_method, _BLOCKS)
         return self
 
 

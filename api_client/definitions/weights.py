@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints, field_validator, model_validator
 
-from api_client.definitions.base import OpenDefinition, TextEnum
+from api_client.definitions.base import OpenDefinition, TextEnum, check_method
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
@@ -66,16 +66,7 @@ class WeightsAuth(OpenDefinition):
 
     @model_validator(mode="after")
     def _own_fields_only(self) -> WeightsAuth:
-        method = self.auth_method.value
-        wanted = _FIELDS[self.auth_method]
-        missing = [name for name in wanted if not getattr(self, name)]
-        if missing:
-            raise ValueError(f"{', '.join(missing)} must be provided when auth_method is {method}")
-        others = [
-            name for names in _FIELDS.values() for name in names if name not in wanted and getattr(self, name)
-        ]
-        if others:
-            raise ValueError(f"{', '.join(others)} cannot be specified when auth_method is {method}")
+        check_method(self, self.auth_method, _FIELDS)
         return self
 
 

@@ -135,7 +135,7 @@ def render_python(config: DeployCheckpointsConfig) -> str:
 
 def _source(value: Any, depth: int) -> str:
     if isinstance(value, BaseModel):
-        return _call(_name_of(type(value)), list(_arguments(value, depth)), depth)
+        return _bracketed(f"{_name_of(type(value))}(", list(_arguments(value, depth)), ")", depth)
     if isinstance(value, Enum):
         return f"{_name_of(type(value))}.{value.name}"
     if isinstance(value, dict):
@@ -169,10 +169,6 @@ def _arguments(model: BaseModel, depth: int) -> Iterator[str]:
 def _is_keyword_argument(name: str) -> bool:
     # Python normalizes the name "ﬀ" to "ff"; only ASCII letters are safe.
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
-
-
-def _call(name: str, arguments: list[str], depth: int) -> str:
-    return _bracketed(f"{name}(", arguments, ")", depth)
 
 
 def _bracketed(opening: str, items: list[str], closing: str, depth: int) -> str:

@@ -14,8 +14,9 @@ from api_client.definitions import (
 )
 from api_client.deployment.instances import smallest_instance
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
+from api_client.models.checkpoints import ROOT_CHECKPOINT
 from api_client.servable.ranks import adapter_ranks, check_rank, rank_for
-from api_client.servable.selection import ROOT, check_selection, find_checkpoint, kind_of, missing_parts
+from api_client.servable.selection import check_selection, find_checkpoint, kind_of, missing_parts
 from api_client.submission.findings import Finding, most_severe_first
 
 _NAMED_AT_MOST = 12
@@ -35,33 +36,13 @@ def validate(
     given. Sends nothing.
     """
     known_files = None if files is None else tuple(files)
-    return most_severe_first(_all(config, checkpoints, known_files, instances, secret_names))
-
-
-def _all(
-    config: DeployCheckpointsConfig,
-    checkpoints: Sequence[Checkpoint],
-    files: tuple[CheckpointFile, ...] | None,
-    instances: Iterable[InstanceType] | None,
-    secret_names: Iterable[str] | None,
-) -> Iterator[Finding]:
-    if config.checkpoint_details is None:
-        yield _no_checkpoints()
-    else:
-        yield from _details_findings(config.checkpoint_details, checkpoints, files)
+    details = config.checkpoint_details or CheckpointList()
+    findings = [*_details_findings(details, checkpoints, known_files)]
     if not (config.model_name or "").strip():
-        yield Finding("error", "model_name", "the model has no name", "set a name")
-    yield from _compute_findings(config, instances)
-    yield from _environment_findings(config, secret_names)
-
-
-def _no_checkpoints() -> Finding:
-    return Finding(
-        "error",
-        "checkpoint_details.checkpoints",
-        "nothing to deploy",
-        "choose at least one checkpoint",
-    )
+        findings.append(Finding("error", "model_name", "the model has no name", "set a name"))
+    findings += _compute_findings(config, instances)
+    findings += _environment_findings(config, secret_names)
+    return most_severe_first(findings)
 
 
 def _details_findings(
@@ -71,7 +52,7 @@ def _details_findings(
     if details.loops_checkpoint_ids:
         return  # the server checks checkpoints of Loops runs
     if not details.checkpoints:
-        yield _no_checkpoints()
+        yield Finding("error", place, "nothing to deploy", "choose at least one checkpoint")
         return
     found: list[Checkpoint] = []
     for index, wanted in enumerate(details.checkpoints):
@@ -148,7 +129,7 @@ def _name_findings(place: str, found: Sequence[Checkpoint]) -> Iterator[Finding]
                 f"{names.count(name)} checkpoints are named {name!r}, but requests select one by name",
                 "deploy them one at a time",
             )
-    if names == [ROOT]:
+    if names == [ROOT_CHECKPOINT]:
         yield Finding("info", place, "'.' is the job's checkpoint folder itself")
 
 

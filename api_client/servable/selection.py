@@ -11,13 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from api_client.models import Checkpoint, CheckpointFile
-
-ROOT = "."
-"""Name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
+from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to, name_inside
 
 FileVerdict = Literal["weights", "shards", "trainer state", "unclear"]
 
-_RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
 _WEIGHTS = re.compile(
     r"[^/]*\.safetensors|[^/]*\.gguf|(pytorch_model(?!_fsdp)|adapter_model)[^/]*\.bin|consolidated[^/]*\.pth"
 )
@@ -82,17 +79,11 @@ def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
 
 def _own_names(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[str]:
     """Yield names relative to the checkpoint's folder; for the root, only files directly in it."""
-    folder = f"{checkpoint_id}/"
     for file in files:
-        name = file.relative_file_name.removeprefix("./")
-        rank_folder = _RANK_FOLDER.match(name)
-        if rank_folder and not checkpoint_id.startswith(rank_folder[0]):
-            name = name[rank_folder.end() :].removeprefix("./")
-        if checkpoint_id == ROOT:
-            if "/" not in name:
+        if belongs_to(file.relative_file_name, checkpoint_id):
+            name = name_inside(file.relative_file_name, checkpoint_id)
+            if checkpoint_id != ROOT_CHECKPOINT or "/" not in name:
                 yield name
-        elif name.startswith(folder):
-            yield name.removeprefix(folder)
 
 
 CheckpointKind = Literal["lora", "full", "whisper", "other"]
@@ -172,7 +163,7 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
     names = [(checkpoint.training_job_id, checkpoint.checkpoint_id) for checkpoint in checkpoints]
     if len(set(names)) < len(names):
         return "the same checkpoint is selected twice"
-    if any(checkpoint.checkpoint_id == ROOT for checkpoint in checkpoints):
+    if any(checkpoint.checkpoint_id == ROOT_CHECKPOINT for checkpoint in checkpoints):
         return "'.' is the checkpoint folder itself and contains the others; deploy it alone"
     bases = {checkpoint.base_model: checkpoint for checkpoint in checkpoints if checkpoint.base_model}
     if len(bases) > 1:

@@ -80,14 +80,12 @@ def check(
     Most severe first; ``now`` is timezone-aware. Sends no request, and reads only scripts among the
     plan's files. Findings that need a missing fact are left out.
     """
-    return most_severe_first(_all(project, plan, facts, now or datetime.now(UTC)))
-
-
-def _all(
-    project: TrainingProject, plan: ArchivePlan, facts: AccountFacts | None, now: datetime
-) -> Iterator[Finding]:
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
-    yield from config_findings(request, unknown_fields(project))
-    yield from archive_findings(request, plan)
+    findings = [
+        *config_findings(request, unknown_fields(project)),
+        *archive_findings(request, plan),
+    ]
     if facts is not None:
-        yield from account_findings(request, facts, team_name=project.team_name, now=now)
+        now = now or datetime.now(UTC)
+        findings += account_findings(request, facts, team_name=project.team_name, now=now)
+    return most_severe_first(findings)
