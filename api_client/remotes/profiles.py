@@ -18,8 +18,8 @@ from typing import Any
 
 from api_client.errors import ConfigurationError
 from api_client.files import why_not_written, write_private
-from api_client.remotes.environment import Environment
 from api_client.remotes.remote import (
+    Environment,
     OAuthLogin,
     OAuthTokens,
     Remote,

@@ -13,7 +13,7 @@ from textual.markup import escape
 
 from api_client.errors import ApiClientError
 from api_client.remotes import Remote
-from api_client.remotes.listing import list_remotes
+from api_client.remotes.resolution import list_remotes
 from tui.app.palette import open_palette
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize

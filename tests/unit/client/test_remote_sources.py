@@ -13,7 +13,7 @@ from keyring.backend import KeyringBackend
 from remote_world import IN_ORDER, World
 
 from api_client import ConfigurationError
-from api_client.remotes.listing import list_remotes
+from api_client.remotes.resolution import list_remotes
 
 SERVICE, PROFILE_SERVICE = "baseten-truss", "baseten-profile"
 SECRET = "sk-nobody-may-see-this-77"

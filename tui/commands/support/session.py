@@ -15,7 +15,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.events import RequestEvent
 from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
-from api_client.remotes.listing import ListedRemote, RemoteListing
+from api_client.remotes.resolution import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, running_local_remote
