@@ -19,7 +19,7 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.widgets.status_footer import KeyHints
-from tui.wizard.state import REVIEW
+from tui.wizard.state import CHECKPOINTS, REVIEW
 
 FULL = "llama-70b-sft-v2"
 
@@ -50,7 +50,7 @@ async def go_on(app: BtTuiApp, pilot: Pilot[object], last: str = REVIEW) -> None
         if here == last:
             return
         await pilot.press("ctrl+s")
-        if here == "checkpoints":
+        if here == CHECKPOINTS:
             await pilot.press("enter")
         await until(pilot, partial(_is_elsewhere, app, here))
 
@@ -131,10 +131,10 @@ async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch
         deployed.extend(feed.snapshot.walk.state.answers.checkpoint_names)
 
     monkeypatch.setattr(StubDeployFeed, "deploy", deploy)
-    app = deploy_view(to(walk_of(lora("one"), lora("two")), "checkpoints"))
+    app = deploy_view(to(walk_of(lora("one"), lora("two")), CHECKPOINTS))
     async with app.run_test(size=(100, 60)) as pilot:
-        await until(pilot, lambda: step_of(app) == "checkpoints")
-        await until(pilot, lambda: len(app.screen.query_one(CheckboxList).options) == 2)
+        await until(pilot, lambda: step_of(app) == CHECKPOINTS)
+        await until(pilot, lambda: "☐ two" in text_of(app))
         for row in (0, 1):
             await pilot.click(CheckboxList, offset=(3, row))
         assert app.screen.query_one(CheckboxList).marked == ("two",)

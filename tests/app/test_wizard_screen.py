@@ -15,9 +15,9 @@ from tui.feeds.deployment import DeploySnapshot
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested
-from tui.wizard.given import Prefilled, initial_wizard_state
+from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
-from tui.wizard.state import Answers, WizardState
+from tui.wizard.state import CHECKPOINTS, JOB, Answers, WizardState
 
 SIZE = (80, 24)
 
@@ -29,7 +29,7 @@ def step_of(screen: object) -> str:
 
 def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
     """The wizard as it opens on checkpoints that were chosen on another screen."""
-    given = Prefilled(job_id="job1", checkpoint_names=names)
+    given = Answers(job_id="job1", checkpoint_names=names)
     facts = state_of(*of).facts  # type: ignore[arg-type]
     return WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).started()
 
@@ -67,7 +67,7 @@ async def test_a_hostile_base_model_is_inert_in_the_field() -> None:
 
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
     saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
-    app = deploy_view(to(walk_of(*saved), "checkpoints"))
+    app = deploy_view(to(walk_of(*saved), CHECKPOINTS))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         assert "distributed checkpoints) cannot be served" in words_of(app)
@@ -78,7 +78,7 @@ async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -
                 marks.action_mark()
         await pilot.press("enter")
         await settle(pilot)
-        assert step_of(app.screen) == "checkpoints"
+        assert step_of(app.screen) == CHECKPOINTS
         assert "✗" in text_of(app)
 
 
@@ -101,11 +101,11 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         assert step_of(app.screen) == "base_model"
         await pilot.press("ctrl+b")
         await settle(pilot)
-        assert step_of(app.screen) == "checkpoints"
+        assert step_of(app.screen) == CHECKPOINTS
         assert "^b" not in text_of(app).splitlines()[-1]
         await pilot.press("ctrl+b")
         await settle(pilot)
-        assert step_of(app.screen) == "checkpoints"
+        assert step_of(app.screen) == CHECKPOINTS
         await pilot.press("space", "j", "space", "ctrl+s")
         await settle(pilot)
         screen = app.screen
@@ -154,7 +154,7 @@ async def test_a_question_that_has_no_answer_says_so_at_once() -> None:
 async def test_a_job_that_never_ran_is_named_and_not_the_answer() -> None:
     jobs = (job("queued", "PENDING"), job("old"))
     facts = replace(state_of(lora("a")).facts, jobs=jobs)
-    state = WizardState(facts, answers=Answers(job_id="queued"), given=frozenset({"job"}))
+    state = WizardState(facts, answers=Answers(job_id="queued"), given=frozenset({JOB}))
     app = deploy_view(WizardProgress(state).started())
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -166,7 +166,7 @@ async def test_a_job_that_never_ran_is_named_and_not_the_answer() -> None:
 
 async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
     saved = (lora("checkpoint-200"), lora("checkpoint-100"))
-    walk = to(walk_of(*saved), "checkpoints")
+    walk = to(walk_of(*saved), CHECKPOINTS)
     app = deploy_view(walk)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)

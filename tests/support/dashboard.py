@@ -24,8 +24,8 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.widgets.log_view.view import LogView
-from tui.wizard.given import Prefilled
 from tui.wizard.progress import WizardProgress
+from tui.wizard.state import Answers
 
 LIVE = Connection(ConnectionState.LIVE, answered_at=None)
 
@@ -90,7 +90,7 @@ class StubDeployFeed(DeployFeed):
     truss_config = ""
 
     def __init__(self, walk: WizardProgress, **heard: Callable[[Any], object]) -> None:
-        super().__init__(cast(Session, None), Prefilled(), **heard)
+        super().__init__(cast(Session, None), Answers(), **heard)
         self._begin_event = walk
 
     async def begin(self) -> None:

@@ -243,9 +243,9 @@ class ScreenOpener:
     def deploy(self, message: DeployRequested) -> None:
         from tui.feeds.deployment import DeployFeed
         from tui.screens.deploy.screen import DeployScreen
-        from tui.wizard.given import Prefilled
+        from tui.wizard.state import Answers
 
-        given = Prefilled(
+        given = Answers(
             job_id=message.job.id if message.job is not None else None,
             checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
         )

@@ -18,10 +18,10 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.checkpoint_evidence import evidence_of
 from tui.readers.deployment import load, load_checkpoints, send
 from tui.readers.session import Session
-from tui.wizard.given import Prefilled, initial_wizard_state
+from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
 from tui.wizard.review import Review, deploy_config
-from tui.wizard.state import WizardState
+from tui.wizard.state import Answers, WizardState
 from tui.wizard.step import Answer
 
 READING = "the log is still being read"
@@ -57,7 +57,7 @@ class DeployFeed:
     def __init__(
         self,
         session: Session,
-        given: Prefilled,
+        given: Answers,
         *,
         publish: Callable[[DeploySnapshot], object],
         on_log: Callable[[tuple[LogEntry, ...]], object],
@@ -188,7 +188,7 @@ class DeployFeed:
     def save(self, review: Review, path: Path) -> None:
         """Write the config to a Python file, never overwriting an existing one."""
         try:
-            write_file(path, review.python.encode(), replace=False)
+            write_file(path, review.forms["python"].encode(), replace=False)
         except FileExistsError:
             self._change(error=f"{path} already exists; not overwritten")
         except OSError as error:

@@ -26,8 +26,8 @@ from api_client.deployment import (
 )
 from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
 from api_client.models import CheckpointFile, TrainingJob
-from tui.wizard.given import Prefilled, config_jobs
-from tui.wizard.state import Facts, WizardState
+from tui.wizard.given import config_jobs
+from tui.wizard.state import Answers, Facts, WizardState
 
 FILES_READ_AT_MOST = 20_000
 """Files of one job. Above this limit, checkpoint kinds are taken from the server's own field."""
@@ -68,7 +68,7 @@ async def send(
 
 
 async def load(
-    client: TrainingClient, state: WizardState, given: Prefilled, project_id: str | None = None
+    client: TrainingClient, state: WizardState, given: Answers, project_id: str | None = None
 ) -> WizardState:
     """Return the state with the jobs and machines to choose from, and the checkpoints of given jobs.
 

@@ -26,52 +26,48 @@ def hf_secret_step(state: WizardState) -> Step:
     names = state.facts.secret_names
     none = Choice(NO_SECRET, "no token", "public weights only")
     choices = (*(Choice(name, name) for name in names), none) if names is not None else ()
-    answer = state.answers.hf_secret
     return Step(
+        state,
         id=HF_SECRET,
         title="HF token",
         question="Which secret holds the Hugging Face token?",
         kind="choice" if names is not None else "text",
         flag="--hf-secret",
         choices=choices,
-        answer=answer,
-        default=answer if answer is not None else _proposed_hf_secret(names),
+        proposed=_proposed_hf_secret(names),
         remark=f"Set as {HF_VARIABLE}."
         + ("" if names is not None else " Can't list the workspace's secrets; may be empty."),
         check=lambda given: _secret_problem(names, given),
-        is_given=HF_SECRET in state.given,
     )
 
 
 def environment_step(state: WizardState) -> Step:
     return Step(
+        state,
         id=ENVIRONMENT,
         title="Environment",
         question="Any environment variables?",
         kind="pairs",
         flag="--env",
-        answer=state.answers.environment,
-        default=state.answers.environment or (),
+        proposed=(),
         remark="NAME=value",
         check=lambda given: _variables_problem(given, taken=_taken(state, state.answers.secrets)),
-        is_given=ENVIRONMENT in state.given,
     )
 
 
 def secrets_step(state: WizardState) -> Step:
     names = state.facts.secret_names
     return Step(
+        state,
         id=SECRETS,
         title="Secrets",
         question="Any variables from secrets?",
         kind="pairs",
         flag="--secret",
         choices=tuple(Choice(name, name) for name in names or ()),
-        answer=state.answers.secrets,
-        default=state.answers.secrets or (),
+        proposed=(),
         remark="NAME=secret",
         check=lambda given: _secrets_problem(state, given),
-        is_given=SECRETS in state.given,
     )
 
 
@@ -148,7 +144,6 @@ HEADROOM = 1.25
 def gpu_step(state: WizardState) -> Step:
     """Ask for the GPUs; proposes the cheapest instance that holds the weights."""
     choices = tuple(_choice(instance) for instance in offers(state.facts.instances))
-    answer = state.answers.gpu
     refusal = ""
     if not choices:
         refusal = "the account has no GPU instance type to deploy on"
@@ -156,19 +151,20 @@ def gpu_step(state: WizardState) -> Step:
         types = listed(list(dict.fromkeys(choice.value for choice in choices)))
         refusal = f"config files have no name for the account's GPU types: {types}"
     return Step(
+        state,
         id=GPU,
         title="GPU",
         question="Which GPUs?",
         kind="choice",
         flag="--gpu",
         choices=choices,
-        answer=answer,
-        default=_normal(answer) if answer is not None else _proposed_machine(state),
+        proposed=_proposed_machine(state),
         remark=memory_hint(_chosen_with_base(state)),
         refusal=refusal,
         check=lambda given: _gpu_problem(state, choices, given),
-        put=lambda before, given: replace(before, answers=replace(before.answers, gpu=_normal(str(given)))),
-        is_given=GPU in state.given,
+        put=lambda before, given: replace(
+            before, answers=replace(before.answers, gpu=normal_gpu(str(given)))
+        ),
     )
 
 
@@ -260,6 +256,10 @@ def _gpu_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer
     return ""
 
 
-def _normal(text: str) -> str:
+def _put_gpu(state: WizardState, answer: Answer) -> WizardState:
+    return replace(state, answers=replace(state.answers, gpu=normal_gpu(str(answer))))
+
+
+def normal_gpu(text: str) -> str:
     gpu = parse_gpu(text)
     return f"{gpu[0]}:{gpu[1]}" if gpu else text

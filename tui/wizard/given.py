@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from api_client.definitions import DeployCheckpointsConfig
-from tui.wizard.environment_steps import HF_VARIABLE
+from tui.wizard.environment_steps import HF_VARIABLE, normal_gpu
 from tui.wizard.progress import questions
 from tui.wizard.state import (
     BASE_MODEL,
@@ -22,29 +22,12 @@ from tui.wizard.state import (
     SECRETS,
     Answers,
     Facts,
-    Pairs,
     WizardState,
     advised_rank,
     config_ranks,
     inferred_base_model,
     is_lora,
 )
-from tui.wizard.step import Step
-
-
-@dataclass(frozen=True, slots=True)
-class Prefilled:
-    """Options as typed; None or empty if not given."""
-
-    job_id: str | None = None
-    checkpoint_names: tuple[str, ...] = ()
-    base_model: str | None = None
-    lora_rank: str | None = None
-    model_name: str | None = None
-    gpu: str | None = None
-    hf_secret: str | None = None
-    environment: Pairs = ()
-    secrets: Pairs = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +40,28 @@ class MissingAnswer:
 
 
 def initial_wizard_state(
-    given: Prefilled, config: DeployCheckpointsConfig | None, now: datetime
+    given: Answers, config: DeployCheckpointsConfig | None, now: datetime
 ) -> WizardState:
-    """Return the initial state with the given answers, unchecked, before any request to the server."""
-    values = _of_config(config)
-    options: dict[str, object] = {
-        JOB: given.job_id,
-        CHECKPOINTS: given.checkpoint_names or None,
-        BASE_MODEL: given.base_model,
-        LORA_RANK: _number(given.lora_rank),
-        MODEL_NAME: given.model_name,
-        GPU: given.gpu,
-        HF_SECRET: given.hf_secret,
-    }
-    values |= {step: value for step, value in options.items() if value is not None}
-    if given.environment or given.secrets:
-        taken = {name for name, _value in (*given.environment, *given.secrets)}
-        for step, new in ((ENVIRONMENT, given.environment), (SECRETS, given.secrets)):
-            old: Any = values.get(step, ())  # of the file, except what an option sets
+    """Return the initial state with the answers of options and config, unchecked.
+
+    The options are as typed; those not given are None or empty.
+    """
+    of_file = _of_config(config)
+    values = of_file | {step: value for step, value in asdict(given).items() if value not in (None, ())}
+    environment, secrets = given.environment or (), given.secrets or ()
+    if environment or secrets:
+        taken = {name for name, _value in (*environment, *secrets)}
+        for step, new in ((ENVIRONMENT, environment), (SECRETS, secrets)):
+            old = of_file.get(step, ())  # except what an option sets
             values[step] = (*(pair for pair in old if pair[0] not in taken), *new)
-    fields: dict[str, Any] = {_FIELDS.get(step, step): value for step, value in values.items()}
-    return WizardState(Facts(now), Answers(**fields), given=frozenset(values), config=config)
+    if given.lora_rank is not None:
+        values[LORA_RANK] = _number(given.lora_rank)
+    if given.gpu is not None:
+        values[GPU] = normal_gpu(given.gpu)
+    return WizardState(Facts(now), Answers(**values), given=frozenset(values), config=config)
 
 
-def conflict(given: Prefilled, config: DeployCheckpointsConfig | None) -> str:
+def conflict(given: Answers, config: DeployCheckpointsConfig | None) -> str:
     """Return why the options cannot be combined with this config; empty if they can."""
     details = config.checkpoint_details if config else None
     if details is None:
@@ -133,21 +114,15 @@ def resolve_defaults(state: WizardState) -> tuple[WizardState, tuple[MissingAnsw
     state = replace(state, answers=answers)
     asked = questions(state)
     settled = replace(state, given=state.given | {step.id for step in asked})
-    missing_answers = tuple(_missing_answer(step) for step in asked if not step.is_answered)
+    missing_answers = tuple(
+        MissingAnswer(step.flag, step.title, step.objection) for step in asked if not step.is_answered
+    )
     return settled, missing_answers, tuple(remarks)
 
 
-def _missing_answer(step: Step) -> MissingAnswer:
-    return MissingAnswer(step.flag, step.title, step.objection)
-
-
-_FIELDS = {JOB: "job_id", CHECKPOINTS: "checkpoint_names"}
-"""Fields of ``Answers`` that are not named as their step."""
-
-
-def _of_config(config: DeployCheckpointsConfig | None) -> dict[str, object]:
+def _of_config(config: DeployCheckpointsConfig | None) -> dict[str, Any]:
     """Return the answers of a config file by step."""
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     if config is None:
         return values
     details = config.checkpoint_details
@@ -174,11 +149,9 @@ def _of_config(config: DeployCheckpointsConfig | None) -> dict[str, object]:
     return values
 
 
-def _number(text: str | None) -> object:
+def _number(typed: int | str) -> int | str:
     """Return a rank option as a number if possible, else as typed, so that the check rejects it."""
-    if text is None:
-        return None
     try:
-        return int(text) if text.isascii() else text
+        return int(typed) if str(typed).isascii() else typed
     except ValueError:
-        return text
+        return typed

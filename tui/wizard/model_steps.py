@@ -57,18 +57,17 @@ def job_step(state: WizardState) -> Step:
         refusal = "none of these jobs has run yet" if choices else "there are no training jobs"
         refusal += "; no checkpoints to deploy"
     return Step(
+        state,
         id=JOB,
         title="Job",
         question="Which job's checkpoints?",
         kind="choice",
         flag="--job-id",
         choices=choices,
-        answer=state.answers.job_id,
-        default=state.answers.job_id or next(iter(possible), None),
+        proposed=next(iter(possible), None),
         refusal=refusal,
         check=lambda answer: choice_problem(choices, answer, "a job"),
         put=_put_job,
-        is_given=JOB in state.given,
     )
 
 
@@ -85,19 +84,18 @@ def checkpoints_step(state: WizardState) -> Step:
         elif not possible:
             refusal = f"none of the job's checkpoints can be deployed: {_reasons(choices)}"
     return Step(
+        state,
         id=CHECKPOINTS,
         title="Checkpoints",
         question="Which checkpoints?",
         kind="choices",
         flag="--checkpoint",
         choices=choices,
-        answer=state.answers.checkpoint_names,
-        default=state.answers.checkpoint_names or tuple((proposed or possible)[:1]),
+        proposed=tuple((proposed or possible)[:1]),
         remark="\n".join((TOGETHER, *_checkpoint_hint(state))),
         refusal=refusal,
         check=lambda answer: _checkpoints_problem(state, choices, answer),
         put=_put_checkpoints,
-        is_given=CHECKPOINTS in state.given,
     )
 
 
@@ -183,7 +181,6 @@ def base_model_step(state: WizardState) -> Step:
     """Ask for the base model: required for a LoRA, optional otherwise."""
     required = is_lora(state)
     inferred = inferred_base_model(state)
-    answer = state.answers.base_model
     if inferred:
         remark = "from the checkpoint"
     elif required:
@@ -191,17 +188,16 @@ def base_model_step(state: WizardState) -> Step:
     else:
         remark = "Optional: the checkpoint holds all weights."
     return Step(
+        state,
         id=BASE_MODEL,
         title="Base model",
         question="Which base model?" if required else "Which base model? (may be empty)",
         kind="text",
         flag="--base-model",
-        answer=answer,
-        default=answer if answer is not None else inferred,
+        proposed=inferred,
         remark=remark,
         check=lambda given: _base_model_problem(given, required=required),
         put=lambda before, given: _put_base_model(before, str(given)),
-        is_given=BASE_MODEL in state.given,
     )
 
 
@@ -209,41 +205,36 @@ def rank_step(state: WizardState) -> Step:
     """Ask for the largest rank to serve. The adapters' ranks decide the default and the minimum."""
     ranks = adapter_ranks(state.chosen)
     advice = advised_rank(state)
-    answer = state.answers.lora_rank
-    present = answer if isinstance(answer, int | str) and not isinstance(answer, bool) else None
     choices = tuple(
         Choice(str(rank), str(rank), disabled_reason=check_rank(rank, ranks)) for rank in LORA_RANKS
     )
     return Step(
+        state,
         id=LORA_RANK,
         title="LoRA rank",
         question="Which LoRA rank?",
         kind="number",
         flag="--lora-rank",
         choices=choices,
-        answer=present,
-        default=present if present is not None else advice.default,
+        proposed=advice.default,
         remark=f"{advice.explanation}. {NOT_SENT}".replace(".. ", ". ").strip(" ."),
         refusal=advice.refusal,
         check=lambda given: check_rank(given, ranks),
-        is_given=LORA_RANK in state.given,
     )
 
 
 def model_name_step(state: WizardState) -> Step:
-    answer = state.answers.model_name
     kinds = {kind_of(each) for each in state.chosen}
     return Step(
+        state,
         id=MODEL_NAME,
         title="Model name",
         question="What's the model's name?",
         kind="text",
         flag="--model-name",
-        answer=answer,
-        default=answer if answer is not None else proposed_model_name(state),
+        proposed=proposed_model_name(state),
         remark="defaults to the base model's name" if kinds == {"lora"} else "",
         check=_model_name_problem,
-        is_given=MODEL_NAME in state.given,
     )
 
 

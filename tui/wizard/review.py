@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from api_client.definitions import CheckpointList, DeployCheckpointsConfig
@@ -112,21 +112,14 @@ NONE = "none"
 class Review:
     """A deployment that is about to be made.
 
-    ``lines`` are each step's id, title and answer as text. ``python``, ``json_text`` and ``command`` are
-    the same config as a file for the official SDK, as JSON and as a command line.
+    ``lines`` are each step's id, title and answer as text. ``forms`` are the same config as a file for the
+    official SDK (``python``), as ``json`` and as a ``command`` line.
     """
 
     config: DeployCheckpointsConfig
     lines: tuple[tuple[str, str, str], ...]
     findings: tuple[Finding, ...]
-    python: str
-    json_text: str
-    command: str
-
-    @property
-    def forms(self) -> dict[str, str]:
-        """The config as text, by the form's name."""
-        return {"python": self.python, "json": self.json_text, "command": self.command}
+    forms: Mapping[str, str]
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -141,9 +134,11 @@ def review(state: WizardState, asked: tuple[Step, ...]) -> Review:
         config=config,
         lines=tuple((step.id, step.title, answer_text(state, step)) for step in asked),
         findings=findings(state, config),
-        python=render_python(config),
-        json_text=json.dumps(config.model_dump(mode="json"), indent=2),
-        command=equivalent_command(deploy_answers(state)),
+        forms={
+            "python": render_python(config),
+            "json": json.dumps(config.model_dump(mode="json"), indent=2),
+            "command": equivalent_command(deploy_answers(state)),
+        },
     )
 
 
@@ -151,6 +146,7 @@ def review_step(state: WizardState, asked: tuple[Step, ...]) -> Step:
     """Ask for the action: deploy, dry run, save, show, change an answer or leave. There is no default."""
     choices = _actions(state, asked)
     return Step(
+        state,
         id=REVIEW,
         title="Review",
         question="What next?",

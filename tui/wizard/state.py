@@ -61,8 +61,8 @@ def forget_stale(before: WizardState, after: WizardState) -> WizardState:
     return replace(after, answers=answers)
 
 
-JOB = "job"
-CHECKPOINTS = "checkpoints"
+JOB = "job_id"
+CHECKPOINTS = "checkpoint_names"
 BASE_MODEL = "base_model"
 LORA_RANK = "lora_rank"
 MODEL_NAME = "model_name"
@@ -71,6 +71,7 @@ HF_SECRET = "hf_secret"
 ENVIRONMENT = "environment"
 SECRETS = "secrets"
 REVIEW = "review"
+"""Steps; each but the review is named as the field of ``Answers`` that it fills."""
 
 Pairs = tuple[tuple[str, str], ...]
 """Name and value pairs."""
@@ -133,7 +134,7 @@ class Answers:
     job_id: str | None = None
     checkpoint_names: tuple[str, ...] = ()
     base_model: str | None = None
-    lora_rank: object = None
+    lora_rank: int | str | None = None
     model_name: str | None = None
     gpu: str | None = None
     hf_secret: str | None = None

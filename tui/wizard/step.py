@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from tui.wizard.state import Pairs, WizardState
 
@@ -38,25 +38,37 @@ class Choice:
 class Step:
     """A question.
 
-    ``default`` is the present answer, else the proposal. ``remark`` is a sentence to show with the
-    question; ``refusal`` explains why no answer is possible. ``flag`` is the command-line option that
-    answers it; ``is_given`` marks a question answered beforehand, which is not asked. ``put`` stores the
-    answer, by default in the field of ``Answers`` that has the step's id.
+    ``remark`` is a sentence to show with the question; ``refusal`` explains why no answer is possible.
+    ``flag`` is the command-line option that answers it. ``put`` stores the answer, by default in the field
+    of ``Answers`` that has the step's id.
     """
 
+    state: WizardState
     id: str
     title: str
     question: str
     kind: StepKind
     flag: str
     check: Callable[[Answer], str]
-    answer: Answer = None
-    default: Answer = None
+    proposed: Answer = None
     choices: tuple[Choice, ...] = ()
     remark: str = ""
     refusal: str = ""
-    is_given: bool = False
     put: Callable[[WizardState, Answer], WizardState] | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The present answer; None if there is none."""
+        return cast(Answer, getattr(self.state.answers, self.id, None))
+
+    @property
+    def default(self) -> Answer:
+        return self.proposed if self.answer in (None, ()) else self.answer
+
+    @property
+    def is_given(self) -> bool:
+        """True if the question was answered beforehand; then it is not asked."""
+        return self.id in self.state.given
 
     def problem(self, answer: Answer) -> str:
         """Return why the answer is invalid, as a sentence; empty if it is valid. Numbers may be text."""

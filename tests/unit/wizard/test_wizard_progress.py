@@ -10,7 +10,7 @@ import pytest
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of, with_checkpoints
-from tui.wizard.given import Prefilled, conflict, initial_wizard_state, resolve_defaults, unanswered_questions
+from tui.wizard.given import conflict, initial_wizard_state, resolve_defaults, unanswered_questions
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import DEPLOY, deploy_config, review
 from tui.wizard.state import (
@@ -24,6 +24,7 @@ from tui.wizard.state import (
     MODEL_NAME,
     REVIEW,
     SECRETS,
+    Answers,
 )
 
 ORDER = [JOB, CHECKPOINTS, BASE_MODEL, LORA_RANK, MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
@@ -70,7 +71,9 @@ def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else(
 
 
 def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_again() -> None:
-    walk = to(walk_of(lora("a", 8), lora("b", 32), lora("c", 256)), REVIEW, checkpoints=("a",), lora_rank=128)
+    walk = to(
+        walk_of(lora("a", 8), lora("b", 32), lora("c", 256)), REVIEW, checkpoint_names=("a",), lora_rank=128
+    )
 
     kept = to(walk.at(CHECKPOINTS).answered(("b",)), REVIEW)
     assert kept.state.answers.lora_rank == 128
@@ -117,10 +120,10 @@ def test_a_saved_file_fed_back_gives_the_same_config_without_a_question(
 ) -> None:
     shown = review(made.state, questions(made.state))
     path = tmp_path / "deploy.py"
-    path.write_text(shown.python)
+    path.write_text(shown.forms["python"])
 
     config = load_deploy_checkpoints_config(path)
-    again = replace(initial_wizard_state(Prefilled(), config, NOW), facts=made.state.facts)
+    again = replace(initial_wizard_state(Answers(), config, NOW), facts=made.state.facts)
     assert unanswered_questions(again) == ()
     settled, missing_answers, _remarks = resolve_defaults(again)
 
@@ -139,7 +142,7 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
         compute=Compute(cpu_count=7, memory="9Gi"),
     )
     facts = state_of(checkpoint("a", "full")).facts
-    state = replace(initial_wizard_state(Prefilled(), config, NOW), facts=facts)
+    state = replace(initial_wizard_state(Answers(), config, NOW), facts=facts)
 
     assert [each.flag for each in unanswered_questions(state)] == ["--model-name", "--gpu"]
     walk = WizardProgress(state).started()
@@ -157,7 +160,7 @@ def test_options_win_over_the_file() -> None:
     config = deploy_config(
         to(walk_of(lora("a", 8), lora("b", 8)), REVIEW, environment=(("A", "1"), ("B", "2"))).state
     )
-    given = Prefilled(
+    given = Answers(
         checkpoint_names=("b",),
         lora_rank="64",
         gpu="H100",
@@ -182,17 +185,17 @@ def test_options_win_over_the_file() -> None:
 def test_an_option_that_contradicts_the_file_is_told() -> None:
     config = deploy_config(to(walk_of(lora("a")), REVIEW).state)
 
-    assert "job1" in conflict(Prefilled(job_id="other"), config)
-    assert conflict(Prefilled(job_id="job1"), config) == ""
-    assert conflict(Prefilled(job_id="other", checkpoint_names=("x",)), config) == ""
+    assert "job1" in conflict(Answers(job_id="other"), config)
+    assert conflict(Answers(job_id="job1"), config) == ""
+    assert conflict(Answers(job_id="other", checkpoint_names=("x",)), config) == ""
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
-    assert "Loops" in conflict(Prefilled(job_id="job1"), loops)
+    assert "Loops" in conflict(Answers(job_id="job1"), loops)
 
 
 def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
     state = replace(
-        initial_wizard_state(Prefilled(), loops, NOW), facts=replace(state_of().facts, checkpoints_of="")
+        initial_wizard_state(Answers(), loops, NOW), facts=replace(state_of().facts, checkpoints_of="")
     )
     walk = to(WizardProgress(state).started(), REVIEW, model_name="m")
 
@@ -214,7 +217,7 @@ def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
 def test_an_option_that_is_invalid_or_missing_is_named(
     options: dict[str, str], base: str | None, flag: str, words: str
 ) -> None:
-    given = Prefilled("job1", ("a",), model_name="m", gpu="H100", **options)
+    given = Answers("job1", ("a",), model_name="m", gpu="H100", **options)
     facts = state_of(lora("a", 8, base_model=base)).facts
     _, missing_answers, _ = resolve_defaults(replace(initial_wizard_state(given, None, NOW), facts=facts))
 
@@ -225,7 +228,7 @@ def test_an_option_that_is_invalid_or_missing_is_named(
 def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> None:
     state = state_of(lora("a"))
     state = replace(state, facts=replace(state.facts, jobs=(job(), job("job2"))))
-    walk = to(WizardProgress(state).started(), REVIEW, job="job1").at(JOB).answered("job2")
+    walk = to(WizardProgress(state).started(), REVIEW, job_id="job1").at(JOB).answered("job2")
 
     assert walk.state.needs_checkpoints
     walk = with_checkpoints(walk, [lora("z", training_job_id="job2")])

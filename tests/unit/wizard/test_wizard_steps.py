@@ -121,7 +121,7 @@ def test_the_adapter_s_own_config_proposes_the_rank(r: object, default: int, wor
 
 
 def test_of_several_adapters_the_largest_decides() -> None:
-    step = to(walk_of(lora("a", 8), lora("b", 100)), LORA_RANK, checkpoints=("a", "b")).step
+    step = to(walk_of(lora("a", 8), lora("b", 100)), LORA_RANK, checkpoint_names=("a", "b")).step
 
     assert step.default == 128
     assert "below" in step.problem(64)
@@ -295,11 +295,11 @@ def test_where_all_are_faulty_the_newest_is_proposed_with_its_warning() -> None:
 
 def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best() -> None:
     walk = WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started()
-    found = review_findings(to(walk, REVIEW, checkpoints=("checkpoint-300",)).state)
+    found = review_findings(to(walk, REVIEW, checkpoint_names=("checkpoint-300",)).state)
 
     assert ("warning", "best: 'checkpoint-200'") in [(one.severity, one.remedy) for one in found]
     assert "'checkpoint-300' was written" in found[0].problem
-    assert review_findings(to(walk, REVIEW, checkpoints=("checkpoint-200",)).state) == ()
+    assert review_findings(to(walk, REVIEW, checkpoint_names=("checkpoint-200",)).state) == ()
 
 
 def test_what_could_not_be_judged_is_said_and_not_claimed() -> None:

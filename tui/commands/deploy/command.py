@@ -26,14 +26,13 @@ from tui.commands.support.terminal import can_ask
 from tui.readers.deployment import load
 from tui.wizard.given import (
     MissingAnswer,
-    Prefilled,
     conflict,
     initial_wizard_state,
     resolve_defaults,
     unanswered_questions,
 )
 from tui.wizard.progress import WizardProgress
-from tui.wizard.state import WizardState
+from tui.wizard.state import Answers, WizardState
 
 
 @examples(
@@ -55,7 +54,7 @@ from tui.wizard.state import WizardState
 @remote_option
 @click.pass_obj
 def deploy_checkpoints(
-    settings: CommandSettings, config_path: Path | None, given: Prefilled, cli_options: DeployOptions
+    settings: CommandSettings, config_path: Path | None, given: Answers, cli_options: DeployOptions
 ) -> ExitCode | None:
     """Deploy checkpoints of a training job with a wizard.
 
@@ -94,7 +93,7 @@ def _missing_answers_text(missing_answers: Sequence[MissingAnswer]) -> str:
 
 
 async def _deploy(
-    client: TrainingClient, output: Output, state: WizardState, given: Prefilled, cli_options: DeployOptions
+    client: TrainingClient, output: Output, state: WizardState, given: Answers, cli_options: DeployOptions
 ) -> ExitCode:
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
@@ -117,7 +116,7 @@ async def _deploy(
     return await wizard_io.ask(WizardProgress(state).started())
 
 
-def _check_checkpoints(state: WizardState, given: Prefilled) -> None:
+def _check_checkpoints(state: WizardState, given: Answers) -> None:
     """Raise CommandFailed for a checkpoint named by an option that the job does not have."""
     known = [each.checkpoint_id for each in state.facts.checkpoints]
     for name in given.checkpoint_names:

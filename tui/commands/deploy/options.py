@@ -10,8 +10,7 @@ import click
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, format_option, options_as, yes_option
 from tui.wizard.environment_steps import read_pair
-from tui.wizard.given import Prefilled
-from tui.wizard.state import Pairs
+from tui.wizard.state import Answers, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str
 
 given_options = options_as(
     "given",
-    Prefilled,
+    Answers,
     click.option("--job-id", metavar="JOB_ID", help="Job that wrote the checkpoints."),
     click.option(
         "--checkpoint",

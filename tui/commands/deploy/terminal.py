@@ -46,7 +46,7 @@ def dry_run_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
         "dry_run": True,
         "config": review.config.model_dump(mode="json"),
         "findings": [asdict(finding) for finding in review.findings],
-        "command": review.command,
+        "command": review.forms["command"],
         "truss_config": _parsed(sent.result.truss_config),
         "truss_config_path": str(sent.written_to) if sent.written_to else None,
     }
@@ -302,7 +302,7 @@ class TerminalDeployer:
         if exists and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
             return
         try:
-            write_file(path, review.python.encode())
+            write_file(path, review.forms["python"].encode())
         except OSError as error:
             self.say(f"can't write {path}: {why_not_written(error)}")
             return
@@ -310,7 +310,7 @@ class TerminalDeployer:
         self.say(f"saved {path}; deploy it with: bt-tui deploy_checkpoints --config {shlex.quote(str(path))}")
 
     def _show(self, review: Review) -> None:
-        for text in (review.python, review.json_text, review.command):
+        for text in review.forms.values():
             click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
 
 
