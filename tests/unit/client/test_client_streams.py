@@ -42,30 +42,17 @@ def platform(job: dict[str, Any] = DONE) -> World:
     return World(answer)
 
 
-async def test_following_starts_before_the_jobs_creation_and_ends_with_the_job() -> None:
-    world = platform()
-    messages: list[str] = []
-    end = None
-    async for item in world.client.logs.follow("p", "j"):
-        if isinstance(item, LogEnd):
-            end = item
-        else:
-            messages += [entry.message for entry in item.entries]  # type: ignore[union-attr]
-    assert messages == [line["message"] for line in LINES]
-    assert end is not None
+@pytest.mark.parametrize(
+    ("start", "first"), [(None, 0), (datetime(2026, 1, 2, 3, 0, 0, 1_000, tzinfo=UTC), 2)]
+)
+async def test_following_starts_before_the_jobs_creation_or_at_a_moment_and_ends_with_the_job(
+    start: datetime | None, first: int
+) -> None:
+    *batches, end = [item async for item in platform().client.logs.follow("p", "j", start=start)]
+    messages = [entry.message for batch in batches for entry in batch.entries]  # type: ignore[union-attr]
+    assert messages == [line["message"] for line in LINES[first:]]
+    assert isinstance(end, LogEnd)
     assert end.job.current_status == "TRAINING_JOB_COMPLETED"
-
-
-async def test_following_from_a_moment() -> None:
-    world = platform()
-    start = datetime(2026, 1, 2, 3, 0, 0, 1_000, tzinfo=UTC)
-    messages = [
-        entry.message  # type: ignore[union-attr]
-        async for item in world.client.logs.follow("p", "j", start=start)
-        if not isinstance(item, LogEnd)
-        for entry in item.entries
-    ]
-    assert messages == ["line 1", "line 1", f"line {MINUTE_MS}"]
 
 
 async def test_following_a_job_of_unknown_age() -> None:

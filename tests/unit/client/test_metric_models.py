@@ -1,3 +1,4 @@
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -20,18 +21,11 @@ def test_samples_with_fields_of_a_newer_server_are_read() -> None:
 
 
 def test_null_series_are_empty_ones() -> None:
-    nulls = {"cpu_usage": None, "ephemeral_storage": None, "per_node_metrics": None}
-    answer = JobMetrics.model_validate({"gpu_utilization": {"0": None}, **nulls})
-    assert answer.gpu_utilization == {"0": []}
-    assert answer.cpu_usage == answer.per_node_metrics == []
-
-
-def test_null_series_are_empty_ones_in_bytes_too() -> None:
-    answer = decode(
-        b'{"gpu_utilization": {"0": null}, "gpu_memory_usage_bytes": null, "cache": null}', METRICS
-    )
-    assert answer.gpu_utilization == {"0": []}
-    assert answer.gpu_memory_usage_bytes == {}
+    nulls = ("gpu_memory_usage_bytes", "cpu_usage", "ephemeral_storage", "per_node_metrics", "cache")
+    document = {"gpu_utilization": {"0": None}, **dict.fromkeys(nulls)}
+    for answer in (JobMetrics.model_validate(document), decode(json.dumps(document).encode(), METRICS)):
+        assert (answer.gpu_utilization, answer.gpu_memory_usage_bytes) == ({"0": []}, {})
+        assert answer.cpu_usage == answer.per_node_metrics == []
 
 
 @pytest.mark.parametrize(

@@ -22,23 +22,23 @@ def test_every_public_name_is_there_and_no_other() -> None:
         assert getattr(api_client, name) is not None
     with pytest.raises(AttributeError, match="Nonsense"):
         _ = api_client.Nonsense
-
-
-def test_the_names_are_told() -> None:
     assert set(api_client.__all__) <= set(dir(api_client))
 
 
-@pytest.mark.parametrize(
-    ("statement", "unwanted"),
-    [
-        ("import api_client.models", ("httpx", "asyncio")),
-        ("from api_client import RequestError", ("httpx", "pydantic", "asyncio")),
-        ("from api_client import resolve_remote", ("httpx",)),
-        # httpx loads rich and click by itself where they are installed.
-        ("from api_client import TrainingClient", ("textual", "starlette", "uvicorn", "psutil", "sqlite3")),
-    ],
+LIGHT_IMPORTS = (
+    ("from api_client import RequestError", ("httpx", "pydantic", "asyncio")),
+    ("import api_client.models", ("httpx", "asyncio")),
+    ("from api_client import resolve_remote", ("httpx",)),
+    # httpx loads rich and click by itself where they are installed.
+    ("from api_client import TrainingClient", ("textual", "starlette", "uvicorn", "psutil", "sqlite3")),
 )
-def test_imports_stay_light(statement: str, unwanted: tuple[str, ...]) -> None:
-    code = f"{statement}; import sys; print([name for name in {unwanted!r} if name in sys.modules])"
+"""Each after those before it, in one process."""
+
+
+def test_imports_stay_light() -> None:
+    steps = [
+        f"{one}; print([each for each in {names} if each in sys.modules])" for one, names in LIGHT_IMPORTS
+    ]
+    code = "\n".join(["import sys", *steps])
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"
+    assert result.stdout.split() == ["[]"] * len(LIGHT_IMPORTS)

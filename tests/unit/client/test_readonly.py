@@ -118,9 +118,8 @@ async def test_submitting_is_refused_before_the_config_is_run(tmp_path: Path) ->
 
 
 def test_what_nobody_has_named_as_a_read_counts_as_a_change() -> None:
-    assert not only_reads("POST", "/v1/training_projects")
-    assert not only_reads("POST", "/v1/training_jobs/search/then_stop")
-    assert not only_reads("POST", "/v1/anything/new")
+    for path in ("training_projects", "training_jobs/search/then_stop", "anything/new"):
+        assert not only_reads("POST", f"/v1/{path}")
     assert not only_reads("PUT", "/v1/training_jobs/search")
     assert not only_reads("POST", "/graphql/", {"query": None})
     assert not only_reads("POST", "/graphql/")

@@ -165,11 +165,14 @@ class TestKeyring:
 
         assert world.key() == "inline"
 
-    def test_it_may_be_forbidden(self, world: World, entries: MemoryKeyring) -> None:
+    def test_it_may_be_locked_or_forbidden(self, world: World, entries: MemoryKeyring) -> None:
         world.add_section("acme", auth_type="api_key")
         entries.kept[SERVICE, "acme"] = json.dumps({"auth_type": "api_key", "api_key": "kept"})
+        entries.is_locked = True
+        with pytest.raises(ConfigurationError, match="unlock it"):
+            world.resolve()
+        entries.is_locked = False
         world.environ["BASETEN_TRUSS_AUTH_KEYRING_DISABLED"] = "TRUE"
-
         with pytest.raises(ConfigurationError, match=r"BASETEN_TRUSS_AUTH_KEYRING_DISABLED.*bt-tui login"):
             world.resolve()
 
@@ -180,32 +183,14 @@ class TestKeyring:
         world.environ["BASETEN_API_KEY"] = "of-variable"
         assert world.key("acme") == "of-variable"
 
-    def test_a_locked_one_says_so(self, world: World, entries: MemoryKeyring) -> None:
-        world.add_section("acme", auth_type="oauth")
-        entries.is_locked = True
-
-        with pytest.raises(ConfigurationError, match="unlock it"):
-            world.resolve()
-
-    @pytest.mark.parametrize(
-        "entry",
-        [
-            SECRET,
-            f'["{SECRET}"]',
-            f'{{"auth_type": "oauth", "api_key": "{SECRET}"}}',
-            '{"auth_type": "api_key"}',
-            "[" * 100_000,
-        ],
-    )
-    def test_an_entry_that_is_none_is_not_quoted(
-        self, world: World, entries: MemoryKeyring, entry: str
-    ) -> None:
+    def test_an_entry_that_is_none_is_not_quoted(self, world: World, entries: MemoryKeyring) -> None:
         world.add_section("acme", auth_type="api_key")
-        entries.kept[SERVICE, "acme"] = entry
-
-        with pytest.raises(ConfigurationError, match=r"log ?in") as caught:
-            world.resolve()
-        assert SECRET not in str(caught.value)
+        wrong = f'{{"auth_type": "oauth", "api_key": "{SECRET}"}}'
+        for entry in (SECRET, f'["{SECRET}"]', wrong, '{"auth_type": "api_key"}', "[" * 100_000):
+            entries.kept[SERVICE, "acme"] = entry
+            with pytest.raises(ConfigurationError, match=r"log ?in") as caught:
+                world.resolve()
+            assert SECRET not in str(caught.value)
 
     def test_the_go_cli_s_secrets_are_there_too(self, world: World, entries: MemoryKeyring) -> None:
         world.add_profile("plain", current=True)

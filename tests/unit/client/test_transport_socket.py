@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 import pytest
 from client_support import SleeplessClock, make_remote
@@ -43,6 +44,7 @@ def client_of(server: FakeBaseten, events: list[RequestEvent], **addresses: str)
     return TrainingClient(remote, clock=SleeplessClock(), retry=RetryPolicy(), on_event=events.append)
 
 
+PROXY = "http://127.0.0.1:9"
 BROKEN = {"reset": Answer(is_reset=True), "cut": Answer(body={"training_projects": []}, is_cut=True)}
 
 
@@ -79,20 +81,21 @@ async def test_connections_are_kept(server: Misbehaving) -> None:
     assert (server.connections, len(server.asked)) == (1, 10)
 
 
-@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "nonsense"])
-@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize(
+    ("variables", "proxy"),
+    [
+        *product([["http_proxy"], ["all_proxy"], ["ALL_PROXY"]], [PROXY, "socks5://127.0.0.1:9", "nonsense"]),
+        (["http_proxy", "https_proxy"], PROXY),
+    ],
+)
 async def test_no_proxy_sees_requests_to_this_machine(
-    monkeypatch: pytest.MonkeyPatch, server: Misbehaving, variable: str, proxy: str
+    monkeypatch: pytest.MonkeyPatch, server: Misbehaving, variables: list[str], proxy: str
 ) -> None:
-    monkeypatch.setenv(variable, proxy)
-    async with client_of(server, []) as client:
-        assert len(await client.projects.list()) == 1
-
-
-async def test_nor_if_the_other_host_needs_one(monkeypatch: pytest.MonkeyPatch, server: Misbehaving) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    async with client_of(server, [], app_url="https://app.example.test") as client:
+    for variable in variables:
+        monkeypatch.setenv(variable, proxy)
+    # The app's host may need the proxy that this machine does not.
+    other = {"app_url": "https://app.example.test"} if "https_proxy" in variables else {}
+    async with client_of(server, [], **other) as client:
         assert len(await client.projects.list()) == 1
 
 

@@ -74,6 +74,11 @@ def of_node(name, off_s):
 WORLDS = {
     "identical lines are counted": ([at(-60, "same")] * 3 + [at(30, "same")] * 2, 60),
     "each late one of identical lines": ([at(30, "same"), *[at(30, "same", delay_s=20)] * 3], 90),
+    "the server's clock is hours ahead": (
+        [at(-4 * HOUR_S, "an hour before our present"), at(20, "three hours after it")],
+        40,
+        3 * HOUR_S,
+    ),
     "silence of hours": ([at(-3 * HOUR_S), at(5), at(2.5 * HOUR_S)], 2.6 * HOUR_S),
     # A clock that lines prove to run slowly must not make the newest of them look old.
     "stamps almost stand still": (
@@ -106,43 +111,32 @@ WORLDS = {
 
 @pytest.mark.parametrize("name", WORLDS)
 async def test_following_gives_every_line_once(name: str) -> None:
-    lines, finishes_s = WORLDS[name]
-    followed = await follow(api_of(lines, finishes_s=finishes_s), from_s=-4 * HOUR_S)
+    lines, finishes_s, *skew_s = WORLDS[name]
+    api = api_of(lines, finishes_s=finishes_s, skew_s=sum(skew_s))
+    followed = await follow(api, from_s=-5 * HOUR_S)
 
     assert multiset(followed.entries) == world(lines)
     assert followed.end is not None
 
 
-async def test_the_servers_clock_may_be_hours_ahead() -> None:
-    lines = [at(-4 * HOUR_S, "an hour before our present"), at(20, "three hours after it")]
-    followed = await follow(api_of(lines, skew_s=3 * HOUR_S, finishes_s=40), from_s=-5 * HOUR_S)
-
-    assert multiset(followed.entries) == world(lines)
-
-
 # Dense moments
+
+
+async def assert_nothing_is_missing(api: ModelApi) -> None:
+    entries = await both_ways(api)
+    assert (multiset(entries), gaps_of(entries)) == (world(api.lines), [])
 
 
 @pytest.mark.parametrize("end", ENDS)
 async def test_a_millisecond_may_hold_more_than_a_page(end: str) -> None:
     after = [at(-60, f"next {n}", plus_ns=1_000_000 + n) for n in range(1200)]
-    api = api_of([at(-61), *dense(1500, 600), *after, at(-59)], end=end)
-
-    entries = await both_ways(api)
-
-    assert multiset(entries) == world(api.lines)
-    assert gaps_of(entries) == []
+    await assert_nothing_is_missing(api_of([at(-61), *dense(1500, 600), *after, at(-59)], end=end))
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("count", [999, 1000, 1001, 1998])
 async def test_up_to_two_pages_of_one_millisecond_are_no_gap(count: int, mirrored: bool) -> None:
-    api = api_of([at(-61), *dense(count, 400), at(-59)], mirrored=mirrored)
-
-    entries = await both_ways(api)
-
-    assert multiset(entries) == world(api.lines)
-    assert gaps_of(entries) == []
+    await assert_nothing_is_missing(api_of([at(-61), *dense(count, 400), at(-59)], mirrored=mirrored))
 
 
 def one_shared(hidden: int) -> list[ServedLine]:
@@ -194,19 +188,22 @@ async def test_following_announces_such_a_gap_once() -> None:
 # Time
 
 
+def noting_when(call: Callable, clock: FastClock) -> tuple[Callable, list[float]]:
+    times_s = []
+
+    async def noting(**arguments):
+        times_s.append(clock.passed_s)
+        return await call(**arguments)
+
+    return noting, times_s
+
+
 async def test_a_flood_keeps_neither_the_job_nor_late_lines_from_being_seen() -> None:
     """Faster than it can be read: 1,500 lines a second, a page takes 0.8 s."""
     flood = [at(n / 1500, f"line {n}") for n in range(1500 * 15)]
     late = [at(second, f"late {second}", delay_s=50.0) for second in range(0, 12, 3)]
     api = api_of([at(-1), *flood, *late], finishes_s=200, latency_s=0.8)
-    fetch_job = api.fetch_job
-    looked_s = []
-
-    async def fetch_job_noting_when():
-        looked_s.append(api.clock.passed_s)
-        return await fetch_job()
-
-    api.fetch_job = fetch_job_noting_when
+    api.fetch_job, looked_s = noting_when(api.fetch_job, api.clock)
     followed = await follow(api)
 
     assert multiset(followed.entries) == world(api.lines)
@@ -275,13 +272,7 @@ async def test_a_busy_log_in_which_nothing_is_late_is_read_again_more_seldom_unt
     busy = [at(n / 100, f"line {n / 100}") for n in range(-100 * 100, 100 * 110)]
     late = [at(second - 40, f"late {second}", delay_s=40.0) for second in (60, 72, 84)]
     api = api_of([*busy, *late], finishes_s=110)
-    fetch, asked_s = api.fetch, []
-
-    async def fetch_noting_when(**window):
-        asked_s.append(api.clock.passed_s)
-        return await fetch(**window)
-
-    api.fetch = fetch_noting_when
+    api.fetch, asked_s = noting_when(api.fetch, api.clock)
     followed = await follow(api)
 
     assert multiset(followed.entries) == world(api.lines)
@@ -320,12 +311,7 @@ async def test_a_server_may_cut_its_pages_without_a_word(cut: dict[str, int]) ->
 @pytest.mark.parametrize("per_ms", [1, 40, 100])
 async def test_a_cut_page_may_begin_with_lines_of_the_next_millisecond(per_ms: int, end: str) -> None:
     """They fill it from a server that counts the end bound in, and so what was asked for seems little."""
-    api = api_of(dense(1000, 1_000_000 // per_ms), end=end, cut=100)
-
-    entries = await both_ways(api)
-
-    assert multiset(entries) == world(api.lines)
-    assert gaps_of(entries) == []
+    await assert_nothing_is_missing(api_of(dense(1000, 1_000_000 // per_ms), end=end, cut=100))
 
 
 # Long histories

@@ -173,14 +173,6 @@ async def test_metrics_of_a_finished_job_are_asked_for_once_and_within_its_time(
     assert 0 < asked["end_ms"] - ended.timestamp() * 1000 < 3_600_000
 
 
-async def test_metrics_without_a_start_begin_with_the_job():
-    fetch = Script(metrics_at(1, status="COMPLETED"))
-    ended = job_of("COMPLETED", created_at=BEGIN, updated_at=BEGIN)
-    await followed(fetch, Script(ended), start_ms=None)
-
-    assert fetch.asked == [{"start_ms": BEGIN_MS - 300_000, "end_ms": BEGIN_MS + 300_000, "step_s": None}]
-
-
 async def test_metrics_fall_back_when_the_server_refuses_the_window():
     fetch = Script(BadRequest("window too long", status=400), metrics_at(1, status="COMPLETED"))
     answers, _ = await followed(fetch, Script(job_of("COMPLETED")), step_s=1)
