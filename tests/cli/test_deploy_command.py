@@ -2,39 +2,50 @@
 
 import json
 import shlex
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deployer import BASE, Deployer, broken_loss, checkpoint
+import yaml
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten
+from support.deploying_server import (
+    LLAMA,
+    TRUSS_CONFIG,
+    DeployingServer,
+    Trouble,
+    broken_loss,
+    listed_checkpoint,
+)
+from support.stranger_runs import iso
 
 ENOUGH = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--model-name", "tuned", "--gpu", "H100:2")
-ALL = (*ENOUGH, "--base-model", BASE, "--lora-rank", "32", "--hf-secret", "hf_access_token")
+ALL = (*ENOUGH, "--base-model", LLAMA, "--lora-rank", "32", "--hf-secret", "hf_access_token")
 
 
 @pytest.fixture
-def deployer(stranger: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployer:
+def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployingServer]:
     monkeypatch.chdir(tmp_path)
-    return Deployer(stranger)
+    with DeployingServer() as server:
+        yield server
 
 
-def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, deployer: Deployer) -> None:
+def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, stranger: DeployingServer) -> None:
     options = (*ALL, "--env", "A=b=c", "--secret", "W=hf_access_token", "-o", "json")
     result = cli("deploy_checkpoints", *options, "--yes")
 
     assert result.code == 0
     document = json.loads(result.out)
-    assert (document["model_id"], document["deployment_id"]) == ("m1", "d1")
-    assert document["link"] == f"{deployer.stranger.url}/models/m1/logs/d1"
+    assert (document["model_id"], document["deployment_id"]) == ("model0", "dep0")
+    assert document["link"] == f"{stranger.url}/models/model0/logs/dep0"
     assert document["models"] == ["checkpoint-100"]
     assert "checkpoint-100" in document["curl"]
     assert "checkpoint-100" in document["python"]
     assert "the emulator serves no models" in result.err  # a server of this machine is taken for one
-    (request,) = deployer.requests
-    assert (request["metadata"], request["instance_type_id"]) == ({"oracle_name": "tuned"}, "H100-2")
+    (request,) = stranger.requests
+    assert (request["metadata"], request["instance_type_id"]) == ({"oracle_name": "tuned"}, "h100:2x1")
     assert request["inference_stack"]["environment_variables"] == [
         {"name": "HF_TOKEN", "value": "hf_access_token", "is_secret_reference": True},
         {"name": "A", "value": "b=c", "is_secret_reference": False},
@@ -42,27 +53,27 @@ def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, deploy
     ]
     for name in ("deploy-checkpoints", "deploy"):
         assert cli(name, *options, "--dry-run").code == 0
-    assert deployer.requests[1:] == [request | {"dry_run": True}] * 2
+    assert stranger.requests[1:] == [request | {"dry_run": True}] * 2
 
 
 def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
-    cli: RunCli, deployer: Deployer, tmp_path: Path
+    cli: RunCli, stranger: DeployingServer, tmp_path: Path
 ) -> None:
     result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
 
     assert result.code == 0
     document = json.loads(result.out)
     assert document["dry_run"] is True
-    assert document["truss_config"] == {"model_name": "tuned"}
+    assert document["truss_config"] == TRUSS_CONFIG
     written = tmp_path / document["truss_config_path"]
-    assert written.read_text() == "model_name: tuned\n"
+    assert yaml.safe_load(written.read_text()) == TRUSS_CONFIG
     assert written.parent.parent == tmp_path / "truss_configs"
     assert written.parent.name.startswith("dry_run_")
     told = cli("deploy", *ENOUGH, "--dry-run", "--yes", "--truss-config-output-dir", str(tmp_path / "out"))
     assert (tmp_path / "out" / "config.yaml").exists()
     assert "gpu           H100:2 · $12.00 an hour" in told.out
-    assert deployer.wet == []
-    assert len(deployer.requests) == 2
+    assert stranger.wet == []
+    assert len(stranger.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -74,20 +85,20 @@ def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
     ],
 )
 def test_missing_answers_are_named_before_anything_is_asked(
-    cli: RunCli, deployer: Deployer, options: tuple[str, ...], missing: tuple[str, ...]
+    cli: RunCli, stranger: DeployingServer, options: tuple[str, ...], missing: tuple[str, ...]
 ) -> None:
     result = cli("deploy", *options, "-o", "json")
 
     assert (result.code, result.out) == (2, "")
     assert all(flag in result.err for flag in missing)
-    assert deployer.requests == []
+    assert stranger.requests == []
 
 
 @pytest.mark.parametrize(("r", "rank"), [(24, 32), ("abc", 16)])
 def test_the_rank_is_read_off_the_adapter_and_told(
-    cli: RunCli, deployer: Deployer, r: int | str, rank: int
+    cli: RunCli, stranger: DeployingServer, r: int | str, rank: int
 ) -> None:
-    deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config={"r": r})]
+    stranger.checkpoints = [listed_checkpoint("checkpoint-100", r=r)]
 
     result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
 
@@ -96,20 +107,11 @@ def test_the_rank_is_read_off_the_adapter_and_told(
     assert f"LoRA rank {rank}" in result.err
 
 
-@pytest.mark.parametrize("rank", ["24", "-8", "16.5"])
-def test_other_ranks_are_refused_with_the_list(cli: RunCli, deployer: Deployer, rank: str) -> None:
-    result = cli("deploy", *ENOUGH, f"--lora-rank={rank}", "--yes")
-
-    assert result.code == 2
-    assert "8, 16, 32, 64, 128, 256, 320, 512" in result.err
-    assert deployer.requests == []
-
-
 @pytest.mark.parametrize(("listed", "known"), [(["a", "c"], "a, c"), ([], "none")])
 def test_a_checkpoint_that_does_not_exist_ends_with_those_that_do(
-    cli: RunCli, deployer: Deployer, listed: list[str], known: str
+    cli: RunCli, stranger: DeployingServer, listed: list[str], known: str
 ) -> None:
-    deployer.checkpoints = [checkpoint(name) for name in listed]
+    stranger.checkpoints = [listed_checkpoint(name) for name in listed]
 
     result = cli(
         "deploy", "--job-id", "job1", "--checkpoint", "b", "--model-name", "m", "--gpu", "H100", "--yes"
@@ -121,27 +123,29 @@ def test_a_checkpoint_that_does_not_exist_ends_with_those_that_do(
 @pytest.mark.parametrize(
     ("checkpoints", "names", "words"),
     [
-        ([checkpoint("a"), checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
-        ([checkpoint("a", lora_adapter_config={"r": 600})], ("a",), "512"),
-        ([checkpoint("a", base_model=None)], ("a",), "--base-model"),
+        ([listed_checkpoint("a"), listed_checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
+        ([listed_checkpoint("a", r=600)], ("a",), "512"),
+        ([listed_checkpoint("a", base=None)], ("a",), "--base-model"),
     ],
 )
 def test_checkpoints_that_cannot_be_deployed_stop_it(
-    cli: RunCli, deployer: Deployer, checkpoints: list[Any], names: tuple[str, ...], words: str
+    cli: RunCli, stranger: DeployingServer, checkpoints: list[Any], names: tuple[str, ...], words: str
 ) -> None:
-    deployer.checkpoints = checkpoints
+    stranger.checkpoints = checkpoints
     chosen = [part for name in names for part in ("--checkpoint", name)]
 
     result = cli("deploy", "--job-id", "job1", *chosen, "--model-name", "m", "--gpu", "H100", "--yes")
 
     assert result.code == 2
     assert words in result.err
-    assert deployer.requests == []
+    assert stranger.requests == []
 
 
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
+        *((("--lora-rank", rank), 2, "8, 16, 32, 64, 128, 256, 320, 512") for rank in ("24", "16.5")),
+        (("--lora-rank=-8",), 2, "8, 16, 32, 64, 128, 256, 320, 512"),
         (("--gpu", "H100:3"), 2, "--gpu: no instance type"),
         (("--hf-secret", "nope"), 2, "no secret 'nope'"),
         (("--secret", "A=nope"), 2, "no secret 'nope'"),
@@ -152,16 +156,16 @@ def test_checkpoints_that_cannot_be_deployed_stop_it(
     ],
 )
 def test_wrong_answers_are_named(
-    cli: RunCli, deployer: Deployer, options: tuple[str, ...], code: int, words: str
+    cli: RunCli, stranger: DeployingServer, options: tuple[str, ...], code: int, words: str
 ) -> None:
     result = cli("deploy", *ENOUGH, *options, "--yes")
 
     assert result.code == code
     assert words in result.err
-    assert deployer.requests == []
+    assert stranger.requests == []
 
 
-def test_the_value_of_a_variable_is_never_printed(cli: RunCli, deployer: Deployer) -> None:
+def test_the_value_of_a_variable_is_never_printed(cli: RunCli, stranger: DeployingServer) -> None:
     result = cli("deploy", *ENOUGH, "--env", "TOKEN=s3cret", "--yes")
     wrong = cli("deploy", *ENOUGH, "--env", "s3cret", "--yes")
 
@@ -169,7 +173,9 @@ def test_the_value_of_a_variable_is_never_printed(cli: RunCli, deployer: Deploye
     assert "s3cret" not in result.out + result.err + wrong.out + wrong.err
 
 
-def test_a_config_file_is_enough_and_options_win(cli: RunCli, deployer: Deployer, tmp_path: Path) -> None:
+def test_a_config_file_is_enough_and_options_win(
+    cli: RunCli, stranger: DeployingServer, tmp_path: Path
+) -> None:
     path = tmp_path / "deploy.py"
     path.write_text(
         f"""
@@ -179,7 +185,7 @@ from truss.base import truss_config
 config = definitions.DeployCheckpointsConfig(
     model_name="from-file",
     checkpoint_details=definitions.CheckpointList(
-        base_model_id="{BASE}",
+        base_model_id="{LLAMA}",
         checkpoints=[definitions.LoRACheckpoint(
             training_job_id="job1", checkpoint_name="checkpoint-100",
             lora_details=definitions.LoRADetails(rank=32),
@@ -199,9 +205,9 @@ config = definitions.DeployCheckpointsConfig(
     other = cli("deploy", "--config", str(path), "--dry-run", "--job-id", "job9")
 
     assert (plain.code, changed.code, other.code) == (0, 0, 2)
-    first, second = deployer.requests
-    assert (first["metadata"], first["instance_type_id"]) == ({"oracle_name": "from-file"}, "H100-1")
-    assert (second["metadata"], second["instance_type_id"]) == ({"oracle_name": "x"}, "L4-1")
+    first, second = stranger.requests
+    assert (first["metadata"], first["instance_type_id"]) == ({"oracle_name": "from-file"}, "h100:1x1")
+    assert (second["metadata"], second["instance_type_id"]) == ({"oracle_name": "x"}, "l4:1x1")
     details = json.loads(plain.out)["config"]["checkpoint_details"]
     assert details["checkpoints"][0]["lora_details"]["rank"] == 32
     assert "job1" in other.err
@@ -215,7 +221,7 @@ config = definitions.DeployCheckpointsConfig(
     ],
 )
 def test_a_config_file_that_will_not_do_is_refused(
-    cli: RunCli, deployer: Deployer, tmp_path: Path, kind: str, name: str, more: str, words: str
+    cli: RunCli, stranger: DeployingServer, tmp_path: Path, kind: str, name: str, more: str, words: str
 ) -> None:
     path = tmp_path / "deploy.py"
     chosen = f"{kind}(training_job_id='job1', checkpoint_name='{name}'{more})"
@@ -229,25 +235,26 @@ def test_a_config_file_that_will_not_do_is_refused(
 
     assert result.code == 2
     assert words in result.err
-    assert deployer.requests == []
+    assert stranger.requests == []
 
 
-def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, deployer: Deployer) -> None:
+def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, stranger: DeployingServer) -> None:
     first = cli("deploy", *ALL, "--env", "A=it's $HOME", "--dry-run", "-o", "json")
     program, *arguments = shlex.split(json.loads(first.out)["command"])
     cli(*arguments, "--dry-run")
 
     assert program == "bt-tui"
-    assert deployer.requests[0] == deployer.requests[1]
+    assert stranger.requests[0] == stranger.requests[1]
 
 
 def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
-    cli: RunCli, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+    cli: RunCli, stranger: DeployingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
-    deployer.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
+    stranger.created_at = iso(time.time())
+    stranger.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     good = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
-    deployer.statuses = ["BUILDING", "BUILD_FAILED"]
+    stranger.statuses = ["BUILDING", "BUILD_FAILED"]
     bad = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
 
     assert (good.code, json.loads(good.out)["status"]) == (0, "ACTIVE")
@@ -255,35 +262,26 @@ def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
     assert (bad.code, json.loads(bad.out)["status"]) == (5, "BUILD_FAILED")
 
 
-def test_a_refusal_of_the_server_is_its_own_words_and_is_not_repeated(
-    cli: RunCli, deployer: Deployer
-) -> None:
-    deployer.fails = Answer(
-        body={
-            "errors": [
-                {"message": "x", "extensions": {"code": "RESOURCE_NOT_FOUND", "description": "no GPUs"}}
-            ]
-        }
-    )
-
-    result = cli("deploy", *ENOUGH, "--yes")
-
-    assert result.code == 1
-    assert "no GPUs" in result.err
-    assert len(deployer.requests) == 1
-
-
-def test_a_lost_answer_never_deploys_twice(
-    cli: RunCli, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("trouble", "code", "words"),
+    [("refused", 1, "no such checkpoint"), ("bad gateway", 1, "Check the workspace's models")],
+)
+def test_what_goes_wrong_is_told_and_never_sent_twice(
+    cli: RunCli,
+    stranger: DeployingServer,
+    trouble: Trouble,
+    code: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
-    deployer.fails = Answer(502, {"message": "lost"})
+    stranger.trouble, stranger.makes_it = trouble, False
 
     result = cli("deploy", *ENOUGH, "--yes", "-o", "json")
 
-    assert result.code != 0
-    assert result.out == ""
-    assert len(deployer.requests) == 1
+    assert (result.code, result.out) == (code, "")
+    assert words in result.err
+    assert len(stranger.requests) == 1
 
 
 async def _no_sleep(_self: object, _seconds: float) -> None:
@@ -292,9 +290,9 @@ async def _no_sleep(_self: object, _seconds: float) -> None:
 
 @pytest.mark.parametrize("how", ["--dry-run", "--yes"])
 def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(
-    cli: RunCli, deployer: Deployer, how: str
+    cli: RunCli, stranger: DeployingServer, how: str
 ) -> None:
-    broken_loss(deployer)
+    broken_loss(stranger)
     options = ("--job-id", "job1", "--model-name", "x", "--gpu", "L4")
     bad = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-200", how)
     good = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-100", how)

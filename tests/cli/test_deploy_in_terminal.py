@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployer import Deployer, broken_loss, checkpoint
 
-from support.stranger import Answer, FakeBaseten, job
+from support.deploying_server import DeployingServer, broken_loss, listed_checkpoint
+from support.stranger import job
 from support.terminal import AtTerminal
 
 ENTER, DOWN, BACK, ESCAPE, WIPE = b"\r", b"\x1b[B", b"\x1b[Z", b"\x1b", b"\x15"
@@ -24,16 +24,17 @@ def person(environ: dict[str, str], folder: Path, *arguments: str) -> AtTerminal
 
 
 @pytest.fixture
-def deployer() -> Iterator[Deployer]:
-    with FakeBaseten() as stranger:
-        yield Deployer(stranger, checkpoints=[checkpoint("checkpoint-100", lora_adapter_config={"r": 24})])
+def server() -> Iterator[DeployingServer]:
+    with DeployingServer() as server:
+        server.checkpoints = [listed_checkpoint("checkpoint-100", r=24)]
+        yield server
 
 
 def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
-    deployer: Deployer, tmp_path: Path
+    server: DeployingServer, tmp_path: Path
 ) -> None:
-    deployer.stranger.jobs = [job(), *(job(f"other{number}") for number in range(30))]
-    with person(deployer.stranger.environ(), tmp_path, "deploy", "-o", "json") as someone:
+    server.jobs = [job(), *(job(f"other{number}") for number in range(30))]
+    with person(server.environ(), tmp_path, "deploy", "-o", "json") as someone:
         someone.sees("[1/", "type to filter")
         someone.types(b"job1")
         someone.sees("/ job1")
@@ -63,20 +64,20 @@ def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
         someone.sees("from secrets?")
         someone.types(ENTER)
         someone.sees(LAST_QUESTION)
-        assert deployer.requests == []
+        assert server.requests == []
         someone.types(ENTER)
         someone.sees("Deploy tuned (checkpoint-100) on L4:1 · $6.00 an hour?")
-        assert deployer.requests == []
+        assert server.requests == []
         someone.types(b"y")
         code, out = someone.end(), someone.output.decode()
 
     assert code == 0
     document = json.loads(out)
-    assert document["model_id"] == "m1"
+    assert document["model_id"] == "model0"
     (chosen,) = document["config"]["checkpoint_details"]["checkpoints"]
     assert chosen["lora_details"]["rank"] == 64
-    (request,) = deployer.requests
-    assert request["instance_type_id"] == "L4-1"
+    (request,) = server.requests
+    assert request["instance_type_id"] == "l4:1x1"
     assert [each["name"] for each in request["inference_stack"]["environment_variables"]] == ["HF_TOKEN", "A"]
 
 
@@ -89,15 +90,15 @@ def given(*more: str) -> tuple[str, ...]:
 
 
 def test_a_failed_call_and_enter_alone_deploy_nothing_and_lose_no_answer(
-    deployer: Deployer, tmp_path: Path
+    server: DeployingServer, tmp_path: Path
 ) -> None:
-    deployer.fails = Answer(body={"errors": [{"message": "no machine is free"}]})
-    with person(deployer.stranger.environ(), tmp_path, *given()) as someone:
+    server.trouble = "refused"
+    with person(server.environ(), tmp_path, *given()) as someone:
         someone.sees(LAST_QUESTION)
         someone.types(ENTER)
         someone.sees("Deploy tuned")
         someone.types(b"y")
-        someone.sees("no machine is free")
+        someone.sees("no such checkpoint")
         someone.sees(LAST_QUESTION)
         someone.types(ENTER)
         someone.sees("Deploy tuned")
@@ -113,11 +114,11 @@ def test_a_failed_call_and_enter_alone_deploy_nothing_and_lose_no_answer(
         code, out = someone.end(), someone.output.decode()
 
     assert (code, out) == (130, "")
-    assert len(deployer.requests) == 1
+    assert len(server.requests) == 1
 
 
-def test_saved_from_the_review_and_deployed_from_the_file(deployer: Deployer, tmp_path: Path) -> None:
-    with person(deployer.stranger.environ(), tmp_path, *given("--env", "A=it's")) as someone:
+def test_saved_from_the_review_and_deployed_from_the_file(server: DeployingServer, tmp_path: Path) -> None:
+    with person(server.environ(), tmp_path, *given("--env", "A=it's")) as someone:
         someone.sees(LAST_QUESTION)
         someone.types(DOWN * 2 + ENTER)
         someone.sees("Save as deploy.py")  # the question; "Save as" alone is also in the list before it
@@ -129,38 +130,40 @@ def test_saved_from_the_review_and_deployed_from_the_file(deployer: Deployer, tm
         someone.types(b"y")
         assert someone.end() == 0
     with person(
-        deployer.stranger.environ(), tmp_path, "deploy", "--config", "saved.py", "--dry-run", "-o", "json"
+        server.environ(), tmp_path, "deploy", "--config", "saved.py", "--dry-run", "-o", "json"
     ) as again:
         code, out = again.end(), again.output.decode()
 
     assert code == 0
     assert json.loads(out)["config"]["runtime"]["environment_variables"] == {"A": "it's"}
-    assert deployer.wet == []
+    assert server.wet == []
 
 
-def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(deployer: Deployer, tmp_path: Path) -> None:
-    deployer.fails = Answer(body={"errors": [{"message": "not today"}]})
-    with person(deployer.stranger.environ(), tmp_path, "deploy", "--job-id", "job1", "--dry-run") as someone:
+def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(
+    server: DeployingServer, tmp_path: Path
+) -> None:
+    server.trouble = "refused"
+    with person(server.environ(), tmp_path, "deploy", "--job-id", "job1", "--dry-run") as someone:
         asked = ("checkpoints?", "base model?", "LoRA rank?", "model's name?", "GPUs?")
         for words in (*asked, "token?", "environment variables?", "from secrets?"):
             someone.sees(words)
             someone.types(ENTER)
-        someone.sees("not today")
+        someone.sees("no such checkpoint")
         someone.sees(LAST_QUESTION)
-        deployer.fails = None
+        server.trouble = ""
         someone.types(ENTER)
         code, out = someone.end(), someone.output.decode()
 
     assert code == 0
     assert "dry_run" in out
-    assert deployer.wet == []
+    assert server.wet == []
 
 
 def test_words_of_the_server_do_not_reach_the_terminal_as_commands(
-    deployer: Deployer, tmp_path: Path
+    server: DeployingServer, tmp_path: Path
 ) -> None:
-    deployer.checkpoints = [checkpoint("evil\x1b]0;pwned\x07", base_model="b\x1b[2Jad")]
-    with person(deployer.stranger.environ(), tmp_path, "deploy", "--job-id", "job1") as someone:
+    server.checkpoints = [listed_checkpoint("evil\x1b]0;pwned\x07", base="b\x1b[2Jad")]
+    with person(server.environ(), tmp_path, "deploy", "--job-id", "job1") as someone:
         someone.sees("Which checkpoints?")
         someone.types(ENTER)
         someone.sees("Which base model?")
@@ -173,11 +176,11 @@ def test_words_of_the_server_do_not_reach_the_terminal_as_commands(
     assert b"b\x1b[2Jad" not in someone.shown
 
 
-def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer: Deployer, tmp_path: Path) -> None:
-    unfinished = checkpoint("checkpoint-200", lora_adapter_config={"r": 8}, sync_status="SYNCING")
-    deployer.checkpoints = [unfinished, *deployer.checkpoints]
+def test_an_unfinished_checkpoint_is_named_and_not_marked(server: DeployingServer, tmp_path: Path) -> None:
+    unfinished = listed_checkpoint("checkpoint-200", r=8, sync_status="SYNCING")
+    server.checkpoints = [unfinished, *server.checkpoints]
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-200")
-    with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen) as someone:
+    with person(server.environ(), tmp_path, "deploy", *chosen) as someone:
         someone.sees("checkpoint-200: still uploading")
         someone.sees("Which checkpoints?")
         someone.types(b" \r")
@@ -188,10 +191,10 @@ def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer: Deployer, tm
         assert someone.end() == 130
 
 
-def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(deployer: Deployer, tmp_path: Path) -> None:
-    broken_loss(deployer)
+def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(server: DeployingServer, tmp_path: Path) -> None:
+    broken_loss(server)
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-200", "--model-name", "tuned", "--gpu", "L4")
-    with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen) as someone:
+    with person(server.environ(), tmp_path, "deploy", *chosen) as someone:
         someone.sees("after the loss became NaN (")
         someone.sees(LAST_QUESTION)
         someone.types(ENTER)
@@ -202,4 +205,4 @@ def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(deployer: Deployer,
         someone.sees("Leave without deploying?")
         someone.types(b"y")
         assert someone.end() == 130
-    assert deployer.requests == []
+    assert server.requests == []

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from api_client.deployment import DeployAnswers
 from api_client.models import Checkpoint
+from support.deploying_server import LLAMA, listed_checkpoint, listed_instance
 
 JOB_ID = "gvpql31"
 PROJECT_ID = "aghi527"
-LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
-CREATED = "2026-01-02T03:04:05Z"
-
-
-def checkpoint_data(
-    name: str, kind: str | None = "lora", *, r: object = 16, base: str | None = LLAMA, **more: Any
-) -> dict[str, Any]:
-    """As the API answers it; ``r`` counts for LoRAs, ``...`` leaves it out of the adapter's config."""
-    config = None if kind != "lora" else {"lora_alpha": 32} if r is ... else {"lora_alpha": 32, "r": r}
-    return {
-        "checkpoint_id": name,
-        "created_at": CREATED,
-        "checkpoint_type": kind,
-        "base_model": base if kind == "lora" else None,
-        "lora_adapter_config": config,
-        "size_bytes": 83_945_296,
-        "sync_status": "COMPLETE",
-        "training_job_id": JOB_ID,
-    } | more
+checkpoint_data = partial(listed_checkpoint, job_id=JOB_ID)
 
 
 def checkpoint(name: str, kind: str | None = "lora", **more: Any) -> Checkpoint:
@@ -45,25 +29,6 @@ CHECKPOINT_DATA = [
     checkpoint_data("whisper-5", "whisper"),
 ]
 CHECKPOINTS = [Checkpoint.model_validate(each) for each in CHECKPOINT_DATA]
-
-
-def listed_instance(gpu_type: str | None, gpu_count: int, node_count: int = 1) -> dict[str, Any]:
-    """A machine as GraphQL lists it."""
-    name = f"{gpu_type or 'CPU'}:{gpu_count}x{node_count}"
-    return {
-        "id": name.lower(),
-        "name": name,
-        "millicpuLimit": 8000,
-        "memoryLimit": 32768,
-        "gpuCount": gpu_count,
-        "gpuType": gpu_type,
-        "gpuMemory": 81920 if gpu_type else None,
-        "default": False,
-        "displayName": name,
-        "nodeCount": node_count,
-        "price": 0.1,
-        "limitedCapacity": None,
-    }
 
 
 LISTED_INSTANCES = [

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from deployable import CHECKPOINTS, EXAMPLES
-from deploying_server import TRUSS_CONFIG, DeployingServer, Trouble
+from deployable import CHECKPOINTS, EXAMPLES, LISTED_INSTANCES
 from pydantic import SecretStr
 
 from api_client import BadRequest, ConfigurationError, Remote, TrainingClient, Unreachable
@@ -25,6 +24,7 @@ from api_client.deployment import (
     truss_config_path,
     write_truss_config,
 )
+from support.deploying_server import TRUSS_CONFIG, DeployingServer, Trouble
 from support.log_server import FastClock
 from support.stranger import Answer
 
@@ -36,6 +36,7 @@ LOST: list[Trouble] = ["no answer", "half an answer", "bad gateway", "no JSON", 
 @pytest.fixture
 def server() -> Iterator[DeployingServer]:
     with DeployingServer() as server:
+        server.machines = LISTED_INSTANCES
         yield server
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from deploying_server import DeployingServer
 from pydantic import SecretStr
 
 from api_client import LogLine, NotFound, Remote, TrainingClient
 from api_client.deployment import DeploymentUpdate, follow
+from support.deploying_server import DeployingServer
 from support.log_server import FastClock
 from support.stranger import Answer, line
 

@@ -1,14 +1,16 @@
-"""A stranger's server that deploys, on a real socket; its answer to a deployment can be lost on the way."""
+"""A stranger's server that lists checkpoints and deploys them; its answer can be lost on the way."""
 
 from __future__ import annotations
 
 import json
+import time
 from typing import Any, Literal
-
-from deployable import LISTED_INSTANCES
 
 from api_client.deployment.sending import DEPLOY_FIELD
 from support.stranger import LONG_AGO, Answer, FakeBaseten, ReceivedRequest
+from support.stranger_runs import iso, training_log
+
+LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 
 TRUSS_CONFIG = {
     "model_name": "m",
@@ -17,6 +19,48 @@ TRUSS_CONFIG = {
 }
 
 Trouble = Literal["", "no answer", "half an answer", "bad gateway", "no JSON", "no version", "refused"]
+
+
+def listed_checkpoint(
+    name: str,
+    kind: str | None = "lora",
+    *,
+    r: object = 16,
+    base: str | None = LLAMA,
+    job_id: str = "job1",
+    **more: Any,
+) -> dict[str, Any]:
+    """As the API answers it; ``r`` counts for LoRAs, ``...`` leaves it out of the adapter's config."""
+    config = None if kind != "lora" else {"lora_alpha": 32} if r is ... else {"lora_alpha": 32, "r": r}
+    return {
+        "checkpoint_id": name,
+        "created_at": LONG_AGO,
+        "checkpoint_type": kind,
+        "base_model": base if kind == "lora" else None,
+        "lora_adapter_config": config,
+        "size_bytes": 83_945_296,
+        "sync_status": "COMPLETE",
+        "training_job_id": job_id,
+    } | more
+
+
+def listed_instance(gpu_type: str | None, gpu_count: int, node_count: int = 1) -> dict[str, Any]:
+    """A machine as GraphQL lists it."""
+    name = f"{gpu_type or 'CPU'}:{gpu_count}"
+    return {
+        "id": f"{name}x{node_count}".lower(),
+        "name": name,
+        "millicpuLimit": 8000,
+        "memoryLimit": 32768,
+        "gpuCount": gpu_count,
+        "gpuType": gpu_type,
+        "gpuMemory": 81920 if gpu_type else None,
+        "default": False,
+        "displayName": name,
+        "nodeCount": node_count,
+        "price": 0.1 * gpu_count,
+        "limitedCapacity": None,
+    }
 
 
 class DeployingServer(FakeBaseten):
@@ -30,8 +74,15 @@ class DeployingServer(FakeBaseten):
         self.models: list[dict[str, Any]] = []
         self.deployments: list[dict[str, Any]] = []
         self.statuses = ["ACTIVE"]
+        self.created_at = LONG_AGO
+        self.checkpoints = [listed_checkpoint("checkpoint-100")]
+        self.machines = [listed_instance("L4", 1), listed_instance("H100", 1), listed_instance("H100", 2)]
         self.lines: list[dict[str, Any]] = []
         self.on("POST", "/graphql/", self._graphql)
+        self.on("GET", "/v1/.*/checkpoints", self._checkpoints)
+        self.on("GET", "/v1/.*/checkpoint_files", Answer(404, {"message": "no files here"}))
+        self.on("GET", "/v1/teams", Answer(body={"teams": []}))
+        self.on("GET", "/v1/secrets", Answer(body={"secrets": [{"name": "hf_access_token", "id": "s"}]}))
         self.on("GET", "/v1/models", lambda _: Answer(body={"models": self.models}))
         self.on("GET", "/v1/models/[^/]+/deployments", self._deployments_of)
         self.on("GET", "/v1/models/[^/]+/deployments/[^/]+", self._deployment)
@@ -47,9 +98,17 @@ class DeployingServer(FakeBaseten):
         self.deployments.append(version | {"status": "BUILDING", "created_at": LONG_AGO})
         return version
 
+    @property
+    def wet(self) -> list[dict[str, Any]]:
+        """The requests that were no dry runs."""
+        return [each for each in self.requests if each["dry_run"] is not True]
+
+    def _checkpoints(self, _asked: ReceivedRequest) -> Answer:
+        return Answer(body={"training_job": self.jobs[0], "checkpoints": self.checkpoints})
+
     def _graphql(self, asked: ReceivedRequest) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
-            return Answer(body={"data": {"listedInstances": LISTED_INSTANCES}})
+            return Answer(body={"data": {"listedInstances": self.machines}})
         request: Any = asked.body["variables"]["request"]  # type: ignore[index]
         self.requests.append(request)
         version = None
@@ -83,10 +142,22 @@ class DeployingServer(FakeBaseten):
 
     def _deployment(self, asked: ReceivedRequest) -> Answer:
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
-        return Answer(body={"id": asked.path.split("/")[5], "status": status, "created_at": LONG_AGO})
+        return Answer(body={"id": asked.path.split("/")[5], "status": status, "created_at": self.created_at})
 
     def _logs(self, asked: ReceivedRequest) -> Answer:
         first, last = int(asked.query["start_epoch_millis"]), int(asked.query["end_epoch_millis"])
         within = [each for each in self.lines if first <= int(each["timestamp"]) // 1_000_000 < last]
         within.sort(key=lambda each: int(each["timestamp"]), reverse=asked.query["direction"] == "desc")
         return Answer(body={"logs": within[: int(asked.query["limit"])]})
+
+
+def broken_loss(server: DeployingServer) -> None:
+    """Give the job a log whose loss became NaN at step 150, and checkpoints before and after."""
+    begin_s = time.time() - 7200
+    server.jobs[0] |= {"created_at": iso(begin_s), "current_status": "TRAINING_JOB_COMPLETED"}
+    losses = [2.0 - step / 1000 if step < 150 else "nan" for step in range(1, 301)]
+    training_log(server, "job1", begin_s, losses, total=1000)
+    server.checkpoints = [
+        listed_checkpoint(f"checkpoint-{step}", created_at=iso(begin_s + 10 * step + 5))
+        for step in (100, 200)
+    ]
