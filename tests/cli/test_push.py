@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,6 @@ import pytest
 from support.cli import RunCli
 from support.emulator import running_emulator
 from support.stranger import Answer, FakeBaseten, job
-
-ROOT = Path(__file__).parents[2]
-LIMIT_S = 120.0
 
 CONFIG = """
 from truss_train import TrainingProject, TrainingJob, Image, Compute, Runtime, SecretReference
@@ -35,12 +30,8 @@ project = TrainingProject(
 )
 """
 NODE = {
-    "id": "h",
-    "name": "H100:8",
-    "gpu_type": "H100",
-    "gpu_count": 8,
-    "millicpu_limit": 1,
-    "memory_limit_mib": 1,
+    **{"id": "h", "name": "H100:8", "gpu_type": "H100", "gpu_count": 8},
+    **{"millicpu_limit": 1, "memory_limit_mib": 1},
 }
 
 
@@ -197,44 +188,30 @@ def test_a_config_that_cannot_be_loaded_is_one_clear_message(
 
 
 def test_from_the_starter_project_to_the_end_on_an_emulator(cli: RunCli, tmp_path: Path) -> None:
-    """A job that works and one that fails, side by side."""
+    """A job that works and one that fails."""
     with running_emulator() as emulator:
         environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
-
-        def start(*arguments: str) -> subprocess.Popen[str]:
-            return subprocess.Popen(
-                [sys.executable, "-m", "tui", *arguments],
-                cwd=ROOT,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-
         folder = tmp_path / "quick"
         assert cli("init", str(folder)).code == 0
         (tmp_path / "bad").mkdir()
         (tmp_path / "bad" / "config.py").write_text((folder / "config.py").read_text())
         (tmp_path / "bad" / "run.sh").write_text("echo so far so good\nexit 9\n")
-        good = start("push", str(folder / "config.py"), "--tail")
-        bad = start("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json")
-        good_out, good_err = good.communicate(timeout=LIMIT_S)
-        bad_out, bad_err = bad.communicate(timeout=LIMIT_S)
+        good = cli("push", str(folder / "config.py"), "--tail", environ=environ)
+        bad = cli("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json", environ=environ)
 
-        assert good.returncode == 0, good_err
-        steps = [line.split(" step ")[1].split()[0] for line in good_out.splitlines() if " step " in line]
-        assert steps == [f"{step}/2000" for step in range(50, 2001, 50)]
-        assert "ended: completed" in good_err
-        assert "\x1b" not in good_out + good_err
+    assert good.code == 0, good.err
+    steps = [line.split(" step ")[1].split()[0] for line in good.out.splitlines() if " step " in line]
+    assert steps == [f"{step}/2000" for step in range(50, 2001, 50)]
+    assert "ended: completed" in good.err
+    assert "\x1b" not in good.out + good.err
 
-        assert bad.returncode == 3, bad_err
-        created, *lines = [json.loads(line) for line in bad_out.splitlines()]
-        assert created["training_project"]["name"] == "cpu-quickstart"
-        assert created["training_job"]["name"] == "first-run"
-        assert "so far so good" in [line["message"] for line in lines]
-        assert "ended: failed" in bad_err
-        assert "9" in bad_err.splitlines()[-1]
+    assert bad.code == 3, bad.err
+    created, *lines = [json.loads(line) for line in bad.out.splitlines()]
+    assert created["training_project"]["name"] == "cpu-quickstart"
+    assert created["training_job"]["name"] == "first-run"
+    assert "so far so good" in [line["message"] for line in lines]
+    assert "ended: failed" in bad.err
+    assert "9" in bad.err.splitlines()[-1]
 
 
 def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, stranger: FakeBaseten) -> None:

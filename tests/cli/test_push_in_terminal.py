@@ -11,7 +11,6 @@ from support.stranger import Answer, FakeBaseten
 from support.terminal import AtTerminal
 from tui.commands.support.output import ProgressLine, progress_text
 
-ROOT = Path(__file__).parents[2]
 RISKY = """
 from truss_train import TrainingProject, TrainingJob, Image, Compute, Runtime
 job = TrainingJob(
