@@ -19,11 +19,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.emulator.answers import ApiFault, fault_answer, xml_fault
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes import account, deployments, files, graphql, jobs, objects, projects, sessions
+from api_client.emulator.routes import account, deployments, files, graphql, jobs, objects, sessions
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 """The official command line turns ``http://localhost:8000`` into ``api.localhost`` (API facts, 4)."""
@@ -32,7 +33,6 @@ KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
 """Paths that require the key. Uploads and presigned URLs carry their own credentials."""
 
 AUTH_SCHEMES = ("bearer", "api-key")
-
 
 Check = Callable[[str, Headers], Response | None]
 """Returns the refusal of a request with this path and these headers, or None."""
@@ -120,74 +120,70 @@ def reject_second_credentials(_path: str, headers: Headers) -> Response | None:
 
 logger = logging.getLogger(__name__)
 
+FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 500: "INTERNAL_ERROR"}
+OBJECT_ERRORS = {
+    404: ("NoSuchBucket", "The specified bucket does not exist"),
+    405: ("MethodNotAllowed", "The specified method is not allowed here."),
+    500: ("InternalError", "We encountered an internal error. Please try again."),
+}
+ErrorAnswer = Callable[[int, str], Response]
+"""Returns the answer for an HTTP status and a message for humans."""
+
 
 def build_objects_app(platform: Platform) -> Starlette:
-    app = Starlette(
-        routes=[*files.FILES_ROUTES, *objects.READING_ROUTES],
-        middleware=[Middleware(RequestChecks, [require_local_host, reject_second_credentials])],
-        exception_handlers={HTTPException: _answer_object_exception, Exception: _answer_unexpected_object},
-    )
-    app.router.redirect_slashes = False
-    app.state.platform = platform
-    return app
+    routes = [*files.FILES_ROUTES, *objects.READING_ROUTES]
+    return _app(platform, routes, [require_local_host, reject_second_credentials], _object_error)
 
 
-async def _answer_object_exception(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == 404:
-        return xml_fault(404, "NoSuchBucket", "The specified bucket does not exist")
-    return xml_fault(error.status_code, "MethodNotAllowed", "The specified method is not allowed here.")
-
-
-async def _answer_unexpected_object(request: Request, error: Exception) -> Response:
-    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return xml_fault(500, "InternalError", "We encountered an internal error. Please try again.")
-
-
-FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+def _object_error(status: int, _message: str) -> Response:
+    return xml_fault(status, *OBJECT_ERRORS.get(status, OBJECT_ERRORS[405]))
 
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
     """Build the application for a platform. The caller starts and closes the platform."""
+    routes = [
+        *jobs.PROJECTS_ROUTES,
+        *jobs.JOBS_ROUTES,
+        *sessions.SESSIONS_ROUTES,
+        *account.CAPACITY_ROUTES,
+        *account.ACCOUNT_ROUTES,
+        *deployments.MODELS_ROUTES,
+        *deployments.DEPLOYMENT_LOGS_ROUTES,
+        *graphql.GRAPHQL_ROUTES,
+        *objects.OBJECTS_ROUTES,
+        *files.FILES_ROUTES,
+        *files.PAGES_ROUTES,
+        *account.CONTROL_ROUTES,
+    ]
+    return _app(platform, routes, [require_local_host, partial(require_key, key)], _api_error)
+
+
+def _api_error(status: int, message: str) -> Response:
+    return fault_answer(ApiFault(status, FAULT_CODES.get(status, "ERROR"), message))
+
+
+def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answer: ErrorAnswer) -> Starlette:
+    async def answer_fault(_: Request, error: Exception) -> Response:
+        assert isinstance(error, ApiFault)
+        return fault_answer(error)
+
+    async def answer_http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return answer(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+
+    async def answer_unexpected(request: Request, error: Exception) -> Response:
+        logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return answer(500, "the emulator failed; see its log")
+
     app = Starlette(
-        routes=[
-            *projects.PROJECTS_ROUTES,
-            *jobs.JOBS_ROUTES,
-            *sessions.SESSIONS_ROUTES,
-            *account.CAPACITY_ROUTES,
-            *account.ACCOUNT_ROUTES,
-            *deployments.MODELS_ROUTES,
-            *deployments.DEPLOYMENT_LOGS_ROUTES,
-            *graphql.GRAPHQL_ROUTES,
-            *objects.OBJECTS_ROUTES,
-            *files.FILES_ROUTES,
-            *files.PAGES_ROUTES,
-            *account.CONTROL_ROUTES,
-        ],
-        middleware=[Middleware(RequestChecks, [require_local_host, partial(require_key, key)])],
+        routes=routes,
+        middleware=[Middleware(RequestChecks, checks)],
         exception_handlers={
-            ApiFault: _answer_fault,
-            HTTPException: _answer_http_exception,
-            Exception: _answer_unexpected,
+            ApiFault: answer_fault,
+            HTTPException: answer_http_error,
+            Exception: answer_unexpected,
         },
     )
     app.router.redirect_slashes = False
     app.state.platform = platform
     return app
-
-
-async def _answer_fault(_: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiFault)
-    return fault_answer(error)
-
-
-async def _answer_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    code = FAULT_CODES.get(error.status_code, "ERROR")
-    message = f"{request.method} {request.url.path}: {error.detail}"
-    return fault_answer(ApiFault(error.status_code, code, message))
-
-
-async def _answer_unexpected(request: Request, error: Exception) -> Response:
-    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return fault_answer(ApiFault(500, "INTERNAL_ERROR", "the emulator failed; see its log"))

@@ -88,25 +88,20 @@ class Backend(Protocol):
 
     def owns(self, job_id: str) -> bool:
         """Return True if this backend runs or ran the job."""
-        ...
 
     def jobs(self) -> Sequence[TrainingJob]:
         """Return all jobs except deleted ones, in no particular order."""
-        ...
 
     def job(self, job_id: str) -> TrainingJob: ...
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
         """Return the job spec as it was sent; a scripted job has none."""
-        ...
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
         """Return the log lines that match the query."""
-        ...
 
     def log_is_complete(self, job_id: str) -> bool:
         """Return True if the job has ended and its last log line can be read."""
-        ...
 
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
@@ -115,36 +110,27 @@ class Backend(Protocol):
 
         For None the backend chooses a bound or step, relative to the job's end.
         """
-        ...
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints, oldest first."""
-        ...
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
         """Return the files of all checkpoints; each name starts with the checkpoint's name."""
-        ...
 
     def events(self, job_id: str) -> list[QueueEvent]:
         """Return the status changes so far, oldest first."""
-        ...
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
         """List the project's cache; return None if this backend has no cache for the project."""
-        ...
 
     async def stop(self, job_id: str) -> TrainingJob:
         """Stop the job and all its processes; do nothing if it has finished."""
-        ...
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
         """Start a new job with the same configuration."""
-        ...
 
     async def delete(self, job_id: str) -> None:
         """Stop the job if necessary, then delete it and its data."""
-        ...
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change ``priority`` or ``availability_model`` of a waiting job."""
-        ...

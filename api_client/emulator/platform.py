@@ -39,7 +39,6 @@ class JobRunner(Backend, Protocol):
 
     async def start(self) -> None:
         """Resume the state that the last process left behind."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -49,11 +48,9 @@ class JobRunner(Backend, Protocol):
 
     async def forget_project(self, project_id: str) -> None:
         """Delete the data that a project keeps between jobs."""
-        ...
 
     def limits_changed(self) -> None:
         """Check again which jobs may start."""
-        ...
 
 
 class Platform:

@@ -16,7 +16,6 @@ from api_client.emulator.platform import Platform
 from api_client.emulator.presign import Signer
 from api_client.emulator.runner.local_backend import LocalBackend
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.jobs import StoredProject
 from api_client.emulator.store.stores import Stores
 
 DEMO_JOB_NAME = "digits-mlp"
@@ -103,7 +102,6 @@ def _fleet(
     sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
     fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script)
     team = stores.teams.ensure(TEAM_NAME, clock.now())
-    for project in fleet.demo_projects():
-        born = project.created_at or clock.now()
-        stores.projects.add(StoredProject(project.id, project.name, team.id, born, born))
+    for project in fleet.stored_projects(team.id):
+        stores.projects.add(project)
     return fleet

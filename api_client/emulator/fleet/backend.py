@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,10 +15,10 @@ from api_client.emulator.fleet.log_lines import window
 from api_client.emulator.fleet.plans import JobPlan
 from api_client.emulator.fleet.sim_job import SYNCING, SimJob, SimJobRecord
 from api_client.emulator.fleet.training import mix
-from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript, demo_id
+from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, demo_id
 from api_client.emulator.formats import epoch_ns
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.records import Records
+from api_client.emulator.store.database import Database, Records
+from api_client.emulator.store.jobs import StoredProject
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -26,7 +26,6 @@ from api_client.models import (
     LogRecord,
     QueueEvent,
     TrainingJob,
-    TrainingProject,
 )
 
 _SEED_BITS = 31
@@ -69,18 +68,11 @@ class FleetBackend:
             job = SimJobRecord(job_id, plan.name, seed, created_ns, False, plan.priority, plan.availability)
             self._jobs.put(job_id, job)
 
-    def demo_projects(self) -> list[TrainingProject]:
-        """Return the projects of the demo jobs, for the caller to add to its own projects."""
-        epoch_ns = self._sim_clock.epoch_ns
-        projects = []
+    def stored_projects(self, team_id: str) -> Iterator[StoredProject]:
+        """Yield the projects of the demo jobs, for the caller to add to its own projects."""
         for plan in self._projects.values():
-            created = self._sim_clock.stamp(epoch_ns + int(plan.born_s * NS_PER_S))
-            projects.append(
-                TrainingProject(
-                    id=plan.id, name=plan.name, team_name=TEAM_NAME, created_at=created, updated_at=created
-                )
-            )
-        return projects
+            born = self._sim_clock.stamp(self._sim_clock.epoch_ns + int(plan.born_s * NS_PER_S))
+            yield StoredProject(plan.id, plan.name, team_id, born, born)
 
     def owns(self, job_id: str) -> bool:
         return self._kept(job_id) is not None

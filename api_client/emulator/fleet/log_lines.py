@@ -31,10 +31,6 @@ class LineSource:
         return replace(self, count_before=lambda at_ns: self.count_before(min(at_ns, end_ns)))
 
 
-def node_name(node: int) -> str:
-    return f"node-{node}"
-
-
 def fixed_lines(
     node: int, level: str | None, start_ns: int, lines: Iterable[tuple[float, str]]
 ) -> LineSource:
@@ -42,7 +38,7 @@ def fixed_lines(
     placed = [(start_ns + int(after_s * NS_PER_S), text) for after_s, text in lines]
     stamps = [at_ns for at_ns, _ in placed]
     return LineSource(
-        node_name(node),
+        f"node-{node}",
         level,
         lambda at_ns: bisect_left(stamps, at_ns),
         stamps.__getitem__,
@@ -60,7 +56,7 @@ def step_lines(
 ) -> LineSource:
     """Build a line of node-0 ``delay_ns`` after every ``every``-th step of a run; ``say`` gets the step."""
     return LineSource(
-        node_name(0),
+        "node-0",
         level,
         lambda at_ns: pace.steps_done(at_ns - 1 - delay_ns - run_ns) // every,
         lambda index: run_ns + pace.finished_ns((index + 1) * every) + delay_ns,
@@ -87,7 +83,7 @@ def periodic_lines(
         index = (at_ns - start_ns) // period_ns
         return 0 if index < 0 else index + (stamp(index) < at_ns)
 
-    return LineSource(node_name(node), level, count_before, stamp, say)
+    return LineSource(f"node-{node}", level, count_before, stamp, say)
 
 
 def window(

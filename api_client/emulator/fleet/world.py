@@ -9,10 +9,9 @@ from hashlib import sha256
 from api_client.emulator.fleet.cache_trees import CACHES, CacheTree
 from api_client.emulator.fleet.demo_jobs import PAST_JOBS, RUNNING_JOBS, WAITING_JOBS
 from api_client.emulator.fleet.plans import JobPlan
+from api_client.emulator.formats import ID_ALPHABET, ID_LENGTH
 
 TEAM_NAME = "Research"
-_ID_ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
-_ID_LENGTH = 8
 _DAY_S = 86_400
 
 
@@ -38,9 +37,9 @@ def demo_id(kind: str, name: str) -> str:
     """Return a platform-style short id, always the same for the same object."""
     number = int.from_bytes(sha256(f"{kind}:{name}".encode()).digest()[:8])
     letters = []
-    for _ in range(_ID_LENGTH):
-        number, place = divmod(number, len(_ID_ALPHABET))
-        letters.append(_ID_ALPHABET[place])
+    for _ in range(ID_LENGTH):
+        number, place = divmod(number, len(ID_ALPHABET))
+        letters.append(ID_ALPHABET[place])
     return "".join(letters)
 
 

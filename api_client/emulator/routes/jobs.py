@@ -1,4 +1,4 @@
-"""Routes of a job: itself, its actions, logs, metrics and checkpoints."""
+"""Routes of projects and their caches, and of jobs: actions, logs, metrics and checkpoints."""
 
 from __future__ import annotations
 
@@ -6,11 +6,66 @@ from typing import Any
 from urllib.parse import quote
 
 from api_client.definitions.job_request import read_job_request
-from api_client.emulator.answers import ApiFault, invalid
+from api_client.emulator.answers import ApiFault, invalid, not_found
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import AVAILABILITY_MODELS
-from api_client.emulator.routes.calls import JOB, MS_PER_S, PROJECT, Call, api_route, read_log_query
+from api_client.emulator.routes.calls import (
+    JOB,
+    MS_PER_S,
+    PROJECT,
+    Call,
+    Parameters,
+    api_route,
+    read_log_query,
+)
 from api_client.emulator.routes.files import file_path
+
+
+def _list_projects(call: Call) -> Any:
+    return {"training_projects": call.platform.projects()}
+
+
+def _get_project(call: Call) -> Any:
+    return {"training_project": call.platform.project(call.path["project_id"])}
+
+
+async def _upsert_project(call: Call) -> Any:
+    """Upsert in the team in the path, else in the one named in the body, as truss does (API facts, 2.2)."""
+    fields = Parameters(call.parameters.object("training_project"))
+    name, team, team_name = fields.required_text("name"), call.team, fields.text("team_name")
+    if team_name is not None and "team_id" not in call.path:
+        named = call.platform.stores.teams.named(team_name)
+        if named is None:
+            raise not_found("Team", team_name)
+        team = named
+    return {"training_project": call.platform.upsert_project(name, team)}
+
+
+async def _delete_project(call: Call) -> Any:
+    project_id = call.path["project_id"]
+    await call.platform.delete_project(project_id)
+    return {"id": project_id, "deleted": True}
+
+
+def _project_cache(call: Call) -> Any:
+    project_id = call.platform.stored_project(call.path["project_id"]).id
+    found = [backend.cache_files(project_id) for backend in call.platform.backends]
+    known = [files for files in found if files is not None]
+    if not known:
+        raise ApiFault(404, "NOT_FOUND", "this project has no cache: none of its jobs used one")
+    files = [file for files in known for file in files]
+    return {"timestamp": call.platform.now(), "project_id": project_id, "file_summaries": files}
+
+
+PROJECTS_ROUTES = [
+    api_route("GET", "/v1/training_projects", _list_projects),
+    api_route("POST", "/v1/training_projects", _upsert_project),
+    api_route("POST", "/v1/teams/{team_id}/training_projects", _upsert_project),
+    api_route("GET", PROJECT, _get_project),
+    api_route("DELETE", PROJECT, _delete_project),
+    api_route("GET", PROJECT + "/cache/summary", _project_cache),
+]
+
 
 DEFAULT_PAGE_SIZE = 1000
 MAXIMUM_OFFSET = 2**53

@@ -11,7 +11,7 @@ from api_client.definitions.job_request import read_job_request
 from api_client.emulator.platform import SPOT
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.job_run import JobOutcome, JobRun, RunServices
-from api_client.emulator.runner.node_queue import ChangeNotifier, NodeQueue, WaitingJob, gpu_pools
+from api_client.emulator.runner.node_queue import NodeQueue, WaitingJob, gpu_pools
 from api_client.emulator.runner.weights import parse_weights
 from api_client.emulator.store.jobs import StoredJob
 from api_client.models import JobStatus
@@ -23,11 +23,10 @@ STOPPED = JobOutcome(JobStatus.STOPPED)
 class Dispatcher:
     """The waiting and the running jobs. For use on a single event loop."""
 
-    def __init__(self, services: RunServices, *, clock: Clock, changes: ChangeNotifier) -> None:
+    def __init__(self, services: RunServices, clock: Clock) -> None:
         self._jobs = services.stores.jobs
         self._services = services
         self._clock = clock
-        self._changes = changes
         self._queue = NodeQueue(services.max_nodes, partial(gpu_pools, services.stores))
         self._running: dict[str, tuple[JobRun, asyncio.Task[None]]] = {}
         self._closing = False
@@ -109,7 +108,6 @@ class Dispatcher:
         self, job_id: str, status: JobStatus, message: str | None = None, exit_code: int | None = None
     ) -> None:
         self._jobs.set_status(job_id, status, self._clock.now(), message=message, exit_code=exit_code)
-        self._changes.notify()
 
     def _check(self, row: StoredJob) -> None:
         """Raise ``CannotStart`` if the job can never run here or exceeds a fixed GPU limit."""

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from api_client.archives import BadArchive, Unpacker
 from api_client.definitions.job_request import Artifact, JobRequest
 from api_client.emulator.runner.checkpoints import CheckpointStore
-from api_client.emulator.runner.environment import inherited, kill_orphans, node_environment, resolved
+from api_client.emulator.runner.environment import (
+    inherited,
+    kill_orphans,
+    make_mounts,
+    node_environment,
+    resolved,
+)
 from api_client.emulator.runner.folders import (
     CannotStart,
     DataFolders,
@@ -24,7 +30,6 @@ from api_client.emulator.runner.folders import (
     NodeFolders,
 )
 from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.mounts import make_mounts
 from api_client.emulator.runner.node_process import NodeProcess
 from api_client.emulator.runner.sampling import Gpus, SampledNode, Sampling, share_of
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE

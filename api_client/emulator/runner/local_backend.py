@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from api_client.emulator.runner.environment import kill_orphans
 from api_client.emulator.runner.folders import DataFolders
 from api_client.emulator.runner.job_run import JobOutcome, RunServices
 from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.weights import WeightsMirror
 from api_client.emulator.store.jobs import StoredJob
@@ -98,13 +97,12 @@ class LocalBackend:
         environ = dict(os.environ if environ is None else environ)
         self._clock = clock
         self._jobs, self._logs, self._metrics = stores.jobs, stores.logs, stores.metrics
-        self._changes = ChangeNotifier()
         self._folders = DataFolders(data_dir, stores.team_of)
         self._checkpoints = CheckpointStore(stores, self._folders, max_running_nodes, clock.monotonic)
         gpus = Gpus(environ)
         self._services = RunServices(
-            logs=LogWriter(self._logs, self._clock, self._changes),
-            sampling=Sampling(self._metrics, self._clock, gpus, self._changes),
+            logs=LogWriter(self._logs, clock),
+            sampling=Sampling(self._metrics, clock, gpus),
             gpus=gpus,
             stores=stores,
             environ=environ,
@@ -114,7 +112,7 @@ class LocalBackend:
             checkpoints=self._checkpoints,
             folders=self._folders,
         )
-        self._dispatcher = Dispatcher(self._services, clock=clock, changes=self._changes)
+        self._dispatcher = Dispatcher(self._services, clock)
 
     # Life cycle
 
@@ -138,10 +136,6 @@ class LocalBackend:
         await self._dispatcher.close(SHUT_DOWN)
         await self._services.sampling.close()
         await self._services.logs.close()
-
-    async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait until the condition is true; it is checked now and after every change."""
-        await self._changes.wait_until(condition)
 
     # Reads
 
@@ -236,7 +230,6 @@ class LocalBackend:
             self._jobs.change(job_id, self._clock.now(), **changes)
             self._dispatcher.enqueue(job_id)
             self._dispatcher.admit()
-            self._changes.notify()
         return self.job(job_id)
 
     async def preempt(self, job_id: str) -> TrainingJob:
@@ -258,7 +251,6 @@ class LocalBackend:
         self._jobs.delete(job_id)
         self._checkpoints.forget(job_id)
         await asyncio.to_thread(self._forget, job_id, folder)
-        self._changes.notify()
 
     def _forget(self, job_id: str, folder: Path) -> None:
         self._logs.delete(job_id)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from api_client.clock import Clock
 from api_client.emulator.formats import epoch_ns
-from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.store.job_streams import JobLogStore, StoredLine
 
 MAXIMUM_LINE_BYTES = 8 * 1024 * 1024
@@ -147,10 +146,9 @@ class _Printed:
 class LogWriter:
     """Collects lines on the event loop; a thread parses and writes them."""
 
-    def __init__(self, store: JobLogStore, clock: Clock, changes: ChangeNotifier) -> None:
+    def __init__(self, store: JobLogStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._changes = changes
         self._printed: list[_Printed] = []
         self._characters = 0
         self._last_stamp_ns: dict[str, int] = {}
@@ -211,7 +209,6 @@ class LogWriter:
         resumed, self._when_drained = self._when_drained, []
         for resume in resumed:
             resume()
-        self._changes.notify()
 
     def _first_lines(self, limit: int) -> list[_Printed]:
         """Return as many items as fit into one transaction, at least one and at most ``limit``."""

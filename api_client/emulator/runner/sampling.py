@@ -18,7 +18,6 @@ from typing import Any
 import psutil
 
 from api_client.clock import Clock
-from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.store.job_streams import GpuMetric, MetricStore, NodeMetric, NodeReading
 
 _BLOCK_BYTES = 512
@@ -153,11 +152,10 @@ class SampledNode:
 class Sampling:
     """Samples the watched nodes; idle while there are none."""
 
-    def __init__(self, store: MetricStore, clock: Clock, gpus: Gpus, changes: ChangeNotifier) -> None:
+    def __init__(self, store: MetricStore, clock: Clock, gpus: Gpus) -> None:
         self._store = store
         self._clock = clock
         self._gpus = gpus
-        self._changes = changes
         self._watched: list[SampledNode] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -187,7 +185,6 @@ class Sampling:
             except (sqlite3.Error, psutil.Error, OSError):
                 # A lost sample is only a gap in a chart; the next one is taken a second later.
                 _logger.exception("a sample was lost")
-            self._changes.notify()
 
     def _sample(self, nodes: list[SampledNode]) -> None:
         now_s = self._clock.monotonic()

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import CheckedJobSpec
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.records import Records
+from api_client.emulator.store.database import Database, Records
 from api_client.files import make_private_folder, write_private
 from api_client.models import InteractiveSession, Secret, Team
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from api_client.emulator.formats import new_id
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.records import Records
+from api_client.emulator.store.database import Database, Records
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,6 @@ class StoredLine:
     message: str
 
 
-def replica_name(node_rank: int) -> str:
-    return f"node-{node_rank}"
-
-
 class JobLogStore:
     """The table of log lines; a job's lines are ordered by timestamp."""
 
@@ -70,7 +66,7 @@ class JobLogStore:
             LogRecord(
                 timestamp=str(row["timestamp_ns"]),
                 message=row["message"],
-                replica=replica_name(row["node_rank"]),
+                replica=f"node-{row['node_rank']}",
                 request_id=None,
                 level=row["level"],
             )

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.records import Records
+from api_client.emulator.store.database import Database, Records
 from api_client.models import JobStatus, QueueEvent, TrainingJob
 
 

@@ -15,7 +15,7 @@ from api_client.models import JobStatus, LogRecord
 
 
 def test_a_whole_team_is_at_work(still_world: World) -> None:
-    jobs, projects = still_world.fleet.jobs(), still_world.fleet.demo_projects()
+    jobs, projects = still_world.fleet.jobs(), list(still_world.fleet.stored_projects("team"))
     born = {project.id: project for project in projects}
     assert len(projects) == 7
     assert 35 <= len(jobs) <= 60
@@ -95,7 +95,9 @@ def newest_lines(world: World, job_id: str) -> list[LogRecord]:
 
 
 def test_some_projects_have_a_cache_one_an_empty_one_others_none(world: World) -> None:
-    found = {project.name: world.fleet.cache_files(project.id) for project in world.fleet.demo_projects()}
+    found = {
+        project.name: world.fleet.cache_files(project.id) for project in world.fleet.stored_projects("team")
+    }
     files = found["llama-sft"]
     assert files is not None
     assert len(files) > 150

@@ -24,7 +24,7 @@ OTHER = ProjectSummary(id="proj2", name="other")
 FOREIGN = ProjectSummary(id="proj3", name="digits")
 """Another team's project of the same name as ours."""
 CLOCK = SystemClock()
-PATIENCE_S = 30.0
+PATIENCE_S, POLL_EVERY_S = 30.0, 0.01
 FAR_NS = 2**62
 
 
@@ -75,7 +75,8 @@ class LocalWorld:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            await self.backend.wait_until(condition)
+            while not condition():
+                await CLOCK.sleep(POLL_EVERY_S)
 
     async def said(self, job_id: str, text: str) -> None:
         """Wait for a line that contains the text."""

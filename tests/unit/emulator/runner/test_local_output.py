@@ -27,7 +27,6 @@ from api_client.emulator.runner.log_writer import (
     LogWriter,
     detect_level,
 )
-from api_client.emulator.runner.node_queue import ChangeNotifier
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.job_streams import JobLogStore, StoredLine
 
@@ -190,7 +189,7 @@ async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
 ) -> None:
     store = FaultyDisk(database, full=True)
     store.released.set()
-    writer = LogWriter(store, SystemClock(), ChangeNotifier())
+    writer = LogWriter(store, SystemClock())
     writer.add("job1", 0, MESSAGES)
     writer.add("job1", 1, ["last"])
     assert (writer.is_holding("job1"), writer.is_holding("job2")) == (True, False)
@@ -204,7 +203,7 @@ async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
 
 async def test_closing_during_a_transaction_loses_and_repeats_nothing(database: Database) -> None:
     store = FaultyDisk(database)
-    writer = LogWriter(store, SystemClock(), ChangeNotifier())
+    writer = LogWriter(store, SystemClock())
     writer.add("job1", 0, MESSAGES)
     assert await asyncio.to_thread(store.begun.wait, PATIENCE_S)
     closing_writer = asyncio.create_task(writer.close())
