@@ -73,10 +73,7 @@ def test_a_dry_run_renders_and_makes_nothing(http: httpx.Client, served: Served)
     assert http.get("/v1/models").json() == {"models": []}
 
 
-@pytest.mark.parametrize(
-    ("ranks", "served_rank"),
-    [([8], "8"), ([24], "32"), ([321], "512"), ([None], "16"), (["abc"], "16"), ([8, 64, 24], "64")],
-)
+@pytest.mark.parametrize(("ranks", "served_rank"), [([24], "32"), (["abc"], "16"), ([8, 64, 24], "64")])
 def test_the_server_starts_with_a_rank_that_holds_every_adapter(
     http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint], ranks: list[Any], served_rank: str
 ) -> None:
@@ -138,11 +135,8 @@ def test_a_wrong_request_is_refused_in_words(
     assert found[0] == code
     assert words in found[1]
     assert http.get("/v1/models").json() == {"models": []}
-
-
-@pytest.mark.parametrize("request_fields", [None, [], "text", {}])
-def test_what_is_no_request_is_refused(http: httpx.Client, request_fields: Any) -> None:
-    assert refusal(http, request_fields)[0] == "VALIDATION_ERROR"
+    for no_request in (None, [], "text", {}):
+        assert refusal(http, no_request)[0] == "VALIDATION_ERROR"
 
 
 @pytest.mark.parametrize("is_dry", [True, False])
@@ -157,21 +151,11 @@ def test_what_cannot_be_served_is_refused(
 ) -> None:
     add(checkpoints, "lora", lora_adapter_config={"r": 8})
     add(checkpoints, "full", "full")
-    add(checkpoints, "whisper", "whisper")
-    add(checkpoints, "other base", base_model="another")
     add(checkpoints, "no base", base_model=None)
-    add(checkpoints, "syncing", sync_status="SYNCING")
-    add(checkpoints, "novel", "novelty")
     add(checkpoints, "wide", lora_adapter_config={"r": 600})
     for words, *names in (
         ("only LoRA checkpoints", "full", "lora"),
-        ("only LoRA checkpoints", "lora", "whisper"),
-        ("only LoRA checkpoints", "full", "full"),
-        ("twice", "lora", "lora"),
-        ("different base models", "lora", "other base"),
         ("base model", "no base"),
-        ("still uploading", "syncing"),
-        ("novelty", "novel"),
         ("600", "wide"),
     ):
         code, message = refusal(http, request_for(*((served.job_id, name) for name in names)))

@@ -119,48 +119,6 @@ def test_the_official_client_accepts_the_answer_of_every_training_endpoint(
     assert call(official.api, served, name) is not None
 
 
-def test_the_answers_say_what_was_asked(official: ManagementClient, served: Served) -> None:
-    api = official.api
-    (project,) = api.get_training_projects().training_projects
-    assert project.latest_job is not None
-    assert (project.name, project.team_name) == ("llama-sft", "Research")
-    assert (project.latest_job.id, project.latest_job.node_count) == (served.job_id, 2)
-    job = {"training_project_id": served.project_id, "training_job_id": served.job_id}
-    served.backend.lines[served.job_id] = LINES
-    window = request(
-        "GetTrainingProjectsJobsLogsParams", start_epoch_millis=START_MS, end_epoch_millis=START_MS + 1
-    )
-    logs = api.get_training_projects_jobs_logs(**job, params=window).logs
-    assert [line.message for line in logs] == ["another", "a line"]
-    served.backend.set_status(served.job_id, JobStatus.PENDING)
-    assert call(api, served, "patch_training_projects_jobs").training_job.priority == 7
-    assert served.backend.job(served.job_id).availability_model == "spot"
-    stopped = call(api, served, "post_training_projects_jobs_stop").training_job
-    assert stopped.current_status == JobStatus.STOPPED
-    usage = api.get_training_projects_jobs_metrics(**job)
-    assert [node.node_id for node in usage.per_node_metrics] == ["node-0", "node-1"]
-    assert usage.ephemeral_storage.usage_bytes == []
-
-
-def test_upsert_by_name_makes_one_project(official: ManagementClient) -> None:
-    wanted = request(
-        "UpsertTrainingProjectRequest", training_project={"name": "llama-sft", "team_name": "Research"}
-    )
-    first = official.api.post_training_projects(request=wanted).training_project
-    second = official.api.post_training_projects(request=wanted).training_project
-    assert first.id == second.id
-    assert len(official.api.get_training_projects().training_projects) == 1
-
-
-def test_deleting_a_project_deletes_its_jobs(official: ManagementClient, served: Served) -> None:
-    official.api.delete_training_projects(training_project_id=served.project_id)
-    assert served.backend.jobs() == []
-    assert official.api.get_training_projects().training_projects == []
-    with pytest.raises(ResponseError) as caught:
-        official.api.get_training_projects_jobs(training_project_id=served.project_id)
-    assert caught.value.status_code == 404
-
-
 def test_a_recreated_job_has_its_archive_and_sessions(official: ManagementClient, served: Served) -> None:
     created = job_with_archive(official.api, served)
     twin = official.api.post_training_projects_jobs_recreate(**created).training_job

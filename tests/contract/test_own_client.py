@@ -58,7 +58,7 @@ async def test_projects_and_jobs(client: TrainingClient, served: Served) -> None
         await client.jobs.download_urls(project.id, made.id)
     assert (await client.jobs.queue_context(made.id)).events
     assert (await client.projects.delete(project.id)).deleted
-    assert await client.projects.list() == []
+    assert (await client.projects.list(), served.backend.jobs()) == ([], [])
 
 
 async def test_what_a_job_shows(client: TrainingClient, served: Served) -> None:

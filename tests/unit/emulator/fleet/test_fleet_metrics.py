@@ -85,8 +85,3 @@ def test_what_does_not_run_has_no_samples_and_a_step_too_fine_is_coarsened(still
         < len(metrics(still_world, "nemotron-8b-cpt", EPOCH_S - 80_000, EPOCH_S, step_s=1).cpu_usage)
         <= 2001
     )
-
-
-def test_answers_survive_the_wire(world: World) -> None:
-    found = metrics(world, "whisper-ft")
-    assert JobMetrics.model_validate_json(found.model_dump_json()).cpu_usage == found.cpu_usage

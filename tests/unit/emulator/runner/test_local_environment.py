@@ -146,15 +146,3 @@ async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path) 
             assert reason in (job.error_message or "")
             assert JobStatus.RUNNING not in world.statuses(job.id)
     assert not holds(tmp_path, "evil")
-
-
-async def test_the_cache_is_kept_for_the_project_and_listed(world: LocalWorld) -> None:
-    config = {"cache_config": {"enabled": True}}
-    assert world.backend.cache_files("proj1") is None
-    command = 'mkdir "$BT_PROJECT_CACHE_DIR/hub"; printf 12345 > "$BT_PROJECT_CACHE_DIR/hub/weights"'
-    await world.run("job1", job_spec(command, **config))
-    await world.run("job2", job_spec('cat "$BT_PROJECT_CACHE_DIR/hub/weights"', **config))
-    assert world.messages("job2") == ["12345"]
-    files = {file.path: file for file in world.backend.cache_files("proj1") or []}
-    assert files["hub"].file_type == "directory"
-    assert (files["hub/weights"].size_bytes, files["hub/weights"].file_type) == (5, "file")

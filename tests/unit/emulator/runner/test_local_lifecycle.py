@@ -91,20 +91,6 @@ async def test_a_deleted_job_leaves_nothing(tmp_path: Path, world: LocalWorld) -
     assert not (tmp_path / "jobs" / "job1").exists()
 
 
-async def test_jobs_beyond_the_capacity_wait_for_their_turn_by_priority(tmp_path: Path) -> None:
-    async with local_world(tmp_path, max_running_nodes=2) as world:
-        await world.create("running", job_spec("sleep 1000", nodes=2))
-        low = await world.create("low", job_spec("echo low"))
-        high = await world.create("high", {**job_spec("echo high; sleep 1000", nodes=2), "priority": 5})
-        assert low.current_status == high.current_status == JobStatus.PENDING
-        await world.backend.stop("running")
-        await world.said("high", "high")
-        assert world.backend.job("low").current_status == JobStatus.PENDING
-        assert world.statuses("high")[:2] == [JobStatus.PENDING, JobStatus.CREATED]
-        await world.backend.stop("high")
-        assert (await world.finished("low")).current_status == JobStatus.COMPLETED
-
-
 async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:
     async with local_world(tmp_path, max_running_nodes=1) as world:
         await world.create("running", job_spec("sleep 1000"))

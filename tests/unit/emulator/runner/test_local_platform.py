@@ -60,6 +60,7 @@ async def test_a_team_shares_one_cache_and_another_team_does_not(tmp_path: Path)
     write = 'echo ours > "$BT_TEAM_CACHE_DIR/f"; echo mine > "$BT_PROJECT_CACHE_DIR/f"'
     show = 'cat "$BT_TEAM_CACHE_DIR/f" "$BT_PROJECT_CACHE_DIR/f" 2>/dev/null; true'
     async with local_world(tmp_path) as world:
+        assert world.backend.cache_files(PROJECT.id) is None
         await world.run("job1", job_spec(write, **cached))
         for project, seen in ((PROJECT, ["ours", "mine"]), (OTHER, ["ours"]), (FOREIGN, [])):
             await world.backend.create(f"in-{project.id}", project, job_spec(show, **cached))
@@ -81,7 +82,7 @@ async def test_cache_paths_of_a_container_lead_to_the_cache(world: LocalWorld) -
     await world.run("job1", job_spec(command, cache_config=config))
     assert world.messages("job1") == ["f", "hf"]
     files = world.backend.cache_files(PROJECT.id) or []
-    assert [file.path for file in files] == ["f"]
+    assert [(file.path, file.size_bytes, file.file_type) for file in files] == [("f", 2, "file")]
 
 
 def save(name: str, content: str) -> str:
