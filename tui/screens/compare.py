@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -33,6 +33,7 @@ from tui.analysis.series import Series, next_smoothing
 from tui.feeds.comparison import ComparisonFeed
 from tui.screens.base import AppScreen
 from tui.screens.job.chart_grid import ChartGrid
+from tui.screens.job.chart_view import ChartView, drawing_words
 from tui.screens.job.charts import ChartData
 from tui.screens.messages import ExportRequested
 from tui.tables.column import Span
@@ -40,7 +41,7 @@ from tui.text.sanitize import sanitize
 from tui.text.units import number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.spec import ChartSpec
-from tui.widgets.charts.ticks import Window, XAxis
+from tui.widgets.charts.ticks import Window
 from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.text_panel import WrappedText
@@ -81,18 +82,6 @@ def _value(place: int, row: ComparisonRow) -> list[Span]:
 AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "clock": "by clock"}
 
 
-@dataclass(frozen=True, slots=True)
-class CompareView:
-    """View options: x axis, visible range, and how the curves are drawn."""
-
-    axis: Axis = "step"
-    window: Window = field(default_factory=Window)
-    smoothing: float = 0.0
-    log: bool = False
-    hidden: frozenset[str] = frozenset()
-    cursor: float | None = None
-
-
 Source = tuple[str, str | None, ProgressSnapshot | None, QueueContext | None]
 """Inputs of a run's curves: id, name, progress from the log, and queue context (for the start time)."""
 
@@ -120,26 +109,25 @@ class CurveBuilder:
         self._held[measure, axis] = (made_of, kept)
         return kept
 
-    def charts(self, runs: Sequence[ComparedRun], view: CompareView) -> list[ChartData]:
+    def charts(self, runs: Sequence[ComparedRun], view: ChartView, axis: Axis) -> list[ChartData]:
         """Return charts of loss, eval loss and throughput.
 
         Measures that no run reports are left out, except the loss.
         """
         found = []
-        reach = self.reach(runs, view.axis)
+        reach = self.reach(runs, axis)
         for measure in MEASURES:
-            lines = self.lines(runs, measure, view.axis)
+            lines = self.lines(runs, measure, axis)
             if not lines and measure != "loss":
                 continue
             unit = throughput_unit(runs) if measure == "throughput" else ""
             start, end = view.window.bounds(*reach)
-            x_axis: XAxis = view.axis
             spec = ChartSpec(
                 title=_title(unit or measure, lines),
                 start=start,
                 end=end,
                 unit=number,
-                x_axis=x_axis,
+                x_axis=axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",
                 log=view.log,
@@ -182,7 +170,8 @@ class CompareRunsScreen(AppScreen):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-tall")]
 
     runs: var[tuple[ComparedRun, ...]] = var((), init=False)
-    view: var[CompareView] = var(CompareView(), init=False)
+    axis: var[Axis] = var("step", init=False)
+    view: var[ChartView] = var(ChartView(Window()), init=False)
     layout_shown: var[Layout] = var("both", init=False)
     base: var[int] = var(0, init=False)
     differing_only: var[bool] = var(False, init=False)
@@ -220,6 +209,9 @@ class CompareRunsScreen(AppScreen):
         self._show_header()
         self._show_charts()
 
+    def watch_axis(self) -> None:
+        self.watch_view()
+
     def watch_differing_only(self) -> None:
         self._show_header()
         self._show_table()
@@ -254,7 +246,7 @@ class CompareRunsScreen(AppScreen):
         self._show_table()
 
     def _show_header(self) -> None:
-        runs, view = self.runs, self.view
+        runs = self.runs
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (f"{len(runs)} jobs", "strong")]]
         rows = comparison_rows(self.ordered)
         differing = f"{sum(row.differs for row in rows)} of {len(rows)} rows"
@@ -270,14 +262,7 @@ class CompareRunsScreen(AppScreen):
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
             logs = "1 log" if len(reading) == 1 else f"{len(reading)} logs"
             facts.append([(f"↻ reading {logs}: {percent(sum(parts) / len(parts))}", "accent")])
-        drawn = [AXIS_LABELS[view.axis]]
-        if view.smoothing:
-            drawn.append(f"smooth {view.smoothing:g}")
-        if view.log:
-            drawn.append("log")
-        if view.hidden:
-            drawn.append(f"{len(view.hidden)} hidden")
-        facts.append([(" · ".join(drawn), "plain")])
+        facts.append([(" · ".join([AXIS_LABELS[self.axis], *drawing_words(self.view)]), "plain")])
         if not self.differing_only:
             facts.append([(f"{differing} differ", "muted")])
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
@@ -300,7 +285,7 @@ class CompareRunsScreen(AppScreen):
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":
-            self.query_one(ChartGrid).set_charts(self._maker.charts(self.runs, self.view))
+            self.query_one(ChartGrid).set_charts(self._maker.charts(self.runs, self.view, self.axis))
 
     def _show_table(self) -> None:
         rows = comparison_rows(self.ordered)
@@ -313,6 +298,10 @@ class CompareRunsScreen(AppScreen):
 
     # Mouse on the charts
 
+    @property
+    def _reach(self) -> tuple[float, float]:
+        return self._maker.reach(self.runs, self.axis)
+
     @on(Zoomed)
     def _zoomed(self, message: Zoomed) -> None:
         message.stop()
@@ -321,8 +310,7 @@ class CompareRunsScreen(AppScreen):
     @on(Panned)
     def _panned(self, message: Panned) -> None:
         message.stop()
-        reach = self._maker.reach(self.runs, self.view.axis)
-        self.view = replace(self.view, window=self.view.window.panned(message.by, *reach))
+        self._pan(message.by)
 
     @on(Pointed)
     def _pointed(self, message: Pointed) -> None:
@@ -335,8 +323,7 @@ class CompareRunsScreen(AppScreen):
         self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
 
     def _zoom(self, factor: float, around: float | None) -> None:
-        reach = self._maker.reach(self.runs, self.view.axis)
-        self.view = replace(self.view, window=self.view.window.zoomed(factor, around, *reach))
+        self.view = replace(self.view, window=self.view.window.zoomed(factor, around, *self._reach))
 
     # Actions
 
@@ -347,8 +334,8 @@ class CompareRunsScreen(AppScreen):
 
     def action_x_axis(self) -> None:
         """Switch to the next x axis and reset the zoom."""
-        axis = AXES[(AXES.index(self.view.axis) + 1) % len(AXES)]
-        self.view = replace(self.view, axis=axis, window=Window(), cursor=None)
+        self.view = replace(self.view, window=Window(), cursor=None)
+        self.axis = AXES[(AXES.index(self.axis) + 1) % len(AXES)]
 
     def action_next_chart(self) -> None:
         self.query_one(ChartGrid).next()
@@ -371,15 +358,17 @@ class CompareRunsScreen(AppScreen):
         self._zoom(ZOOM_STEP, self.view.cursor)
 
     def action_pan_back(self) -> None:
-        self._pan(-PAN_SHARE)
+        self._pan_share(-PAN_SHARE)
 
     def action_pan_on(self) -> None:
-        self._pan(PAN_SHARE)
+        self._pan_share(PAN_SHARE)
 
-    def _pan(self, share: float) -> None:
-        reach = self._maker.reach(self.runs, self.view.axis)
-        start, end = self.view.window.bounds(*reach)
-        self.view = replace(self.view, window=self.view.window.panned(share * (end - start), *reach))
+    def _pan_share(self, share: float) -> None:
+        start, end = self.view.window.bounds(*self._reach)
+        self._pan(share * (end - start))
+
+    def _pan(self, by: float) -> None:
+        self.view = replace(self.view, window=self.view.window.panned(by, *self._reach))
 
     def action_next_base(self) -> None:
         """Make the next run the base of the comparison."""
@@ -394,7 +383,7 @@ class CompareRunsScreen(AppScreen):
         if self.layout_shown != "charts":
             tables.append(comparison_table(self.ordered))
         if self.layout_shown != "table":
-            tables.append(curves_table(self.runs, self.view.axis))
+            tables.append(curves_table(self.runs, self.axis))
         self.post_message(
             ExportRequested("the comparison", tables, ("compare", *(one.job.id for one in self.runs[:3])))
         )

@@ -47,6 +47,10 @@ def _waits(line: CapacityLine) -> list[Span]:
     return [(f"◌ {line.waited_for}", "caution")] if line.waited_for and not line.row.team else []
 
 
+def _gpu(line: CapacityLine) -> list[Span]:
+    return [(sanitize(line.row.gpu_type), "strong")]
+
+
 def _team(line: CapacityLine) -> list[Span]:
     return [(sanitize(line.row.team), "plain") if line.row.team else ("all teams", "muted")]
 
@@ -59,14 +63,7 @@ def _figure(column_id: str, title: str, heading: str, width: int, keep: int) -> 
 
 
 GPUS: tuple[Column[CapacityLine], ...] = (
-    Column(
-        "gpu",
-        "GPU",
-        lambda line: [(sanitize(line.row.gpu_type), "strong")],
-        width=10,
-        keep=10,
-        heading="GPU TYPE",
-    ),
+    Column("gpu", "GPU", _gpu, 10, keep=10, heading="GPU TYPE"),
     Column("team", "team", _team, width=9, flex=1, most=24, keep=9, shrinks=True),
     Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
     Column("use", "used/max", _use, width=8, align="right", keep=8),
@@ -84,6 +81,10 @@ def _status(one: GpuAllocation) -> list[Span]:
     view = status_view(one.job.current_status)
     place = f"{one.place}. " if one.place else ""
     return [(f"{view.sign} {place}{view.word}", view.tone)]
+
+
+def _name(one: GpuAllocation) -> list[Span]:
+    return [(sanitize(one.job.name or one.job.id), "plain")]
 
 
 def _project(one: GpuAllocation) -> list[Span]:
@@ -104,28 +105,9 @@ QUEUE: tuple[Column[GpuAllocation], ...] = (
     Column("gpus", "GPUs", lambda one: [(str(one.gpus), "strong")], width=4, align="right", keep=10),
     Column("type", "type", lambda one: [(sanitize(one.gpu_type), "muted")], width=6, keep=5),
     Column("id", "job", lambda one: [(one.job.id, "plain")]),
-    Column(
-        "name",
-        "job",
-        lambda one: [(sanitize(one.job.name or one.job.id), "plain")],
-        width=14,
-        flex=3,
-        most=40,
-        keep=8,
-        heading="NAME",
-        shrinks=True,
-    ),
-    Column(
-        "age", "for", lambda one: [(age(one.age_s), "plain")], width=4, align="right", keep=7, heading="AGE"
-    ),
-    Column(
-        "priority",
-        "prio",
-        lambda one: [(str(one.job.priority or 0), "muted")],
-        width=4,
-        align="right",
-        keep=4,
-    ),
+    Column("name", "job", _name, 14, 3, 40, keep=8, heading="NAME", shrinks=True),
+    Column("age", "for", lambda one: [(age(one.age_s), "plain")], 4, align="right", keep=7, heading="AGE"),
+    Column("priority", "prio", lambda one: [(str(one.job.priority or 0), "muted")], 4, align="right", keep=4),
     Column("spot", "", _spot, width=4, keep=3),
     Column("project", "project", _project, width=10, flex=2, most=24, keep=2, shrinks=True),
     Column("user", "user", _user, width=12, flex=1, keep=1),

@@ -72,13 +72,17 @@ def words(view: ChartView) -> str:
         said[0] += f" to {place_label(window.end, 'clock')}"
     if view.x_axis != "relative":
         said.append(f"by {view.x_axis}")
-    if view.smoothing:
-        said.append(f"smooth {view.smoothing:g}")
-    if view.log:
-        said.append("log")
-    if view.hidden:
-        said.append(f"{len(view.hidden)} hidden")
-    return " · ".join(said)
+    return " · ".join([*said, *drawing_words(view)])
+
+
+def drawing_words(view: ChartView) -> list[str]:
+    """Describe how the series are drawn, if not as usual."""
+    words = (
+        f"smooth {view.smoothing:g}" if view.smoothing else "",
+        "log" if view.log else "",
+        f"{len(view.hidden)} hidden" if view.hidden else "",
+    )
+    return [word for word in words if word]
 
 
 def _length(seconds: float) -> str:

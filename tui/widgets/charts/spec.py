@@ -134,26 +134,19 @@ class Mark:
 class ChartSpec:
     """Settings for drawing a chart.
 
+    ``start`` and ``end`` are in the x axis' unit (epoch seconds, or steps), like ``marks`` and ``cursor``,
+    where values are read (None: the newest). Ends of the value axis that are None depend on the data.
+
     Attributes:
-        title: Chart title.
-        start: Left edge, in the x axis' unit (epoch seconds, or steps).
-        end: Right edge.
-        y_min: Lower end of the value axis; chosen from the data if None.
-        y_max: Upper end of the value axis; chosen from the data if None.
         unit: Formats a value.
         tick_base: 2 places ticks at powers of two, for bytes.
-        x_axis: Kind of labels on the x axis.
         origin: Start of an "elapsed" axis (epoch seconds).
         end_label: Label of the right edge on a relative axis.
         timezone: Time zone of clock labels; the system's if None.
-        empty_text: Text to show without samples.
         note: Note at the right of the header.
         letters: True to mark series with letters, for terminals without color.
         log: True for a logarithmic value axis; values up to zero are left out.
         smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
-        marks: Events on the x axis.
-        cursor: Position (x) at which values are read, or None for the newest ones.
-        hidden: Names of the hidden series.
         selected: Name of the series drawn on top.
         emphasis: Names of the series to highlight if there are too many for colors.
         first_colour: Color index of the first series, for a chart of a subset of many series.
