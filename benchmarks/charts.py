@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import Report
 
 from tui.analysis.series import Series
-from tui.widgets.charts.picture import ChartSpec, draw
+from tui.widgets.charts.picture import picture
+from tui.widgets.charts.spec import ChartSpec
 
 WIDTH, HEIGHT = 120, 30
 POINTS = 500
@@ -50,7 +51,7 @@ def make_series(count: int) -> list[Series]:
 
 def ours(series: list[Series]) -> None:
     """One frame of the chart."""
-    draw(series, ChartSpec("GPU utilisation", END - SPAN_S, END, 0.0, 1.0), WIDTH, HEIGHT)
+    picture(series, ChartSpec("GPU utilisation", END - SPAN_S, END, 0.0, 1.0), WIDTH, HEIGHT)
 
 
 def plotext_frame(series: list[Series]) -> None:

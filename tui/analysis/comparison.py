@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S
+from tui.analysis.cost import Cost
 from tui.analysis.export import ExportTable, Value, records
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.series import EMPTY, Series
@@ -30,7 +31,8 @@ Axis = Literal["step", "elapsed", "clock"]
 AXES: tuple[Axis, ...] = ("step", "elapsed", "clock")
 Measure = Literal["loss", "eval loss", "throughput"]
 MEASURES: tuple[Measure, ...] = ("loss", "eval loss", "throughput")
-Better = Literal["less", "more", ""]
+Change = Literal["", "shown", "less", "more"]
+"""If a row shows the change from the first run, and if less or more of it is better."""
 
 _SPEEDS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
     ("tok/s", lambda told: told.tokens_per_s_series),
@@ -58,6 +60,10 @@ class ComparedRun:
     @property
     def progress(self) -> ProgressSnapshot:
         return (self.run.progress if self.run is not None else None) or ProgressSnapshot()
+
+    @property
+    def cost(self) -> Cost:
+        return self.run.cost if self.run is not None else Cost()
 
     @property
     def has_curves(self) -> bool:
@@ -96,6 +102,16 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     speeds, unit = _speeds(runs)
     speed_of = dict(zip(map(id, runs), speeds, strict=True))
     row = partial(_row, runs)
+
+    def logged(
+        row_id: str,
+        title: str,
+        read: Callable[[ProgressSnapshot], Value],
+        show: Callable[[Value], str],
+        change: Change = "",
+    ) -> ComparisonRow:
+        return row(row_id, title, lambda one: read(one.progress), show, change)
+
     rows = [
         row("status", "status", lambda one: one.job.current_status, _status),
         row("project", "project", lambda one: _project(one.job), _text),
@@ -103,48 +119,25 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("gpu_type", "GPU", lambda one: one.job.instance_type.gpu_type, _text),
         row("nodes", "nodes", lambda one: one.run.node_count if one.run else one.job.node_count, _count),
         row("gpus", "total GPUs", _gpus, _count),
-        row(
-            "availability", "capacity", lambda one: (one.job.availability_model or "").lower() or None, _text
-        ),
+        row("availability", "capacity", _availability, _text),
         row("created_at", "created", lambda one: one.job.created_at, _moment),
-        row("duration_s", "duration", _duration, _seconds, relative=True),
-        row("gpu_hours", "GPU-hours", lambda one: _cost(one, "gpu_hours"), _figure, relative=True),
-        row("cost_usd", "cost, est.", lambda one: _cost(one, "usd"), _money, relative=True),
-        row("step", "step", lambda one: one.progress.step, _count),
-        row("total_steps", "total steps", lambda one: one.progress.total_steps, _count),
-        row("epoch", "epoch", lambda one: one.progress.epoch, _figure),
-        row("final_loss", "final loss", lambda one: one.progress.loss, _number, "less", relative=True),
-        row(
-            "best_loss",
-            "best loss",
-            lambda one: _best(one.progress.loss_series),
-            _number,
-            "less",
-            relative=True,
-        ),
-        row("best_loss_step", "  at step", lambda one: _best_step(one.progress), _count),
-        row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, "less", relative=True),
-        row(
-            "best_eval_loss",
-            "best eval",
-            lambda one: _best(one.progress.eval_loss_series),
-            _number,
-            "less",
-            relative=True,
-        ),
-        row(
-            "throughput",
-            f"median {unit}",
-            lambda one: _median(speed_of[id(one)]),
-            _figure,
-            "more",
-            relative=True,
-        ),
-        row("learning_rate", "last lr", lambda one: one.progress.learning_rate, _number),
+        row("duration_s", "duration", _duration, _seconds, "shown"),
+        row("gpu_hours", "GPU-hours", lambda one: one.cost.gpu_hours, _figure, "shown"),
+        row("cost_usd", "cost, est.", lambda one: one.cost.usd, _money, "shown"),
+        logged("step", "step", lambda told: told.step, _count),
+        logged("total_steps", "total steps", lambda told: told.total_steps, _count),
+        logged("epoch", "epoch", lambda told: told.epoch, _figure),
+        logged("final_loss", "final loss", lambda told: told.loss, _number, "less"),
+        logged("best_loss", "best loss", lambda told: _best(told.loss_series), _number, "less"),
+        logged("best_loss_step", "  at step", _best_step, _count),
+        logged("eval_loss", "eval loss", lambda told: told.eval_loss, _number, "less"),
+        logged("best_eval_loss", "best eval", lambda told: _best(told.eval_loss_series), _number, "less"),
+        row("throughput", f"median {unit}", lambda one: _median(speed_of[id(one)]), _figure, "more"),
+        logged("learning_rate", "last lr", lambda told: told.learning_rate, _number),
         row("checkpoints", "checkpoints", _checkpoint_count, _count),
         row("last_checkpoint", "newest", _last_checkpoint, _text),
-        row("restarts", "restarts", lambda one: len(one.progress.restarts) or None, _count),
-        row("errors", "error lines", lambda one: one.progress.errors.count or None, _count),
+        logged("restarts", "restarts", lambda told: len(told.restarts) or None, _count),
+        logged("errors", "error lines", lambda told: told.errors.count or None, _count),
         row("error_message", "message", lambda one: one.job.error_message or None, _text),
     ]
     return tuple(found for found in rows if any(value is not None for value in found.values))
@@ -250,15 +243,13 @@ def _row(
     title: str,
     read: Callable[[ComparedRun], Value],
     show: Callable[[Value], str],
-    better: Better = "",
-    *,
-    relative: bool = False,
+    change: Change = "",
 ) -> ComparisonRow:
     values = [read(one) for one in runs]
     shown = [show(value) if value is not None else UNKNOWN for value in values]
     differs = len(set(shown)) > 1  # Values that display the same count as equal.
-    best = _best_places(values, better) if differs else frozenset()
-    if relative:
+    best = _best_places(values, change) if differs else frozenset()
+    if change:
         shown = [
             text + _change(values[0], value, place)
             for place, (text, value) in enumerate(zip(shown, values, strict=True))
@@ -280,16 +271,20 @@ def _share(change: float) -> str:
     return f"{change:.0%}".replace("%", " %") if change < 10 else f"×{change + 1:.0f}"
 
 
-def _best_places(values: Sequence[Value], better: Better) -> frozenset[int]:
+def _best_places(values: Sequence[Value], change: Change) -> frozenset[int]:
     known = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
-    if not better or len(known) < 2 or min(known) == max(known):
+    if change not in ("less", "more") or len(known) < 2 or min(known) == max(known):
         return frozenset()
-    best = min(known) if better == "less" else max(known)
+    best = min(known) if change == "less" else max(known)
     return frozenset(place for place, value in enumerate(values) if value == best)
 
 
 def _project(job: TrainingJob) -> str | None:
     return (job.training_project.name if job.training_project else "") or job.project_id or None
+
+
+def _availability(one: ComparedRun) -> str | None:
+    return (one.job.availability_model or "").lower() or None
 
 
 def _gpus(one: ComparedRun) -> int | None:
@@ -301,10 +296,6 @@ def _gpus(one: ComparedRun) -> int | None:
 def _duration(one: ComparedRun) -> float | None:
     ran = one.run.running_time if one.run else None
     return ran.seconds if ran is not None and (ran.seconds or ran.measured) else None
-
-
-def _cost(one: ComparedRun, name: Literal["gpu_hours", "usd"]) -> float | None:
-    return None if one.run is None else getattr(one.run.cost, name)
 
 
 def _best(series: Series) -> float | None:

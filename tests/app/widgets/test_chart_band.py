@@ -6,11 +6,11 @@ import math
 
 from hypothesis import given
 from hypothesis import strategies as st
+from widget_text import draw
 
 from tui.analysis.series import Series
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid
-from tui.widgets.charts.picture import draw
 from tui.widgets.charts.raster import dotted, is_band, mean_spans
 from tui.widgets.charts.spec import ChartSpec
 

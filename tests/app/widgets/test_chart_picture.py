@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from widget_text import draw
 
 from tui.analysis.series import Series
 from tui.text.units import percent
-from tui.widgets.charts.picture import ChartSpec, draw
-from tui.widgets.charts.spec import block, trace
+from tui.widgets.charts.spec import ChartSpec, block, trace
 
 END = 1_700_000_000.0
 SPAN_S = 1800.0

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from widget_text import draw
 
 from tui.analysis.series import Series, Shaper, logarithmic, smoothed
 from tui.text.units import percent
-from tui.widgets.charts.picture import ChartSpec, Mark, draw, picture
-from tui.widgets.charts.spec import read, value_at
+from tui.widgets.charts.picture import picture
+from tui.widgets.charts.spec import ChartSpec, Mark, read, value_at
 from tui.widgets.charts.ticks import exact_duration, log_ticks, time_ticks
 
 END = 1_700_000_000.0

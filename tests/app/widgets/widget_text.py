@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.widget import Widget
+
+from tui.analysis.series import Series
+from tui.widgets.charts.picture import picture
+from tui.widgets.charts.spec import ChartSpec, Line
 
 
 class WidgetApp(App[None]):
@@ -29,3 +35,7 @@ def full_lines(widget: Widget) -> list[str]:
     for line in lines:
         assert cell_len(line) == widget.size.width, line
     return lines
+
+
+def draw(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
+    return picture(series, spec, width, height).lines

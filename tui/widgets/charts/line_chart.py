@@ -17,7 +17,8 @@ from textual.widget import Widget
 
 from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
-from tui.widgets.charts.picture import ChartSpec, Line, Picture, picture
+from tui.widgets.charts.picture import Picture, picture
+from tui.widgets.charts.spec import ChartSpec, Line
 from tui.widgets.tones import SERIES, SERIES_COLOURS
 
 

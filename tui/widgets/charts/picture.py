@@ -17,7 +17,7 @@ from tui.text.units import number
 from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.raster import draw_raster, is_crowd
-from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, Run, trace
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, trace
 from tui.widgets.charts.ticks import default_label, log_ticks, place_label, time_ticks, value_ticks
 
 _SEVERITY = {"good": 0, "caution": 1, "bad": 2}
@@ -123,8 +123,6 @@ def _merged(characters: list[tuple[str, Role]]) -> Line:
     return line
 
 
-__all__ = ["ChartSpec", "Line", "Mark", "Picture", "Role", "Run", "draw", "picture"]
-
 AXES_MIN_WIDTH = 20
 AXES_MIN_HEIGHT = 4
 """Narrower or shorter charts show a row of blocks, or a number."""
@@ -144,18 +142,13 @@ class Picture:
     cells: int = 0
 
 
-def draw(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
-    """Return exactly `height` lines of exactly `width` cells.
-
-    Parts that don't fit are dropped in a fixed order.
-    """
-    return picture(series, spec, width, height).lines
-
-
 def picture(
     series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper | None = None
 ) -> Picture:
-    """Return the chart and the position of its raster; ``shaper`` caches smoothed samples between calls."""
+    """Return the chart as `height` lines of `width` cells each, and the position of its raster.
+
+    ``shaper`` caches smoothed samples between calls.
+    """
     if width <= 0 or height <= 0:
         return Picture([])
     if width < AXES_MIN_WIDTH or height < AXES_MIN_HEIGHT:
