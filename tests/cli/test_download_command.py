@@ -35,8 +35,8 @@ def store() -> Iterator[FakeObjectStore]:
 def archive() -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        info = tarfile.TarInfo("config.py")
-        info.size = 3
+        info = tarfile.TarInfo("src/config.py")
+        info.size, info.mode = 3, 0o755
         tar.addfile(info, io.BytesIO(b"x=1"))
     return packed.getvalue()
 
@@ -48,7 +48,8 @@ def test_download_unpacks_into_the_official_folder(
     result = cli("download", JOB, "--target-directory", str(tmp_path / "to"), environ=store.environ())
     folder = tmp_path / "to" / f"my project_{JOB}"
     assert (result.code, result.out) == (0, f"{folder}\n")
-    assert (folder / "config.py").read_text() == "x=1"
+    assert (folder / "src/config.py").read_text() == "x=1"
+    assert [path.name for path in (tmp_path / "to").iterdir()] == [folder.name]
     again = cli(
         "download", "--job-id", JOB, "--target-directory", str(tmp_path / "to"), environ=store.environ()
     )
@@ -67,6 +68,7 @@ def test_download_keeps_the_archive(cli: Callable, store: FakeObjectStore, tmp_p
     document = json.loads(result.out)
     assert Path(document["path"]).read_bytes() == store.archive
     assert document["path"].endswith(f"_{JOB}.tgz")
+    assert cli("download", JOB, *options, environ=store.environ()).code == 2
 
 
 def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stranger: FakeBaseten) -> None:

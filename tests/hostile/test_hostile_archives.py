@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from api_client.transfers import DownloadError
+from api_client.transfers import DownloadError, downloads
 from support.fake_object_store import JOB, PROJECT, serving
 
 NAME = f"my project_{JOB}"
@@ -284,8 +284,32 @@ async def test_headers_that_mean_harm_are_refused(tmp_path: Path, content: bytes
     assert names_in(tmp_path) == [f"{NAME}.tgz"]
 
 
-async def test_a_wrong_checksum_is_noticed(tmp_path: Path) -> None:
-    archive = bytearray(packed([file("good", b"good")]))
-    archive[-8] ^= 1
-    with pytest.raises(DownloadError, match="damaged"):
-        await fetch(bytes(archive), tmp_path)
+SOUND = packed([file("good", VICTIM * 300)])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no code archive", SOUND[:-30], SOUND[:-8] + bytes([SOUND[-8] ^ 1]) + SOUND[-7:]],
+    ids=["empty", "text", "cut", "checksum"],
+)
+async def test_no_sound_archive(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(DownloadError, match="damaged or not an archive"):
+        await fetch(content, tmp_path)
+    assert names_in(tmp_path) == [f"{NAME}.tgz"]
+
+
+async def test_an_archive_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "MAX_BYTES", 1000)
+    with pytest.raises(DownloadError, match="over the free disk space"):
+        await fetch(packed([file("a", b"x" * 600), file("b", b"x" * 600)]), tmp_path)
+    assert not (tmp_path / NAME).exists()
+
+
+async def test_the_archive_s_url_is_renewed(tmp_path: Path) -> None:
+    with serving() as store:
+        store.archive = SOUND
+        async with store.client() as client:
+            plan = await client.downloads.plan_archive(PROJECT, JOB, tmp_path, unpack=True)
+            store.token = 2
+            report = await client.downloads.run(plan)
+    assert report.unpacked_to is not None
