@@ -143,20 +143,15 @@ class Connection:
         """Return a copy limited to the stale data that a screen shows."""
         stale_resources = tuple(one for one in self.stale_resources if one.what in shown)
         failing_routes = tuple(one for one in self.failing_routes if one.what in shown)
-        if len(stale_resources) == len(self.stale_resources) and len(failing_routes) == len(
-            self.failing_routes
-        ):
-            return self
-        return replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
+        seen = replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
+        return self if seen == self else seen
 
     def with_stale_resource(self, refusal: StaleResource) -> Connection:
         """Return a copy with this refusal added, keeping the time of its first occurrence."""
-        kept = tuple(
-            replace(refusal, since=one.since) if one.what == refusal.what else one
-            for one in self.stale_resources
-        )
-        known = any(one.what == refusal.what for one in self.stale_resources)
-        return replace(self, stale_resources=kept if known else (*kept, refusal))
+        kept = {one.what: one for one in self.stale_resources}
+        since = kept.get(refusal.what, refusal).since
+        kept[refusal.what] = replace(refusal, since=since)
+        return replace(self, stale_resources=tuple(kept.values()))
 
     def with_fresh_resource(self, what: str) -> Connection:
         """Return a copy without the refusal of ``what``: it is available again or no longer wanted."""

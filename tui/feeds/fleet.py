@@ -9,11 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from api_client.errors import NotFound, RequestError, Unauthorized
-from api_client.models import (
-    RUNNABLE_STATUSES,
-    TrainingJob,
-    TrainingProject,
-)
+from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules

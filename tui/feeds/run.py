@@ -9,12 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from api_client.errors import (
-    ErrorAnswer,
-    InvalidAnswer,
-    NotFound,
-    RequestError,
-)
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, JobMetrics, TrainingJob
 from api_client.models.logs import LogGap, LogLine

@@ -140,16 +140,13 @@ class SubmissionFeed:
         session: Session,
         publish: Callable[[SubmissionSnapshot], object],
         *,
-        below: Path | None = None,
-        memory: Path | None = None,
         team: str = "",
     ) -> None:
         """Use ``team`` for projects that do not name one; if empty, the remote's default applies."""
         self._session = session
         self._team = team
         self._publish = publish
-        self._below = below or Path.cwd()
-        self._memory = memory or recent_configs_file()
+        self._memory = recent_configs_file()
         self._loaded: TrainingProject | None = None
         self._overrides = Overrides()
         self.snapshot = SubmissionSnapshot()
@@ -160,7 +157,7 @@ class SubmissionFeed:
 
     async def find_configs_nearby(self) -> None:
         """Find configs to choose from, without running any."""
-        self._change(choices=await asyncio.to_thread(find_configs, self._below, self._memory))
+        self._change(choices=await asyncio.to_thread(find_configs, Path.cwd(), self._memory))
 
     async def load(self, config: Path) -> None:
         """Run the config, then review the result."""

@@ -232,16 +232,9 @@ class WrappedText(Widget):
 
     DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; }"
 
-    def __init__(
-        self,
-        text: str | Text = "",
-        *,
-        scrolls: bool = False,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
+    def __init__(self, text: str | Text = "", *, scrolls: bool = False, id: str | None = None) -> None:
         """Create the text; set ``scrolls`` inside a scrolling container, so that it is never cut."""
-        super().__init__(id=id, classes=classes)
+        super().__init__(id=id)
         self._scrolls = scrolls
         self._text = text if isinstance(text, Text) else Text(text)
 

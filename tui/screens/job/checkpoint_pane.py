@@ -11,12 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from api_client.models import TrainingJob
-from tui.analysis.checkpoints.facts import (
-    CheckpointFacts,
-    facts_of_run,
-    last_checkpoint,
-    resume_snippet,
-)
+from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, last_checkpoint, resume_snippet
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens.base import key_on

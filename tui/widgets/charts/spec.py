@@ -77,13 +77,8 @@ def value_at(series: Series, x: float) -> float | None:
     after = bisect_left(times, x)
     if after == 0 or after == len(times):
         at = 0 if after == 0 else len(times) - 1
-        usual = (
-            times[1] - times[0]
-            if after == 0 and len(times) > 1
-            else times[-1] - times[-2]
-            if len(times) > 1
-            else 0.0
-        )
+        ends = times[:2] if after == 0 else times[-2:]
+        usual = ends[-1] - ends[0]
         value = values[at]
         return value if value == value and abs(times[at] - x) <= usual else None
     before = after - 1

@@ -52,16 +52,9 @@ class MatrixRow:
 class Frame:
     """Display settings of a matrix, besides its nodes.
 
-    Attributes:
-        title: Title of the matrix.
-        over_time: True to show each node's history instead of its GPUs.
-        start: Start of the history, epoch seconds.
-        end: End of the history, epoch seconds.
-        full: Value in the histories that corresponds to a share of 1.
-        end_label: Label of the end of the time axis.
-        low_is_bad: True to show the lowest value of each time cell, else the highest.
-        facts: Headings of the columns beside the cells.
-        remark: A short note on all nodes, such as the cache size, for the header.
+    ``over_time`` shows each node's history, from ``start`` to ``end`` (epoch seconds), instead of its GPUs:
+    the lowest value of each cell if ``low_is_bad``, else the highest. A value of ``full`` is a share of 1.
+    ``facts`` are the headings of the columns beside the cells, ``remark`` a note on all nodes.
     """
 
     title: str = ""
