@@ -12,27 +12,11 @@ from typing import Any
 from api_client.client import TrainingClient
 from api_client.definitions import TrainingProject
 from api_client.errors import ConfigurationError
-from api_client.remotes import (
-    API_URL_VARIABLE,
-    APP_URL_VARIABLE,
-    PROFILE_VARIABLE,
-    TRUSS_KEY_VARIABLE,
-    TRUSS_URL_VARIABLE,
-    Remote,
-    resolve_remote,
-)
+from api_client.remotes import Environment, Remote, resolve_remote
 from api_client.submission.payload import Overrides
 
 DEFAULT_REMOTE = "baseten"
 """The documented default of ``push``, which also means "whatever is configured"."""
-
-_POINTING_VARIABLES = (
-    TRUSS_URL_VARIABLE,
-    TRUSS_KEY_VARIABLE,
-    APP_URL_VARIABLE,
-    API_URL_VARIABLE,
-    PROFILE_VARIABLE,
-)
 
 
 def push(
@@ -75,7 +59,7 @@ def choose_remote(name: str, environ: Mapping[str, str]) -> Remote:
     """
     if name != DEFAULT_REMOTE:
         return resolve_remote(name, environ=environ)
-    if any(environ.get(variable, "").strip() for variable in _POINTING_VARIABLES):
+    if Environment(environ).points_elsewhere:
         return resolve_remote(None, environ=environ)
     try:
         return resolve_remote(name, environ=environ)

@@ -177,21 +177,17 @@ class CheckpointContents:
             raise failures.exceptions[0] from None
         return Weights(shards=tuple(task.result() for task in tasks), missing=missing.result())
 
-    async def json(
-        self, project_id: str, job_id: str, file: CheckpointFile, *, limit_bytes: int = JSON_LIMIT_BYTES
-    ) -> Any:
+    async def json(self, project_id: str, job_id: str, file: CheckpointFile) -> Any:
         """Read and parse a JSON file, tolerating malformed text."""
-        return await self._parsed(project_id, job_id, file, limit_bytes, _read_json)
+        return await self._parsed(project_id, job_id, file, JSON_LIMIT_BYTES, _read_json)
 
     async def trainer_state(self, project_id: str, job_id: str, file: CheckpointFile) -> TrainerState:
         """Read a trainer_state.json; its history is returned as curves."""
         return await self._parsed(project_id, job_id, file, MAX_BYTES, parse_trainer_state)
 
-    async def preview(
-        self, project_id: str, job_id: str, file: CheckpointFile, *, limit_bytes: int = PREVIEW_BYTES
-    ) -> Preview:
+    async def preview(self, project_id: str, job_id: str, file: CheckpointFile) -> Preview:
         """Read the beginning of a file, if it is text."""
-        content = await self.read(project_id, job_id, file, length=limit_bytes)
+        content = await self.read(project_id, job_id, file, length=PREVIEW_BYTES)
         return preview(content, file.size_bytes)
 
     async def _parsed(

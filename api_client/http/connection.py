@@ -111,8 +111,7 @@ class KeyAuth(httpx.Auth):
             raise RedirectRefused(
                 f"{self._host} redirected POST {TOKEN_PATH}; not followed, because the login is only for "
                 f"this host",
-                method="POST",
-                path=TOKEN_PATH,
+                **_LINE.details,
             )
         content = await answer.aread()
         if answer.is_success:
@@ -143,7 +142,7 @@ class KeyAuth(httpx.Auth):
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigurationError):
             pass
         message = f"{self._host} answered POST {TOKEN_PATH} with no usable access_token and expires_in"
-        raise InvalidAnswer(message, method="POST", path=TOKEN_PATH)
+        raise InvalidAnswer(message, **_LINE.details)
 
     def _ended(self, words: str | None, status: int) -> RequestError:
         reason = failures.clean(words or "no reason given", self._remote)
@@ -153,8 +152,7 @@ class KeyAuth(httpx.Auth):
             f" 'truss login --remote {self._remote.name}', or set a key with"
             f" 'bt-tui login --remote {self._remote.name}'",
             status=status,
-            method="POST",
-            path=TOKEN_PATH,
+            **_LINE.details,
         )
 
 

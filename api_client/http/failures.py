@@ -71,6 +71,11 @@ class RequestLine(NamedTuple):
         """Description of the request's purpose."""
         return request_description(self.method, self.path)
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """Arguments of an error about the request."""
+        return {"method": self.method, "path": self.path, "attempts": self.attempt}
+
 
 def clean(text: object, remote: Remote) -> str:
     """Clean a server's text: one printable line without the key, of limited length."""
@@ -119,9 +124,7 @@ def from_answer(
         server_message=words,
         request_id=clean(request_id, remote) if request_id else None,
         retry_after_s=parse_retry_after(response.headers.get("retry-after"), now=now),
-        method=line.method,
-        path=line.path,
-        attempts=line.attempt,
+        **line.details,
     )
     if status == HTTPStatus.REQUEST_TIMEOUT:
         error.retryable = True
@@ -130,7 +133,7 @@ def from_answer(
 
 def from_exception(error: Exception, remote: Remote, host: str, line: RequestLine) -> Failure:
     """Build the failure for an exception that httpx raised."""
-    details: dict[str, Any] = {"method": line.method, "path": line.path, "attempts": line.attempt}
+    details = line.details
     if isinstance(error, httpx.ConnectTimeout):
         return Failure(TimedOut(f"can't reach {host}: no response in time", **details), False)
     if isinstance(error, httpx.PoolTimeout):
@@ -176,9 +179,7 @@ def not_decodable(
         reason = f"unexpected data ({clean(reason, remote)})"
     return InvalidAnswer(
         f"can't {line.words}: {host} returned {reason}",
-        method=line.method,
-        path=line.path,
-        attempts=line.attempt,
+        **line.details,
     )
 
 

@@ -120,7 +120,7 @@ def only_reads(method: str, path: str, body: Any = None) -> bool:
     return any(pattern.fullmatch(path) for pattern in READS_BY_POST)
 
 
-def refusal(read_only_by: str, method: str, path: str, what: str = "") -> ReadOnlyError:
+def refusal(read_only_by: str, method: str = "", path: str = "", what: str = "") -> ReadOnlyError:
     """Build the error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
     named = what or request_description(method, path)
     return ReadOnlyError(

@@ -155,10 +155,10 @@ class Transport:
         self._emit_event("failed", call, problem)
         raise problem
 
-    def check_may_change(self, what: str, *, method: str = "", path: str = "") -> None:
+    def check_may_change(self, what: str) -> None:
         """Raise ReadOnlyError, naming ``what``, if changes are forbidden; for changes that others send."""
         if self._read_only_by:
-            raise refusal(self._read_only_by, method, path, what)
+            raise refusal(self._read_only_by, what=what)
 
     async def aclose(self) -> None:
         """Close all connections; later requests are refused."""
@@ -220,7 +220,7 @@ class Transport:
                         message = (
                             f"can't {line.words}: {site.netloc} returned over {MAX_ANSWER_BYTES:,} bytes"
                         )
-                        raise InvalidAnswer(message, **_details(line))
+                        raise InvalidAnswer(message, **line.details)
             finally:
                 await response.aclose()
             if not response.is_success:
@@ -229,7 +229,7 @@ class Transport:
                 )
             return _Answer(bytes(content), response.headers.get("content-type", ""))
         message = f"can't {line.words}: {site.netloc} redirected more than {MAX_REDIRECTS} times"
-        raise RedirectRefused(message, **_details(line))
+        raise RedirectRefused(message, **line.details)
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
         """Record the address that an answer of the remote came from, unless a proxy is in between."""
@@ -246,7 +246,7 @@ class Transport:
         return RedirectRefused(
             f"can't {call.line.words}: {site.netloc} redirected to {redirect_target}; not followed, because "
             f"the key is only for {site.netloc}",
-            **_details(call.line),
+            **call.line.details,
         )
 
     async def _decoded(self, answer: _Answer, adapter: TypeAdapter[T], call: _Call) -> T:
@@ -325,9 +325,5 @@ def _without_none(query: Mapping[str, QueryValue] | None) -> dict[str, str | int
     return {name: value for name, value in (query or {}).items() if value is not None}
 
 
-def _details(line: RequestLine) -> dict[str, Any]:
-    return {"method": line.method, "path": line.path, "attempts": line.attempt}
-
-
 def _closed(line: RequestLine) -> RequestError:
-    return RequestError("the client is closed", **_details(line))
+    return RequestError("the client is closed", **line.details)

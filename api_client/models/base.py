@@ -68,20 +68,18 @@ UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]
 """Timezone-aware datetime, converted to UTC."""
 
 
-@lru_cache
-def _utc_datetimes() -> TypeAdapter[datetime]:
-    return TypeAdapter(UtcDatetime)
+_UTC_DATETIME: TypeAdapter[datetime] = TypeAdapter(UtcDatetime, config=ConfigDict(defer_build=True))
 
 
 @lru_cache(STAMPS_REMEMBERED)
 def _remembered_moment(text: str) -> datetime:
-    return _utc_datetimes().validate_python(text)
+    return _UTC_DATETIME.validate_python(text)
 
 
 def _moment(value: Any) -> datetime:
     if type(value) is str and len(value) <= MAX_CACHED_STAMP_LENGTH:
         return _remembered_moment(value)
-    return _utc_datetimes().validate_python(value)
+    return _UTC_DATETIME.validate_python(value)
 
 
 class _Remembered:

@@ -16,15 +16,10 @@ from ``BASETEN_API_KEY``. A key from a file or a keyring is only ever sent to th
 from __future__ import annotations
 
 from api_client.remotes.remote import (
-    API_KEY_VARIABLE,
-    API_URL_VARIABLE,
-    APP_URL_VARIABLE,
     DEFAULT_APP_URL,
     ENVIRONMENT_REMOTE,
-    PROFILE_VARIABLE,
-    TRUSS_KEY_VARIABLE,
-    TRUSS_URL_VARIABLE,
     AuthScheme,
+    Environment,
     OAuthLogin,
     OAuthTokens,
     Remote,
@@ -35,15 +30,10 @@ from api_client.remotes.remote import (
 from api_client.remotes.resolution import resolve_remote
 
 __all__ = [
-    "API_KEY_VARIABLE",
-    "API_URL_VARIABLE",
-    "APP_URL_VARIABLE",
     "DEFAULT_APP_URL",
     "ENVIRONMENT_REMOTE",
-    "PROFILE_VARIABLE",
-    "TRUSS_KEY_VARIABLE",
-    "TRUSS_URL_VARIABLE",
     "AuthScheme",
+    "Environment",
     "OAuthLogin",
     "OAuthTokens",
     "Remote",

@@ -279,6 +279,12 @@ class Environment:
         return any(self._value(variable) for variable in variables)
 
     @property
+    def points_elsewhere(self) -> bool:
+        """True if a variable other than ``BASETEN_API_KEY`` names a remote or its address."""
+        values = (self._value(TRUSS_KEY_VARIABLE), self.truss_url, self.profile)
+        return bool(self.address_variables) or any(values)
+
+    @property
     def address_variables(self) -> list[str]:
         """Names of the set variables that hold addresses (not keys)."""
         values = {APP_URL_VARIABLE: self.app_url, API_URL_VARIABLE: self.api_url}

@@ -20,7 +20,6 @@ from api_client.submission.workspace import (
     ArchivedFile,
     DroppedEntry,
     Survey,
-    built_in_rules,
     lay_out,
     read_ignore_rules,
 )
@@ -57,8 +56,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     ``MAXIMUM_BYTES``.
     """
     layout = lay_out(config_dir, workspace)
-    rules = read_ignore_rules(layout.root) if IGNORE_FILE not in layout.excluded else built_in_rules()
-    survey = Survey(rules, layout)
+    survey = Survey(read_ignore_rules(layout), layout)
     survey.walk(layout.root, "")
     for external in layout.externals:
         if survey.is_included(external.name, is_folder=True):

@@ -76,18 +76,16 @@ class IgnoreRules:
         return None
 
 
-def built_in_rules() -> IgnoreRules:
-    """Return the official list, compiled."""
-    return IgnoreRules(BUILT_IN_RULES, is_built_in=True)
-
-
-def read_ignore_rules(root: Path) -> IgnoreRules:
-    """Read the rules for an archive of ``root``. Raises ArchiveError for an unusable ``.truss_ignore``."""
-    path = root / IGNORE_FILE
+def read_ignore_rules(layout: WorkspaceLayout) -> IgnoreRules:
+    """Read the rules for an archive. Raises ArchiveError for an unusable ``.truss_ignore``."""
+    built_in = IgnoreRules(BUILT_IN_RULES, is_built_in=True)
+    path = layout.root / IGNORE_FILE
+    if IGNORE_FILE in layout.excluded:
+        return built_in
     try:
         text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except FileNotFoundError:
-        return built_in_rules()
+        return built_in
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
     # Unlike git, the official client ignores spaces around a rule.

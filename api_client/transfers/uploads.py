@@ -107,7 +107,7 @@ class Blobs:
         ``on_progress`` is called with bytes sent and in total, ``on_note`` with a text for every stall.
         Raises UploadFailed, ReadOnlyError, and ConfigurationError for an unusable endpoint.
         """
-        self._transport.check_may_change("uploading an archive", method="PUT")
+        self._transport.check_may_change("uploading an archive")
         await upload_file(
             path, credentials, destinations=self._destinations, on_progress=on_progress, on_note=on_note
         )

@@ -213,14 +213,6 @@ async def test_a_project_of_several_teams_is_for_the_user_to_decide(source: Path
     assert platform.upserted == []
 
 
-async def test_teams_are_asked_for_by_graphql_where_there_is_no_other_way(source: Path) -> None:
-    with FakeObjectStore() as store, Platform(store) as platform:
-        platform.on("POST", "/graphql/", Answer(body={"data": {"teams": [TEAM]}}))
-        async with platform.client() as client:
-            await client.push(config(), source_dir=source, team="Product")
-    assert platform.upserted[0].path == "/v1/teams/t2/training_projects"
-
-
 async def test_an_unknown_team_is_refused_before_anything_is_uploaded(source: Path) -> None:
     with FakeObjectStore() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
         async with platform.client() as client:

@@ -16,9 +16,8 @@ from pydantic import SecretStr
 from api_client.addresses import parse_base_url
 from api_client.client import TrainingClient
 from api_client.errors import ApiClientError, BadRequest, InvalidAnswer, NotFound, Unauthorized
-from api_client.remotes import DEFAULT_APP_URL, Remote, check_key, resolve_remote, rest_url
+from api_client.remotes import DEFAULT_APP_URL, Environment, Remote, check_key, resolve_remote, rest_url
 from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
-from api_client.remotes.remote import Environment
 from api_client.remotes.resolution import ListedRemote, list_remotes
 from api_client.remotes.trussrc import (
     check_section_name,
