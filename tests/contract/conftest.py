@@ -9,25 +9,26 @@ import httpx
 import pytest
 from baseten.client import ManagementClient
 
-from support.served_platform import KEY, Front, Served, answering_front, served_platform
+from support.faulty import FaultyServer, faulty_server
+from support.served_platform import KEY, Served, served_platform
 
 
 @pytest.fixture(scope="session")
-def front() -> Iterator[Front]:
+def front() -> Iterator[FaultyServer]:
     """One real socket for all of them."""
-    with answering_front() as answering:
+    with faulty_server() as answering:
         yield answering
 
 
 @pytest.fixture
-def served(front: Front, tmp_path: Path) -> Iterator[Served]:
+def served(front: FaultyServer, tmp_path: Path) -> Iterator[Served]:
     """The routes over a backend in memory, fresh for each test."""
     with served_platform(front, tmp_path) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def _keyed_client(front: Front) -> Iterator[httpx.Client]:
+def _keyed_client(front: FaultyServer) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {KEY}"}
     with httpx.Client(base_url=front.url, headers=headers, trust_env=False) as client:
         yield client

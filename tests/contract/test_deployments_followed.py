@@ -12,7 +12,8 @@ from baseten.client import ManagementClient
 from baseten.client.managementapi import _models as official_models
 
 from support.deployment_requests import deployed, request_for
-from support.served_platform import KEY, NOW, Front, Served, served_platform
+from support.faulty import FaultyServer
+from support.served_platform import KEY, NOW, Served, served_platform
 
 LORA = "checkpoint-100"
 STAGES = ["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"]
@@ -156,7 +157,7 @@ def test_what_is_deleted_is_gone(
 
 
 def test_a_deployment_goes_on_while_no_emulator_runs_and_without_its_job(
-    front: Front, tmp_path: Path
+    front: FaultyServer, tmp_path: Path
 ) -> None:
     with httpx.Client(base_url=front.url, headers={"Authorization": f"Bearer {KEY}"}) as client:
         with served_platform(front, tmp_path) as before:
