@@ -87,9 +87,6 @@ class DataFolder:
         self._address_path.unlink(missing_ok=True)
         os.close(self._lock)
 
-    def remove(self) -> None:
-        remove_tree(self.path)
-
     def _reject_foreign_folder(self) -> None:
         """Raise if the folder is used for something else, so that it stays untouched."""
         if not self.path.exists():

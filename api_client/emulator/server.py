@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from api_client.clock import SystemClock
 from api_client.emulator.app import build_app, build_objects_app
-from api_client.emulator.data_folder import DataFolder, EmulatorStartError
+from api_client.emulator.data_folder import DataFolder, EmulatorStartError, remove_tree
 from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
@@ -84,7 +84,7 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
     finally:
         folder.close()
         if options.ephemeral:
-            folder.remove()
+            remove_tree(folder.path)
 
 
 def listen(port: int) -> socket.socket:
@@ -147,25 +147,14 @@ async def _serve(
             try:
                 if options.world == "demo":
                     await start_real_job(platform)
-                await _serve_both(server, listener, objects_server, objects_listener)
+                objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
+                await server.serve(sockets=[listener])
+                objects_server.should_exit = True
+                await objects
             finally:
                 await platform.close()
     finally:
         database.close()
-
-
-async def _serve_both(
-    server: EmulatorServer,
-    listener: socket.socket,
-    objects_server: EmulatorServer,
-    objects_listener: socket.socket,
-) -> None:
-    objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        objects_server.should_exit = True
-        await objects
 
 
 class EmulatorServer(uvicorn.Server):

@@ -146,13 +146,11 @@ class Parameters:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values
 
-    def integer(
-        self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS, default: int | None = None
-    ) -> int | None:
-        """Return an integer within bounds, or the default if there is none."""
+    def integer(self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS) -> int | None:
+        """Return an integer within bounds."""
         value = self.values.get(name)
         if value is None or value == "":
-            return default
+            return None
         number = _whole_number(value)
         if number is None:
             raise invalid(f"{name} must be an integer")
@@ -223,26 +221,26 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
     """Parse a log query; the default direction is newest first. Defaults and bounds: API facts, 2.2."""
-    start_ms, end_ms = _window(parameters, now_ms)
-    limit = parameters.integer("limit", minimum=1, maximum=MAXIMUM_LIMIT, default=DEFAULT_LIMIT)
+    start_ms, end_ms = read_time_range(parameters)
+    if end_ms is None:
+        end_ms = now_ms + 1  # rounded up, to include lines already written in the current millisecond
+    if start_ms is None:
+        start_ms = max(0, end_ms - DEFAULT_WINDOW_MS)
+    if not start_ms <= end_ms <= start_ms + MAXIMUM_WINDOW_MS:
+        raise invalid("the window from start_epoch_millis to end_epoch_millis must be 0 to 7 days")
     lowest = parameters.choice("min_level", LEVELS)
     return LogQuery(
         start_ns=start_ms * NS_PER_MS,
         end_ns=end_ms * NS_PER_MS,
         direction="asc" if parameters.choice("direction", ("asc", "desc")) == "asc" else "desc",
-        limit=limit or DEFAULT_LIMIT,
+        limit=parameters.integer("limit", minimum=1, maximum=MAXIMUM_LIMIT) or DEFAULT_LIMIT,
         levels=None if lowest is None else frozenset(LEVELS[LEVELS.index(lowest) :]),
     )
 
 
-def _window(parameters: Parameters, now_ms: int) -> tuple[int, int]:
-    # Round "now" up, to include lines already written in the current millisecond.
-    end_ms = parameters.integer("end_epoch_millis", default=now_ms + 1)
-    assert end_ms is not None
-    start_ms = parameters.integer("start_epoch_millis", default=max(0, end_ms - DEFAULT_WINDOW_MS))
-    assert start_ms is not None
-    if start_ms > end_ms:
+def read_time_range(parameters: Parameters) -> tuple[int | None, int | None]:
+    """Return the start and the end in epoch milliseconds; raise a 400 if the start is later."""
+    start_ms, end_ms = parameters.integer("start_epoch_millis"), parameters.integer("end_epoch_millis")
+    if start_ms is not None and end_ms is not None and start_ms > end_ms:
         raise invalid("start_epoch_millis must not be after end_epoch_millis")
-    if end_ms - start_ms > MAXIMUM_WINDOW_MS:
-        raise invalid("the window from start_epoch_millis to end_epoch_millis must not exceed 7 days")
     return start_ms, end_ms

@@ -17,6 +17,7 @@ from api_client.emulator.routes.calls import (
     Parameters,
     api_route,
     read_log_query,
+    read_time_range,
 )
 from api_client.emulator.routes.files import file_path
 
@@ -201,15 +202,13 @@ MAXIMUM_STEP_S = 7 * 24 * 3600
 
 def _metrics(call: Call) -> Any:
     """Return the samples. The backend chooses missing bounds, because it knows when the job ended."""
-    job, integer = call.job, call.parameters.integer
-    start_ms, end_ms = integer("start_epoch_millis"), integer("end_epoch_millis")
-    if start_ms is not None and end_ms is not None and start_ms > end_ms:
-        raise invalid("start_epoch_millis must not be after end_epoch_millis")
+    job = call.job
+    start_ms, end_ms = read_time_range(call.parameters)
     return call.platform.backend_of(job.id).metrics(
         job.id,
         start_s=None if start_ms is None else start_ms / MS_PER_S,
         end_s=None if end_ms is None else end_ms / MS_PER_S,
-        step_s=integer("step_seconds", minimum=1, maximum=MAXIMUM_STEP_S),
+        step_s=call.parameters.integer("step_seconds", minimum=1, maximum=MAXIMUM_STEP_S),
     )
 
 

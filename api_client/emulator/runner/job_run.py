@@ -1,7 +1,4 @@
-"""Run one job: prepare its folders, start a process per node, and report statuses and outcome.
-
-Start commands run as one script in one shell, so that a ``cd`` or an ``export`` affects later commands.
-"""
+"""Run one job: prepare its folders, start a process per node, and report statuses and outcome."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The queue of local jobs for a limited number of nodes and GPUs.
-
-Jobs never overtake one that needs the same resource, so small jobs cannot starve a large one.
-"""
+"""The queue of local jobs for a limited number of nodes and GPUs."""
 
 from __future__ import annotations
 
