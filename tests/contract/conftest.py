@@ -15,7 +15,6 @@ from support.served_platform import KEY, Served, served_platform
 
 @pytest.fixture(scope="session")
 def front() -> Iterator[FaultyServer]:
-    """One real socket for all of them."""
     with faulty_server() as answering:
         yield answering
 
@@ -36,14 +35,12 @@ def _keyed_client(front: FaultyServer) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="session")
 def anyone() -> Iterator[httpx.Client]:
-    """Requests without a key."""
     with httpx.Client(trust_env=False) as client:
         yield client
 
 
 @pytest.fixture
 def http(_keyed_client: httpx.Client, served: Served) -> httpx.Client:
-    """Requests with the right key."""
     return _keyed_client
 
 

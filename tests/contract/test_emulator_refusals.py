@@ -161,17 +161,6 @@ def test_only_a_waiting_job_can_be_updated_and_a_running_one_stopped(
     assert answer.json()["training_job"]["current_status"] == JobStatus.COMPLETED
 
 
-def test_a_secrets_value_is_never_answered(http: httpx.Client, served: Served) -> None:
-    made = http.post("/v1/secrets", json={"name": "hf_token", "value": "the value itself"})
-    listed = http.get("/v1/secrets")
-    assert [secret["name"] for secret in listed.json()["secrets"]] == ["hf_token"]
-    assert "the value itself" not in made.text + listed.text
-    stores = served.platform.stores
-    assert stores.secrets.value(stores.teams.default().id, "hf_token") == "the value itself"
-    assert http.delete("/v1/secrets/hf_token").json() == {"name": "hf_token"}
-    assert http.delete("/v1/secrets/hf_token").status_code == 404
-
-
 def test_a_failure_of_the_emulator_is_answered_in_json(
     http: httpx.Client, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,9 @@ async def test_sessions_account_and_the_rest(client: TrainingClient, served: Ser
     assert all(price.price for price in await client.account.instance_type_prices())
     await client.account.upsert_secret("hf", "value")
     assert [secret.name for secret in await client.account.secrets()] == ["hf"]
+    await client.account.delete_secret("hf")
+    with pytest.raises(NotFound):
+        await client.account.delete_secret("hf")
     assert {item.gpu_type for item in (await client.capacity.get()).gpu_capacities} >= {"H100", "H200"}
     assert (await client.blobs.training_credentials()).s3_bucket == "bt-emulator"
 

@@ -26,7 +26,6 @@ class FaultyServer:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
     def set_faults(self, text: str = "") -> None:
@@ -34,7 +33,6 @@ class FaultyServer:
         self.layer.set_rules(parse_faults(text))
 
     def handled(self, method: str = "", path_part: str = "") -> int:
-        """How many such requests reached the application."""
         return sum(
             asked.was_handled
             for asked in self.layer.asked
@@ -42,7 +40,6 @@ class FaultyServer:
         )
 
     def struck(self) -> list[Fault]:
-        """The faults that requests met."""
         return [fault for asked in self.layer.asked for fault in asked.faults]
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:

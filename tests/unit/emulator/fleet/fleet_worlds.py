@@ -8,16 +8,13 @@ from pathlib import Path
 
 from api_client.emulator.backend import Direction, LogQuery
 from api_client.emulator.fleet import FleetBackend, SimClock
+from api_client.emulator.formats import epoch_ns
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, TrainingJob
 
 EPOCH = datetime(2026, 3, 4, 9, 30, 0, 123456, tzinfo=UTC)
 NS_PER_S = 1_000_000_000
 MINUTE_NS = 60 * NS_PER_S
-
-
-def ns(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 
 @dataclass
@@ -49,7 +46,7 @@ class World:
 
     @property
     def now_ns(self) -> int:
-        return ns(self.now)
+        return epoch_ns(self.now)
 
     def named(self, name: str) -> TrainingJob:
         return next(job for job in self.fleet.jobs() if job.name == name)
@@ -65,7 +62,4 @@ class World:
         levels: frozenset[str] | None = None,
     ) -> list[LogRecord]:
         end_ns = self.now_ns + MINUTE_NS if end_ns is None else end_ns
-        return self.fleet.logs(
-            self.named(name).id,
-            LogQuery(start_ns, end_ns, direction, limit, levels),
-        )
+        return self.fleet.logs(self.named(name).id, LogQuery(start_ns, end_ns, direction, limit, levels))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from fleet_worlds import EPOCH, MINUTE_NS, World, ns
+from fleet_worlds import EPOCH, MINUTE_NS, World
 
 from api_client.emulator.backend import LogQuery
+from api_client.emulator.formats import epoch_ns as ns
 from api_client.models import JobStatus
 
 LIVE = "llama-70b-sft-v3"

@@ -6,11 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from fleet_worlds import EPOCH, NS_PER_S, ns
+from fleet_worlds import EPOCH, NS_PER_S
 from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.emulator.fleet import SimClock, open_sim_clock
+from api_client.emulator.formats import epoch_ns as ns
 from api_client.emulator.store.database import Database
 
 SPEEDS = st.sampled_from([0.25, 0.333, 1.0, 1.5, 7.0, 60.0, 1000.0])

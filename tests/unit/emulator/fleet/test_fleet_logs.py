@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from fleet_worlds import EPOCH, MINUTE_NS, World, ns
+from fleet_worlds import EPOCH, MINUTE_NS, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from api_client.emulator.formats import epoch_ns as ns
 from api_client.models import LogRecord
 
 TOLD = (
