@@ -20,12 +20,9 @@ def test_inside_tmux_the_text_goes_to_its_buffer_and_to_the_terminal(tmux: Path)
     assert (tmux / "given").read_text("utf-8") == "loss 0.9\n?ä"
 
 
-def test_outside_of_tmux_or_without_it_nothing_is_done(tmux: Path, tmp_path: Path) -> None:
+def test_outside_of_tmux_without_it_or_where_it_refuses_nothing_is_done(tmux: Path, tmp_path: Path) -> None:
     assert not copy_through_tmux("x", {"PATH": str(tmux)})
     assert not copy_through_tmux("x", {"TMUX": "1", "PATH": str(tmp_path / "nowhere")})
     assert not (tmux / "asked").exists()
-
-
-def test_a_tmux_that_refuses_is_no_success(tmux: Path) -> None:
     (tmux / "tmux").write_text("#!/bin/sh\nexit 1\n")
     assert not copy_through_tmux("x", {"TMUX": "1", "PATH": str(tmux)})

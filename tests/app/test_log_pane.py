@@ -243,8 +243,18 @@ def test_after_a_level_that_only_the_settings_know_all_lines_are_shown(level: Lo
     assert with_next_level(LogOptions(min_level=level)).min_level is None
 
 
-async def test_a_span_moves_on_with_the_log() -> None:
+async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_log() -> None:
     async with reading() as reader:
+        assert "following" in reader.bar
+        await reader.press("f")
+        reader.pane.take(LogPart((line(-1, "one more"), line(-2, "and another"))))
+        await settle(reader.pilot)
+        assert "paused ↓ 2 new" in reader.bar
+        assert "↓ 2 new" in reader.rows[-1]
+        assert not any("another" in row for row in reader.rows)
+        await reader.press("f")
+        assert "following" in reader.bar
+        assert "and another" in reader.rows[-1]
         await reader.press("v", "v", "v", "v", "v")
         before = reader.rows
         later = tuple(
@@ -334,7 +344,11 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
         assert "following" in reader.bar
 
 
-async def test_folds_open_and_close_and_json_spreads_out() -> None:
+async def test_folds_open_and_close_json_spreads_out_and_a_terminal_that_cannot_be_lent_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("PAGER", "VISUAL", "EDITOR"):
+        monkeypatch.setenv(name, sys.executable)
     async with reading() as reader:
         await reader.press("g")
         top = "\n".join(reader.rows)
@@ -356,10 +370,19 @@ async def test_folds_open_and_close_and_json_spreads_out() -> None:
         assert '"accuracy": 0.74' in reader.screen and '"metrics": {' in reader.screen
         await reader.press("w")
         assert "wrapped" in reader.bar
+        for times, key in ((1, "O"), (2, "I")):
+            await reader.press(key)
+            assert reader.notices.count("can't run an external program") == times
 
 
-async def test_bookmarks_survive_a_filter() -> None:
-    async with reading() as reader:
+async def test_bookmarks_survive_a_filter_and_a_line_or_several_are_copied() -> None:
+    copied: list[str] = []
+
+    def listen(message: Message) -> None:
+        if isinstance(message, CopyRequested):
+            copied.append(message.text)
+
+    async with reading(hook=listen) as reader:
         await reader.press("apostrophe")
         assert "No bookmarks" in reader.notices
         await reader.press("e", "b", "x", "b", "G", "apostrophe")
@@ -368,6 +391,11 @@ async def test_bookmarks_survive_a_filter() -> None:
         assert reader.own[2:20] == first[2:20]
         await reader.press("apostrophe", "b", "quotation_mark", "b", "apostrophe")
         assert "No bookmarks" in reader.notices
+        await reader.press("escape", "e", "enter", "Y")
+        await reader.press("x", "x", "shift+up", "Y")
+        await reader.press("escape")
+    assert copied[0].startswith("Traceback (most recent call last):")
+    assert copied[-1] == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
 
 
 async def test_nodes_side_by_side_where_there_is_room() -> None:
@@ -386,21 +414,6 @@ async def test_nodes_side_by_side_where_there_is_room() -> None:
         await settle(reader.pilot)
         await reader.press("vertical_line")
         assert "Side by side needs 76 columns; this log has 60." in reader.notices
-
-
-async def test_copying_a_line_or_several() -> None:
-    copied: list[str] = []
-
-    def listen(message: Message) -> None:
-        if isinstance(message, CopyRequested):
-            copied.append(message.text)
-
-    async with reading(hook=listen) as reader:
-        await reader.press("e", "enter", "Y")
-        await reader.press("x", "x", "shift+up", "Y")
-        await reader.press("escape")
-    assert copied[0].startswith("Traceback (most recent call last):")
-    assert copied[-1] == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
 
 
 async def test_nobody_types_under_a_toast() -> None:
@@ -442,30 +455,6 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
         record.get("message") == "\x1b[1;32mSaving checkpoint\x1b[0m to /mnt/ckpts/checkpoint-1200"
         for record in records
     )
-
-
-async def test_a_terminal_that_cannot_be_lent_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PAGER", "VISUAL", "EDITOR"):
-        monkeypatch.setenv(name, sys.executable)
-    async with reading() as reader:
-        await reader.press("O")
-        assert "can't run an external program" in reader.notices
-        await reader.press("I")
-        assert reader.notices.count("can't run an external program") == 2
-
-
-async def test_following_ends_and_goes_on_by_a_key() -> None:
-    async with reading() as reader:
-        assert "following" in reader.bar
-        await reader.press("f")
-        reader.pane.take(LogPart((line(-1, "one more"), line(-2, "and another"))))
-        await settle(reader.pilot)
-        assert "paused ↓ 2 new" in reader.bar
-        assert "↓ 2 new" in reader.rows[-1]
-        assert not any("another" in row for row in reader.rows)
-        await reader.press("f")
-        assert "following" in reader.bar
-        assert "and another" in reader.rows[-1]
 
 
 async def test_a_gap_is_read_again_from_its_line() -> None:

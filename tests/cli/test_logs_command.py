@@ -21,19 +21,14 @@ def test_whole_log_oldest_first_as_ndjson(cli: RunCli, stranger: FakeBaseten) ->
     assert (result.code, result.err) == (0, "")
     assert parse(result.out) == [
         {
-            "timestamp": str((LONG_AGO_MS + 1_000) * 1_000_000),
-            "time": "2025-03-01T12:00:01.000000Z",
-            "replica": "node-0",
-            "level": None,
-            "message": "first",
-        },
-        {
-            "timestamp": str((LONG_AGO_MS + 2_000) * 1_000_000),
-            "time": "2025-03-01T12:00:02.000000Z",
-            "replica": "node-1",
-            "level": "ERROR",
-            "message": "second",
-        },
+            "timestamp": str((LONG_AGO_MS + second * 1_000) * 1_000_000),
+            "time": f"2025-03-01T12:00:0{second}.000000Z",
+            **{"replica": replica, "level": level, "message": message},
+        }
+        for second, replica, level, message in (
+            (1, "node-0", None, "first"),
+            (2, "node-1", "ERROR", "second"),
+        )
     ]
 
 
@@ -55,11 +50,9 @@ def test_text_is_inert_and_keeps_nodes_apart(cli: RunCli, stranger: FakeBaseten)
 
     out = cli("logs", "job1").out
 
-    assert "\x1b" not in out
-    assert "\x00" not in out
+    assert "\x1b" not in out and "\x00" not in out
     first, second, continued = out.splitlines()
-    assert "boom" in first
-    assert "[red]x[/red]" in first
+    assert "boom" in first and "[red]x[/red]" in first
     assert second.endswith("node-1  a trace")
     assert continued.endswith("    at here")
     assert continued.index("at here") == second.index("a trace") + 2

@@ -48,6 +48,12 @@ def test_from_and_to_a_time(cli: RunCli, filled: FakeBaseten) -> None:
     assert between("--start", "9m") == ["step 9 of rank 0"]
     assert between("--end", str(LONG_AGO_MS + MINUTE_MS)) == ["step 0 of rank 0"]
     assert between("--since", "2h") == []
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    filled.logs["job1"] = [
+        line(name, at_ms=now_ms - ago * MINUTE_MS) for name, ago in (("old", 90), ("new", 1))
+    ]
+    assert between("--since", "1h") == ["new"]
+    assert between("--since", "1h45m") == ["old", "new"]
 
 
 def test_json_is_one_array_of_what_ndjson_has_line_by_line(
@@ -60,17 +66,6 @@ def test_json_is_one_array_of_what_ndjson_has_line_by_line(
     assert json.loads(cli("logs", "job1", "-o", "json", "--grep", "nowhere").out) == []
     assert cli("logs", "job1", "--save", str(tmp_path / "run.json")).code == 0
     assert json.loads((tmp_path / "run.json").read_text()) == lines
-
-
-def test_since_counts_from_now(cli: RunCli, stranger: FakeBaseten) -> None:
-    now_ms = int(datetime.now(UTC).timestamp() * 1000)
-    stranger.logs["job1"] = [
-        line("old", at_ms=now_ms - 90 * MINUTE_MS),
-        line("new", at_ms=now_ms - MINUTE_MS),
-    ]
-
-    assert messages(cli("logs", "job1", "-o", "ndjson", "--since", "1h")) == ["new"]
-    assert messages(cli("logs", "job1", "-o", "ndjson", "--since", "1h45m")) == ["old", "new"]
 
 
 def test_the_last_lines_are_read_from_the_end_and_no_further(cli: RunCli, stranger: FakeBaseten) -> None:
@@ -97,10 +92,10 @@ def test_the_last_matches_with_what_is_around_them(cli: RunCli, filled: FakeBase
 
 
 def test_lines_around_matches_are_told_apart(cli: RunCli, filled: FakeBaseten) -> None:
-    result = cli(
-        "logs", "job1", "--grep", "CUDA|step 9", "--context", "1", "--node", "node-0", "-o", "ndjson"
-    )
-    records = [json.loads(each) for each in result.out.splitlines()]
+    def some(*arguments: str) -> Result:
+        return cli("logs", "job1", "--context", "1", "--node", "node-0", *arguments)
+
+    records = [json.loads(each) for each in some("--grep", "CUDA|step 9", "-o", "ndjson").out.splitlines()]
     assert [(each["message"][:6], each.get("context", False)) for each in records] == [
         ("step 3", True),
         ("Runtim", False),
@@ -108,11 +103,9 @@ def test_lines_around_matches_are_told_apart(cli: RunCli, filled: FakeBaseten) -
         ("step 8", True),
         ("step 9", False),
     ]
-    of_level = messages(
-        cli("logs", "job1", "--min-level", "ERROR", "--context", "1", "--node", "0", "-o", "ndjson")
-    )
+    of_level = messages(some("--min-level", "ERROR", "-o", "ndjson"))
     assert [each[:6] for each in of_level] == ["step 3", "Runtim", "step 5"]
-    text = cli("logs", "job1", "--grep", "CUDA|step 9", "--context", "1", "--node", "0", "--time", "off").out
+    text = some("--grep", "CUDA|step 9", "--time", "off").out
     assert text.splitlines()[3] == "--"
     assert text.count("--\n") == 1
 

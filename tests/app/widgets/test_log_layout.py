@@ -41,12 +41,10 @@ def test_wrapping_loses_nothing(message: str, cells: int) -> None:
     assert "".join(message_rows(message, cells)) == message
 
 
-def test_a_message_of_several_lines_takes_several_rows() -> None:
+def test_a_message_of_several_lines_takes_several_rows_and_a_progress_bar_shows_its_last_state() -> None:
     assert message_rows("Traceback:\n  File x\r\nError\n", None) == ("Traceback:", "  File x", "Error")
-
-
-def test_a_progress_bar_shows_its_last_state() -> None:
     assert message_rows("\r 10%|█ \r 20%|██ \r", None) == (" 20%|██ ",)
+    assert message_rows("".join(f"\r{number}%" for number in range(200_000)), None) == ("199999%",)
 
 
 def test_a_huge_line_is_cut_and_says_by_how_much() -> None:
@@ -54,11 +52,6 @@ def test_a_huge_line_is_cut_and_says_by_how_much() -> None:
     assert len(rows) <= SHOWN_CHARACTERS / 100 + 2
     assert rows[-1].endswith(f"{1_000_000 - SHOWN_CHARACTERS:,} more characters")
     assert len(message_rows("\n" * 1_000_000 + "end", None)) <= SHOWN_CHARACTERS + 1
-
-
-def test_a_huge_progress_bar_shows_its_last_state() -> None:
-    message = "".join(f"\r{number}%" for number in range(200_000))
-    assert message_rows(message, None) == ("199999%",)
 
 
 def test_labels_are_short_steady_and_distinct() -> None:

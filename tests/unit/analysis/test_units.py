@@ -55,16 +55,9 @@ def test_duration(seconds, shown):
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
-        (2, "2s"),
-        (59, "59s"),
-        (60, "1m"),
-        (720, "12m"),
-        (3 * 3600, "3h"),
-        (5 * 86400, "5d"),
-        (-3, "0s"),
-        (None, "–"),
+        (2, "2s"), (59, "59s"), (60, "1m"), (720, "12m"), (3 * 3600, "3h"), (5 * 86400, "5d"), (-3, "0s"), (None, "–"),
     ],
-)
+)  # fmt: skip
 def test_age(seconds, shown):
     assert units.age(seconds) == shown
 
@@ -95,12 +88,8 @@ def test_rate(steps_per_s, shown):
 
 
 def test_step_time():
-    assert [units.step_time(s) for s in (5.3, 0.29, 1200, None)] == [
-        "5.30 s/it",
-        "290 ms/it",
-        "1,200 s/it",
-        "–",
-    ]
+    shown = ["5.30 s/it", "290 ms/it", "1,200 s/it", "–"]
+    assert [units.step_time(s) for s in (5.3, 0.29, 1200, None)] == shown
 
 
 def test_small_readings():
