@@ -2,18 +2,23 @@
 
 import pytest
 
-from tui.commands.support.tables import Cell, TextColumn, render_facts, render_table
+from tui.commands.support.tables import Cell, render_facts, render_table
+from tui.tables.column import Column, text_column
 
 
 def plain(text: str, _tone: str | None) -> str:
     return text
 
 
-COLUMNS = (TextColumn("ID"), TextColumn("NAME", shrinks=True), TextColumn("AGE", right=True))
+COLUMNS: tuple[Column[tuple[str, str, str]], ...] = (
+    text_column("ID", lambda row: row[0]),
+    text_column("NAME", lambda row: row[1], shrinks=True),
+    text_column("AGE", lambda row: row[2], right=True),
+)
 
 
 def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:
-    rows = [[Cell("a"), Cell("short"), Cell("5d")], [Cell("bbb"), Cell("a longer name"), Cell("12h")]]
+    rows = [("a", "short", "5d"), ("bbb", "a longer name", "12h")]
 
     assert render_table(COLUMNS, rows, width_cells=None, paint=plain) == (
         "ID   NAME           AGE\n"
@@ -23,7 +28,7 @@ def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:
 
 
 def test_wide_letters_take_two_cells() -> None:
-    rows = [[Cell("a"), Cell("你好"), Cell("1s")], [Cell("b"), Cell("abcd"), Cell("1s")]]
+    rows = [("a", "你好", "1s"), ("b", "abcd", "1s")]
 
     _header, wide, narrow = render_table(COLUMNS, rows, width_cells=None, paint=plain).splitlines()
 
@@ -32,7 +37,7 @@ def test_wide_letters_take_two_cells() -> None:
 
 @pytest.mark.parametrize("width_cells", [40, 3])
 def test_on_a_terminal_only_shrinking_columns_are_clipped(width_cells: int) -> None:
-    rows = [[Cell("identifier"), Cell("n" * 80), Cell("5d")]]
+    rows = [("identifier", "n" * 80, "5d")]
 
     table = render_table(COLUMNS, rows, width_cells=width_cells, paint=plain)
 

@@ -31,8 +31,9 @@ from tui.commands.support.options import JSON, TABLE, CommandSettings, examples,
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import remote_name, run_with, with_own_emulator
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import print_rows
 from tui.commands.support.terminal import can_ask, piped_text
+from tui.tables.column import Column, Span, text_column
 
 USED_SIGN = "▸"
 UNUSABLE = "unusable"
@@ -62,16 +63,7 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     if output_format == JSON:
         output.json([_as_json(each) for each in listing.remotes])
     else:
-        columns = (
-            TextColumn(" "),
-            TextColumn("REMOTE"),
-            TextColumn(""),
-            TextColumn("VALUE"),
-            TextColumn("FROM", shrinks=True),
-        )
-        rows = [row for each in listing.remotes for row in _rows(each)]
-        if rows:
-            print_table(output, columns, rows)
+        print_rows(output, COLUMNS, [row for each in listing.remotes for row in _rows(each)])
         for each in listing.remotes:
             if each.problem:
                 output.remark(f"{each.name}: {each.problem}")
@@ -110,31 +102,33 @@ def _as_json(listed: ListedRemote) -> dict[str, Any]:
     }
 
 
-def _rows(listed: ListedRemote) -> list[list[Cell]]:
+Row = tuple[Span, str, str, Span, str]
+"""The mark of the remote in use, the remote, what is known of it, and where that is from."""
+
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("", " ", lambda row: [row[0]]),
+    text_column("REMOTE", lambda row: row[1], "strong"),
+    text_column("", lambda row: row[2], "muted"),
+    Column("VALUE", "VALUE", lambda row: [row[3]]),
+    text_column("FROM", lambda row: row[4], "muted", shrinks=True),
+)
+
+
+def _rows(listed: ListedRemote) -> list[Row]:
     remote = listed.remote
-    facts = [("key", Cell(UNUSABLE, "bad"), "")]
+    facts: list[tuple[str, Span, str]] = [("key", (UNUSABLE, "bad"), "")]
     if remote is None and listed.problem is None:
-        facts = [("app", Cell("not running", "muted"), "start it with --remote local")]
+        facts = [("app", ("not running", "muted"), "start it with --remote local")]
     elif remote is not None:
         facts = [
-            ("app", Cell(remote.app_url), remote.app_url_origin),
-            ("api", Cell(remote.api_url), remote.api_url_origin),
-            ("key", Cell(_key_words(remote)), remote.key_origin),
+            ("app", (remote.app_url, "plain"), remote.app_url_origin),
+            ("api", (remote.api_url, "plain"), remote.api_url_origin),
+            ("key", (_key_words(remote), "plain"), remote.key_origin),
         ]
         if remote.team:
-            facts.append(("team", Cell(remote.team), remote.team_origin))
-    mark = Cell(USED_SIGN if listed.is_selected else "", "good")
-    name = Cell(listed.name, "strong")
-    return [
-        [
-            mark if not index else Cell(""),
-            name if not index else Cell(""),
-            Cell(what, "muted"),
-            value,
-            Cell(origin, "muted"),
-        ]
-        for index, (what, value, origin) in enumerate(facts)
-    ]
+            facts.append(("team", (remote.team, "plain"), remote.team_origin))
+    heads = [(USED_SIGN if listed.is_selected else "", listed.name)] + [("", "")] * (len(facts) - 1)
+    return [((mark, "good"), name, *fact) for (mark, name), fact in zip(heads, facts, strict=True)]
 
 
 def _kind(remote: Remote) -> str:
@@ -217,7 +211,7 @@ def login(
             await _check_team(client, team)
         _keep(path, remote, team)
         output.remark(f"logged in to {remote.app_url}{who}; key stored in {path} [{name}]")
-        if _environment_overrides():
+        if Environment(os.environ).holds_a_remote:
             output.remark("BASETEN_* variables with another key take precedence: unset them or use --remote")
 
     return run_with(remote, settings, verify_and_keep)
@@ -287,10 +281,6 @@ def _keep(path: Path, remote: Remote, team: str | None) -> None:
     set_section(path, remote.name, values, without=SECRET_FIELDS)
     # Remove the keyring entry of an earlier login: it is stale and could only cause errors.
     delete_entry(TRUSS_SERVICE, remote.name, os.environ)
-
-
-def _environment_overrides() -> bool:
-    return Environment(os.environ).holds_a_remote
 
 
 @examples("bt-tui logout", "bt-tui logout --remote staging")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from tui.analysis.comparison import (
     MAX_COMPARED_RUNS,
     Axis,
     ComparedRun,
+    ComparisonRow,
     comparison_rows,
     comparison_table,
     curves,
@@ -28,9 +30,10 @@ from tui.commands.support.options import CSV, JSON, TABLE, examples, format_opti
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, TextColumn, print_table
+from tui.commands.support.tables import table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.readers.account import listed_prices
+from tui.tables.column import Column, Span, text_column
 from tui.text.units import count, duration, number
 
 CHART = "chart"
@@ -122,19 +125,17 @@ async def _read(
 
 
 def _print_table(output: Output, runs: Sequence[ComparedRun]) -> None:
-    columns = [TextColumn(""), TextColumn("")] + [TextColumn(name, shrinks=True) for name in labels(runs)]
-    rows = [
-        [
-            Cell("≠" if row.differs else "", "caution"),
-            Cell(row.title, "muted"),
-            *(
-                Cell(f"{text} *" if place in row.best else text, "good" if place in row.best else None)
-                for place, text in enumerate(row.shown)
-            ),
-        ]
-        for row in comparison_rows(runs)
+    columns: list[Column[ComparisonRow]] = [
+        Column("", "", lambda row: [("≠" if row.differs else "", "caution")]),
+        text_column("", lambda row: row.title, "muted"),
     ]
-    print_table(output, columns, rows)
+    for place, name in enumerate(labels(runs)):
+        columns.append(Column(name, name, partial(_value, place), heading=name, shrinks=True))
+    output.data(table_of(columns, comparison_rows(runs), output))
+
+
+def _value(place: int, row: ComparisonRow) -> list[Span]:
+    return [(f"{row.shown[place]} *", "good") if place in row.best else (row.shown[place], "plain")]
 
 
 def _print_data(

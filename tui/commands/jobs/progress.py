@@ -33,8 +33,9 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import configuration_if_any, run_on_remote
-from tui.commands.support.tables import Cell, TextColumn, print_facts, print_table
+from tui.commands.support.tables import Cell, print_facts, table_of
 from tui.readers.run import LoadedRun
+from tui.tables.column import Column, text_column
 from tui.text.times import iso_time
 from tui.text.units import age, count, duration, number, percent, rate
 
@@ -49,13 +50,14 @@ CURVES: tuple[tuple[str, str, Callable[[ProgressSnapshot], Series]], ...] = (
     ("samples_per_s", "samples/s", lambda told: told.samples_per_s_series),
     ("steps_per_s", "it/s", lambda told: told.rate_series),
 )
-CURVE_COLUMNS = (
-    TextColumn("CURVE"),
-    TextColumn("READINGS", right=True),
-    TextColumn("FIRST", right=True),
-    TextColumn("LEAST", right=True),
-    TextColumn("MOST", right=True),
-    TextColumn("LAST", right=True),
+Curve = tuple[str, Series]
+CURVE_COLUMNS: tuple[Column[Curve], ...] = (
+    text_column("CURVE", lambda curve: curve[0]),
+    text_column("READINGS", lambda curve: count(len(curve[1])), right=True),
+    text_column("FIRST", lambda curve: number(curve[1].values[0]), right=True),
+    text_column("LEAST", lambda curve: number((value_range(curve[1].values) or (None,))[0]), right=True),
+    text_column("MOST", lambda curve: number((value_range(curve[1].values) or (None,))[-1]), right=True),
+    text_column("LAST", lambda curve: number(latest(curve[1])), "strong", right=True),
 )
 
 
@@ -102,9 +104,8 @@ def print_words(output: Output, reading: LoadedRun, with_series: bool) -> None:
     if not with_series:
         return
     told = reading.run.progress or ProgressSnapshot()
-    rows = [_curve_row(name, pick(told)) for name, _unit, pick in CURVES if len(pick(told))]
-    output.data("\n")
-    print_table(output, CURVE_COLUMNS, rows)
+    rows = [(name, pick(told)) for name, _unit, pick in CURVES if len(pick(told))]
+    output.data("\n" + table_of(CURVE_COLUMNS, rows, output))
 
 
 def facts(reading: LoadedRun) -> dict[str, Any]:
@@ -198,18 +199,6 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
     if len(told.streams) > 1:
         words.append(("source", Cell(f"{told.stream} (of {len(told.streams)} streams)", "muted")))
     return words
-
-
-def _curve_row(name: str, series: Series) -> list[Cell]:
-    between = value_range(series.values)
-    return [
-        Cell(name),
-        Cell(count(len(series))),
-        Cell(number(series.values[0])),
-        Cell(number(between[0] if between else None)),
-        Cell(number(between[1] if between else None)),
-        Cell(number(latest(series)), "strong"),
-    ]
 
 
 def _points(series: Series, told: ProgressSnapshot) -> list[tuple[float, int | None, float]]:

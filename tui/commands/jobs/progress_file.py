@@ -22,15 +22,11 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
 from tui.commands.support.output import Output, ascii_json
-from tui.commands.support.tables import Cell, TextColumn, print_facts, print_table
+from tui.commands.support.tables import Cell, print_facts, table_of
+from tui.tables.column import Column, Span, text_column
 from tui.text.units import count, number
 
 _FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
-_LINE_COLUMNS = (
-    TextColumn("LINE", right=True),
-    TextColumn("READ", shrinks=True),
-    TextColumn("TEXT", shrinks=True),
-)
 _SUMMARY = (
     "step",
     "total_steps",
@@ -129,16 +125,20 @@ def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str)
                 found = _fields(read.reading)
                 output.data(csv_lines([(read.number, *(found.get(name) for name in _FIELDS))]))
         return
-    rows = [
-        [Cell(str(read.number)), _read_cell(read.reading), Cell(read.line.message, "muted")] for read in reads
-    ]
-    print_table(output, _LINE_COLUMNS, rows)
+    output.data(table_of(_LINE_COLUMNS, reads, output))
 
 
-def _read_cell(reading: ParsedMetrics | None) -> Cell:
-    if reading is None:
-        return Cell("–", "muted")
-    return Cell(", ".join(f"{name} {_text(value)}" for name, value in _fields(reading).items()), "strong")
+def _read_cell(read: _Read) -> list[Span]:
+    if read.reading is None:
+        return [("–", "muted")]
+    return [(", ".join(f"{name} {_text(value)}" for name, value in _fields(read.reading).items()), "strong")]
+
+
+_LINE_COLUMNS: tuple[Column[_Read], ...] = (
+    text_column("LINE", lambda read: str(read.number), right=True),
+    Column("READ", "READ", _read_cell, shrinks=True),
+    text_column("TEXT", lambda read: read.line.message, "muted", shrinks=True),
+)
 
 
 def _summary(told: ProgressSnapshot, line_count: int, read_count: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from api_client.models import ApiModel, TrainingJob
 from tui.analysis.export import Value, csv_lines
 from tui.commands.support.options import CSV, JSON
 from tui.commands.support.output import Output
-from tui.tables.column import Column
+from tui.tables.column import Column, Span
 from tui.tables.jobs import age_of, status_cell
 from tui.text.hardware import hardware
 from tui.text.sanitize import cell_width, clip, sanitize
@@ -22,15 +22,6 @@ Row = TypeVar("Row")
 Model = TypeVar("Model", bound=ApiModel)
 
 
-@dataclass(frozen=True, slots=True)
-class TextColumn:
-    """A column: if ``shrinks`` is set, its text may be clipped on a narrow terminal."""
-
-    title: str
-    right: bool = False
-    shrinks: bool = False
-
-
 COLUMN_GAP = "  "
 MIN_SHRUNK_CELLS = 8
 
@@ -39,15 +30,10 @@ Paint = Callable[[str, str | None], str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: unsanitized text and the name of its tone."""
+    """The value of a fact: unsanitized text and the name of its tone."""
 
     text: str
     tone: str | None = None
-
-
-def print_table(output: Output, columns: Sequence[TextColumn], rows: Sequence[Sequence[Cell]]) -> None:
-    """Print the table, as wide as the terminal at most."""
-    output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
 
 
 def print_facts(output: Output, facts: Sequence[tuple[str, Cell]]) -> None:
@@ -55,21 +41,23 @@ def print_facts(output: Output, facts: Sequence[tuple[str, Cell]]) -> None:
 
 
 def render_table(
-    columns: Sequence[TextColumn], rows: Sequence[Sequence[Cell]], *, width_cells: int | None, paint: Paint
+    columns: Sequence[Column[Row]], rows: Sequence[Row], *, width_cells: int | None, paint: Paint
 ) -> str:
-    """Render the table with its header, each line with a line break; ``width_cells`` None means no limit."""
-    texts = [[sanitize(cell.text) for cell in row] for row in rows]
-    titles = [sanitize(column.title) for column in columns]
-    widths = [
-        max([cell_width(title), *(cell_width(row[index]) for row in texts)])
-        for index, title in enumerate(titles)
-    ]
+    """Render the table with its header, each line with a line break; ``width_cells`` None means no limit.
+
+    Each cell has the tone of its first text.
+    """
+    header = [(sanitize(column.heading or column.title.upper()), "muted") for column in columns]
+    lines = [header, *([_cell_of(column, row) for column in columns] for row in rows)]
+    widths = [max(cell_width(text) for text, _tone in cells) for cells in zip(*lines, strict=True)]
     if width_cells is not None:
         widths = _fit(columns, widths, width_cells)
-    lines = [_line(columns, titles, ["muted"] * len(columns), widths, paint)]
-    for row, row_texts in zip(rows, texts, strict=True):
-        lines.append(_line(columns, row_texts, [cell.tone for cell in row], widths, paint))
-    return "".join(line + "\n" for line in lines)
+    return "".join(_line(columns, cells, widths, paint) + "\n" for cells in lines)
+
+
+def _cell_of(column: Column[Row], row: Row) -> Span:
+    spans = column.cell(row)
+    return sanitize("".join(text for text, _tone in spans)), spans[0][1] if spans else ""
 
 
 def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
@@ -83,7 +71,7 @@ def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
     )
 
 
-def _fit(columns: Sequence[TextColumn], widths: Sequence[int], width_cells: int) -> list[int]:
+def _fit(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int) -> list[int]:
     """Shrink the widest shrinkable column cell by cell until the line fits."""
     fitted = list(widths)
     surplus = sum(fitted) + len(COLUMN_GAP) * (len(fitted) - 1) - width_cells
@@ -100,19 +88,13 @@ def _fit(columns: Sequence[TextColumn], widths: Sequence[int], width_cells: int)
     return fitted
 
 
-def _line(
-    columns: Sequence[TextColumn],
-    texts: Sequence[str],
-    tones: Sequence[str | None],
-    widths: Sequence[int],
-    paint: Paint,
-) -> str:
+def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequence[int], paint: Paint) -> str:
     pieces = []
-    for column, text, tone, width in zip(columns, texts, tones, widths, strict=True):
+    for column, (text, tone), width in zip(columns, cells, widths, strict=True):
         shown = clip(text, width)
         padding = " " * (width - cell_width(shown))
         painted = paint(shown, tone)
-        pieces.append(padding + painted if column.right else painted + padding)
+        pieces.append(padding + painted if column.align == "right" else painted + padding)
     return COLUMN_GAP.join(pieces).rstrip()
 
 
@@ -123,18 +105,7 @@ def print_rows(output: Output, columns: Sequence[Column[Row]], rows: Sequence[Ro
 
 
 def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
-    """Render rows as the output's table: sanitized, each cell in the tone of its first text."""
-    titles = [
-        TextColumn(column.heading or column.title.upper(), column.align == "right", column.shrinks)
-        for column in columns
-    ]
-    cells = [[_cell_of(column, row) for column in columns] for row in rows]
-    return render_table(titles, cells, width_cells=output.width_cells, paint=output.paint)
-
-
-def _cell_of(column: Column[Row], row: Row) -> Cell:
-    spans = column.cell(row)
-    return Cell("".join(text for text, _tone in spans), spans[0][1] if spans else None)
+    return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
 
 
 def print_list(
