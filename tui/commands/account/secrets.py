@@ -20,7 +20,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import client_command, run_on_remote
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import print_list
 from tui.commands.support.terminal import can_ask, confirm, piped_text
 from tui.tables.column import Column, text_column
 from tui.text.times import DATE_AND_MINUTE, local_time
@@ -53,10 +53,8 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         found = await client.account.secrets(await _team_id(client, team))
         if output_format == JSON:
             output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
-            return
-        if not found:
-            output.remark("no secrets")
-        output.data(table_of(COLUMNS, found, output))
+        else:
+            print_list(output, TABLE, found, COLUMNS, {}, "no secrets")
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.models.cache import CacheListing
-from tui.analysis.export import csv_lines
+from api_client.models.cache import CacheListing, ListedPath
+from tui.analysis.export import csv_lines, without_formula
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, build
-from tui.commands.cache.listing import prepare, print_csv, print_files, print_json
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
@@ -25,11 +28,119 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_rows
 from tui.tables.column import Column, text_column
+from tui.text.sanitize import sanitize
 from tui.text.times import local_stamp
-from tui.text.units import bytes_iec, count, percent
+from tui.text.units import bytes_decimal, bytes_iec, count, percent
+
+UNKNOWN = "Unknown"
+DIRECTORY = "directory"
+
+COLUMNS: tuple[Column[ListedPath], ...] = (
+    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
+    text_column("MODIFIED", lambda file: local_stamp(file.modified), "muted"),
+    text_column("TYPE", lambda file: file.file_type or UNKNOWN),
+    text_column("PERMISSIONS", lambda file: file.permissions or UNKNOWN, "muted"),
+    Column("PATH", "PATH", lambda file: [(file.path, "strong" if file.file_type == DIRECTORY else "plain")]),
+)
+
+MAX_ANCESTORS = 100
+"""Maximum number of ancestors whose totals include a file: the official limit."""
+
+_KEYS: dict[str, Callable[[ListedPath], Any]] = {
+    "filepath": lambda file: file.path,
+    "size": lambda file: file.size_bytes,
+    "modified": lambda file: file.modified,
+    "type": lambda file: file.file_type,
+    "permissions": lambda file: file.permissions,
+}
 
 
-def entries_of(listing: CacheListing) -> list[FileEntry]:
+def _prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
+    """Set each directory's size to the total of its contents, sort, and return the total bytes.
+
+    Call it only once. Like the official command, totals include the size of the directory entries
+    themselves.
+    """
+    total_bytes = sum(file.size_bytes for file in listing.file_summaries)
+    _total_directories(listing)
+    listing.file_summaries.sort(key=_KEYS[sort], reverse=descending)
+    return total_bytes
+
+
+def _total_directories(listing: CacheListing) -> None:
+    totals = dict.fromkeys((file.path for file in listing.file_summaries if file.file_type == DIRECTORY), 0)
+    of_folder: dict[str, int] = {}
+    for file in listing.file_summaries:
+        if file.file_type == DIRECTORY:
+            of_folder[file.path] = of_folder.get(file.path, 0) + file.size_bytes
+        else:
+            folder = _folder_of(file.path)
+            of_folder[folder] = of_folder.get(folder, 0) + file.size_bytes
+    for folder, size_bytes in of_folder.items():
+        above = folder
+        for _level in range(MAX_ANCESTORS):
+            if above in totals:
+                totals[above] += size_bytes
+            parent = _folder_of(above)
+            if parent == above:
+                break
+            above = parent
+    for file in listing.file_summaries:
+        if file.file_type == DIRECTORY:
+            file.size_bytes = totals[file.path]
+
+
+def _folder_of(path: str) -> str:
+    head, slash, _name = path.rpartition("/")
+    return head.rstrip("/") or slash
+
+
+def _files_document(listing: CacheListing | None, project_id: str, total_bytes: int) -> dict[str, object]:
+    files = listing.file_summaries if listing is not None else []
+    return {
+        "timestamp": listing.timestamp if listing else "",
+        "project_id": (listing.project_id if listing else "") or project_id,
+        "total_files": len(files),
+        "total_size_bytes": total_bytes,
+        "total_size_human_readable": bytes_decimal(total_bytes),
+        "files": [
+            {
+                "path": file.path,
+                "size_bytes": file.size_bytes,
+                "size_human_readable": bytes_decimal(file.size_bytes),
+                "modified": local_stamp(file.modified),
+                "type": file.file_type or UNKNOWN,
+                "permissions": file.permissions or UNKNOWN,
+            }
+            for file in files
+        ],
+    }
+
+
+def _print_csv(output: Output, listing: CacheListing | None) -> None:
+    """Print the official columns, prefixing paths that a spreadsheet would read as a formula with ``'``."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
+    writer.writerows(
+        (
+            _csv_cell(file.path),
+            file.size_bytes,
+            bytes_decimal(file.size_bytes),
+            _csv_cell(local_stamp(file.modified)),
+            _csv_cell(file.file_type or UNKNOWN),
+            sanitize(file.permissions or UNKNOWN),
+        )
+        for file in (listing.file_summaries if listing is not None else [])
+    )
+    output.data(text.getvalue())
+
+
+def _csv_cell(text: str) -> str:
+    return without_formula(sanitize(text))
+
+
+def _entries(listing: CacheListing) -> list[FileEntry]:
     return [
         FileEntry(
             file.path, file.size_bytes, _seconds(file.modified), file.file_type or "file", file.permissions
@@ -45,17 +156,17 @@ def _seconds(stamp: str) -> float | None:
         return None
 
 
-def print_directories(
+def _print_directories(
     output: Output, listing: CacheListing, project_id: str, depth: int, output_format: str
 ) -> None:
     """Print directories up to `depth`, largest first; deeper files count towards the directories shown."""
-    tree = build(entries_of(listing))
+    tree = build(_entries(listing))
     nodes = [
         node for node in range(ROOT + 1, len(tree)) if tree.is_directory(node) and tree.depths[node] < depth
     ]
     nodes.sort(key=lambda node: (-tree.sizes[node], tree.path(node)))
     if output_format == JSON:
-        output.json(_document(tree, nodes, listing, project_id))
+        output.json(_directories_document(tree, nodes, listing, project_id))
     elif output_format == CSV:
         rows = [
             (tree.path(node), tree.sizes[node], tree.file_counts[node], round(tree.share_of_total(node), 6))
@@ -76,7 +187,9 @@ def _tone(tree: FileTree, node: int) -> str:
     return "plain" if tree.depths[node] else "strong"
 
 
-def _document(tree: FileTree, nodes: list[int], listing: CacheListing, project_id: str) -> dict[str, object]:
+def _directories_document(
+    tree: FileTree, nodes: list[int], listing: CacheListing, project_id: str
+) -> dict[str, object]:
     return {
         "timestamp": listing.timestamp,
         "project_id": listing.project_id or project_id,
@@ -94,9 +207,6 @@ def _document(tree: FileTree, nodes: list[int], listing: CacheListing, project_i
     }
 
 
-SORTS = ("filepath", "size", "modified", "type", "permissions")
-
-
 @examples("bt-tui cache summarize llama-sft", "bt-tui cache summarize --help")
 @click.group()
 def cache() -> None:
@@ -111,7 +221,9 @@ def cache() -> None:
 )
 @cache.command(short_help="List the files of a project's cache.")
 @click.argument("project", metavar="PROJECT")
-@click.option("--sort", type=click.Choice(SORTS), default="filepath", show_default=True, help="Sort key.")
+@click.option(
+    "--sort", type=click.Choice(tuple(_KEYS)), default="filepath", show_default=True, help="Sort key."
+)
 @order_option
 @click.option(
     "--by-directory",
@@ -143,10 +255,10 @@ async def summarize(
         raise CommandFailed(f"project {found.name} has no cache", ExitCode.NOT_FOUND)
     output.remark(_headline(listing, found.name))
     if depth is not None:
-        print_directories(output, listing, found.id, depth, output_format)
+        _print_directories(output, listing, found.id, depth, output_format)
         return
 
-    total_bytes = prepare(listing, sort, descending=order == DESCENDING)
+    total_bytes = _prepare(listing, sort, descending=order == DESCENDING)
     _print(output, listing, found.id, output_format, total_bytes)
 
 
@@ -154,14 +266,14 @@ def _print(
     output: Output, listing: CacheListing | None, project_id: str, output_format: str, total_bytes: int
 ) -> None:
     if output_format == JSON:
-        print_json(output, listing, project_id, total_bytes)
+        output.json(_files_document(listing, project_id, total_bytes))
     elif output_format == CSV:
-        print_csv(output, listing)
+        _print_csv(output, listing)
     elif listing is not None:
-        print_files(output, listing, total_bytes)
+        print_rows(output, COLUMNS, listing.file_summaries)
+        output.remark(f"{count(len(listing.file_summaries))} files and directories, {bytes_iec(total_bytes)}")
 
 
 def _headline(listing: CacheListing, name: str) -> str:
-    if not listing.file_summaries:
-        return f"the cache of {name} is empty as of {local_stamp(listing.timestamp) or 'an unknown time'}"
-    return f"the cache of {name} as of {local_stamp(listing.timestamp) or 'an unknown time'}"
+    state = "" if listing.file_summaries else " is empty"
+    return f"the cache of {name}{state} as of {local_stamp(listing.timestamp) or 'an unknown time'}"

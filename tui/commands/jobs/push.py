@@ -192,9 +192,7 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
         "cli_options",
         PushOptions,
         click.option("--team", metavar="NAME", help="Team of the project."),
-        click.option(
-            "-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome."
-        ),
+        tail_option,
         click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it."),
         click.option("--skip-checks", is_flag=True, help="Skip the preflight checks."),
         yes_option,

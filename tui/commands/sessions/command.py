@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import click
@@ -10,16 +10,21 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import AuthCode, TrainingJob
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
+from tui.commands.support.options import JSON, TABLE, Command, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import print_list
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import UNKNOWN, age
 
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
-FOREVER_MINUTES = -1
-MINUTES = click.IntRange(min=FOREVER_MINUTES)
+
+
+def _minutes_option(name: str) -> Callable[[Command], Command]:
+    least = click.IntRange(min=-1)
+    return click.option(
+        name, "minutes", type=least, metavar="MINUTES", help="Extend the sessions; -1 for ten years."
+    )
 
 
 @examples(
@@ -29,13 +34,7 @@ MINUTES = click.IntRange(min=FOREVER_MINUTES)
 )
 @click.command()
 @job_argument
-@click.option(
-    "--update-timeout",
-    "minutes",
-    type=MINUTES,
-    metavar="MINUTES",
-    help="Extend the sessions; -1 for ten years.",
-)
+@_minutes_option("--update-timeout")
 @click.option("--update-trigger", "trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
 @format_option(TABLE, JSON, also=["--format"])
 @client_command
@@ -58,13 +57,7 @@ async def sessions(
 @examples("bt-tui update_session abc1234 --timeout-minutes 60")
 @click.command("update_session", hidden=True)
 @click.argument("job_id", metavar="JOB_ID")
-@click.option(
-    "--timeout-minutes",
-    "minutes",
-    type=MINUTES,
-    metavar="MINUTES",
-    help="Extend the sessions; -1 for ten years.",
-)
+@_minutes_option("--timeout-minutes")
 @click.option("--trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
 @client_command
 async def update_session(
@@ -92,14 +85,8 @@ async def _show(
         await _change(client, output, job, found, minutes=minutes, trigger=trigger)
         found = await client.sessions.auth_codes(job.project_id, job.id)
     found.sort(key=lambda code: code.replica_id)
-    if output_format == JSON:
-        output.json(found)
-        return
-    if not found:
-        output.remark(
-            f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-        )
-    output.data(table_of(COLUMNS, found, output))
+    none = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
+    print_list(output, output_format, found, COLUMNS, {}, none)
 
 
 async def _change(
