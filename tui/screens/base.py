@@ -20,6 +20,7 @@ from tui.actions import Mark, Scope, actions_of
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
+from tui.screens.dialogs import ConfirmScreen
 from tui.widgets.notice import ConnectionNotice, StatusLine
 from tui.widgets.status_footer import StatusFooter
 
@@ -147,6 +148,15 @@ class AppScreen(Screen[None]):
     def action_back(self) -> None:
         """Leave the innermost state, and in the end the screen."""
         self.app.pop_screen()
+
+    def confirm(self, question: ConfirmScreen, then: Callable[[], object]) -> None:
+        """Ask, and call ``then`` after an explicit yes."""
+
+        def answered(confirmed: bool | None) -> None:
+            if confirmed:
+                then()
+
+        self.app.push_screen(question, answered)
 
     def type_into(self, field: Input) -> None:
         """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""

@@ -346,13 +346,9 @@ class SubmitScreen(AppScreen):
             self._submit()
             return
 
-        def answered(confirmed: bool | None) -> None:
-            if confirmed:
-                self._submit()
-
         name = sanitize(snapshot.project.job.name or snapshot.project.name)
         words = "\n".join(f"▲ {sanitize(found.problem)}" for found in serious)
-        self.app.push_screen(ConfirmScreen(f"Submit {name} anyway?", words, "Submit"), answered)
+        self.confirm(ConfirmScreen(f"Submit {name} anyway?", words, "Submit"), self._submit)
 
     @work(name="submission", group="submission", exit_on_error=False)
     async def _submit(self) -> None:

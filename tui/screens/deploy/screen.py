@@ -317,19 +317,17 @@ class DeployScreen(AppScreen):
             self._confirm(made)
 
     def _confirm(self, made: Review) -> None:
-        def answered(confirmed: bool | None) -> None:
-            if confirmed:
-                self.run_worker(self._feed.deploy(), name="deployment", group="deploy", exit_on_error=False)
-
         gpu = next((text for _, title, text in made.lines if "GPU" in title), "")
         warnings = [f"▲ {sanitize(found.problem)}" for found in made.findings if found.severity == "warning"]
         place = sanitize(self._place)
         cost = f"Builds and starts on {place}. Billed while running: {sanitize(gpu)}."
         what = "\n".join((*warnings, cost))
-        self.app.push_screen(
-            ConfirmScreen(f"Deploy {sanitize(made.config.model_name or 'the model')}?", what, "Deploy"),
-            answered,
-        )
+        question = f"Deploy {sanitize(made.config.model_name or 'the model')}?"
+        self.confirm(ConfirmScreen(question, what, "Deploy"), self._deploy)
+
+    @work(name="deployment", group="deploy", exit_on_error=False)
+    async def _deploy(self) -> None:
+        await self._feed.deploy()
 
     # Actions
 
@@ -386,11 +384,5 @@ class DeployScreen(AppScreen):
         if self.snapshot.stage == "following" or walk is None or not walk.visited:
             self.app.pop_screen()
             return
-
-        def answered(confirmed: bool | None) -> None:
-            if confirmed:
-                self.app.pop_screen()
-
-        self.app.push_screen(
-            ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay"), answered
-        )
+        question = ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay")
+        self.confirm(question, self.app.pop_screen)
