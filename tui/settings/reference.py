@@ -6,13 +6,13 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from tui.analysis.health.rules import HealthRules
 from tui.settings.model import Configuration, PatternSettings
+from tui.settings.problems import fields_of
 
 LINE_CELLS = 100
 
@@ -44,34 +44,26 @@ class Entry:
 
 def entries() -> Iterator[Entry]:
     """Yield all settings except those of patterns, in file order: top-level settings first."""
-    tables: list[tuple[str, Any]] = []
-    texts = attribute_docstrings(Configuration)
-    for name, field in Configuration.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind)):
-            tables.append((name, kind))
-        elif name != "patterns":
-            entry = Entry(name, kind, _default(field), texts.get(name, ""))
-            if entry.is_table:
-                tables.append((name, entry))
-            else:
-                yield entry
-    for name, kind in tables:
-        if isinstance(kind, Entry):
-            yield kind
-        elif issubclass(kind, BaseModel):
-            texts = attribute_docstrings(kind)
-            for key, field in kind.model_fields.items():
-                yield Entry(f"{name}.{key}", field.annotation, _default(field), texts.get(key, ""))
+    tables: list[Entry] = []
+    for entry in _entries_of(Configuration):
+        if entry.is_table or fields_of(entry.kind):
+            tables.append(entry)
+        elif entry.name != "patterns":
+            yield entry
+    for table in tables:
+        if table.is_table:
+            yield table
         else:
-            yield from _rules(name)
+            yield from _entries_of(table.kind, f"{table.name}.")
 
 
-def _rules(section: str) -> Iterator[Entry]:
-    words = attribute_docstrings(HealthRules)
-    for one in fields(HealthRules):
-        default = one.default if one.default is not MISSING else None
-        yield Entry(f"{section}.{one.name}", type(default), default, words.get(one.name, ""))
+def _entries_of(kind: type, above: str = "") -> Iterator[Entry]:
+    texts = attribute_docstrings(kind)
+    defaults = kind.model_construct() if issubclass(kind, BaseModel) else kind()
+    for name, annotation in fields_of(kind).items():
+        default = getattr(defaults, name)
+        written = type(default) if isinstance(annotation, str) else annotation
+        yield Entry(f"{above}{name}", written, default, texts.get(name, ""))
 
 
 def attribute_docstrings(kind: type) -> dict[str, str]:
@@ -144,7 +136,3 @@ def _comment(text: str) -> list[str]:
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _default(field: Any) -> Any:
-    return None if field.is_required() else field.get_default(call_default_factory=True)
