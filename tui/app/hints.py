@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
@@ -53,34 +52,20 @@ MAX_TIMES_SHOWN = 4
 """Number of starts after which a hint is no longer shown, even if its action was never used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """A hint; ``words`` follow the key of the action ``scope.id``."""
-
-    scope: Scope
-    id: str
-    words: str
-
-    @property
-    def name(self) -> str:
-        """The full id of the action, under which the hint is remembered."""
-        return f"{self.scope}.{self.id}"
+HINTS = {
+    "home.open_job": "opens the selected job",
+    "home.filter": "filters, e.g. llama status:running age<2d",
+    "home.mark": "marks jobs to compare, stop or delete together",
+    "job.show_logs": "opens the log full screen; the first tab is the overview",
+    "logs.first_error": "jumps to the first error on any node",
+    "job.deploy": "deploys a checkpoint, step by step",
+    "app.help": "shows all keyboard shortcuts",
+}
+"""All hints by action, in the order in which they are shown; the words follow the action's key."""
 
 
-HINTS: tuple[Hint, ...] = (
-    Hint(Scope.HOME, "open_job", "opens the selected job"),
-    Hint(Scope.HOME, "filter", "filters, e.g. llama status:running age<2d"),
-    Hint(Scope.HOME, "mark", "marks jobs to compare, stop or delete together"),
-    Hint(Scope.JOB, "show_logs", "opens the log full screen; the first tab is the overview"),
-    Hint(Scope.LOGS, "first_error", "jumps to the first error on any node"),
-    Hint(Scope.JOB, "deploy", "deploys a checkpoint, step by step"),
-    Hint(Scope.APP, "help", "shows all keyboard shortcuts"),
-)
-"""All hints, in the order in which they are shown."""
-
-
-def next_hint(scopes: Collection[Scope], gone: Collection[str]) -> Hint | None:
-    return next((hint for hint in HINTS if hint.scope in scopes and hint.name not in gone), None)
+def next_hint(scopes: Collection[Scope], gone: Collection[str]) -> str | None:
+    return next((name for name in HINTS if name.partition(".")[0] in scopes and name not in gone), None)
 
 
 HINT_MEMORY = "hints"
@@ -119,10 +104,10 @@ class Hints:
         hint = next_hint((Scope.APP,) if empty else (*screen.scopes, Scope.APP), self._gone())
         line = self._line_of(screen)
         if line is not None:
-            line.shown = (key_for(hint.name, self._keys), hint.words) if hint is not None else ("", "")
-        if hint is not None and hint.name not in self._shown_names:
-            self._shown_names |= {hint.name}
-            self._put(hint.name, self._times(hint.name) + 1)
+            line.shown = (key_for(hint, self._keys), HINTS[hint]) if hint is not None else ("", "")
+        if hint is not None and hint not in self._shown_names:
+            self._shown_names |= {hint}
+            self._put(hint, self._times(hint) + 1)
 
     def _line_of(self, screen: Screen[Any]) -> HintLine | None:
         for found in screen.query(HintLine):
@@ -136,20 +121,16 @@ class Hints:
         return times if isinstance(times, int) else 0
 
     def _put(self, name: str, times: int) -> None:
-        known = {one.name: self._times(one.name) for one in HINTS} | {name: times}
+        known = {one: self._times(one) for one in HINTS} | {name: times}
         self._memory.put(HINT_MEMORY, {name: count for name, count in known.items() if count})
 
     def _gone(self) -> set[str]:
         """Return the names of the hints that were followed, or shown in enough earlier starts."""
-        return {
-            one.name
-            for one in HINTS
-            if self._times(one.name) - (one.name in self._shown_names) >= MAX_TIMES_SHOWN
-        }
+        return {one for one in HINTS if self._times(one) - (one in self._shown_names) >= MAX_TIMES_SHOWN}
 
     def done(self, name: str) -> None:
         """Mark a hint as followed, so that it is not shown again."""
-        if self._enabled and name in {one.name for one in HINTS} and name not in self._gone():
+        if self._enabled and name in HINTS and name not in self._gone():
             self._put(name, MAX_TIMES_SHOWN + 1)
             self._app.call_after_refresh(self.show)
 
@@ -159,4 +140,4 @@ class Hints:
         if isinstance(screen, AppScreen):
             hint = next_hint((*screen.scopes, Scope.APP), self._gone())
             if hint is not None:
-                self.done(hint.name)
+                self.done(hint)
