@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import redirect_stdout, suppress
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from aiohttp import WSMessage, WSMsgType, web
 from textual_serve.app_service import AppService
@@ -26,6 +26,8 @@ from textual_serve.server import Server
 from tui.system.saved_files import sweep_abandoned
 from tui.web.access import Guard, add_headers
 from tui.web.offers import Offer, Offers
+
+P = ParamSpec("P")
 
 FONT_SIZE = 16
 SMALLEST_FONT, LARGEST_FONT = 6, 48
@@ -47,6 +49,16 @@ TERMINATED_S = 3.0
 """Time to wait after SIGTERM, and again after SIGKILL."""
 
 
+def _unless_gone(call: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[None]]:
+    """Return the call, which does nothing once the browser is gone: the output is read anyway."""
+
+    async def forward(*given: P.args, **options: P.kwargs) -> None:
+        with suppress(ConnectionError):
+            await call(*given, **options)
+
+    return forward
+
+
 class PageDashboard(AppService):
     """textual-serve's process of a page, with a proper shutdown.
 
@@ -65,23 +77,11 @@ class PageDashboard(AppService):
         download_manager: DownloadManager,
         offers: Offers,
     ) -> None:
-        async def hand_bytes(data: bytes) -> None:
-            with suppress(ConnectionError):  # the browser is gone; keep reading the output anyway
-                await write_bytes(data)
-
-        async def hand_str(data: str) -> None:
-            with suppress(ConnectionError):
-                await write_str(data)
-
-        async def close_page() -> None:
-            with suppress(ConnectionError):
-                await close()
-
         super().__init__(
             command,
-            write_bytes=hand_bytes,
-            write_str=hand_str,
-            close=close_page,
+            write_bytes=_unless_gone(write_bytes),
+            write_str=_unless_gone(write_str),
+            close=_unless_gone(close),
             download_manager=download_manager,
         )
         self._offers = offers

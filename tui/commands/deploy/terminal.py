@@ -29,6 +29,7 @@ from tui.commands.support.questions import WizardMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
 from tui.readers.deployment import SentDeployment, load_checkpoints, send
+from tui.system.saved_files import own_path
 from tui.text.sanitize import sanitize
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, Review, review
@@ -298,8 +299,8 @@ class TerminalDeployer:
         typed = await ask_text("Save as", DEFAULT_FILE)
         if not typed:
             return
-        path, exists = _place_of(typed)
-        if exists and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
+        path = own_path(typed)
+        if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
             return
         try:
             write_file(path, review.forms["python"].encode())
@@ -316,12 +317,6 @@ class TerminalDeployer:
 
 def _review(state: WizardState) -> Review:
     return review(state, questions(state))
-
-
-def _place_of(typed: str) -> tuple[Path, bool]:
-    """Return the path, and if it exists."""
-    path = Path(os.path.expanduser(typed))  # noqa: PTH111 - the other raises for ~nobody, this leaves it
-    return path, path.exists()
 
 
 def _last_question(review: Review) -> str:

@@ -76,10 +76,6 @@ def _name(row: JobRow) -> list[Span]:
     return [(row.status.sign, row.status.tone), mark, (row.name, "plain")]
 
 
-def _status(row: JobRow) -> list[Span]:
-    return [(row.status.word, row.status.tone)]
-
-
 def _note(row: JobRow) -> list[Span]:
     return [(row.note, row.note_tone)]
 
@@ -98,10 +94,6 @@ def _trace(row: JobRow) -> list[Span]:
     return [(trace(row.trace, TRACE_CELLS, low=0.0, high=1.0), "running")] if row.trace else []
 
 
-def _step(row: JobRow) -> list[Span]:
-    return [(row.steps, "muted")]
-
-
 def _spot(row: JobRow) -> list[Span]:
     return [("spot", "caution")] if row.spot else []
 
@@ -110,10 +102,10 @@ def _spot(row: JobRow) -> list[Span]:
 # the status.
 JOB_COLUMNS: tuple[Column[JobRow], ...] = (
     Column("name", "  job", _name, width=22, flex=4, keep=9),
-    Column("status", "status", _status, width=13, keep=5),
+    Column("status", "status", lambda row: [(row.status.word, row.status.tone)], width=13, keep=5),
     Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
     Column("note", "progress", _note, width=19, flex=5, keep=8, without={"status": _note_without_status}),
-    Column("step", "step", _step, width=13, align="right", keep=3),
+    Column("step", "step", lambda row: [(row.steps, "muted")], width=13, align="right", keep=3),
     Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
     Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),
     Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=2, keep=1),
@@ -127,11 +119,8 @@ ALL_PROJECTS = ""
 
 
 def _jobs(row: ProjectRow) -> list[Span]:
-    return (
-        [(f"●{row.running} ", "running"), (str(row.jobs), "muted")]
-        if row.running
-        else [(str(row.jobs), "muted")]
-    )
+    running = [(f"●{row.running} ", "running")] if row.running else []
+    return [*running, (str(row.jobs), "muted")]
 
 
 PROJECT_COLUMNS: tuple[Column[ProjectRow], ...] = (
