@@ -22,7 +22,6 @@ NOW_MS = int(NOW.timestamp() * 1000)
 
 @pytest.fixture
 def ids(http: httpx.Client, served: Served) -> dict[str, str]:
-    """A deployment that was just made."""
     version = deployed(http, request_for((served.job_id, LORA)))
     return {"model_id": version["model_id"], "deployment_id": version["id"]}
 

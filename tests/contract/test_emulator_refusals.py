@@ -62,7 +62,6 @@ def test_a_page_cannot_send_a_form(anyone: httpx.Client, served: Served, path: s
 
 @pytest.fixture
 def raw(served: Served) -> Iterator[http.client.HTTPConnection]:
-    """A connection that sends what it is given."""
     with closing(http.client.HTTPConnection("127.0.0.1", urlsplit(served.url).port)) as connection:
         yield connection
 

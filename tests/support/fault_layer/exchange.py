@@ -166,7 +166,6 @@ class OpenConnections:
             _reset(transport)
 
     def reset_all(self) -> None:
-        """Reset every connection, as a crashing server does."""
         for transport in list(self._open.values()):
             _reset(transport)
 
@@ -226,10 +225,7 @@ class FaultyExchange:
         """Let the application answer into ``send`` (default: the client), with rewriting faults applied."""
         send = send or self.send
         if self.rewriting:
-            start, body = await self._buffered(app)
-            if _is_json(start):
-                body = rewritten(body, self.rewriting)
-            await _send_whole(send, start, body)
+            await _send_whole(send, *await self._buffered(app))
         else:
             await app(self.scope, self.receive, send)
 
@@ -245,7 +241,7 @@ class FaultyExchange:
         """Let the application handle the request, wait, then send its answer."""
         start, body = await self._buffered(app)
         await wait()
-        await _send_whole(self.send, start, rewritten(body, self.rewriting) if _is_json(start) else body)
+        await _send_whole(self.send, start, body)
 
     async def truncate_response(self, app: ASGIApp) -> None:
         """Send the first half of the answer as if it were complete."""
@@ -321,6 +317,7 @@ class FaultyExchange:
             pass
 
     async def _buffered(self, app: ASGIApp) -> tuple[Message, bytes]:
+        """Return the start and the body of the answer, with rewriting faults applied."""
         start: Message = {"type": "http.response.start", "status": 500, "headers": []}
         parts: list[bytes] = []
 
@@ -332,7 +329,9 @@ class FaultyExchange:
                 parts.append(message.get("body", b""))
 
         await app(self.scope, self.receive, keep)
-        return start, b"".join(parts)
+        body = b"".join(parts)
+        is_json = "json" in MutableHeaders(raw=[*start["headers"]]).get("content-type", "")
+        return start, rewritten(body, self.rewriting) if self.rewriting and is_json else body
 
 
 async def _send_whole(send: Send, start: Message, body: bytes) -> None:
@@ -340,7 +339,3 @@ async def _send_whole(send: Send, start: Message, body: bytes) -> None:
     headers["content-length"] = str(len(body))
     await send({**start, "headers": headers.raw})
     await send({"type": "http.response.body", "body": body})
-
-
-def _is_json(start: Message) -> bool:
-    return "json" in MutableHeaders(raw=[*start["headers"]]).get("content-type", "")

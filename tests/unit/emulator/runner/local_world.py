@@ -65,7 +65,6 @@ class LocalWorld:
         return await self.backend.create(job_id, PROJECT, spec)
 
     async def run(self, job_id: str, spec: Mapping[str, Any]) -> TrainingJob:
-        """Create a job and see it through."""
         await self.create(job_id, spec)
         return await self.finished(job_id)
 
@@ -79,7 +78,6 @@ class LocalWorld:
                 await CLOCK.sleep(POLL_EVERY_S)
 
     async def said(self, job_id: str, text: str) -> None:
-        """Wait for a line that contains the text."""
         await self.until(lambda: any(text in message for message in self.messages(job_id)))
 
     def records(self, job_id: str) -> list[LogRecord]:

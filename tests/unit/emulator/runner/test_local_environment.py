@@ -36,7 +36,6 @@ def holds(folder: Path, name: str) -> bool:
 
 
 async def environment_of(world: LocalWorld, job_id: str, spec: dict[str, Any]) -> list[dict[str, str]]:
-    """The environment of each node, by rank."""
     job = await world.run(job_id, spec)
     assert job.current_status == JobStatus.COMPLETED, job.error_message
     found = [json.loads(message) for message in world.messages(job_id)]
@@ -97,7 +96,6 @@ async def test_what_is_not_enabled_is_not_there_and_a_custom_path_stays_below_th
 
 
 def archive(members: dict[str, bytes], *, mode: str = "w") -> bytes:
-    """A tar with those members."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode=mode) as opened:  # type: ignore[call-overload]
         for name, content in members.items():

@@ -57,14 +57,12 @@ def with_weights(source: str, command: str = "true", nodes: int = 1, **more: Any
 
 
 async def fetched(world: LocalWorld, job_id: str, *payload: Any, **more: Any) -> list[str]:
-    """What a job finds."""
     job = await world.run(job_id, with_weights(*payload, **more))
     assert job.current_status == JobStatus.COMPLETED, job.error_message
     return world.messages(job_id)
 
 
 async def refused(world: LocalWorld, job_id: str, *payload: Any, **more: Any) -> str:
-    """Why a job cannot start."""
     job = await world.run(job_id, with_weights(*payload, **more))
     assert job.current_status == JobStatus.DEPLOY_FAILED, payload
     assert JobStatus.DEPLOYING not in world.statuses(job_id)
