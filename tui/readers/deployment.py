@@ -85,7 +85,6 @@ async def load(
 
 
 async def load_checkpoints(client: TrainingClient, state: WizardState) -> WizardState:
-    """Return the state with the checkpoints of the chosen job. Raises RequestError."""
     facts = await _checkpoint_facts(client, state.facts, [state.job] if state.job else [])
     return replace(state, facts=facts)
 

@@ -42,7 +42,6 @@ class LoadedRun:
 
 
 async def checkpoints_of(client: TrainingClient, job: TrainingJob) -> tuple[Checkpoint, ...] | None:
-    """Return a job's checkpoints; None if the server does not list them."""
     try:
         return tuple(await client.checkpoints.list(job.project_id, job.id))
     except (ErrorAnswer, InvalidAnswer) as error:
@@ -190,8 +189,6 @@ async def _recording_errors(
 
 @dataclass(frozen=True, slots=True)
 class LogReadSummary:
-    """Totals of a log reading: lines, unreadable time ranges, and whether it is complete."""
-
     line_count: int
     gap_count: int
     is_complete: bool = True

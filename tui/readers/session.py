@@ -113,11 +113,9 @@ class Session:
         return self.client.job_link(job.project_id, job.id)
 
     def detach(self) -> None:
-        """Detach the listener, because another session is now shown."""
         self._on_connection = None
 
     def attach(self, on_connection: Callable[[Connection], None]) -> None:
-        """Attach the listener and send it the current state."""
         self._on_connection = on_connection
         on_connection(self.connection)
 

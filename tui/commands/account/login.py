@@ -218,7 +218,6 @@ def login(
 
 
 def _addresses(app_url: str) -> tuple[str, str]:
-    """Return the app and API addresses of the remote. Raises ConfigurationError for an unusable address."""
     app_url = app_url or DEFAULT_APP_URL
     source = "the remote's URL"
     return str(parse_base_url(app_url, source=source)), rest_url(app_url, source=source)

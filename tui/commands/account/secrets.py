@@ -99,7 +99,6 @@ async def delete_secret(
 
 
 async def _value(name: str) -> str:
-    """Read the secret's value. Raises CommandFailed if there is none, click.Abort if the user cancels."""
     if can_ask():
         asked = await ask_secret(f"value of {name}, hidden:")
         if not asked:
@@ -115,5 +114,4 @@ async def _value(name: str) -> str:
 
 
 async def _team_id(client: TrainingClient, team: str | None) -> str | None:
-    """Return the team's id; None means the default team. Raises CommandFailed if the team does not exist."""
     return None if team is None else (await team_named(client, team)).id

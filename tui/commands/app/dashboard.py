@@ -48,7 +48,6 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
 
 
 def _remote(settings: CommandSettings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
-    """Return the chosen remote; if there is none, None, or RemoteNotConfigured if `is_needed`."""
     named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
     try:
         return remote_by_name(named, settings.output)

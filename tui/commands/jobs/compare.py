@@ -105,7 +105,6 @@ async def compare(
 async def _read(
     client: TrainingClient, output: Output, ids: Sequence[str]
 ) -> tuple[list[ComparedRun], ExitCode]:
-    """Read the runs one after the other; return them and the exit code for those that failed."""
     prices = await listed_prices(client)
     runs: list[ComparedRun] = []
     worst = ExitCode.OK

@@ -56,7 +56,6 @@ STARTER_PROJECTS = (
 
 
 def starter_project(name: str) -> StarterProject:
-    """Return the template. Raises CommandFailed with the available names for an unknown one."""
     for project in STARTER_PROJECTS:
         if project.name == name:
             return project

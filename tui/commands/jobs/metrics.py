@@ -151,7 +151,6 @@ async def _follow(
 
 
 def _check_nodes(chosen: NodeChooser, job: TrainingJob, answer: JobMetrics) -> None:
-    """Raise CommandFailed for a chosen node that the job does not have."""
     names = [one.node_id for one in answer.per_node_metrics]
     if not names and (answer.gpu_utilization or answer.cpu_usage):
         names = [LEADER]

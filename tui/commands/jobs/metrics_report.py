@@ -80,7 +80,6 @@ class SampleDeduplicator:
         return [(*place, new[place]) for place in places]
 
     def series(self) -> dict[SampleKey, Samples]:
-        """Return the samples by series and time."""
         keys = sorted(filter(self._held.get, self._held), key=_order)
         return {key: sorted(self._held[key].items(), key=lambda one: one[0]) for key in keys}
 

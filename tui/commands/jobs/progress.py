@@ -61,14 +61,6 @@ CURVE_COLUMNS: tuple[Column[Curve], ...] = (
 )
 
 
-def print_json(output: Output, reading: LoadedRun, with_series: bool) -> None:
-    output.json(_document(reading, with_series))
-
-
-def print_ndjson(output: Output, reading: LoadedRun, with_series: bool) -> None:
-    output.data(ascii_json(_document(reading, with_series)) + "\n")
-
-
 def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
     document = facts(reading)
     if with_series:
@@ -287,8 +279,14 @@ def progress(
             raise CommandFailed(f"job {found.id} has {no_such('stream', stream, known)}", ExitCode.NOT_FOUND)
         if told is None or (told.step is None and told.loss is None):
             output.remark("no training progress found in the log")
-        printers = {TABLE: print_words, JSON: print_json, NDJSON: print_ndjson, CSV: print_csv}
-        printers[output_format](output, reading, with_series)
+        if output_format == JSON:
+            output.json(_document(reading, with_series))
+        elif output_format == NDJSON:
+            output.data(ascii_json(_document(reading, with_series)) + "\n")
+        elif output_format == CSV:
+            print_csv(output, reading, with_series)
+        else:
+            print_words(output, reading, with_series)
         return ExitCode.OK
 
     return run_on_remote(settings, show)

@@ -171,8 +171,6 @@ class JobDraft:
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Options that control the submission."""
-
     team: str | None
     tail: bool
     dry_run: bool
@@ -187,7 +185,6 @@ tail_option = click.option(
 
 
 def push_options(format_option: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Add the options of submitting a job, passed on as ``cli_options``."""
     return options_as(
         "cli_options",
         PushOptions,
@@ -325,7 +322,6 @@ def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: S
 
 
 async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOptions) -> tuple[Finding, ...]:
-    """Resolve the team, which secrets and capacity depend on, and run the checks."""
     project = draft.project
     wanted = cli_options.team or project.team_name or client.remote.team
     choice = await choose_team(client, project_name=project.name, wanted=wanted)

@@ -131,7 +131,6 @@ async def _print(
 
 
 def drain_from_environment() -> float | None:
-    """Return how long to wait for late lines after a job's end, in seconds, if the environment sets it."""
     try:
         return float(os.environ[DRAIN_VARIABLE])
     except (KeyError, ValueError):

@@ -67,8 +67,6 @@ def _is_range(names: list[str]) -> bool:
 
 
 class ExitCode(IntEnum):
-    """The exit code of a command."""
-
     OK = 0
     UNEXPECTED = 1
     USAGE = 2
@@ -131,8 +129,6 @@ Or, without an account, on this machine:
 
 
 class CommandFailed(Exception):
-    """Ends a command early, with a message for the user and an exit code for scripts."""
-
     def __init__(self, message: str, exit_code: ExitCode) -> None:
         super().__init__(message)
         self.exit_code = exit_code

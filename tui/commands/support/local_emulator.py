@@ -47,7 +47,6 @@ def _local(address: Mapping[str, Any]) -> Remote:
 
 
 def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
-    """Return an emulator as a remote. Raises OSError if its key cannot be read."""
     origin = f"the emulator folder {key_file.parent}"
     return Remote(
         name=name,

@@ -88,7 +88,6 @@ class JobChoice:
 
 
 async def newest_job(client: TrainingClient, project_id: str | None = None) -> TrainingJob | None:
-    """Return the newest job of the project, or of all; None if there is none."""
     jobs = await client.jobs.search(project_id=project_id)
     return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, default=None)
 
@@ -138,14 +137,12 @@ def job_argument(command: Command) -> Command:
 
 
 def one_job_id(argument: str | None, option: str | None) -> str | None:
-    """Return the job id given in either way. Raises UsageError if both are given and differ."""
     if argument and option and argument != option:
         raise click.UsageError("two different job ids; give one")
     return argument or option
 
 
 def selected_project(project: str | None, project_id: str | None) -> str | None:
-    """Return the project given by ``--project`` or ``--project-id``. Raises UsageError if they differ."""
     if project and project_id and project != project_id:
         raise click.UsageError("--project and --project-id name different projects; give one")
     return project or project_id
@@ -165,7 +162,6 @@ async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProj
 
 
 async def team_named(client: TrainingClient, name_or_id: str) -> Team:
-    """Return the team with that name or id; ids take precedence. Raises CommandFailed as for projects."""
     found = _named("team", name_or_id, await client.account.teams())
     if len(found) > 1:
         raise CommandFailed(f"{len(found)} teams are named {name_or_id!r}; give an id", ExitCode.USAGE)
@@ -173,7 +169,6 @@ async def team_named(client: TrainingClient, name_or_id: str) -> Team:
 
 
 def _named(what: str, name_or_id: str, known: Sequence[Named]) -> list[Named]:
-    """Return the one with that id, else all with that name. Raises CommandFailed if there are none."""
     found = [one for one in known if one.id == name_or_id][:1]
     found = found or [one for one in known if one.name == name_or_id]
     if not found:
@@ -183,7 +178,6 @@ def _named(what: str, name_or_id: str, known: Sequence[Named]) -> list[Named]:
 
 
 def check_project(job: TrainingJob, named: str | None) -> None:
-    """Raise CommandFailed if the job does not belong to the named project."""
     if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
         raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)
 

@@ -161,8 +161,6 @@ class OutputClosed(Exception):
 
 
 class Output:
-    """The output streams of a command."""
-
     def __init__(
         self,
         stdout: TextIO | None = None,
@@ -249,7 +247,6 @@ class Output:
         self.data(document.replace(DELETE, "\\u007f") + "\n")
 
     def remark(self, text: str) -> None:
-        """Write one line for the user to stderr; write errors are ignored."""
         try:
             self._stderr.write(f"bt-tui: {sanitize(text)}\n")
             self._stderr.flush()

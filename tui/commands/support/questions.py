@@ -30,8 +30,6 @@ NO_HELP = " "
 
 
 class WizardMove(Enum):
-    """A move given instead of an answer."""
-
     BACK = "back"
     LEAVE = "leave"
 
@@ -68,20 +66,17 @@ async def _ask_choice(title: str, step: Step, say: Say) -> Answer | WizardMove:
 
 
 async def ask_yes_no(question: str) -> bool:
-    """Return True if the user confirms; the default is no."""
     import questionary
 
     return await _run(questionary.confirm(sanitize(question), default=False, output=_stderr()), bool) is True
 
 
 async def ask_text(question: str, default: str) -> str:
-    """Ask for a text without validation; empty if the user cancels."""
     answer = await _run(_text(question, default, lambda _text: ""), str)
     return "" if isinstance(answer, WizardMove) else answer.strip()
 
 
 async def ask_secret(question: str) -> str:
-    """Ask for a text without showing it; empty if the user cancels."""
     import questionary
 
     field = questionary.password(sanitize(question), validate=_checked(lambda _text: ""), output=_stderr())
@@ -156,7 +151,6 @@ def _select(title: str, step: Step) -> Any:
 
 
 def _checkbox(title: str, step: Step) -> Any:
-    """Return a multiple-choice list; its answers are the indexes of the choices."""
     import questionary
 
     marked = step.proposal if isinstance(step.proposal, tuple) else ()

@@ -56,7 +56,6 @@ def since_option(description: str) -> Callable[[Command], Command]:
 
 
 def resolve_since(typed: str | None) -> datetime | None:
-    """Resolve the time relative to now. Raises click.BadParameter."""
     if typed is None:
         return None
     now = datetime.now(UTC)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 def chosen_remote(settings: CommandSettings) -> Remote:
-    """Return the remote selected by flags, environment and files. Raises as ``remote_by_name`` does."""
     return remote_by_name(remote_name(settings.remote_name), settings.output)
 
 
@@ -97,7 +96,6 @@ def settings_if_any() -> Loaded | None:
 
 
 def configuration_if_any() -> Configuration | None:
-    """Return the values of ``settings_if_any``."""
     loaded = settings_if_any()
     return None if loaded is None else loaded.configuration
 
@@ -161,8 +159,6 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode |
 
 
 class _NoClient:
-    """In place of a client, if no remote is configured."""
-
     def __init__(self, missing: RemoteNotConfigured) -> None:
         self._missing = missing
 

@@ -72,7 +72,6 @@ def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
 
 
 def _fit(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int) -> list[int]:
-    """Shrink the widest shrinkable column cell by cell until the line fits."""
     fitted = list(widths)
     surplus = sum(fitted) + len(COLUMN_GAP) * (len(fitted) - 1) - width_cells
     while surplus > 0:
@@ -99,7 +98,6 @@ def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequenc
 
 
 def print_rows(output: Output, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
-    """Print the table, as wide as the terminal at most; nothing without rows."""
     if rows:
         output.data(table_of(columns, rows, output))
 

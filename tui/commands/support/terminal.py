@@ -16,7 +16,6 @@ NON_INTERACTIVE = "bt-tui.non-interactive"
 
 
 def can_ask() -> bool:
-    """Return True if stdin and stderr are terminals and ``--non-interactive`` was not given."""
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.get(NON_INTERACTIVE):
         return False
@@ -36,7 +35,6 @@ def confirm(question: str, *, assume_yes: bool) -> None:
 
 
 def need_terminal() -> None:
-    """Raise CommandFailed if there is no terminal for the dashboard."""
     streams = (("input", sys.stdin), ("output", sys.stdout))
     elsewhere = [name for name, stream in streams if not stream.isatty()]
     if elsewhere:
