@@ -1,7 +1,5 @@
 """The log of a run as it may come: four nodes, banners, bars, JSON, colours, a late line, a gap, a crash."""
 
-from __future__ import annotations
-
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from support.worlds import ONE_O_CLOCK
 

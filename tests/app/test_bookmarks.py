@@ -1,7 +1,5 @@
 """Bookmarks of jobs: set on Home, shown by a star, found by the filter, kept until the next time."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the keyboard is: a list that is shown has it, with a cursor, however the list was reached."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Everything that can be done with the log of a run, by keyboard."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

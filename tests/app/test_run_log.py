@@ -1,7 +1,5 @@
 """The log of a run as the dashboard reads it: newest part first, gaps tried again, on a real socket."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """A widget that forgets to sanitize its text: the dashboard lets nothing of it out all the same."""
 
-from __future__ import annotations
-
 import pytest
 from hostile_answers import HARM, MARK, hidden_in
 from rich.cells import cell_len

@@ -1,7 +1,5 @@
 """Keyboard input that no decoder and no parser of textual takes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Log entries for the tests of the log view."""
 
-from __future__ import annotations
-
 from api_client.models.logs import LogLine
 
 START_NS = 1_700_000_000_000_000_000  # 22:13:20 UTC

@@ -1,7 +1,5 @@
 """Older lines go to a file; where it has no room, the oldest make place, and nothing else is lost."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Sequence

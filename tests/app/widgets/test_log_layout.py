@@ -1,7 +1,5 @@
 """A message becomes rows of inert text, however hostile, at a bounded cost."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from unicodedata import category
 

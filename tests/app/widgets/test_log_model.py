@@ -1,7 +1,5 @@
 """The log model holds what it is given, in order, and keeps the reader's place through everything."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """The log view follows, keeps still under a reader, filters, finds, and shows everything as inert text."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

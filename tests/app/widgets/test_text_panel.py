@@ -1,7 +1,5 @@
 """A panel of text: long lines are wrapped, nothing of them is lost, and only what is seen is drawn."""
 
-from __future__ import annotations
-
 import pytest
 from app.widgets.widget_text import WidgetApp
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Text that decides something is cut only where there is no room, and then it shows."""
 
-from __future__ import annotations
-
 from app.widgets.widget_text import WidgetApp
 from textual.widget import Widget
 

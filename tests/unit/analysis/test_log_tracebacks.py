@@ -109,14 +109,8 @@ def test_each_line_has_its_part_in_a_traceback(text: str) -> None:
 
 def test_each_rank_has_a_lane() -> None:
     reader = TracebackReader()
-    lanes = [
-        reader.read(text).lane  # type: ignore[union-attr]
-        for text in (
-            "[rank0]: Traceback (most recent call last):",
-            "(Worker pid=3) Traceback (most recent call last):",
-        )
-    ]
-    assert lanes == ["[rank0]:", "(Worker pid=3)"]
+    for lane in ("[rank0]:", "(Worker pid=3)"):
+        assert reader.read(f"{lane} Traceback (most recent call last):").lane == lane  # type: ignore[union-attr]
 
 
 def test_one_that_never_ends_does_not_swallow_the_log():

@@ -1,7 +1,5 @@
 """A client on a scripted server, a clock that never waits, and a key to look for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A home with remotes of every source, and what puts each of them there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Base URLs, loopback, and ids in paths."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 from hypothesis import given, settings

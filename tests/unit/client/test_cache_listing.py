@@ -1,7 +1,5 @@
 """The listing of a cache: its records, whatever a server leaves out or adds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

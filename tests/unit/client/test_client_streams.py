@@ -1,7 +1,5 @@
 """The streams as the client offers them: bounds, defaults, ends."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

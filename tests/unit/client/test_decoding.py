@@ -1,7 +1,5 @@
 """Whatever the bytes, the answer is a value or NotDecodable."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

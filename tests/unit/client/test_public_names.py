@@ -1,7 +1,5 @@
 """The package's public names, and what importing them costs."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A client that was made read-only: every method of it either reads, or is refused before it is sent."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which source goes first, for every pair of them; keyring, profiles and broken halves."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import combinations

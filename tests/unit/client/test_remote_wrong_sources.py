@@ -1,7 +1,5 @@
 """A source that is wrong or half set is told of, and no later one is taken in its stead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where to connect and with whose key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

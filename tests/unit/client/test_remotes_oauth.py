@@ -1,7 +1,5 @@
 """An OAuth login that ends while it is used: renewed over a real socket, and kept."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json

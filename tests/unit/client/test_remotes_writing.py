@@ -1,7 +1,5 @@
 """Writing one section of the credentials file: what is not meant stays as it is, byte for byte."""
 
-from __future__ import annotations
-
 import stat
 from configparser import ConfigParser
 from pathlib import Path

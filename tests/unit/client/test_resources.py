@@ -1,7 +1,5 @@
 """What the resources make of answers."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 from client_support import APP_URL, JOB, World, json_reply

@@ -1,7 +1,5 @@
 """When a request is sent again, and after how long."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from random import Random
 

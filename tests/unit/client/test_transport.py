@@ -1,7 +1,5 @@
 """How requests are sent, repeated, redirected and told about."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What errors say, and what they never say."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The client on a real socket whose other end misbehaves."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

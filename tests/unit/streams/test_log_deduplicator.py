@@ -1,7 +1,5 @@
 """What a repeated read brings again, and what of it is new: counted, not merged, in a single reading."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 
