@@ -160,6 +160,21 @@ class TrainingJob(ApiModel):
         """Id of the job's project, from whichever of the two fields is filled."""
         return self.training_project_id or (self.training_project.id if self.training_project else "")
 
+    @property
+    def project_name(self) -> str:
+        """Name of the job's project, or its id if it has none."""
+        return (self.training_project.name if self.training_project else "") or self.project_id
+
+    @property
+    def user_email(self) -> str | None:
+        """Email address of the user who started the job."""
+        return self.user.email if self.user else None
+
+    @property
+    def is_spot(self) -> bool:
+        """True if the job runs on spot capacity and may be preempted."""
+        return (self.availability_model or "").lower() == "spot"
+
 
 class JobTombstone(ApiModel):
     """Answer to the deletion of a job."""

@@ -114,7 +114,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
 
     rows = [
         row("status", "status", lambda one: one.job.current_status, _status),
-        row("project", "project", lambda one: _project(one.job), _text),
+        row("project", "project", lambda one: one.job.project_name or None, _text),
         row("instance", "instance", lambda one: one.job.instance_type.name or None, _text),
         row("gpu_type", "GPU", lambda one: one.job.instance_type.gpu_type, _text),
         row("nodes", "nodes", lambda one: one.run.node_count if one.run else one.job.node_count, _count),
@@ -277,10 +277,6 @@ def _best_places(values: Sequence[Value], change: Change) -> frozenset[int]:
         return frozenset()
     best = min(known) if change == "less" else max(known)
     return frozenset(place for place, value in enumerate(values) if value == best)
-
-
-def _project(job: TrainingJob) -> str | None:
-    return (job.training_project.name if job.training_project else "") or job.project_id or None
 
 
 def _availability(one: ComparedRun) -> str | None:

@@ -43,8 +43,7 @@ def proposed_folder(wanted: DownloadRequest) -> Path:
     if wanted.archive:
         return here
     job = wanted.job
-    project = job.training_project.name if job.training_project else job.project_id
-    name = _UNSAFE.sub("_", f"{project}_{job.id}")[:_LONGEST_NAME].lstrip(".-") or "job"
+    name = _UNSAFE.sub("_", f"{job.project_name}_{job.id}")[:_LONGEST_NAME].lstrip(".-") or "job"
     return here / name
 
 

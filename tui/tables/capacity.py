@@ -88,16 +88,15 @@ def _name(one: GpuAllocation) -> list[Span]:
 
 
 def _project(one: GpuAllocation) -> list[Span]:
-    project = one.job.training_project
-    return [(sanitize(project.name if project else "") or sanitize(one.job.project_id), "muted")]
+    return [(sanitize(one.job.project_name), "muted")]
 
 
 def _spot(one: GpuAllocation) -> list[Span]:
-    return [("spot", "caution")] if (one.job.availability_model or "").lower() == "spot" else []
+    return [("spot", "caution")] if one.job.is_spot else []
 
 
 def _user(one: GpuAllocation) -> list[Span]:
-    return [(sanitize((one.job.user.email if one.job.user else None) or ""), "muted")]
+    return [(sanitize(one.job.user_email or ""), "muted")]
 
 
 QUEUE: tuple[Column[GpuAllocation], ...] = (

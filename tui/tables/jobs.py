@@ -35,11 +35,6 @@ def _latest_status(project: TrainingProject) -> list[Span]:
     return status_cell(latest.current_status) if latest else [(UNKNOWN, "muted")]
 
 
-def _project(job: TrainingJob) -> str:
-    project = job.training_project
-    return (project.name if project else "") or job.project_id or UNKNOWN
-
-
 PROJECTS: tuple[Column[TrainingProject], ...] = (
     Column("id", "id", lambda project: [(project.id, "plain")]),
     Column("name", "name", lambda project: [(project.name, "strong")], shrinks=True),
@@ -53,7 +48,7 @@ JOBS: tuple[Column[TrainingJob], ...] = (
     Column("status", "status", lambda job: status_cell(job.current_status), shrinks=True),
     Column("id", "id", lambda job: [(job.id, "plain")]),
     Column("name", "name", lambda job: [(job.name or UNKNOWN, "strong")], shrinks=True),
-    Column("project", "project", lambda job: [(_project(job), "plain")], shrinks=True),
+    Column("project", "project", lambda job: [(job.project_name or UNKNOWN, "plain")], shrinks=True),
     Column("gpus", "gpus", lambda job: [(hardware(job), "plain")], shrinks=True),
     Column("age", "age", lambda job: [(age_of(job.created_at), "plain")], align="right"),
     Column(
@@ -76,7 +71,7 @@ JOB_FIELDS: dict[str, Callable[[TrainingJob], Value]] = {
     "gpu_count": lambda job: job.instance_type.gpu_count,
     "availability_model": lambda job: job.availability_model,
     "priority": lambda job: job.priority,
-    "user": lambda job: job.user.email if job.user else None,
+    "user": lambda job: job.user_email,
     "created_at": lambda job: job.created_at,
     "updated_at": lambda job: job.updated_at,
     "error_message": lambda job: job.error_message,

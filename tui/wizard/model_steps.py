@@ -119,9 +119,8 @@ def _newest_checkpoint_first(checkpoints: tuple[Checkpoint, ...]) -> list[Checkp
 
 def _job_choice(job: TrainingJob, state: WizardState) -> Choice:
     view = status_view(job.current_status)
-    project = job.training_project.name if job.training_project else job.project_id
     created = f"{age((state.facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
-    hint = " · ".join(part for part in (project, f"{view.sign} {view.word}", created) if part)
+    hint = " · ".join(part for part in (job.project_name, f"{view.sign} {view.word}", created) if part)
     reason = "has not run" if job.current_status in UNSTARTED_STATUSES else ""
     return Choice(job.id, f"{job.name} ({job.id})" if job.name else job.id, hint, reason)
 

@@ -341,8 +341,7 @@ class HomeScreen(AppScreen):
         if project is not None and project.id != ALL_PROJECTS:
             self.post_message(OpenCacheRequested(project.id, project.name))
         elif (job := self._chosen) is not None:
-            name = job.training_project.name if job.training_project else job.project_id
-            self.post_message(OpenCacheRequested(job.project_id, name))
+            self.post_message(OpenCacheRequested(job.project_id, job.project_name))
         else:
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
 

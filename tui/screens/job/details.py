@@ -76,10 +76,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     rows = [
         ("id", job.id),
         ("name", job.name or ""),
-        (
-            "project",
-            f"{job.training_project.name} ({job.project_id})" if job.training_project else job.project_id,
-        ),
+        ("project", f"{job.project_name} ({job.project_id})" if job.training_project else job.project_id),
         ("status", job.current_status),
         ("message", job.error_message or ""),
         ("hardware", hardware(job)),
@@ -91,7 +88,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         *_costs(run.cost),
         ("availability", job.availability_model or ""),
         ("priority", str(job.priority or 0)),
-        ("user", (job.user.email if job.user else None) or ""),
+        ("user", job.user_email or ""),
         ("created", local_time(job.created_at)),
         ("last change", local_time(job.updated_at)),
         ("checkpoint upload", job.checkpoint_sync_status or ""),

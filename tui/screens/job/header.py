@@ -101,9 +101,8 @@ def identity(run: RunSnapshot) -> list[Fact]:
     if not job.is_finished:
         facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
     facts.append(_cost(run))
-    project = sanitize(job.training_project.name if job.training_project else "") or job.project_id
-    facts.append([(f"‹ {project}", "muted")])
-    if (job.availability_model or "").lower() == "spot":
+    facts.append([(f"‹ {sanitize(job.project_name)}", "muted")])
+    if job.is_spot:
         facts.append([("spot", "caution")])
     return [fact for fact in facts if fact]
 

@@ -303,9 +303,7 @@ class JobScreen(AppScreen):
         self.post_message(DeployRequested(self.job, name, self.snapshot))
 
     def action_open_cache(self) -> None:
-        project = self.job.training_project
-        name = project.name if project else self.job.project_id
-        self.post_message(OpenCacheRequested(self.job.project_id, name))
+        self.post_message(OpenCacheRequested(self.job.project_id, self.job.project_name))
 
     def action_download_source(self) -> None:
         self.post_message(DownloadRequested(DownloadRequest(self.job, archive=True)))
