@@ -9,6 +9,7 @@ from support.dashboard import deploy_view, home, job_view, settle
 from support.sick_runs import sick_log, sick_run
 from support.wizard_facts import checkpoint, lora, to, walk_of
 from tui.app import BtTuiApp
+from tui.wizard.state import CHECKPOINTS, ENVIRONMENT, LORA_RANK, REVIEW
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
 
@@ -86,10 +87,11 @@ def test_welcome(snap_compare: Compare) -> None:
 
 
 ADAPTERS = (lora("checkpoint-300", r=24), lora("checkpoint-200", r=16), checkpoint("shards", "fsdp"))
-CHOSEN = {"checkpoints": ("checkpoint-300", "checkpoint-200"), "model_name": "tuned"}
+CHOSEN = {CHECKPOINTS: ("checkpoint-300", "checkpoint-200"), "model_name": "tuned"}
+STEPS = (CHECKPOINTS, LORA_RANK, ENVIRONMENT, REVIEW)
 
 
-@pytest.mark.parametrize("step", ["checkpoints", "lora_rank", "environment", "review"])
+@pytest.mark.parametrize("step", STEPS, ids=["checkpoints", LORA_RANK, ENVIRONMENT, REVIEW])
 def test_wizard(snap_compare: Compare, step: str) -> None:
     walk = to(walk_of(*ADAPTERS), step, **CHOSEN)
     assert snap_compare(deploy_view(walk), terminal_size=(80, 24), run_before=settle)
