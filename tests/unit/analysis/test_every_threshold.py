@@ -111,8 +111,8 @@ RESTARTED = QueueContext(
     ],
 )
 WELL = series(gpu=0.95)
-LEAK = series(gpu_memory=lambda at: rising(40, 10)(at) * GIB)
-LATE_LEAK = series(gpu_memory=lambda at: rising(40, 30, 2880)(at) * GIB)
+LEAK = series(gpu_memory=lambda at: rising(60, 10)(at) * GIB)
+LATE_LEAK = series(gpu_memory=lambda at: rising(64, 30, 2880)(at) * GIB)
 WAVERING = metrics(*[WELL] * 3, series(gpu=0.785))
 SLOW = look(health_metrics=metrics(*[WELL] * 3, series(gpu=0.74)))
 FAILED = sorted([*steps(3600), (3300.0, "ValueError: no")])
@@ -153,11 +153,11 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "gpu_memory_after_s": (60.0, "gpu-memory", measured(series(gpu_memory=then(60 * GIB, 79.2 * GIB, 3540)))),
     "leak_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),
     "leak_share": (0.1, "memory-leak", measured(LEAK)),
-    "leak_full_within_s": (3600.0, "memory-leak", measured(LEAK)),
+    "leak_full_within_s": (1800.0, "memory-leak", measured(LEAK)),
     "disk_share": (0.99, "disk-filling", measured(series(disk=0.97))),
-    "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.6, 0.4, 3000)))),
-    "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.5, 0.2)))),
-    "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.5, 0.2)))),
+    "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.75, 0.4, 3000)))),
+    "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
+    "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
     "checkpoint_factor": (
         *(2.0, "checkpoint-overdue"),
         seen(5600, checkpoints=SAVED, progress=told(steps(5600))),

@@ -391,11 +391,11 @@ def test_gpu_memory_near_its_limit_and_a_peak_that_passes():
 
 
 def test_a_leak_with_the_time_until_it_is_full():
-    leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
+    leaking = metrics(series(gpu_memory=lambda at: (60 + at / 3600 * 10) * GIB))
     (found,) = look(health_metrics=leaking)
     assert found.kind == FindingKind.MEMORY_LEAK
-    assert found.text == "GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 3h 00m"
-    assert look(health_metrics=metrics(series(memory=lambda at: (100 + at / 3600 * 60) * GIB)))[
+    assert found.text == "GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 1h 00m"
+    assert look(health_metrics=metrics(series(memory=lambda at: (280 + at / 3600 * 60) * GIB)))[
         0
     ].text.startswith("memory of node-0 leaks 60.0 GiB/h")
 
@@ -415,25 +415,23 @@ def test_memory_that_does_not_leak(level):
 
 
 def test_a_leak_that_the_end_of_the_run_comes_before_is_none():
-    leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
+    leaking = metrics(series(gpu_memory=lambda at: (60 + at / 3600 * 10) * GIB))
     nearly_done = told(steps(3600, total=800))
     assert look(health_metrics=leaking, progress=nearly_done) == ()
 
 
 def test_a_disk_and_a_cache_that_fill_up():
-    filling = lambda at: 0.5 + at / 3600 * 0.2  # noqa: E731
+    filling = lambda at: 0.62 + at / 3600 * 0.2  # noqa: E731
     (disk,) = look(health_metrics=metrics(series(), series(disk=filling)))
     assert (disk.kind, disk.node, disk.severity) == (FindingKind.DISK_FILLING, "node-1", "warning")
-    assert disk.text in {
-        f"disk of node-1 is 70 % full, will be full in 1h {minutes}m" for minutes in (29, 30)
-    }
+    assert disk.text in {f"disk of node-1 is 82 % full, will be full in {minutes}m" for minutes in (53, 54)}
     (cache,) = look(
         health_metrics=metrics(series(), cache={"usage_bytes": [], "utilization": samples(HOUR, filling)})
     )
     assert cache.kind == FindingKind.CACHE_FILLING
     (full,) = look(health_metrics=metrics(series(disk=0.97)))
     assert full.text == "disk is 97 % full"
-    bursts = lambda at: 0.3 + (at // 1200) * 0.12  # noqa: E731 - a checkpoint every twenty minutes
+    bursts = lambda at: 0.45 + (at // 1200) * 0.12  # noqa: E731 - a checkpoint every twenty minutes
     assert kinds(look(health_metrics=metrics(series(disk=bursts)))) == ["disk-filling"]
     assert look(health_metrics=metrics(series(disk=lambda at: 0.3 + at * 1e-6))) == ()
 
@@ -574,7 +572,7 @@ def test_answers_that_hold_next_to_nothing_are_judged_too():
 
 
 def test_an_hour_of_health_does_not_depend_on_what_the_charts_show():
-    leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
+    leaking = metrics(series(gpu_memory=lambda at: (60 + at / 3600 * 10) * GIB))
     glimpse = MetricsFold().fold(payload({"node-0": series(range(3540, 3660, 5))}))
     assert kinds(look(metrics=glimpse, health_metrics=leaking)) == ["memory-leak"]
 
@@ -594,7 +592,7 @@ ONSET = 1200
 
 
 def _growing(at: float) -> float:
-    return 40 + max(0.0, at - ONSET) / 3600 * 12
+    return 66 + max(0.0, at - ONSET) / 3600 * 7
 
 
 @pytest.mark.parametrize(
@@ -604,7 +602,7 @@ def _growing(at: float) -> float:
         ("gpu-idle", [{"gpu": lambda at: 0.95 if at < ONSET else 0.06 * (at % 600 == 0)}]),
         ("gpu-memory", [{"gpu_memory": lambda at: (60 if at < ONSET else 79.5) * GIB}]),
         ("memory-leak", [{"gpu_memory": lambda at: _growing(at) * GIB}]),
-        ("disk-filling", [{"disk": lambda at: _growing(at) / 60}]),
+        ("disk-filling", [{"disk": lambda at: _growing(at) / 80}]),
         ("disk-filling", [{"disk": lambda at: 0.5 if at < ONSET else 0.97}]),
     ],
 )
@@ -676,6 +674,29 @@ def round_pause(at_step: int) -> tuple[HealthFinding, ...]:
     return look(at_step * 5 + 700, progress=told(steps(at_step * 5)))
 
 
+def counted(by: int) -> tuple[HealthFinding, ...]:
+    other = [(600 + 20.0 * n, f"Scoring answers: {7 + by * n}/900") for n in range(1, 76)]
+    return look(2110, progress=told([*steps(600), *other]))
+
+
+def without_steps(every_s: float) -> tuple[HealthFinding, ...]:
+    lines = [
+        (at, "{'loss': 1.0, 'grad_norm': 0.5}")
+        for at, _ in paced(lambda at: 10 if at < 9000 else every_s, 15_900)
+    ]
+    return look(15_900, progress=told(lines))
+
+
+def silent_since(restarted: bool) -> tuple[HealthFinding, ...]:
+    starts = [moment(0), moment(610)] if restarted else [moment(0)]
+    events = [QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=at) for at in starts]
+    return look(1500, progress=told(steps(600)), queue=QueueContext(target_job_id="j", events=events))
+
+
+def grown_to(gib: float) -> tuple[HealthFinding, ...]:
+    return look(health_metrics=metrics(series(gpu_memory=lambda at: (gib - 10 + at / 360) * GIB)))
+
+
 BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")
 SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
 
@@ -691,6 +712,10 @@ SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
         (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
         (lambda: round_pause(733), "stalled", lambda: round_pause(700)),
         (lambda: loading(*steps(60)), "gpu-idle", lambda: loading(BAR)),
+        (lambda: counted(0), "stalled", lambda: counted(1)),
+        (lambda: silent_since(restarted=False), "stalled", lambda: silent_since(restarted=True)),
+        (lambda: grown_to(70), "memory-leak", lambda: grown_to(56)),
+        (lambda: without_steps(40), "slowdown", lambda: without_steps(11)),
         (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
          by_losses(lambda step: float("nan") if step in (300, 700) else 1.0)),
         (by_losses(lambda step: 7.2 if step > 600 else 1.5), "loss-exploding",
@@ -701,7 +726,8 @@ SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
          by_losses(lambda step: -0.9 + (step % 90) / 150)),
     ],
     ids=["longer inputs in tokens", "longer inputs by memory", "saves that come", "a save not due yet", "noise",
-         "a save at a round step", "a bar at zero", "a NaN now and then", "harder data", "rewards", "negative"],
+         "a save at a round step", "a bar at zero",
+         "a count that moves", "a restart", "growth from afar", "lines without steps", "a NaN now and then", "harder data", "rewards", "negative"],
 )  # fmt: skip
 def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(
     sick: Callable[[], tuple[HealthFinding, ...]],

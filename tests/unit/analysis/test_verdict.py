@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from support.sick_runs import sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.node_metrics import MetricsSnapshot
@@ -22,7 +23,7 @@ def parts(*names: str) -> frozenset[str]:
     ("snapshot", "state", "words"),
     [
         (WELL, "healthy", "healthy"),
-        (run(), "findings", ""),
+        (sick_run("straggler"), "findings", ""),
         (replace(WELL, checked_sources=parts(LOG)), "checking", "checking health…"),
         (replace(WELL, checked_sources=parts(METRICS)), "checking", "checking health…"),
         (replace(WELL, checked_sources=parts()), "checking", "checking health…"),

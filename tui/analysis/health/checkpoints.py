@@ -71,7 +71,7 @@ def _late(context: Context) -> Iterator[HealthFinding]:
     usual_s = max(intervals)
     if max(intervals) > 4 * median(intervals):
         usual_s = sorted(intervals)[-2]  # A single long wait does not make an interval usual.
-    since_s = context.now_s - last.at_s
+    since_s = context.now_s - max(last.at_s, context.attempt_since)
     held = context.is_held(FindingKind.CHECKPOINT_OVERDUE)
     factor = context.with_hysteresis(rules.checkpoint_factor, 1.0, held=held)
     if since_s <= max(factor * usual_s, usual_s + rules.checkpoint_grace_s):

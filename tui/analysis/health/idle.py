@@ -14,7 +14,8 @@ from tui.analysis.series import Series, mean_between, value_range
 from tui.text.units import duration, percent
 
 _LATE_SAMPLES_S = 300.0  # If a node has been silent for longer, there is no telling whether it is idle.
-_LOADING_FACTOR = 2.0  # A log that is being written to shows that something still loads.
+_LOADING_FACTOR = 2.0  # A log that is written to, or that announced it, shows that something still loads …
+_MOVING_FACTOR = 4.0  # … and a count that moves shows that it will end.
 _GOES_ON_S = 60.0
 # Some GPUs of a node may rest while others work: wait this many idle times.
 _SINGLE_NODE_FACTOR = 2.0
@@ -35,7 +36,9 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
     with_gpus = sum(len(node.mean_utilization) > 0 for node in metrics.nodes)
     if idle and len(idle) == with_gpus:
         since = max(idle.values())
-        if at - since < context.pause_allowed_s or (_is_done(context) and at - since < rules.stall_aside_s):
+        ending_s = rules.stall_aside_s if _is_done(context) else 0.0
+        moving_s = _MOVING_FACTOR * rules.idle_never_s if _is_moving(context) else 0.0
+        if at - since < max(context.pause_allowed_s, ending_s, moving_s):
             return
         how_long = duration(at - since)
         text, short = f"GPUs idle ({told}) for {how_long}", f"GPUs idle for {how_long}"
@@ -68,7 +71,8 @@ def _idle_since(context: Context, utilization: Series, at: float) -> float | Non
         since, worked = max(since, context.training_since), True
     allowed_s = rules.idle_after_s
     if not worked:
-        allowed_s = rules.idle_never_s * (_LOADING_FACTOR if _is_talking(context) else 1)
+        loads = _is_talking(context) or (context.progress.announced_at or 0.0) >= since
+        allowed_s = rules.idle_never_s * (_LOADING_FACTOR if loads else 1)
     pause_s = rules.stall_pause_factor * _longest_idle_time(utilization, since, rules.active_from)
     return since if at - since >= max(allowed_s, pause_s) else None
 
@@ -77,6 +81,12 @@ def _is_talking(context: Context) -> bool:
     """Return True if the log is written to: the run may download, prepare data, or load a large model."""
     line_ns = context.progress.last_line_at_ns
     return line_ns is not None and context.now_s - line_ns / NS_PER_S < context.rules.idle_after_s
+
+
+def _is_moving(context: Context) -> bool:
+    """Return True if a count other than the steps moves: data is prepared, or the model is uploaded."""
+    moved_at, step_ns = context.progress.moved_at or 0.0, context.progress.last_step_at_ns or 0
+    return moved_at > max(step_ns / NS_PER_S, context.now_s - context.rules.idle_after_s)
 
 
 def _is_done(context: Context) -> bool:

@@ -27,8 +27,12 @@ MIN_GROWTH_SHARE = 0.4
 DECELERATING = 0.75
 """Growth below this fraction of that in the window before is coming to its end, as a cache that fills."""
 
-LEAK_FROM, STORAGE_FROM = 0.4, 0.6
-"""Nothing is predicted below these shares of the limit: there is time, and more to learn from."""
+PREDICTED_FROM = 0.5
+"""Nothing is predicted below this share of the limit: there is time, and more to learn from."""
+
+NEAR_SHARE, NEAR_S, LONG_S = 0.8, 1200.0, 7200.0
+"""Growth becomes a finding above this share of the limit, this long before it is full, or once it lasts: a
+cache, a copy of the data, or the first tooth of a saw ends before."""
 
 
 def growing(context: Context, series: Series, window_s: float, *, held: bool) -> tuple[float, float] | None:
@@ -190,7 +194,7 @@ def _volume(
     held = context.is_held(kind, node)
     horizon = rules.disk_full_within_s * (1 + rules.release if held else 1)
     for window_s in (rules.disk_window_s, _LONG_WINDOWS * rules.disk_window_s):
-        grown = growing(context, utilization, window_s, held=held) if used >= STORAGE_FROM else None
+        grown = growing(context, utilization, window_s, held=held) if used >= PREDICTED_FROM else None
         if grown is None:
             continue
         line_rate, level = grown
@@ -199,18 +203,27 @@ def _volume(
             continue
         full_in_s = max(0.0, 1.0 - max(level, used)) / rate
         least = context.with_hysteresis(rules.disk_growth, 0.0, held=held)
-        if line_rate * window_s >= least and full_in_s <= horizon and not context.ends_before(full_in_s):
+        since = growth_started_at(utilization, at, line_rate, level, window_s)
+        if (
+            line_rate * window_s >= least
+            and full_in_s <= horizon
+            and not context.ends_before(full_in_s)
+            and (held or _is_near(used, full_in_s, at - since))
+        ):
             urgent = full_in_s < _URGENT_S and used >= _URGENT_SHARE
             severity: Severity = "critical" if urgent else "warning"
             text = f"{name} is {percent(used)} full, will be full in {duration(full_in_s)}"
             short = f"{name} full in {duration(full_in_s)}"
-            since = growth_started_at(utilization, at, line_rate, level, window_s)
             yield finding(kind, severity, text, short=short, node=node, since_s=since)
             return
     limit = context.with_hysteresis(rules.disk_share, rules.disk_share - 0.1, held=held)
     if used >= limit:
         full_since = start_of_condition(utilization, lambda value: value >= limit)
         yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node, since_s=full_since)
+
+
+def _is_near(used: float, full_in_s: float, lasted_s: float) -> bool:
+    return used >= NEAR_SHARE or full_in_s <= NEAR_S or lasted_s >= LONG_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +302,7 @@ def _leak(
         return
     held = any(found.kind == FindingKind.MEMORY_LEAK for found in context.held.values())
     grown = growing(context, series, rules.leak_window_s, held=held)
-    if grown is None or grown[1] < LEAK_FROM * limit:
+    if grown is None or grown[1] < PREDICTED_FROM * limit:
         return
     line_rate, level = grown
     rate = growth_beyond(context, series, grown, rules.leak_window_s, limit, held=held)
@@ -298,12 +311,13 @@ def _leak(
     full_in_s = max(0.0, limit - level) / rate
     least = context.with_hysteresis(rules.leak_share, 0.0, held=held)
     horizon = rules.leak_full_within_s * (1 + rules.release if held else 1)
+    since = growth_started_at(series, at, line_rate, level, rules.leak_window_s)
     if (
         line_rate * rules.leak_window_s >= least * limit
         and full_in_s <= horizon
         and not context.ends_before(full_in_s)
+        and (held or _is_near(level / limit, full_in_s, at - since))
     ):
-        since = growth_started_at(series, at, line_rate, level, rules.leak_window_s)
         yield _Leak(node, place, rate, full_in_s, since)
 
 

@@ -23,7 +23,9 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     if told.last_line_at_ns is None:
         return
     line_s = told.last_line_at_ns / NS_PER_S
-    silent_s = context.now_s - line_s
+    # A restart is a start, also when the log does not mention it.
+    since_s = max(line_s, context.attempt_since)
+    silent_s = context.now_s - since_s
     if told.last_step_at_ns is None:
         yield from _unread(context, line_s, silent_s)
         return
@@ -33,13 +35,13 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     step_s = told.last_step_at_ns / NS_PER_S
     usual_s = told.step_interval_s or 0.0
     starting = usual_s == 0 or context.training_since is None
-    sign_s = max(step_s, line_s)
+    sign_s = max(step_s, since_s)
     allowed_s = max(
         rules.stall_after_s,
         rules.stall_steps * usual_s,
         context.pause_allowed_s,
         # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
-        rules.stall_unread_s if told.step is not None and starting else 0.0,
+        rules.stall_unread_s if starting else 0.0,
     )
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
     if context.now_s - sign_s > allowed_s:

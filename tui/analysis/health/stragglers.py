@@ -16,6 +16,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import floor
 from statistics import median
 
@@ -39,6 +40,9 @@ TURNS = 2
 
 OTHER_MEMORY = 0.75
 """A node holds something else if its GPU memory is below this fraction of the others', or vice versa."""
+
+SWINGS, SWINGING = 3.0, 0.03
+"""Nodes do other work if one changes this many times as much from bin to bin, and by more than this."""
 
 ALIKE_SPREAD = 0.15
 """Nodes within this range of each other all do the same work, so the details need no check."""
@@ -107,12 +111,21 @@ def _bins(series: Series) -> Bins:
 
 
 def _share_workload(one: Bins, other: Bins, share: float, busy: float) -> bool:
-    """Return True if two nodes started alike and never took turns, or too little is known."""
+    """Return True if two nodes started alike, moved alike and never took turns, or too little is known."""
     worked = _paired_means(one, other, busy)
     began = [min(pair) >= share * max(pair) for pair in worked[:FIRST_BINS]]
     if len(began) >= _MIN_GROUP_SIZE and sum(began) <= ALIKE_BINS * len(began):
         return False
+    # A node that slows down jumps once; one that serves in waves moved differently before.
+    swings = [_swing([pair[which] for pair in worked[: len(worked) // 2]]) for which in (0, 1)]
+    if max(swings) > max(SWINGING, SWINGS * min(swings)):
+        return False
     return not _work_alternately(worked, share)
+
+
+def _swing(means: Sequence[float]) -> float:
+    """Return the usual change from one mean to the next."""
+    return median(abs(later - earlier) for earlier, later in pairwise(means)) if len(means) > 2 else 0.0
 
 
 def _paired_means(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:
@@ -122,8 +135,8 @@ def _paired_means(one: Bins, other: Bins, busy: float) -> list[tuple[float, floa
 
 
 def _work_alternately(worked: Sequence[tuple[float, float]], share: float) -> bool:
-    less = sum(a < share * b for a, b in worked)
-    more = sum(b < share * a for a, b in worked)
+    less = sum(a < share * b and b - a > ALIKE_SPREAD for a, b in worked)
+    more = sum(b < share * a and a - b > ALIKE_SPREAD for a, b in worked)
     return min(less, more) >= TURNS
 
 
@@ -284,6 +297,7 @@ def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | N
     return None
 
 
+_BEYOND_SWINGS = 2.0  # A slow node differs by more than nodes usually change from bin to bin.
 _MIN_RANKS = 3  # With fewer step times, none is the usual one.
 _OTHER_WORK = 3.0  # Ranks whose steps take this many times as long count other steps.
 _ROLE_WINDOWS = 3
@@ -323,10 +337,22 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
             busy=rules.straggler_busy,
         )
         for name, lag in lagging.items():
-            if name not in named:
+            if name not in named and abs(lag.own - lag.others) > _BEYOND_SWINGS * _apart_swing(group, name):
                 named.add(name)
                 yield _by_its_gpus(context, group, name, lag, share_held)
     yield from _by_step_time(context, frozenset(named))
+
+
+def _apart_swing(group: MetricsSnapshot, name: str) -> float:
+    """Return how much a node's distance from the others usually changes from bin to bin."""
+    bins = {node.name: _bins(node.mean_utilization) for node in group.nodes}
+    own = bins.pop(name)
+    apart = [
+        own[at] - median(told)
+        for at in sorted(own)
+        if (told := [one[at] for one in bins.values() if at in one])
+    ]
+    return _swing(apart)
 
 
 def _is_comparable(context: Context) -> bool:

@@ -14,6 +14,7 @@ from statistics import median
 
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import mean_known
+from tui.analysis.progress.step_marks import numbered, rates
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series, latest, mean_between
 from tui.text.units import duration, number, percent
@@ -38,6 +39,8 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
     """Report a speed that was clearly below the usual one for all of the newest ``slowdown_window_s``."""
     rules, since = context.rules, context.training_since
     series, unit = context.progress.throughput_series
+    if not series.times:
+        series, unit = rates(numbered(context.progress.loss_series)), "lines/s"
     if since is None or not series.times:
         return
     bin_s = rules.slowdown_window_s / _BINS

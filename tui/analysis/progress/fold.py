@@ -18,7 +18,14 @@ from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.phases import Pauses, RunPhase, RunPhases, announced_save_interval, announces_phase
+from tui.analysis.progress.phases import (
+    MovingCounts,
+    Pauses,
+    RunPhase,
+    RunPhases,
+    announced_save_interval,
+    announces_phase,
+)
 from tui.analysis.progress.snapshot import (
     ProgressSnapshot,
     ReplicaLog,
@@ -28,8 +35,10 @@ from tui.analysis.progress.snapshot import (
     loss_trend,
     over_steps,
 )
+from tui.analysis.progress.step_marks import numbered, usual_interval
 from tui.analysis.progress.stream import StepRate, StreamProgress
 from tui.text.names import natural_key
+from tui.text.sanitize import last_carriage_segment
 
 _HINTS = ("estart", "RETRY_COUNT", "etrying", "ttempt")
 _ANNOUNCED = re.compile(
@@ -198,6 +207,7 @@ MIN_RESTART_GAP_S = 600.0
 
 _SECONDARY_SHARE = 16  # Other streams keep a sixteenth: they matter only if they become the displayed one.
 _MAX_STREAMS = 256
+_BETWEEN_STEPS_S = 60.0  # Counts move between steps, too: a rollout, a data loader.
 _MAX_REPLICAS = 1024
 
 
@@ -221,6 +231,7 @@ class ProgressFold:
         self._errors = ErrorLines()
         self._saves = LoggedCheckpoints()
         self._run_phases = RunPhases()
+        self._counts = MovingCounts()
         self._announced_restarts: list[float] = []
         self._moving_target = False
         self._save_every: int | None = None
@@ -243,6 +254,9 @@ class ProgressFold:
             if self._errors.take(stamp, line.message, line.level, line.replica):
                 self._snapshot = None
             reading = parse(line.message, self._patterns)
+            if reading is None or (reading.from_bar and reading.loss is None):
+                segment = last_carriage_segment(line.message)
+                told |= self._counts.take(stamp / NS_PER_S, line.replica or "", segment)
             if reading is None:
                 if announces_restart(line.message):
                     insort(self._announced_restarts, stamp / NS_PER_S)
@@ -339,12 +353,16 @@ class ProgressFold:
                 restarts=_drop_close_times(self._announced_restarts),
                 line_pause_s=self._pauses.longest(-math.inf),
                 replicas=self._replica_logs(),
+                announced_at=self._run_phases.newest(),
+                moved_at=self._counts.moved_at,
             )
         key, stream = shown
         step_source = self._step_source(stream)
         pace = step_source.pace()
         recent, before, error = compare_recent(stream.losses.values)
-        started = step_source.first_step_at() or -math.inf
+        lines = stream.losses.series()
+        started = step_source.first_step_at() or next(iter(lines.times), -math.inf)
+        interval_s = pace.interval_s if pace else usual_interval(numbered(lines))
         low, high = _eta_range(pace) or (None, None)
         return ProgressSnapshot(
             step=pace.step if pace else None,
@@ -365,11 +383,11 @@ class ProgressFold:
             eta_s=_eta_s(pace),
             eta_low_s=low,
             eta_high_s=high,
-            step_interval_s=pace.interval_s if pace else None,
+            step_interval_s=interval_s,
             step_pause_s=step_source.pauses.longest(started),
             line_pause_s=self._pauses.longest(started),
             last_step_at_ns=self._last_step_at_ns(pace, stream),
-            run_phase=self._current_phase(pace, step_source),
+            run_phase=self._current_phase(started, self._last_step_at_ns(pace, stream), interval_s),
             last_checkpoint=self._saves.last(pace.step if pace else None),
             first_line_at_ns=self._first_line_at_ns,
             last_line_at_ns=self._last_line_at_ns,
@@ -391,6 +409,8 @@ class ProgressFold:
             replica=key[0] or None,
             moving_target=self._moving_target,
             save_every=self._save_every,
+            announced_at=self._run_phases.newest(),
+            moved_at=self._counts.moved_at,
         )
 
     def _restarts(self, steps: StreamProgress) -> tuple[float, ...]:
@@ -453,17 +473,19 @@ class ProgressFold:
         ]
         return max(told)[1] if told else None
 
-    def _current_phase(self, pace: StepRate | None, stream: StreamProgress) -> RunPhase | None:
-        """Return the current activity other than steps: announced, or shown by another progress bar."""
-        if pace is None:
+    def _current_phase(
+        self, first_step_at: float, step_at_ns: int | None, interval_s: float | None
+    ) -> RunPhase | None:
+        """Return the current activity other than steps: announced, or shown by a count that moves."""
+        if step_at_ns is None:
             return None
-        announced = self._run_phases.since(stream.first_step_at(), pace.step_at)
-        bar = max((other.other_bar_at() or 0.0 for other in self._streams.values()), default=0.0)
-        if bar <= pace.step_at or (announced is not None and announced.newest >= bar):
-            return announced
+        step_at, moved_at = step_at_ns / NS_PER_S, self._counts.moved_at or 0.0
+        announced = self._run_phases.since(first_step_at, step_at)
         if announced is not None:
-            return replace(announced, newest=bar)
-        return RunPhase("other", bar, bar, first=False)
+            return replace(announced, newest=max(announced.newest, moved_at))
+        if moved_at <= step_at + max(_BETWEEN_STEPS_S, 2 * (interval_s or 0.0)):
+            return None
+        return RunPhase("other", moved_at, moved_at, first=False)
 
     def _last_step_at_ns(self, pace: StepRate | None, stream: StreamProgress) -> int | None:
         """Return the time of the newest step; without steps, of the newest loss."""

@@ -75,7 +75,8 @@ class Pauses:
         return answer
 
 
-RunPhaseKind = Literal["evaluation", "checkpoint", "other"]
+RunPhaseKind = Literal["evaluation", "checkpoint", "other", "loading"]
+"""``loading`` is expected only before the first step."""
 
 JOIN_ASIDES_S = 300.0
 """Lines about the same kind of activity that are closer than this belong to one time range."""
@@ -91,6 +92,7 @@ BEFORE_ITS_STEP_S = 30.0
 # faster.
 _HINTS = (
     *("valuat", " eval", "'eval", "alidat", "nference"),
+    *("oading", "nitiali", "okenizing"),
     *("ompil", "apturing", "ploading", "ushing", "erging", "enerating", "onsolidat"),
 )
 _EVALUATION = re.compile(
@@ -109,6 +111,7 @@ _OTHER = re.compile(
     r"|consolidating|merging (?:lora|weights|adapter|model|shard)"
     r"|generating (?:samples?|completions?|rollouts?|responses?|images?))\b"
 )
+_LOADING = re.compile(r"\b(?:(?:down|pre|re)?loading|initiali[sz]ing|tokenizing)\b")
 _NO_BEGINNING = re.compile(
     r"(?=[esdfctanwo])\b(?:every|skip\w*|disabled|finished|done|completed?|took|ended|after each|will be"
     r"|strategy|not|no|without|failed|error)\b|(?:evaluation|eval)_strategy|(?<!pid)(?<!ip)=\w"
@@ -140,6 +143,8 @@ def announces_phase(message: str) -> RunPhaseKind | None:
     kind: RunPhaseKind | None = (
         "evaluation" if _EVALUATION.search(head) else "other" if _OTHER.search(head) else None
     )
+    if kind is None and _LOADING.search(head):
+        kind = "loading"
     return None if kind is None or _NO_BEGINNING.search(head) else kind
 
 
@@ -155,6 +160,46 @@ def announced_save_interval(message: str) -> int | None:
         return None
     found = _SAVE_EVERY.search(message.lower()[:MAX_CHARACTERS])
     return int(found[1]) if found is not None else None
+
+
+_COUNT = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]*(?:\.\d+)?)(?![\w/:-]*\d[:-])")
+_DIGITS = re.compile(r"[\d.%|█▏▎▍▌▋▊▉ ]+")
+_MAX_COUNTS, _NEWEST_COUNTS = 256, 16
+
+
+class MovingCounts:
+    """Counts such as ``412/5000`` in lines about other work than steps, and when one of them last moved."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+
+    def take(self, time: float, source: str, message: str) -> bool:
+        """Read a line, in any order; return True if it has a count."""
+        found = _COUNT.search(message[:MAX_CHARACTERS]) if "/" in message or " of " in message else None
+        if found is None:
+            return False
+        key = (source, _DIGITS.sub(" ", message[: found.start()]), found[2])
+        if len(self._counts) >= _MAX_COUNTS and key not in self._counts:
+            del self._counts[min(self._counts, key=lambda one: self._counts[one][-1])]
+        counts = self._counts.setdefault(key, [])
+        insort(counts, (time, float(found[1].replace(",", ""))))
+        del counts[:-_NEWEST_COUNTS]
+        return True
+
+    @property
+    def moved_at(self) -> float | None:
+        """When a count last rose twice in a row: one that rises and falls, as of workers, does not move."""
+        return max(
+            (
+                third[0]
+                for counts in self._counts.values()
+                for first, second, third in zip(counts, counts[1:], counts[2:], strict=False)
+                if first[1] < second[1] < third[1]
+            ),
+            default=None,
+        )
 
 
 class RunPhases:
@@ -178,6 +223,10 @@ class RunPhases:
         del stretches[:-MAX_TIME_RANGES]
         return True
 
+    def newest(self) -> float | None:
+        """Return the time of the newest line that announced something."""
+        return max((stretches[-1][1] for stretches in self._time_ranges.values()), default=None)
+
     def since(self, first_step_at: float | None, last_step_at: float | None) -> RunPhase | None:
         """Return the newest activity that lasts beyond the last step; None if there is none, or no step."""
         if last_step_at is None:
@@ -186,6 +235,8 @@ class RunPhases:
         found: RunPhase | None = None
         for kind, stretches in self._time_ranges.items():
             begin, newest = stretches[-1]
+            if kind == "loading":
+                continue
             if newest < last_step_at - BEFORE_ITS_STEP_S or (found is not None and newest < found.newest):
                 continue
             earlier = any(end >= begun for _, end in stretches[:-1])

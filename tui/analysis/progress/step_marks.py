@@ -62,7 +62,12 @@ def speed(marks: ThinnedPoints, window_s: float) -> float | None:
     return slope(marks, window_start(marks, window_s), len(marks) - 1)
 
 
-def usual_interval(marks: ThinnedPoints) -> float | None:
+def numbered(series: Series) -> Series:
+    """Return the series with its values counted: for lines without steps, their rate is the speed."""
+    return Series(series.name, series.times, tuple(map(float, range(len(series)))))
+
+
+def usual_interval(marks: ThinnedPoints | Series) -> float | None:
     """Return the median time between increasing steps among the newest marks."""
     times, steps = marks.times, marks.values
     start = max(1, len(times) - _RECENT_INTERVALS)
@@ -74,7 +79,7 @@ def usual_interval(marks: ThinnedPoints) -> float | None:
     return intervals[len(intervals) // 2] if intervals else None
 
 
-def rates(marks: ThinnedPoints) -> Series:
+def rates(marks: ThinnedPoints | Series) -> Series:
     """Return steps per second over time, between equally spaced marks; none across a restart."""
     times, steps = marks.times, marks.values
     if len(times) < 2 or times[-1] <= times[0]:

@@ -6,6 +6,7 @@ everything is stored by time, and the newest values are found by time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from tui.analysis.series import EMPTY, Series
 
 _MAX_SOURCES = 16
 _VOTING_LOSSES = 3
+_LOSSES_ALONE = 8  # So many losses, and usual intervals of a bar, after its end: they are not its losses.
 _STEP_TIMES = 40  # Number of newest step times averaged to get a rank's speed.
 _OWN = 0  # the source of lines that contain a step, as opposed to bars, which are identified by their total
 
@@ -117,6 +119,7 @@ class StreamProgress:
             self._mark_step(time, step, reading)
         if reading.loss is not None:
             self.loss_readings += 1
+            self.pauses.add(time)
             self._unpair(self.losses.add(time, reading.loss, step))
         if reading.learning_rate is not None:
             self.learning_rates.add(time, reading.learning_rate)
@@ -164,11 +167,6 @@ class StreamProgress:
     def step_series(self) -> Series:
         marks = self._run_marks()
         return EMPTY if marks is None else marks.series()
-
-    def other_bar_at(self) -> float | None:
-        """Return when a bar other than the run's, such as an evaluation's, last moved."""
-        source = self._training_source()
-        return max((marks.times[-1] for other, marks in self._marks.items() if other != source), default=None)
 
     def rate_series(self) -> Series:
         marks = self._run_marks()
@@ -265,24 +263,34 @@ class StreamProgress:
     def _training_source(self) -> int | None:
         """Choose the source of the run's steps: lines that name them, else the bar printed next to losses.
 
-        An evaluation has a bar too, but no losses. While there are no losses, the first bar is the run's,
-        and one that begins after it ended is a new stage.
+        An evaluation has a bar too, but no losses: a bar that stopped long before the newest losses is not
+        theirs. While there are none, the first bar is the run's, and one that begins after it ended is a
+        new stage.
         """
         if _OWN in self._marks:
             return _OWN
         votes: dict[int, int] = {}
         for time in self.losses.times[-_VOTING_LOSSES:]:
             beside = self._source_nearest(time)
-            if beside is not None:
+            if beside is not None and not self._has_ended(beside):
                 votes[beside] = votes.get(beside, 0) + 1
         if votes:
             voted = max(votes, key=lambda source: (votes[source], source))
             return self._around(voted) or voted
+        if len(self.losses) >= _VOTING_LOSSES:
+            return None
         chosen: int | None = None
         for source, marks in sorted(self._marks.items(), key=lambda item: (item[1].times[0], -item[0])):
             if chosen is None or marks.times[0] > self._marks[chosen].times[-1]:
                 chosen = source
         return chosen
+
+    def _has_ended(self, source: int) -> bool:
+        """Return True if a bar stopped and losses continued without it, as after an evaluation."""
+        marks, times = self._marks[source], self.losses.times
+        after = times[bisect_right(times, marks.times[-1]) :]
+        usual_s = usual_interval(marks) or 0.0
+        return len(after) > _LOSSES_ALONE and after[-1] - marks.times[-1] > _LOSSES_ALONE * usual_s
 
     def _rounds(self, source: int) -> tuple[float, ...]:
         held = self._rounds_of.get(source)

@@ -92,6 +92,7 @@ _STEP_TIME = re.compile(
     r"(?:time|timing|avg|duration|runtime)"
     r"|(?:elapsed |run)?time(?: per|) (?:step|iteration|iter|it|batch)"
     r"|(?:sec|s|second|seconds|ms)(?: per|) (?:step|it|iter|iteration)"
+    r"|(?:fwd|forward) (?:and )?(?:bwd|backward) time"
     r"|interval runtime per step|dt|end to end|step"
 )
 
