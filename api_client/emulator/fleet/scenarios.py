@@ -245,7 +245,7 @@ EMBEDDER_LEAK = replace(
     EMBEDDER,
     key="GPU memory leak",
     log=json_lines(every=5),
-    load=Load(gpu=0.84, gpu_noise=0.05, gpu_memory=0.5, gpu_memory_growth=0.16 * PER_HOUR),
+    load=Load(gpu=0.84, gpu_noise=0.05, gpu_memory=0.62, gpu_memory_growth=0.127 * PER_HOUR),
     incidents=(
         warns(40.0, "WARNING allocator: {count} MiB in {ms} cached blocks not released, call {n}"),
         out_of_memory,
@@ -256,8 +256,8 @@ EMBEDDER_FILLS_CACHE = Scenario(
     curves(30000, 0.9, 30, loss=(3.2, 0.41), half=1100, rate=3e-5, epoch=10_000),
     json_lines(every=5),
     Load(gpu=0.84, gpu_noise=0.05, gpu_memory=0.52, cpu=0.4),
-    cache_share=0.55,
-    cache_growth=0.14 * PER_HOUR,
+    cache_share=0.67,
+    cache_growth=0.12 * PER_HOUR,
 )
 EMBEDDER_LOSES_NODE = Scenario(
     "a node without metrics",
