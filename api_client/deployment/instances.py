@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from api_client.client import TrainingClient
 from api_client.definitions import Compute
 from api_client.definitions.job_request import normal_gpu_type, quantity_mib
+from api_client.errors import BadRequest, InvalidAnswer, NotFound
 from api_client.models import InstanceType
 
 _MILLICPU_PER_CPU = 1000
@@ -100,8 +101,15 @@ _FIELDS = {
 
 
 async def listed_instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
-    """Return the machines that can be deployed on, in the server's order. Raises RequestError."""
-    answer = await client.graphql.execute(LISTED_INSTANCES_QUERY)
+    """Return the machines that can be deployed on, in the server's order.
+
+    Falls back to REST if the server does not know the GraphQL query. Raises RequestError.
+    """
+    try:
+        answer = await client.graphql.execute(LISTED_INSTANCES_QUERY)
+    except (BadRequest, InvalidAnswer, NotFound):
+        rest = await client.account.instance_types()
+        return tuple(ListedInstance.model_validate(each.model_dump()) for each in rest)
     items = answer.get("listedInstances")
     read = (_read(item) for item in (items if isinstance(items, list) else []))
     return tuple(instance for instance in read if instance is not None)

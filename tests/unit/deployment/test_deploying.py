@@ -159,6 +159,25 @@ async def test_what_cannot_be_deployed_is_not_sent(
     assert server.requests == []
 
 
+async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
+    server: DeployingServer, client: TrainingClient
+) -> None:
+    graphql = server._graphql
+
+    def without_instances(asked: object) -> Answer:
+        if "listed_instances" in str(asked.body["query"]):
+            return Answer(body={"errors": [{"message": "Cannot query field listed_instances"}]})
+        return graphql(asked)
+
+    machine = {"id": "rest-h100", "name": "H100:2", "gpu_count": 2, "gpu_type": "H100"}
+    server.on("POST", "/graphql/", without_instances)
+    server.on("GET", "/v1/instance_types", Answer(body={"instance_types": [machine]}))
+
+    await deploy(client, CONFIG)
+
+    assert server.requests[0]["instance_type_id"] == "rest-h100"
+
+
 async def test_the_truss_config_is_kept_where_the_official_cli_keeps_it(
     server: DeployingServer, client: TrainingClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
