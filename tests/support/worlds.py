@@ -185,6 +185,17 @@ def log_lines(count: int = 40) -> tuple[LogLine, ...]:
     return tuple(lines)
 
 
+EARLIER_STEPS = tuple(
+    LogLine(
+        int((ONE_O_CLOCK - timedelta(seconds=200 + 60 * minute)).timestamp() * 1e9),
+        f" 41%|####1     | {4080 - 12 * minute}/9000 [5:10:00<8:17:27,  5.00s/it]",
+        "node-0",
+        None,
+    )
+    for minute in range(56, 0, -1)
+)
+"""Nodes are compared after a quarter of an hour of steps."""
+
 CHECKPOINTS = tuple(
     Checkpoint(
         checkpoint_id=f"checkpoint-{step}",
@@ -202,7 +213,7 @@ CHECKPOINTS = tuple(
 
 def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **changes: Any) -> RunSnapshot:
     progress = ProgressFold()
-    progress.add(log_lines())
+    progress.add([*EARLIER_STEPS, *log_lines()])
     folded = MetricsFold().fold(metrics if metrics is not None else job_metrics())
     told = progress.snapshot()
     fields: dict[str, Any] = {
