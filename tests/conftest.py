@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +29,9 @@ OURS = (
     "LINES",
 )
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+# A shell starts background jobs with ctrl+c ignored, and the processes of tests would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes depends on the machine
 settings.load_profile("untimed")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployer import Deployer, machine
 
 from support.cli import RunCli
+from support.deploying_server import DeployingServer, listed_instance
 from support.fake_object_store import JOB, Stored, serving
 from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
 from support.stranger_runs import metrics_of, node, serve_metrics
@@ -191,13 +191,14 @@ def test_a_checkpoint_that_is_not_there(cli: RunCli, checkpoints: dict[str, str]
     assert result.err == f"bt-tui: {words}\n"
 
 
-def test_gpus_that_no_machine_has_are_not_rounded_up(cli: RunCli, stranger: FakeBaseten) -> None:
-    deployer = Deployer(stranger, machines=[machine("H100", 1), machine("H100", 4), machine("H100", 16)])
-    for count, how in ((3, "--yes"), (8, "--dry-run")):
-        result = cli(*GIVEN.split(), f"H100:{count}", how)
-        assert (result.code, result.out) == (2, "")
-        assert f"no instance type has {count} × H100; use H100:1, H100:4, H100:16" in result.err
-    assert deployer.requests == []
+def test_gpus_that_no_machine_has_are_not_rounded_up(cli: RunCli) -> None:
+    with DeployingServer() as server:
+        server.machines = [listed_instance("H100", count) for count in (1, 4, 16)]
+        for count, how in ((3, "--yes"), (8, "--dry-run")):
+            result = cli(*GIVEN.split(), f"H100:{count}", how, environ=server.environ())
+            assert (result.code, result.out) == (2, "")
+            assert f"no instance type has {count} × H100; use H100:1, H100:4, H100:16" in result.err
+        assert server.requests == []
 
 
 def test_a_dry_run_with_errors_fails(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:

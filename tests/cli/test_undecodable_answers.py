@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from deployer import Deployer, checkpoint
 
+from support.deploying_server import DeployingServer
 from support.stranger import Answer, FakeBaseten
 from support.terminal import ROOT, AtTerminal
 
@@ -26,10 +26,12 @@ def at_terminal(stranger: FakeBaseten, folder: Path, *arguments: str) -> AtTermi
     return AtTerminal(*arguments, environ={**os.environ, **stranger.environ(), **settings}, folder=folder)
 
 
-def test_the_wizard_asks_again(stranger: FakeBaseten, tmp_path: Path) -> None:
-    Deployer(stranger, checkpoints=[checkpoint("checkpoint-100", lora_adapter_config={"r": 16})])
+def test_the_wizard_asks_again(tmp_path: Path) -> None:
     chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--gpu", "L4")
-    with at_terminal(stranger, tmp_path, "deploy", *chosen, "--base-model", "a/b") as someone:
+    with (
+        DeployingServer() as server,
+        at_terminal(server, tmp_path, "deploy", *chosen, "--base-model", "a/b") as someone,
+    ):
         someone.sees("Which LoRA rank?")
         someone.types(b"\r")
         someone.sees("What's the model's name?")

@@ -136,6 +136,7 @@ class _Losses:
             loss=losses.values[-1] if losses.values else None,
             loss_series=losses,
             grad_norm_series=_first(norms, bisect_right(norms.times, until)),
+            restarts=tuple(time for time in told.restarts if time <= until),
         )
         context = Context(replace(self._run, progress=cut), self._rules, {})
         for check in (broken_loss, exploding_loss):
