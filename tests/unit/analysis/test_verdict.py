@@ -8,8 +8,9 @@ import pytest
 from support.sick_runs import sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
-from tui.analysis.node_metrics import MetricsSnapshot
+from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.run.snapshot import verdict
+from tui.analysis.series import Series
 
 WELL = run(metrics=job_metrics((0.97, 0.96, 0.97, 0.97)))
 LATER = ONE_O_CLOCK + timedelta(minutes=12)
@@ -75,3 +76,11 @@ def parts(*names: str) -> frozenset[str]:
 )
 def test_what_may_be_said_of_a_run(snapshot, state, words):
     assert (verdict(snapshot).state, verdict(snapshot).words) == (state, words)
+
+
+@pytest.mark.parametrize(("seen_s", "state"), [(17.0, "checking"), (299.0, "checking"), (301.0, "healthy")])
+def test_a_run_without_gpus_is_judged_after_five_minutes_of_metrics(seen_s: float, state: str) -> None:
+    now = ONE_O_CLOCK.timestamp()
+    cpu = Series("cpu", (now - seen_s, now), (1.0, 1.0))
+    metrics = MetricsSnapshot((NodeSnapshot("node-0", cpu=cpu),), at=now)
+    assert verdict(replace(WELL, health_metrics=metrics)).state == state

@@ -53,7 +53,8 @@ def is_settled(run: RunSnapshot) -> bool:
 def is_starting(run: RunSnapshot) -> bool:
     """True if too little of a run has been seen to judge it, whatever has been read."""
     metrics, told = run.health_metrics, run.progress
-    uses = [node.mean_utilization for node in metrics.nodes] if metrics is not None else []
+    nodes = metrics.nodes if metrics is not None else ()
+    uses = [use for node in nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory)]
     began = min((use.times[0] for use in uses if use.times), default=None)
     if metrics is None or metrics.at is None or began is None:
         return False
