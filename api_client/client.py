@@ -18,7 +18,6 @@ from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.remotes import Remote
 from api_client.resources.account import Account
-from api_client.resources.cache import Cache
 from api_client.resources.capacity import Capacity
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.graphql import Graphql
@@ -26,7 +25,7 @@ from api_client.resources.jobs import Jobs
 from api_client.resources.logs import Logs
 from api_client.resources.metrics import Metrics
 from api_client.resources.models import Models
-from api_client.resources.projects import Projects
+from api_client.resources.projects import Cache, Projects
 from api_client.resources.sessions import Sessions
 
 if TYPE_CHECKING:

@@ -159,14 +159,14 @@ MUTANTS = (
     ),
     Mutant(
         "rank: the smallest adapter decides",
-        "api_client/servable/ranks.py",
+        "api_client/servable.py",
         "    return max((rank for rank in map(_rank, values)",
         "    return min((rank for rank in map(_rank, values)",
         RANKS,
     ),
     Mutant(
         "rank: one below the adapter's own is taken",
-        "api_client/servable/ranks.py",
+        "api_client/servable.py",
         "    if largest is not None and value < largest:\n",
         "    if False:\n",
         RANKS,

@@ -37,17 +37,15 @@ from api_client.deployment.sending import (
     equivalent_command,
 )
 from api_client.deployment.validation import validate
-from api_client.servable.ranks import (
+from api_client.servable import (
     RankAdvice,
     adapter_ranks,
     check_rank,
-    rank_for,
-)
-from api_client.servable.selection import (
     check_selection,
     kind_of,
     memory_hint,
     needed_gpu_bytes,
+    rank_for,
     selectable,
     telling_files,
 )

@@ -25,7 +25,7 @@ from api_client.deployment.sending import DeploymentResult
 from api_client.files import write_file
 from api_client.models import Checkpoint
 from api_client.remotes import Remote
-from api_client.servable.selection import kind_of
+from api_client.servable import kind_of
 
 _PRODUCTION_API_HOST = "api.baseten.co"
 _KEY = "$BASETEN_API_KEY"

@@ -38,7 +38,7 @@ from api_client.deployment.instances import listed_instances, smallest_instance
 from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
 from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
-from api_client.servable.selection import find_checkpoint, kind_of
+from api_client.servable import find_checkpoint, kind_of
 
 HF_TOKEN = "HF_TOKEN"
 """Environment variable with a deployment's Hugging Face token."""

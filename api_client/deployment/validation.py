@@ -15,8 +15,15 @@ from api_client.definitions import (
 from api_client.deployment.instances import smallest_instance
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.models.checkpoints import ROOT_CHECKPOINT
-from api_client.servable.ranks import adapter_ranks, check_rank, rank_for
-from api_client.servable.selection import check_selection, find_checkpoint, kind_of, missing_parts
+from api_client.servable import (
+    adapter_ranks,
+    check_rank,
+    check_selection,
+    find_checkpoint,
+    kind_of,
+    missing_parts,
+    rank_for,
+)
 from api_client.submission.findings import Finding, most_severe_first
 
 _NAMED_AT_MOST = 12

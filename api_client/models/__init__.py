@@ -23,8 +23,7 @@ from api_client.models.capacity import (
     TeamGpuCapacity,
     TrainingCapacity,
 )
-from api_client.models.checkpoints import Checkpoint, CheckpointFile, CheckpointFilesPage
-from api_client.models.deployments import Deployment, Model
+from api_client.models.checkpoints import Checkpoint, CheckpointFile, CheckpointFilesPage, Deployment, Model
 from api_client.models.jobs import (
     RUNNABLE_STATUSES,
     WAITING_STATUSES,

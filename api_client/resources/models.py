@@ -10,7 +10,7 @@ from api_client.addresses import route
 from api_client.http.transport import Transport
 from api_client.models import LogRecord
 from api_client.models.base import answer_with_list
-from api_client.models.deployments import Deployment, Model
+from api_client.models.checkpoints import Deployment, Model
 from api_client.resources.logs import LOG_PAGE, log_query
 from api_client.streams.pages import MAX_PAGE_LINES, Direction
 

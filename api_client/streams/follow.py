@@ -30,8 +30,7 @@ from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import JobPoller, ServerTime
 from api_client.streams.logs import LATENESS_MS
 from api_client.streams.pages import PageSource
-from api_client.streams.parallel import PARTS_IN_FLIGHT, ParallelReader
-from api_client.streams.reader import RangeReader, Window, windows
+from api_client.streams.reader import PARTS_IN_FLIGHT, ParallelReader, RangeReader, Window, windows
 
 BUSY_INTERVAL_S = 1.0
 QUIET_INTERVAL_S = 2.2

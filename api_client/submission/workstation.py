@@ -26,7 +26,7 @@ from api_client.definitions import (
     offered_accelerators,
 )
 from api_client.errors import ConfigurationError
-from api_client.ssh.tickets import NodeHost, parse_host
+from api_client.ssh import NodeHost, parse_host
 
 DEFAULT_IMAGE = "nvidia/cuda:12.9.1-devel-ubuntu24.04"
 NEWER_IMAGE = "nvidia/cuda:13.0.3-devel-ubuntu24.04"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from api_client.ssh.tickets import parse_host
+from api_client.ssh import parse_host
 from api_client.submission.workstation import workstation_hosts
 from support.cli import RunCli
 from support.emulator import running_emulator

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from api_client.definitions import AcceleratorSpec
 from api_client.errors import ConfigurationError
 from api_client.remotes.trussrc import sections_of
-from api_client.servable.ranks import check_rank, rank_for
+from api_client.servable import check_rank, rank_for
 from support.stranger import Answer, FakeBaseten
 from tui.cli import main
 from tui.commands.support.exit_codes import ExitCode

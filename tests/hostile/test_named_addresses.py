@@ -15,8 +15,7 @@ from api_client import Remote, RetryPolicy, TrainingClient, UploadFailed, addres
 from api_client.addresses import Destinations
 from api_client.errors import AddressRefused, InvalidAnswer, RedirectRefused, Unreachable
 from api_client.models import BlobCredentials
-from api_client.ssh.proxy import relay
-from api_client.ssh.tickets import Ticket
+from api_client.ssh import Ticket, relay
 from api_client.transfers.uploads import upload_file
 from support.certificates import own_certificate
 from support.stranger import Answer, FakeBaseten, ReceivedRequest

@@ -20,8 +20,7 @@ from api_client.emulator.catalog import instance
 from api_client.emulator.platform import Platform
 from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployment
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
-from api_client.servable.ranks import adapter_ranks, rank_for
-from api_client.servable.selection import check_selection, kind_of, verdict
+from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for, verdict
 
 LOOPS_SOURCE = "B10_LOOPS_CHECKPOINTING"
 

@@ -24,7 +24,7 @@ from api_client.deployment import (
     validate,
 )
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
-from api_client.servable.selection import memory_hint, needed_gpu_bytes
+from api_client.servable import memory_hint, needed_gpu_bytes
 
 MACHINES = [
     InstanceType(id="two", gpu_type="H100", gpu_count=2),

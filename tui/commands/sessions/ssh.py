@@ -15,8 +15,15 @@ import platformdirs
 
 from api_client.client import TrainingClient
 from api_client.files import write_private
-from api_client.ssh.proxy import relay
-from api_client.ssh.tickets import CERTIFICATE_SUFFIX, PATTERN, NodeHost, SshFolder, node_host, parse_host
+from api_client.ssh import (
+    CERTIFICATE_SUFFIX,
+    PATTERN,
+    NodeHost,
+    SshFolder,
+    node_host,
+    parse_host,
+    relay,
+)
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.commands.support.options import CommandSettings, examples, remote_option
 from tui.commands.support.output import Output, cannot_write
