@@ -1,12 +1,24 @@
-"""Run a config file, and explain failures.
+"""Run a config file, and explain failures; as a script, print the config as JSON.
 
-Uses only the standard library, and no syntax newer than Python 3.8, because the interpreters of other
-environments also import this file (``in_interpreter.py``).
+::
+
+    python execution.py CONFIG TrainingProject|DeployCheckpointsConfig
+
+The interpreters of other environments run this file as a script, so it uses only the standard library, and no
+syntax newer than Python 3.8. If the official SDK is installed there, it builds the payload, so that the
+result is exactly its payload. Otherwise our definitions are used, which need pydantic. Output of the config
+goes to stderr. stdout gets one document: either ``{"definition": …}`` or ``{"failure": {"message",
+"line"}}``.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import json
+import os
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -143,3 +155,87 @@ def _one_line(error: BaseException) -> str:
 
 def _clipped(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+_HERE = Path(__file__).absolute().parent
+TRAINING = "TrainingProject"
+
+
+def main(arguments: list[str]) -> None:
+    """Load the config named by the arguments."""
+    # Don't import from the script's own folder; the official command has no such path entry either.
+    sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != _HERE]
+    # Even output that compiled code writes to stdout must not mix with the document.
+    output = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+    path, kind = str(Path(arguments[0]).absolute()), arguments[1]
+    try:
+        document = {"definition": _document(path, kind)}
+        text = json.dumps(document)
+    except ConfigFailure as failure:
+        text = json.dumps({"failure": {"message": failure.message, "line": failure.line}})
+    except (TypeError, ValueError) as error:
+        text = json.dumps({"failure": {"message": f"it cannot be written as JSON: {error}", "line": None}})
+    sys.stdout.flush()
+    output.write(text)
+    output.flush()
+
+
+def _document(path: str, kind: str) -> Any:
+    has_truss = importlib.util.find_spec("truss_train") is not None
+    definitions, sandbox = (_official if has_truss else _own)()
+    with sandbox:
+        module = execute(path)
+    definition = only_one(module, getattr(definitions, kind))
+    return _training_document(definition) if kind == TRAINING else _deployment_document(definition)
+
+
+def _official() -> Any:
+    """Return truss's definitions, and a context in which they are used."""
+    try:
+        # Reading a config never sends a request, here as in the main process.
+        for name in ("truss_train", "truss_train.public_api"):
+            vars(importlib.import_module(name))["push"] = refuse_to_push
+        return importlib.import_module("truss_train.definitions"), nullcontext()
+    except Exception as error:
+        raise ConfigFailure(f"truss is broken in {sys.executable}: {error}") from error
+
+
+def _own() -> Any:
+    """Return our definitions, and a context in which they are used."""
+    try:
+        # Import the package from here, without adding its folder to the import path.
+        package = _HERE.parents[1]
+        spec = importlib.util.spec_from_file_location(
+            "api_client", str(package / "__init__.py"), submodule_search_locations=[str(package)]
+        )
+        assert spec is not None and spec.loader is not None
+        sys.modules["api_client"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["api_client"])
+        from api_client import definitions
+        from api_client.submission.config_file.module_sandbox import module_sandbox, official_modules
+    except Exception as error:
+        raise ConfigFailure(
+            f"{sys.executable} has no truss and can't use bt-tui's definitions (they need Python 3.11 and "
+            f"pydantic 2): {error}"
+        ) from error
+    return definitions, module_sandbox(official_modules(refuse_to_push))
+
+
+def _training_document(project: Any) -> dict[str, Any]:
+    return {**project.model_dump(exclude_none=True), "job": project.job.model_dump()}
+
+
+def _deployment_document(config: Any) -> dict[str, Any]:
+    document: dict[str, Any] = config.model_dump()
+    if config.checkpoint_details is not None:
+        # Dump them one by one: as members of a list they would lose the fields that their subclasses add.
+        checkpoints = [checkpoint.model_dump() for checkpoint in config.checkpoint_details.checkpoints]
+        document["checkpoint_details"]["checkpoints"] = checkpoints
+    if config.compute is not None:
+        document["compute"] = config.compute.model_dump()
+    return document
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

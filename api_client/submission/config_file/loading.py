@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from api_client.definitions import DeployCheckpointsConfig, TrainingProject
 from api_client.definitions.base import Place
 from api_client.errors import ConfigFileError
-from api_client.submission.config_file import in_interpreter
+from api_client.submission.config_file import execution
 from api_client.submission.config_file.execution import (
     ConfigFailure,
     describe,
@@ -91,7 +91,7 @@ def _load(
 
 
 def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
-    command = [str(python), in_interpreter.__file__, str(path), kind]
+    command = [str(python), execution.__file__, str(path), kind]
     try:
         finished = _finished(command, stop)
     except subprocess.TimeoutExpired as error:

@@ -155,7 +155,7 @@ def test_a_config_cannot_take_what_is_typed(tmp_path: Path, words_on_stdin: None
     ("text", "line", "words"),
     [
         ("\nd = {}\nd['x']", 3, "KeyError"),
-        ("import in_interpreter", 1, "in_interpreter"),
+        ("import execution", 1, "execution"),
         ("x = 1", None, "no TrainingProject"),
         ("from truss_train import *\nCompute(node_count='1')", 2, "Compute.node_count"),
         ("import os, sys\nprint('last words', file=sys.stderr, flush=True)\nos._exit(4)", None, "last words"),
