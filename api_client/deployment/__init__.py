@@ -8,81 +8,36 @@
     async for update in follow(client, result.model_id, result.version_id): ...
 """
 
-from __future__ import annotations
-
-from api_client.deployment.following import DeploymentUpdate, follow
-from api_client.deployment.generated_files import (
-    Calls,
-    calls,
-    render_python,
-    serves_nothing,
-    truss_config_path,
-    truss_config_yaml,
-    write_truss_config,
-)
-from api_client.deployment.instances import (
-    ListedInstance,
-    fitting_instances,
-    listed_instances,
-    smallest_instance,
-)
-from api_client.deployment.sending import (
-    DEPLOY_MUTATION,
-    DeployAnswers,
-    DeploymentResult,
-    DeploymentUnclear,
-    build_config,
-    deploy,
-    deployment_request,
-    equivalent_command,
-)
-from api_client.deployment.validation import validate
-from api_client.servable import (
-    RankAdvice,
-    adapter_ranks,
-    check_rank,
-    check_selection,
-    kind_of,
-    memory_hint,
-    needed_gpu_bytes,
-    rank_for,
-    selectable,
-    telling_files,
-)
-from api_client.submission.findings import Finding
-
-__all__ = [
-    "DEPLOY_MUTATION",
-    "Calls",
-    "DeployAnswers",
-    "DeploymentResult",
-    "DeploymentUnclear",
-    "DeploymentUpdate",
-    "Finding",
-    "ListedInstance",
-    "RankAdvice",
-    "adapter_ranks",
-    "build_config",
-    "calls",
-    "check_rank",
-    "check_selection",
-    "deploy",
-    "deployment_request",
-    "equivalent_command",
-    "fitting_instances",
-    "follow",
-    "kind_of",
-    "listed_instances",
-    "memory_hint",
-    "needed_gpu_bytes",
-    "rank_for",
-    "render_python",
-    "selectable",
-    "serves_nothing",
-    "smallest_instance",
-    "telling_files",
-    "truss_config_path",
-    "truss_config_yaml",
-    "validate",
-    "write_truss_config",
-]
+from api_client.deployment.following import DeploymentUpdate as DeploymentUpdate
+from api_client.deployment.following import follow as follow
+from api_client.deployment.generated_files import Calls as Calls
+from api_client.deployment.generated_files import calls as calls
+from api_client.deployment.generated_files import render_python as render_python
+from api_client.deployment.generated_files import serves_nothing as serves_nothing
+from api_client.deployment.generated_files import truss_config_path as truss_config_path
+from api_client.deployment.generated_files import truss_config_yaml as truss_config_yaml
+from api_client.deployment.generated_files import write_truss_config as write_truss_config
+from api_client.deployment.instances import ListedInstance as ListedInstance
+from api_client.deployment.instances import fitting_instances as fitting_instances
+from api_client.deployment.instances import listed_instances as listed_instances
+from api_client.deployment.instances import smallest_instance as smallest_instance
+from api_client.deployment.sending import DEPLOY_MUTATION as DEPLOY_MUTATION
+from api_client.deployment.sending import DeployAnswers as DeployAnswers
+from api_client.deployment.sending import DeploymentResult as DeploymentResult
+from api_client.deployment.sending import DeploymentUnclear as DeploymentUnclear
+from api_client.deployment.sending import build_config as build_config
+from api_client.deployment.sending import deploy as deploy
+from api_client.deployment.sending import deployment_request as deployment_request
+from api_client.deployment.sending import equivalent_command as equivalent_command
+from api_client.deployment.validation import validate as validate
+from api_client.servable import RankAdvice as RankAdvice
+from api_client.servable import adapter_ranks as adapter_ranks
+from api_client.servable import check_rank as check_rank
+from api_client.servable import check_selection as check_selection
+from api_client.servable import kind_of as kind_of
+from api_client.servable import memory_hint as memory_hint
+from api_client.servable import needed_gpu_bytes as needed_gpu_bytes
+from api_client.servable import rank_for as rank_for
+from api_client.servable import selectable as selectable
+from api_client.servable import telling_files as telling_files
+from api_client.submission.findings import Finding as Finding

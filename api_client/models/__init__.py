@@ -1,93 +1,48 @@
 """Answers of the REST API. Client and emulator share these and nothing else."""
 
-from api_client.models.account import (
-    AuthCode,
-    AwsCredentials,
-    BlobCredentials,
-    InteractiveSession,
-    InteractiveSessionUpdate,
-    Secret,
-    SignedSshCertificate,
-    Team,
-    UserInfo,
-)
-from api_client.models.base import ApiModel
-from api_client.models.cache import CachedFile, CacheSummary
-from api_client.models.capacity import (
-    ActiveJobAtSubmit,
-    CapacityAtSubmit,
-    GpuCapacity,
-    PendingJobAhead,
-    QueueContext,
-    QueueEvent,
-    TeamGpuCapacity,
-    TrainingCapacity,
-)
-from api_client.models.checkpoints import Checkpoint, CheckpointFile, CheckpointFilesPage, Deployment, Model
-from api_client.models.jobs import (
-    RUNNABLE_STATUSES,
-    WAITING_STATUSES,
-    InstanceType,
-    InstanceTypePrice,
-    JobStatus,
-    JobTombstone,
-    ProjectSummary,
-    ProjectTombstone,
-    TrainingJob,
-    TrainingProject,
-    User,
-    full_status,
-    is_finished,
-    short_status,
-)
-from api_client.models.logs import LogRecord, LogsPage
-from api_client.models.metrics import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
-
-__all__ = [
-    "RUNNABLE_STATUSES",
-    "WAITING_STATUSES",
-    "ActiveJobAtSubmit",
-    "ApiModel",
-    "AuthCode",
-    "AwsCredentials",
-    "BlobCredentials",
-    "CacheSummary",
-    "CachedFile",
-    "CapacityAtSubmit",
-    "Checkpoint",
-    "CheckpointFile",
-    "CheckpointFilesPage",
-    "Deployment",
-    "GpuCapacity",
-    "InstanceType",
-    "InstanceTypePrice",
-    "InteractiveSession",
-    "InteractiveSessionUpdate",
-    "JobMetrics",
-    "JobStatus",
-    "JobTombstone",
-    "LogRecord",
-    "LogsPage",
-    "MetricSample",
-    "Model",
-    "NodeMetrics",
-    "NodeSeries",
-    "PendingJobAhead",
-    "ProjectSummary",
-    "ProjectTombstone",
-    "QueueContext",
-    "QueueEvent",
-    "Secret",
-    "SignedSshCertificate",
-    "StorageMetrics",
-    "Team",
-    "TeamGpuCapacity",
-    "TrainingCapacity",
-    "TrainingJob",
-    "TrainingProject",
-    "User",
-    "UserInfo",
-    "full_status",
-    "is_finished",
-    "short_status",
-]
+from api_client.models.account import AuthCode as AuthCode
+from api_client.models.account import AwsCredentials as AwsCredentials
+from api_client.models.account import BlobCredentials as BlobCredentials
+from api_client.models.account import InteractiveSession as InteractiveSession
+from api_client.models.account import InteractiveSessionUpdate as InteractiveSessionUpdate
+from api_client.models.account import Secret as Secret
+from api_client.models.account import SignedSshCertificate as SignedSshCertificate
+from api_client.models.account import Team as Team
+from api_client.models.account import UserInfo as UserInfo
+from api_client.models.base import ApiModel as ApiModel
+from api_client.models.cache import CachedFile as CachedFile
+from api_client.models.cache import CacheSummary as CacheSummary
+from api_client.models.capacity import ActiveJobAtSubmit as ActiveJobAtSubmit
+from api_client.models.capacity import CapacityAtSubmit as CapacityAtSubmit
+from api_client.models.capacity import GpuCapacity as GpuCapacity
+from api_client.models.capacity import PendingJobAhead as PendingJobAhead
+from api_client.models.capacity import QueueContext as QueueContext
+from api_client.models.capacity import QueueEvent as QueueEvent
+from api_client.models.capacity import TeamGpuCapacity as TeamGpuCapacity
+from api_client.models.capacity import TrainingCapacity as TrainingCapacity
+from api_client.models.checkpoints import Checkpoint as Checkpoint
+from api_client.models.checkpoints import CheckpointFile as CheckpointFile
+from api_client.models.checkpoints import CheckpointFilesPage as CheckpointFilesPage
+from api_client.models.checkpoints import Deployment as Deployment
+from api_client.models.checkpoints import Model as Model
+from api_client.models.jobs import RUNNABLE_STATUSES as RUNNABLE_STATUSES
+from api_client.models.jobs import WAITING_STATUSES as WAITING_STATUSES
+from api_client.models.jobs import InstanceType as InstanceType
+from api_client.models.jobs import InstanceTypePrice as InstanceTypePrice
+from api_client.models.jobs import JobStatus as JobStatus
+from api_client.models.jobs import JobTombstone as JobTombstone
+from api_client.models.jobs import ProjectSummary as ProjectSummary
+from api_client.models.jobs import ProjectTombstone as ProjectTombstone
+from api_client.models.jobs import TrainingJob as TrainingJob
+from api_client.models.jobs import TrainingProject as TrainingProject
+from api_client.models.jobs import User as User
+from api_client.models.jobs import full_status as full_status
+from api_client.models.jobs import is_finished as is_finished
+from api_client.models.jobs import short_status as short_status
+from api_client.models.logs import LogRecord as LogRecord
+from api_client.models.logs import LogsPage as LogsPage
+from api_client.models.metrics import JobMetrics as JobMetrics
+from api_client.models.metrics import MetricSample as MetricSample
+from api_client.models.metrics import NodeMetrics as NodeMetrics
+from api_client.models.metrics import NodeSeries as NodeSeries
+from api_client.models.metrics import StorageMetrics as StorageMetrics

@@ -43,7 +43,11 @@ def is_official(name: str) -> bool:
 
 def official_modules(push: Push) -> dict[str, ModuleType]:
     """Create modules under their official names that hold our definitions and ``push``."""
-    names = {name: getattr(definitions, name) for name in definitions.__all__}
+    names = {
+        name: value
+        for name, value in vars(definitions).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
     truss_config = _module(
         "truss.base.truss_config",
         DEFAULT_TRAINING_CHECKPOINT_FOLDER=DEPLOYED_CHECKPOINTS_FOLDER,
