@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command line gave."""
+    """What a command line gave; ``json``, ``ndjson`` and ``csv`` read its standard output as that."""
 
     code: int
     out: str
     err: str
 
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def ndjson(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def csv(self) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(self.out, newline="")))
+
 
 RunCli = Callable[..., Result]
+"""Run a command line: its words, or all of it in one string, quoted as for a shell."""
