@@ -1,5 +1,6 @@
 """Run command lines against a stranger's server."""
 
+import asyncio
 import io
 import os
 import shlex
@@ -34,6 +35,16 @@ def clean_environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time passes between attempts, looks and samples."""
+
+    async def pass_on(_clock: object, _seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", pass_on)
+
+
+@pytest.fixture
 def pipe_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Make a text the standard input."""
     return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
@@ -49,7 +60,7 @@ def cli(
     """Run a command line in this process; ``environ`` replaces the variables that lead to the stranger."""
     from tui.cli import main
 
-    # The stranger's jobs are of long ago, whose logs are read week by week up to now: a hundred requests each.
+    # The jobs are of long ago: their logs are read week by week up to now otherwise, in hundreds of pages.
     monkeypatch.setattr("api_client.streams.reader.MAX_WINDOW_MS", sys.maxsize)
 
     def run(*arguments: str, environ: dict[str, str] | None = None) -> Result:

@@ -39,9 +39,7 @@ def modules_loaded_by(*lines: str, environ: dict[str, str]) -> set[str]:
 def test_headless_commands_load_no_screen(stranger: FakeBaseten, clean_environ: dict[str, str]) -> None:
     stranger.logs["job1"] = [line("a line")]
     lines = ("projects", "jobs -o json", "job job1", "logs job1")
-
     loaded = modules_loaded_by(*lines, environ=clean_environ | stranger.environ())
-
     assert loaded & HEAVY == set()
     assert "httpx" in loaded
 
@@ -55,7 +53,6 @@ def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, s
 def test_a_reader_that_goes_away_is_no_error(cli_process: Start, stranger: FakeBaseten) -> None:
     # More than a pipe holds, so that the command is still writing when its reader leaves.
     stranger.logs["job1"] = [line("x" * 1_000, at_ms=1_740_830_400_000 + number) for number in range(3_000)]
-
     with cli_process("logs", "job1") as process:
         assert process.stdout.readline().endswith("x\n")
         process.stdout.close()
@@ -69,7 +66,6 @@ def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(
 ) -> None:
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.logs["job1"] = [line("the only one")]
-
     with cli_process("logs", "job1", "--follow") as process:
         assert process.stdout.readline().endswith("the only one\n")
         process.stdout.close()
@@ -81,12 +77,10 @@ def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(
 def test_ctrl_c_while_following_ends_with_130(cli_process: Start, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.logs["job1"] = [line("running")]
-
     with cli_process("logs", "job1", "--follow", "-o", "ndjson") as process:
         assert json.loads(process.stdout.readline())["message"] == "running"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT_S)
-
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
@@ -100,12 +94,10 @@ def test_ctrl_c_while_the_server_is_silent(cli_process: Start, stranger: FakeBas
         return Answer(hangs=True)
 
     stranger.on("GET", "/v1/training_projects", hang)
-
     with cli_process("projects") as process:
         assert arrived.wait(LIMIT_S)
         process.send_signal(signal.SIGINT)
         _out, err = process.communicate(timeout=LIMIT_S)
-
     assert process.returncode == 130
     assert "Traceback" not in err
 
@@ -115,10 +107,8 @@ def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(
 ) -> None:
     stranger.logs["job1"] = [line("grüße 你好")]
     environ = stranger.environ() | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
-
     with cli_process("logs", "job1", environ=environ) as process:
         out, err = process.communicate(timeout=LIMIT_S)
-
     assert (process.returncode, err) == (0, "")
     assert "gr\\xfc\\xdfe" in out
 
@@ -137,5 +127,4 @@ def test_streams_that_were_closed_lead_nowhere(
         timeout=LIMIT_S,
         check=False,
     )
-
     assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")

@@ -1,8 +1,5 @@
 """bt-tui capacity against a server that we did not write."""
 
-import csv
-import io
-import json
 import time
 
 import pytest
@@ -12,7 +9,7 @@ from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import CAPACITY, iso, serve_capacity
 
 NOW = time.time()
-UPDATE = ("capacity", "update", "--gpu-type", "H100", "--capacity", "24")
+UPDATE = "capacity update --gpu-type H100 --capacity 24 --team"
 
 
 @pytest.fixture
@@ -28,37 +25,35 @@ def busy(stranger: FakeBaseten) -> FakeBaseten:
 
 
 def test_the_table_has_limits_teams_and_the_queue(cli: RunCli, busy: FakeBaseten) -> None:
-    out = cli("capacity", "view").out
-
+    out = cli("capacity view").out
     assert "H100" in out and " 32 " in out and "50 %" in out
     assert "=cmd()" in out
     rows = [row for row in out.splitlines() if "H100" in row and ("pending" in row or "running" in row)]
-    assert ["1. pending" in rows[0], "first" in rows[0]] == [True, True]
-    assert ["2. pending" in rows[1], "late" in rows[1], " 32 " in rows[1]] == [True, True, True]
-    assert "holds" in rows[2] and " 16 " in rows[2]
+    for row, *words in zip(
+        rows, ("1. pending", "2. pending", " 16 "), ("first", "late", "holds"), strict=True
+    ):
+        assert [word in row for word in words] == [True, True]
+    assert " 32 " in rows[1]
     assert "over" not in out.split()
 
 
 def test_alone_it_is_the_view_with_the_views_options(cli: RunCli, busy: FakeBaseten) -> None:
-    assert cli("capacity").out == cli("capacity", "view").out
-    assert cli("capacity", "-o", "csv").out == cli("capacity", "view", "-o", "csv").out
-    assert "update" in cli("capacity", "--help").out
+    for options in ("", " -o csv"):
+        assert cli(f"capacity{options}").out == cli(f"capacity view{options}").out
+    assert "update" in cli("capacity --help").out
 
 
-def test_json_is_the_apis_answer_with_the_jobs_beside_it(cli: RunCli, busy: FakeBaseten) -> None:
-    document = json.loads(cli("capacity", "view", "-o", "json").out)
-
+def test_json_is_the_apis_answer_and_csv_runs_nothing_in_a_spreadsheet(
+    cli: RunCli, busy: FakeBaseten
+) -> None:
+    document = cli("capacity view -o json").json
     assert document["gpu_capacities"][0] == CAPACITY["gpu_capacities"][0]
     assert [(one["job_id"], one["state"], one["gpus"]) for one in document["jobs"]] == [
         ("first", "waiting", 8),
         ("late", "waiting", 32),
         ("holds", "holding", 16),
     ]
-
-
-def test_csv_has_the_limits_and_runs_nothing_in_a_spreadsheet(cli: RunCli, busy: FakeBaseten) -> None:
-    rows = list(csv.DictReader(io.StringIO(cli("capacity", "view", "--output-format", "csv").out)))
-
+    rows = cli("capacity view --output-format csv").csv
     assert [(row["scope"], row["gpu_type"], row["free"]) for row in rows] == [
         ("organization", "A10G", "3"),
         ("organization", "H100", "32"),
@@ -67,22 +62,15 @@ def test_csv_has_the_limits_and_runs_nothing_in_a_spreadsheet(cli: RunCli, busy:
     assert rows[2]["team"] == "'=cmd()"
 
 
-def test_a_server_without_capacity_and_a_key_without_the_right(cli: RunCli, stranger: FakeBaseten) -> None:
-    assert cli("capacity", "view").code == 7
-    stranger.on("GET", "/v1/training/capacity", Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
-
-    refused = cli("capacity", "view", "-o", "json")
-
-    assert refused.code == 6 and refused.out == ""
-
-
-def test_no_limits_is_no_failure(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_without_limits_without_capacity_and_without_the_right(cli: RunCli, stranger: FakeBaseten) -> None:
+    assert cli("capacity view").code == 7
     serve_capacity(stranger, {"gpu_capacities": [], "team_gpu_capacities": []})
     stranger.jobs = []
-
-    result = cli("capacity", "view")
-
-    assert result.code == 0 and "no GPU limits" in result.err
+    result = cli("capacity view")
+    assert (result.code, "no GPU limits" in result.err) == (0, True)
+    stranger.on("GET", "/v1/training/capacity", Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
+    refused = cli("capacity view -o json")
+    assert (refused.code, refused.out) == (6, "")
 
 
 def test_update_sends_the_teams_id_and_says_what_the_official_command_says(
@@ -91,17 +79,9 @@ def test_update_sends_the_teams_id_and_says_what_the_official_command_says(
     stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
     changed = {"team_id": "t1", "team_name": "Research", "gpu_type": "H100", "limit": 24}
     stranger.on("PATCH", "/v1/training/capacity", Answer(body={"team_gpu_capacity": changed}))
-
-    result = cli(*UPDATE, "--team", "Research")
-
+    unknown = cli(f"{UPDATE} Sales")
+    assert (unknown.code, "Research" in unknown.err) == (7, True)
+    assert not any(asked.method == "PATCH" for asked in stranger.asked)
+    result = cli(f"{UPDATE} Research")
     assert (result.code, result.out) == (0, "Updated Research's H100 capacity to 24.\n")
     assert stranger.asked[-1].body == {"team_id": "t1", "gpu_type": "H100", "max_gpus": 24}
-
-
-def test_update_of_no_team_names_those_there_are(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
-
-    result = cli(*UPDATE, "--team", "Sales")
-
-    assert (result.code, "Research" in result.err) == (7, True)
-    assert not any(asked.method == "PATCH" for asked in stranger.asked)

@@ -1,7 +1,5 @@
 """bt-tui checkpoints list, files, show, urls and snippet, against a server and a store not of ours."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -85,7 +83,7 @@ def saved(stranger: FakeBaseten, store: FakeObjectStore) -> FakeBaseten:
 
 
 def test_list_as_the_official_document(cli: RunCli, saved: FakeBaseten) -> None:
-    document = json.loads(cli(*LIST, "-o", "json").out)
+    document = cli(*LIST, "-o", "json").json
     assert (document["job_id"], document["total_checkpoints"]) == ("job1", 3)
     *others, last = document["checkpoints"]
     assert [each["checkpoint_id"] for each in others] == [".", "checkpoint-100"]
@@ -107,7 +105,7 @@ def test_list_as_the_official_document(cli: RunCli, saved: FakeBaseten) -> None:
     }
     words = "checkpoints list --project llama-sft --sort size --order desc -o csv"
     by_size = cli(*words.split())
-    rows = list(csv.DictReader(io.StringIO(by_size.out)))
+    rows = by_size.csv
     assert [row["Checkpoint Name"] for row in rows] == ["checkpoint-200", "checkpoint-100", "."]
 
 
@@ -140,14 +138,14 @@ def broken(stranger: FakeBaseten) -> FakeBaseten:
 def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(
     cli: RunCli, broken: FakeBaseten
 ) -> None:
-    table = cli("checkpoints", "list", "--job-id", "broken")
+    table = cli("checkpoints list --job-id broken")
     rows = [line.split() for line in table.out.splitlines()[1:]]
     assert [row[1] for row in rows] == ["100", "best", "after", "newest,"]
     assert "newest, after NaN" in table.out
     assert "best: checkpoint-200, loss 1.80 at step 200" in table.err
     assert "written after the loss became NaN (" in table.err
     assert "UTC): checkpoint-300, checkpoint-400" in table.err
-    document = json.loads(cli("checkpoints", "list", "--job-id", "broken", "-o", "json").out)
+    document = cli("checkpoints list --job-id broken -o json").json
     assert [one["is_best"] for one in document["checkpoints"]] == [False, True, False, False]
     assert [bool(one["fault"]) for one in document["checkpoints"]] == [False, False, True, True]
     assert all(one["judged"] for one in document["checkpoints"])
@@ -160,11 +158,11 @@ def test_without_the_log_checkpoints_are_listed_and_nothing_is_claimed(
 ) -> None:
     broken.on("GET", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
     broken.on("POST", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
-    table = cli("checkpoints", "list", "--job-id", "broken")
+    table = cli("checkpoints list --job-id broken")
     assert table.code == 0 and "checkpoint-400" in table.out
     assert "best" not in table.out + table.err
     assert "checkpoints not checked: can't read the log" in table.err
-    document = json.loads(cli("checkpoints", "list", "--job-id", "broken", "-o", "json").out)
+    document = cli("checkpoints list --job-id broken -o json").json
     assert "can't read the log" in document["not_judged_because"]
     assert not any(one["judged"] for one in document["checkpoints"])
 
@@ -182,7 +180,7 @@ async def test_a_log_that_is_too_long_to_read_judges_nothing(broken: FakeBaseten
 def test_no_checkpoints(cli: RunCli, stranger: FakeBaseten, listed: list[Any] | None) -> None:
     stranger.on("GET", JOB + "/checkpoints", Answer(body={"checkpoints": listed}))
     result = cli(*LIST, "-o", "json")
-    assert (result.code, json.loads(result.out)["total_checkpoints"]) == (0, 0)
+    assert (result.code, result.json["total_checkpoints"]) == (0, 0)
     assert "has no checkpoints" in result.err
 
 
@@ -190,12 +188,12 @@ def test_files_of_all_of_one_and_of_the_root(cli: RunCli, saved: FakeBaseten) ->
     def listed(*arguments: str) -> list[str]:
         result = cli("checkpoints", "files", *arguments, "--job-id", "job1", "-o", "json")
         assert "generation" not in result.out
-        return [file["relative_file_name"] for file in json.loads(result.out)["files"]]
+        return [file["relative_file_name"] for file in result.json["files"]]
 
     assert len(listed()) == 5
     assert listed("checkpoint-100") == ["checkpoint-100/empty.bin"]
     assert listed(".") == ["config.json"]
-    same = cli("checkpoints", "list", "--checkpoint-name", "checkpoint-100", "--job-id", "job1")
+    same = cli("checkpoints list --checkpoint-name checkpoint-100 --job-id job1")
     assert "checkpoint-100/empty.bin" in same.out
 
 
@@ -206,7 +204,7 @@ def test_show_reads_headers_alone_and_sends_no_key(
     store.behaviour.ignores_ranges = ignores_ranges
     result = cli(*SHOW, "-o", "json")
     assert result.code == 0, result.err
-    document = json.loads(result.out)
+    document = result.json
     assert document["weights"]["parameters_by_dtype"] == {"BF16": 5000, "F32": 4}
     big = {"name": "big", "dtype": "BF16", "shape": [100, 50], "size_bytes": 10_000}
     assert document["weights"]["largest_tensors"][0] == big
@@ -243,7 +241,7 @@ def test_an_expired_url_is_renewed_by_listing_again(
     saved.on("GET", JOB + "/checkpoint_files", stale_once)
     result = cli(*SHOW, "-o", "json")
     assert result.code == 0, result.err
-    assert json.loads(result.out)["weights"]["parameter_count"] == 5004
+    assert result.json["weights"]["parameter_count"] == 5004
     listed = [asked for asked in saved.asked if asked.path.endswith("checkpoint_files")]
     assert len(listed) == 4  # two pages, and the same two again: once for all files
 
@@ -266,7 +264,7 @@ def test_urls_are_written_as_the_official_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     saved.jobs = [job(training_project={"id": "proj1", "name": "../my project"})]
-    result = cli("get_checkpoint_urls", "--job-id", "job1")
+    result = cli("get_checkpoint_urls --job-id job1")
     assert result.code == 0
     (path,) = tmp_path.glob("*.json")
     assert result.out.strip() == str(path)
@@ -277,19 +275,19 @@ def test_urls_are_written_as_the_official_file(
     assert [set(each) for each in document["checkpoint_artifacts"]] == [
         {"url", "relative_file_name", "node_rank", "size_bytes", "last_modified"}
     ] * 5
-    assert cli("checkpoints", "urls", "--job-id", "job1").code == 0
+    assert cli("checkpoints urls --job-id job1").code == 0
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_the_snippet_of_the_newest_or_a_named_one(cli: RunCli, saved: FakeBaseten) -> None:
-    assert 'checkpoint_name="checkpoint-200"' in cli("checkpoints", "snippet", "--job-id", "job1").out
-    assert 'checkpoint_name="."' in cli("checkpoints", "snippet", ".", "--job-id", "job1").out
+    assert 'checkpoint_name="checkpoint-200"' in cli("checkpoints snippet --job-id job1").out
+    assert 'checkpoint_name="."' in cli("checkpoints snippet . --job-id job1").out
 
 
 def test_which_job_is_meant(cli: RunCli, saved: FakeBaseten) -> None:
     saved.jobs = [job(f"job{number}", created_at=f"2025-0{number + 1}-01T00:00:00Z") for number in (0, 1)]
-    newest = json.loads(cli("checkpoints", "list", "--project", "llama-sft", "-o", "json").out)
+    newest = cli("checkpoints list --project llama-sft -o json").json
     assert newest["job_id"] == "job1"
-    assert cli("checkpoints", "list").code == 2
-    assert cli("checkpoints", "list", "--job-id", "nope").code == 7
+    assert cli("checkpoints list").code == 2
+    assert cli("checkpoints list --job-id nope").code == 7
     assert cli(*LIST, "--project", "other").code == 7

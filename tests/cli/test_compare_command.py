@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 
 import pytest
 
@@ -21,9 +20,8 @@ def two(stranger: FakeBaseten) -> FakeBaseten:
 
 
 def test_json_agrees_with_sums_done_by_hand(cli: RunCli, two: FakeBaseten) -> None:
-    result = cli("compare", "one", "two", "-o", "json")
-    one, other = json.loads(result.out)["jobs"]
-
+    result = cli("compare one two -o json")
+    one, other = result.json["jobs"]
     assert result.code == 0
     # Two nodes of eight GPUs for two hours, and for one; 0.50 $ a minute and node.
     assert (one["gpu_hours"], other["gpu_hours"]) == (32.0, 16.0)
@@ -36,16 +34,13 @@ def test_json_agrees_with_sums_done_by_hand(cli: RunCli, two: FakeBaseten) -> No
 
 def test_no_price_no_money(cli: RunCli, two: FakeBaseten) -> None:
     two.on("GET", "/v1/instance_type_prices", Answer(404, {"code": "NOT_FOUND", "message": "no"}))
-
-    (one, _) = json.loads(cli("compare", "one", "two", "-o", "json").out)["jobs"]
-
+    (one, _) = cli("compare one two -o json").json["jobs"]
     assert one["gpu_hours"] == 32.0
     assert "cost_usd" not in one
 
 
 def test_the_table_marks_what_differs_and_the_best(cli: RunCli, two: FakeBaseten) -> None:
-    lines = {row[3:15].strip(): row for row in cli("compare", "one", "two").out.splitlines()}
-
+    lines = {row[3:15].strip(): row for row in cli("compare one two").out.splitlines()}
     assert lines["status"].startswith("≠") and "✗ failed" in lines["status"]
     assert lines["nodes"].startswith(" ")
     assert "1.00 −33 % *" in lines["best loss"]
@@ -53,22 +48,20 @@ def test_the_table_marks_what_differs_and_the_best(cli: RunCli, two: FakeBaseten
 
 
 def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli: RunCli, two: FakeBaseten) -> None:
-    rows = list(csv.DictReader(io.StringIO(cli("compare", "one", "two", "-o", "csv").out)))
+    rows = cli("compare one two -o csv").csv
     by_property = {row["property"]: row for row in rows}
     assert (by_property["best_loss"]["one"], by_property["best_loss"]["two"]) == ("1.5", "1.0")
     assert by_property["nodes"]["differs"] == "false" and by_property["name"]["differs"] == "true"
-
-    curves = list(csv.DictReader(io.StringIO(cli("compare", "one", "two", "-o", "csv", "--curves").out)))
+    curves = cli("compare one two -o csv --curves").csv
     loss = [row for row in curves if (row["chart"], row["series"]) == ("loss", "b")]
     assert [(row["step"], row["value"]) for row in loss] == [("1", "3.0"), ("2", "1.0"), ("3", "1.2")]
-    relative = cli("compare", "one", "two", "-o", "csv", "--curves", "--x", "relative").out
+    relative = cli("compare one two -o csv --curves --x relative").out
     times = [row["time"] for row in csv.DictReader(io.StringIO(relative)) if row["series"] == "b"]
     assert [float(time) for time in times[:3]] == [0.0, 10.0, 20.0]  # from each run's first line
 
 
 def test_a_chart_of_both(cli: RunCli, two: FakeBaseten) -> None:
-    out = cli("compare", "one", "two", "-o", "chart", "--x", "relative", "--smoothing", "0.5").out
-
+    out = cli("compare one two -o chart --x relative --smoothing 0.5").out
     assert "loss by relative" in out and "tok/s by relative" in out
     assert "a a" in out and "b b" in out  # the letters of the lines and the jobs' names
     assert "\x1b" not in out
@@ -78,10 +71,8 @@ def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(
     cli: RunCli, two: FakeBaseten
 ) -> None:
     finished_run(two, "quiet", losses=[])
-
-    result = cli("compare", "one", "nobody", "quiet", "-o", "json")
-
+    result = cli("compare one nobody quiet -o json")
     assert result.code == 7
     assert "skipped nobody" in result.err
-    assert [one["job_id"] for one in json.loads(result.out)["jobs"]] == ["one", "quiet"]
-    assert json.loads(result.out)["jobs"][1]["final_loss"] is None
+    assert [one["job_id"] for one in result.json["jobs"]] == ["one", "quiet"]
+    assert result.json["jobs"][1]["final_loss"] is None

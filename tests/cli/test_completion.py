@@ -46,7 +46,6 @@ main()
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_names_program_and_variable(cli: RunCli, shell: str) -> None:
     result = cli("completion", shell)
-
     assert (result.code, "bt-tui" in result.out) == (0, True)
     assert f"_BT_TUI_COMPLETE={shell}_complete" in result.out
 

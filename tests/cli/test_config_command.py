@@ -35,16 +35,16 @@ def test_show_tells_each_value_and_its_origin(cli: RunCli, file: Path, with_file
         '[theme]\nname = "nord"\n[prices]\n"H100:8" = 0.5\n[keys]\njob.stop_job = "f9"\n',
         BT_TUI_LOGS_WRAP="1",
     )
-    result = cli("--remote", "acme", "config", "show", "-o", "json", environ=environ)
+    result = cli("--remote acme config show -o json", environ=environ)
     assert result.code == 0
-    told = {row["setting"]: (row["value"], row["origin"]) for row in json.loads(result.out)}
+    told = {row["setting"]: (row["value"], row["origin"]) for row in result.json}
     assert told["theme.name"] == ("nord", f"{file}:2")
     assert told['prices."H100:8"'] == (0.5, f"{file}:4")
     assert told['keys."job.stop_job"'] == ("f9", f"{file}:6")
     assert told["logs.wrap"] == (True, "environment BT_TUI_LOGS_WRAP")
     assert told["remote"] == ("acme", "flag --remote")
     assert told["refresh.fleet_s"] == (5.0, "default")
-    table = cli("config", "show", "--changed", environ=environ).out
+    table = cli("config show --changed", environ=environ).out
     assert "nord" in table
     assert "fleet_s" not in table
 
@@ -60,8 +60,8 @@ def test_show_keeps_the_secret_part_of_a_webhook(cli: RunCli, with_file: Any) ->
 
 def test_validate_names_lines_and_tells_by_exit_code(cli: RunCli, file: Path, with_file: Any) -> None:
     environ = with_file("readonly = true\n")
-    assert cli("config", "path", environ=environ).out == f"{file}\n"
-    good = cli("config", "validate", environ=environ)
+    assert cli("config path", environ=environ).out == f"{file}\n"
+    good = cli("config validate", environ=environ)
     assert (good.code, good.out) == (0, "")
     other = file.with_name("other.toml")
     other.write_text("readonly = true\nthem = 3\n")
@@ -81,13 +81,13 @@ def test_edit_makes_a_private_file_with_comments_and_checks_what_was_written(
     )
     environ = with_file(EDITOR="false", VISUAL=f"'{sys.executable}' '{editor}'")
     environ |= {"BASETEN_API_KEY": "s3cret", "LANG": "C"}
-    result = cli("config", "edit", environ=environ)
+    result = cli("config edit", environ=environ)
     assert file.stat().st_mode & 0o777 == 0o600
     assert "# fleet_s = 5" in file.read_text()
     assert result.code == 2
     assert "invalid TOML" in result.err or "demo.speed" in result.err
-    assert cli("config", "edit", environ=with_file("", VISUAL="true")).code == 0
-    assert cli("config", "edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
+    assert cli("config edit", environ=with_file("", VISUAL="true")).code == 0
+    assert cli("config edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
 
 
 def test_broken_settings_end_headless_commands_with_two_and_a_line(
@@ -111,7 +111,7 @@ def test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another(
     assert cli("projects", environ={}).code == 2  # several, and nobody said which
     assert "third" not in cli("projects", environ=only_file).err
     assert cli("projects", environ=only_file | {"BT_TUI_REMOTE": "nobody"}).code == 2
-    assert cli("projects", "--remote", "first", environ=only_file | {"BT_TUI_REMOTE": "nobody"}).code == 0
+    assert cli("projects --remote first", environ=only_file | {"BT_TUI_REMOTE": "nobody"}).code == 0
     file.write_text('remote = "nobody"\n')
     assert cli("projects", environ=both).code == 0  # the key in the environment says where to go
 
@@ -121,7 +121,7 @@ def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_s
 ) -> None:
     def selected(**variables: str) -> list[str]:
         environ = {"BT_TUI_CONFIG": str(file), "BASETEN_CONFIG_DIR": str(tmp_path)} | variables
-        told = json.loads(cli("remotes", "-o", "json", environ=environ).out)
+        told = cli("remotes -o json", environ=environ).json
         return [one["name"] for one in told if one["selected"]]
 
     with_file('remote = "profiled"\n')
@@ -148,12 +148,12 @@ def test_thresholds_and_patterns_count_without_a_screen_too(
     stranger.jobs.append(job("hangs", "RUNNING", node_count=1, **times))
     training_log(stranger, "hangs", begin_s, [3.0 - step / 200 for step in range(360)], total=10_000)
     serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now_s, gpus=8)))
-    assert cli("health", "hangs").code == 11
-    assert cli("health", "hangs", environ=with_file('[health]\noff = ["stalled"]\n')).code != 11
+    assert cli("health hangs").code == 11
+    assert cli("health hangs", environ=with_file('[health]\noff = ["stalled"]\n')).code != 11
     pattern = "[[patterns]]\nname = 'mine'\nregex = 'tick (?P<step>[0-9]+) of (?P<total>[0-9]+)'\n"
     stranger.logs["hangs"] = [line("tick 41 of 50", at_ms=int(now_s * 1000))]
-    assert json.loads(cli("progress", "hangs", "-o", "json").out)["step"] is None
-    told = json.loads(cli("progress", "hangs", "-o", "json", environ=with_file(pattern)).out)
+    assert cli("progress hangs -o json").json["step"] is None
+    told = cli("progress hangs -o json", environ=with_file(pattern)).json
     assert (told["step"], told["total_steps"]) == (41, 50)
 
 
@@ -165,6 +165,6 @@ def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file:
     stranger.on("GET", "/v1/instance_type_prices", Answer(body=prices))
     costs = []
     for text in ("", f'[prices]\n"{machine["id"]}" = 2.0\n', f'[prices]\n"{machine["name"]}" = 4\n'):
-        told = json.loads(cli("compare", "one", "two", "-o", "json", environ=with_file(text)).out)
+        told = cli("compare one two -o json", environ=with_file(text)).json
         costs.append(told["jobs"][0]["cost_usd"])
     assert [round(cost / costs[0], 6) for cost in costs] == [1.0, 4.0, 8.0]

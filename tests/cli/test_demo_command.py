@@ -36,7 +36,6 @@ def test_quitting_leaves_no_process_and_no_data(terminal_environ: dict[str, str]
         started = descendants(program)
         program.types(b"q")
         code = program.end()
-
     assert code == 0
     assert_all_gone(started, tmp_path)
 
@@ -47,7 +46,6 @@ def test_being_killed_leaves_no_process_and_no_data(terminal_environ: dict[str, 
         started = descendants(program)
         program.process.kill()
         program.end()
-
     assert_all_gone(started, tmp_path)
 
 
@@ -55,5 +53,4 @@ def test_without_any_remote_the_welcome_screen_opens(terminal_environ: dict[str,
     with in_terminal(environ=terminal_environ) as program:
         program.sees("emulator")
         program.types(b"q")
-
         assert program.end() == 0

@@ -1,6 +1,5 @@
 """deploy_checkpoints without a terminal: options, config files, what is missing, what is printed."""
 
-import json
 import shlex
 import time
 from collections.abc import Iterator
@@ -37,7 +36,7 @@ def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, strang
     result = cli("deploy_checkpoints", *options, "--yes")
 
     assert result.code == 0
-    document = json.loads(result.out)
+    document = result.json
     assert (document["model_id"], document["deployment_id"]) == ("model0", "dep0")
     assert document["link"] == f"{stranger.url}/models/model0/logs/dep0"
     assert document["models"] == ["checkpoint-100"]
@@ -60,9 +59,8 @@ def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
     cli: RunCli, stranger: DeployingServer, tmp_path: Path
 ) -> None:
     result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
-
     assert result.code == 0
-    document = json.loads(result.out)
+    document = result.json
     assert document["dry_run"] is True
     assert document["truss_config"] == TRUSS_CONFIG
     written = tmp_path / document["truss_config_path"]
@@ -88,7 +86,6 @@ def test_missing_answers_are_named_before_anything_is_asked(
     cli: RunCli, stranger: DeployingServer, options: tuple[str, ...], missing: tuple[str, ...]
 ) -> None:
     result = cli("deploy", *options, "-o", "json")
-
     assert (result.code, result.out) == (2, "")
     assert all(flag in result.err for flag in missing)
     assert stranger.requests == []
@@ -99,10 +96,8 @@ def test_the_rank_is_read_off_the_adapter_and_told(
     cli: RunCli, stranger: DeployingServer, r: int | str, rank: int
 ) -> None:
     stranger.checkpoints = [listed_checkpoint("checkpoint-100", r=r)]
-
     result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
-
-    details = json.loads(result.out)["config"]["checkpoint_details"]
+    details = result.json["config"]["checkpoint_details"]
     assert details["checkpoints"][0]["lora_details"]["rank"] == rank
     assert f"LoRA rank {rank}" in result.err
 
@@ -112,11 +107,7 @@ def test_a_checkpoint_that_does_not_exist_ends_with_those_that_do(
     cli: RunCli, stranger: DeployingServer, listed: list[str], known: str
 ) -> None:
     stranger.checkpoints = [listed_checkpoint(name) for name in listed]
-
-    result = cli(
-        "deploy", "--job-id", "job1", "--checkpoint", "b", "--model-name", "m", "--gpu", "H100", "--yes"
-    )
-
+    result = cli("deploy --job-id job1 --checkpoint b --model-name m --gpu H100 --yes")
     assert (result.code, result.err) == (7, f"bt-tui: job job1 has no checkpoint 'b' (it has: {known})\n")
 
 
@@ -133,9 +124,7 @@ def test_checkpoints_that_cannot_be_deployed_stop_it(
 ) -> None:
     stranger.checkpoints = checkpoints
     chosen = [part for name in names for part in ("--checkpoint", name)]
-
     result = cli("deploy", "--job-id", "job1", *chosen, "--model-name", "m", "--gpu", "H100", "--yes")
-
     assert result.code == 2
     assert words in result.err
     assert stranger.requests == []
@@ -159,7 +148,6 @@ def test_wrong_answers_are_named(
     cli: RunCli, stranger: DeployingServer, options: tuple[str, ...], code: int, words: str
 ) -> None:
     result = cli("deploy", *ENOUGH, *options, "--yes")
-
     assert result.code == code
     assert words in result.err
     assert stranger.requests == []
@@ -168,7 +156,6 @@ def test_wrong_answers_are_named(
 def test_the_value_of_a_variable_is_never_printed(cli: RunCli, stranger: DeployingServer) -> None:
     result = cli("deploy", *ENOUGH, "--env", "TOKEN=s3cret", "--yes")
     wrong = cli("deploy", *ENOUGH, "--env", "s3cret", "--yes")
-
     assert result.code == 0
     assert "s3cret" not in result.out + result.err + wrong.out + wrong.err
 
@@ -208,7 +195,7 @@ config = definitions.DeployCheckpointsConfig(
     first, second = stranger.requests
     assert (first["metadata"], first["instance_type_id"]) == ({"oracle_name": "from-file"}, "h100:1x1")
     assert (second["metadata"], second["instance_type_id"]) == ({"oracle_name": "x"}, "l4:1x1")
-    details = json.loads(plain.out)["config"]["checkpoint_details"]
+    details = plain.json["config"]["checkpoint_details"]
     assert details["checkpoints"][0]["lora_details"]["rank"] == 32
     assert "job1" in other.err
 
@@ -230,9 +217,7 @@ def test_a_config_file_that_will_not_do_is_refused(
         f"config = DeployCheckpointsConfig(model_name='m', compute=Compute(accelerator='H100'),"
         f" checkpoint_details=CheckpointList(checkpoints=[{chosen}]))"
     )
-
     result = cli("deploy", "--config", str(path), "--yes")
-
     assert result.code == 2
     assert words in result.err
     assert stranger.requests == []
@@ -240,9 +225,8 @@ def test_a_config_file_that_will_not_do_is_refused(
 
 def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, stranger: DeployingServer) -> None:
     first = cli("deploy", *ALL, "--env", "A=it's $HOME", "--dry-run", "-o", "json")
-    program, *arguments = shlex.split(json.loads(first.out)["command"])
+    program, *arguments = shlex.split(first.json["command"])
     cli(*arguments, "--dry-run")
-
     assert program == "bt-tui"
     assert stranger.requests[0] == stranger.requests[1]
 
@@ -256,10 +240,9 @@ def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
     good = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
     stranger.statuses = ["BUILDING", "BUILD_FAILED"]
     bad = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
-
-    assert (good.code, json.loads(good.out)["status"]) == (0, "ACTIVE")
+    assert (good.code, good.json["status"]) == (0, "ACTIVE")
     assert "status: LOADING_MODEL" in good.err
-    assert (bad.code, json.loads(bad.out)["status"]) == (5, "BUILD_FAILED")
+    assert (bad.code, bad.json["status"]) == (5, "BUILD_FAILED")
 
 
 @pytest.mark.parametrize(
@@ -276,9 +259,7 @@ def test_what_goes_wrong_is_told_and_never_sent_twice(
 ) -> None:
     monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
     stranger.trouble, stranger.makes_it = trouble, False
-
     result = cli("deploy", *ENOUGH, "--yes", "-o", "json")
-
     assert (result.code, result.out) == (code, "")
     assert words in result.err
     assert len(stranger.requests) == 1
@@ -296,7 +277,6 @@ def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(
     options = ("--job-id", "job1", "--model-name", "x", "--gpu", "L4")
     bad = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-200", how)
     good = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-100", how)
-
     assert (bad.code, good.code) == (0, 0)
     assert "'checkpoint-200' was written" in bad.err and "after the loss became NaN (" in bad.err
     assert "best: 'checkpoint-100'" in bad.err

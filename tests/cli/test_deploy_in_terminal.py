@@ -153,7 +153,6 @@ def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(
         server.trouble = ""
         someone.types(ENTER)
         code, out = someone.end(), someone.output.decode()
-
     assert code == 0
     assert "dry_run" in out
     assert server.wet == []
@@ -169,7 +168,6 @@ def test_words_of_the_server_do_not_reach_the_terminal_as_commands(
         someone.sees("Which base model?")
         someone.types(b"\x03")
         code = someone.end()
-
     assert code == 130
     assert b"\x1b]0;" not in someone.shown
     assert b"pwned\x07" not in someone.shown

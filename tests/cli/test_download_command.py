@@ -65,7 +65,7 @@ def test_download_keeps_the_archive(cli: Callable, store: FakeObjectStore, tmp_p
     store.archive = archive()
     result = cli("download", JOB, *options, environ=store.environ())
     assert result.code == 0
-    document = json.loads(result.out)
+    document = result.json
     assert Path(document["path"]).read_bytes() == store.archive
     assert document["path"].endswith(f"_{JOB}.tgz")
     assert cli("download", JOB, *options, environ=store.environ()).code == 2
@@ -75,7 +75,7 @@ def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stran
     stranger.jobs = [job("bare")]
     route = f"/v1/training_projects/{stranger.jobs[0]['training_project_id']}/jobs/bare/download"
     stranger.on("GET", route, Answer(404, {"message": "no artifact"}))
-    result = cli("download", "bare")
+    result = cli("download bare")
     assert (result.code, result.out) == (7, "")
     assert "the job has no code archive" in result.err
     assert "no artifact" in result.err
@@ -84,7 +84,7 @@ def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stran
 def test_all_checkpoints(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
     result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), "-o", "json", environ=store.environ())
     assert result.code == 0
-    document = json.loads(result.out)
+    document = result.json
     assert [file["state"] for file in document["files"]] == ["done", "done"]
     assert [Path(file["path"]).read_bytes() for file in document["files"]] == [b"{}", b"b" * 100]
     assert document["fetched_bytes"] == 102
@@ -152,7 +152,7 @@ def test_hostile_names_do_not_reach_the_terminal_and_those_that_lead_out_are_ref
     result = cli(*arguments, "-o", "json", environ=store.environ())
     assert result.code == 1
     assert "points outside the folder" in result.err
-    assert [each["relative_file_name"] for each in json.loads(result.out)["refused"]] == ["../out"]
+    assert [each["relative_file_name"] for each in result.json["refused"]] == ["../out"]
     store.files[1] = Stored("ckpt-3/large", b"", listed_size=2**60)
     result = cli(*arguments, environ=store.environ())
     assert (result.code, result.out) == (1, "")

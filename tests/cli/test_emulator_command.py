@@ -1,6 +1,5 @@
 """``bt-tui emulator`` as a person uses it: start it, paste its lines, use it, end it."""
 
-import json
 import re
 import signal
 import subprocess
@@ -38,13 +37,13 @@ def test_serve_use_and_end(
 
     with cli_process(*arguments, environ={}) as process:
         exports = read_exports(process, clean_environ)
-        listed = cli("projects", "-o", "json", environ=exports)
+        listed = cli("projects -o json", environ=exports)
         refused = cli(*arguments, environ={})
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT_S)
 
     assert set(exports) == {"BASETEN_API_KEY", "BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE"}
-    assert (listed.code, json.loads(listed.out)) == (0, [])
+    assert (listed.code, listed.json) == (0, [])
     assert refused.code == 1
     assert "another emulator is already using" in refused.err
     assert process.returncode == 0

@@ -1,6 +1,5 @@
 """bt-tui health against a server that we did not write: the exit code tells."""
 
-import json
 import time
 from typing import Any
 
@@ -10,77 +9,38 @@ from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
 
-
-def now() -> float:
-    """Seconds of this moment, not of the import: a suite may take its time to come here."""
-    return time.time()
+STEADY = [3.0 - step / 200 for step in range(360)]
+BROKEN = [*STEADY, *["nan"] * 60]
 
 
 def running(stranger: FakeBaseten, job_id: str, losses: list[float], *, silent_s: float = 0.0) -> None:
-    begin_s = now() - silent_s - 10 * len(losses)
-    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now()), node_count=1))
+    now_s = time.time()
+    begin_s = now_s - silent_s - 10 * len(losses)
+    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1))
     training_log(stranger, job_id, begin_s, losses, total=10_000)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now(), gpus=8)))
-
-
-STEADY = [3.0 - step / 200 for step in range(360)]
-
-
-def test_a_healthy_run_is_0(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = []
-    running(stranger, "well", STEADY)
-
-    result = cli("health", "well")
-
-    assert result.code == 0
-    assert "✓ healthy" in result.out
+    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now_s, gpus=8)))
 
 
 def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = []
     running(stranger, "well", STEADY)
-    stranger.jobs.append(job("queued", "PENDING", created_at=iso(now() - 5)))
-    running(stranger, "nan", [*STEADY, *["nan"] * 60])
+    stranger.jobs.append(job("queued", "PENDING", created_at=iso(time.time() - 5)))
+    running(stranger, "nan", BROKEN)
     running(stranger, "fine", STEADY)
-
-    table, document = cli("health"), cli("health", "-o", "json")
-
+    table, document, alone = cli("health"), cli("health -o json"), cli("health well")
     assert table.out.splitlines()[0].split()[0] == "nan"
-    ids = [one["job_id"] for one in json.loads(document.out)]
+    ids = [one["job_id"] for one in document.json]
     assert (ids[0], set(ids[1:3]), ids[3]) == ("nan", {"well", "fine"}, "queued")
+    assert "loss-not-finite" in {one["kind"] for one in document.json[0]["findings"]}
     assert table.err == document.err == "bt-tui: 4 jobs: 1 critical, 2 healthy, 1 waiting\n"
-    given = json.loads(cli("health", "well", "nan", "-o", "json").out)
-    assert [one["job_id"] for one in given] == ["well", "nan"]
-
-
-def test_a_run_that_stands_still_at_full_use_is_11(cli: RunCli, stranger: FakeBaseten) -> None:
-    running(stranger, "hangs", STEADY, silent_s=1800)
-
-    result = cli("health", "hangs", "-o", "json")
-
-    assert result.code == 11
-    (found,) = json.loads(result.out)
-    assert found["verdict"] == "critical"
-    assert found["findings"][0]["kind"] == "stalled"
-    assert found["findings"][0]["short"].startswith("no step, no log line for")
-    assert "100 %" in found["findings"][0]["text"] or "95 %" in found["findings"][0]["text"]
-
-
-def test_a_loss_that_is_no_number_is_11(cli: RunCli, stranger: FakeBaseten) -> None:
-    running(stranger, "nan", [*STEADY, *["nan"] * 60])
-
-    result = cli("health", "nan", "-o", "json")
-
-    assert result.code == 11
-    assert "loss-not-finite" in {one["kind"] for one in json.loads(result.out)[0]["findings"]}
+    assert [one["job_id"] for one in cli("health well nan -o json").json] == ["well", "nan"]
+    assert (alone.code, "✓ healthy" in alone.out) == (0, True)
 
 
 def test_gpus_that_idle_are_a_warning_10(cli: RunCli, stranger: FakeBaseten) -> None:
     running(stranger, "idle", STEADY)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.0] * 60, end_s=now(), gpus=8)))
-
-    result = cli("health", "idle")
-
+    serve_metrics(stranger, metrics_of(node("node-0", [0.0] * 60, end_s=time.time(), gpus=8)))
+    result = cli("health idle")
     assert result.code == 10
     assert "▲ warning" in result.out and "gpu-idle" in result.out
     assert "(for" not in result.out, "the text says how long"
@@ -91,11 +51,8 @@ def test_gpus_that_idle_are_a_warning_10(cli: RunCli, stranger: FakeBaseten) -> 
 )
 def test_a_job_that_has_ended_tells_how(cli: RunCli, stranger: FakeBaseten, status: str, code: int) -> None:
     finished_run(stranger, "over", losses=[1.0], status=status)
-
-    result = cli("health", "over", "-o", "json")
-
-    assert result.code == code
-    assert json.loads(result.out)[0]["verdict"] == "finished"
+    result = cli("health over -o json")
+    assert (result.code, result.json[0]["verdict"]) == (code, "finished")
 
 
 def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(
@@ -105,22 +62,21 @@ def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(
     running(stranger, "well", STEADY)
     finished_run(stranger, "over", losses=[1.0], status="FAILED")
     running(stranger, "hangs", STEADY, silent_s=1800)
-
-    named = cli("health", "well", "over", "hangs", "-o", "json")
-    everything = cli("health", "-o", "json")
-
+    named, everything = cli("health well over hangs -o json"), cli("health -o json")
     assert named.code == everything.code == 11
-    assert [one["job_id"] for one in json.loads(named.out)] == ["well", "over", "hangs"]
-    assert {one["job_id"] for one in json.loads(everything.out)} == {"well", "hangs"}
-    assert cli("health", "well", "over").code == 3
+    assert [one["job_id"] for one in named.json] == ["well", "over", "hangs"]
+    assert {one["job_id"] for one in everything.json} == {"well", "hangs"}
+    assert cli("health well over").code == 3
+    hangs = named.json[2]
+    found = hangs["findings"][0]
+    assert (hangs["verdict"], found["kind"]) == ("critical", "stalled")
+    assert found["short"].startswith("no step, no log line for")
+    assert "100 %" in found["text"] or "95 %" in found["text"]
 
 
 @pytest.mark.parametrize(
     ("answer", "code"),
-    [
-        (Answer(200, {"cpu_usage": "soon"}), 1),
-        (Answer(403, {"code": "NO", "message": "not for you"}), 6),
-    ],
+    [(Answer(200, {"cpu_usage": "soon"}), 1), (Answer(403, {"code": "NO", "message": "not for you"}), 6)],
     ids=["garbage", "refused"],
 )
 def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(
@@ -128,16 +84,13 @@ def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(
 ) -> None:
     stranger.jobs = []
     running(stranger, "well", STEADY)
-    running(stranger, "nan", [*STEADY, *["nan"] * 60])
+    running(stranger, "nan", BROKEN)
     stranger.on("GET", r".*/jobs/\w+/metrics", answer)
-
-    alone = cli("health", "well")
-    both = cli("health", "-o", "json")
-
+    alone, both = cli("health well"), cli("health -o json")
     assert alone.code == code
     assert "healthy" not in alone.out and "can't read the metrics" in alone.out
     assert "metrics of well could not be read" in alone.err
     assert both.code == 11, "what its log tells of the other is told all the same"
-    told = {one["job_id"]: one for one in json.loads(both.out)}
+    told = {one["job_id"]: one for one in both.json}
     assert told["well"]["verdict"] == "unknown" and told["well"]["unread"] == ["metrics"]
     assert "loss-not-finite" in {one["kind"] for one in told["nan"]["findings"]}

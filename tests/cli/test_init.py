@@ -1,6 +1,5 @@
 """Starter projects: what is written, and that it can be submitted as it is."""
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -27,22 +26,20 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_without_arguments_it_is_the_quick_start_in_a_folder_of_its_name(cli: RunCli, tmp_path: Path) -> None:
     result = cli("init")
-
     assert result.code == 0
     assert result.out.splitlines() == [
         f"cpu-quickstart{os.sep}{name}" for name in ("config.py", "run.sh", "train.py")
     ]
     assert "bt-tui push cpu-quickstart/config.py --tail" in result.err
-    listed = cli("init", "--list-examples", "-o", "json")
-    assert [each["name"] for each in json.loads(listed.out)] == list(NAMES)
-    assert all(name in cli("init", "--list-examples").out for name in NAMES)
+    listed = cli("init --list-examples -o json")
+    assert [each["name"] for each in listed.json] == list(NAMES)
+    assert all(name in cli("init --list-examples").out for name in NAMES)
     assert stat.S_IMODE((tmp_path / "cpu-quickstart" / "run.sh").stat().st_mode) == 0o755
     assert stat.S_IMODE((tmp_path / "cpu-quickstart" / "train.py").stat().st_mode) == 0o644
 
 
 def test_a_template_goes_right_into_the_given_folder(cli: RunCli, tmp_path: Path) -> None:
     result = cli("init", "a/b c", "--template", "lora-finetune")
-
     assert result.code == 0
     assert (tmp_path / "a" / "b c" / "data.jsonl").is_file()
     assert "'a/b c/config.py'" in result.err
@@ -50,19 +47,16 @@ def test_a_template_goes_right_into_the_given_folder(cli: RunCli, tmp_path: Path
 
 def test_several_go_into_folders_of_their_names(cli: RunCli, tmp_path: Path) -> None:
     result = cli("init", "lab", "--examples", "cpu-quickstart, multinode-torchrun", "-o", "json")
-
     assert result.code == 0
     assert names_in(tmp_path / "lab") == ["cpu-quickstart", "multinode-torchrun"]
-    assert f"lab{os.sep}cpu-quickstart{os.sep}config.py" in json.loads(result.out)
+    assert f"lab{os.sep}cpu-quickstart{os.sep}config.py" in result.json
 
 
 def test_nothing_is_overwritten_and_nothing_half_written(cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "cpu-quickstart"
     folder.mkdir()
     (folder / "run.sh").write_text("mine")
-
     result = cli("init")
-
     assert result.code == 2
     assert "run.sh" in result.err
     assert names_in(folder) == ["run.sh"]
@@ -75,9 +69,8 @@ def test_force_overwrites_but_follows_no_link(cli: RunCli, tmp_path: Path) -> No
     (tmp_path / "precious").write_text("mine")
     (folder / "run.sh").symlink_to(tmp_path / "precious")
     (folder / "notes.txt").write_text("mine too")
-
     assert cli("init").code == 2
-    assert cli("init", "--force").code == 0
+    assert cli("init --force").code == 0
     assert (tmp_path / "precious").read_text() == "mine"
     assert (folder / "notes.txt").read_text() == "mine too"
     assert "train.py" in (folder / "run.sh").read_text()
@@ -97,9 +90,7 @@ def test_wrong_names_are_usage_and_write_nothing(
     cli: RunCli, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     (tmp_path / "file").touch()
-
     result = cli("init", *arguments)
-
     assert (result.code, result.out) == (2, "")
     assert "Traceback" not in result.err
     assert names_in(tmp_path) == ["file"]
@@ -108,10 +99,8 @@ def test_wrong_names_are_usage_and_write_nothing(
 @pytest.mark.parametrize("name", NAMES)
 def test_each_loads_and_has_nothing_to_complain_about(cli: RunCli, tmp_path: Path, name: Any) -> None:
     cli("init", ".", "--template", name)
-
     project = load_training_project(tmp_path / "config.py")
     findings = check(project, plan_archive(tmp_path, project.job.workspace))
-
     assert project.name == name
     assert findings == ()
     assert project.job.runtime.checkpointing_config.enabled

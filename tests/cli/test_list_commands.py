@@ -1,32 +1,28 @@
 """projects, jobs and job against a server that we did not write."""
 
-import csv
-import json
 import re
 from pathlib import Path
+
+import pytest
 
 from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job, project
 
 
-def test_projects_as_json_carry_what_we_never_heard_of(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects = [project(team_name="Research", quota={"gpus": 8}), project("proj2", "whisper")]
-
-    first, second = json.loads(cli("projects", "-o", "json").out)
-
+def test_projects_as_documents_tables_and_spreadsheets(cli: RunCli, stranger: FakeBaseten) -> None:
+    latest = job(name="night run", status="RUNNING")
+    stranger.projects = [
+        project(team_name="Research", quota={"gpus": 8}, latest_job=latest),
+        project("proj2", "whisper"),
+    ]
+    first, second = cli("projects -o json").json
     assert (first["id"], first["team_name"], first["quota"]) == ("proj1", "Research", {"gpus": 8})
     assert (second["name"], second["created_at"]) == ("whisper", "2025-03-01T12:00:00Z")
-
-
-def test_projects_for_people_and_spreadsheets(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects = [project(team_name="Research", latest_job=job(name="night run", status="RUNNING"))]
-
-    header, row = cli("projects").out.splitlines()
-    (record,) = csv.DictReader(cli("projects", "-o", "csv").out.splitlines())
-
+    header, row, _ = cli("projects").out.splitlines()
     assert header.split() == ["ID", "NAME", "TEAM", "LATEST", "JOB", "STATUS", "CREATED"]
     for words in ("llama-sft", "night run", "● running", "2025-03-01"):
         assert words in row
+    record = cli("projects -o csv").csv[0]
     assert (record["name"], record["team_name"], record["latest_job_id"]) == ("llama-sft", "Research", "job1")
     assert record["created_at"] == "2025-03-01T12:00:00Z"
 
@@ -38,10 +34,7 @@ def test_jobs_come_running_first_and_newest_first(cli: RunCli, stranger: FakeBas
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
         job("runs", "RUNNING", created_at="2025-01-02T00:00:00Z"),
     ]
-
-    listed = json.loads(cli("jobs", "-o", "json").out)
-
-    assert [each["id"] for each in listed] == ["runs", "waits", "new", "old"]
+    assert [each["id"] for each in cli("jobs -o json").json] == ["runs", "waits", "new", "old"]
 
 
 def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli: RunCli, stranger: FakeBaseten) -> None:
@@ -49,48 +42,34 @@ def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli: RunCli, stranger: Fa
         job("b", "RUNNING", name="=1+1", node_count=4),
         job("a", "FAILED", error_message="two\nlines, and a comma"),
     ]
-
-    result = cli("jobs", "-o", "csv")
-    running, failed = csv.DictReader(result.out.splitlines())
-
+    result = cli("jobs -o csv")
+    running, failed = result.csv
     assert (result.code, result.err) == (0, "")
     # No spreadsheet computes what a job is called.
     shown = [running[name] for name in ("id", "current_status", "node_count", "name")]
     assert shown == ["b", "TRAINING_JOB_RUNNING", "4", "'=1+1"]
     assert failed["error_message"].startswith("two") and failed["error_message"].endswith("and a comma")
     stranger.jobs = []
-    assert cli("jobs", "-o", "csv").out.startswith("id,name,current_status,")
+    assert cli("jobs -o csv").out.startswith("id,name,current_status,")
 
 
-def test_jobs_of_one_status_in_either_spelling(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("a", "RUNNING"), job("b", "DEPLOY_FAILED"), job("c", "COMPLETED")]
-
-    result = cli("jobs", "--status", "running", "--status", "TRAINING_JOB_DEPLOY_FAILED", "-o", "json")
-
-    assert {each["id"] for each in json.loads(result.out)} == {"a", "b"}
-    assert result.err == ""
+def test_jobs_of_some_statuses_or_of_a_project(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.projects = [project(), project("proj2", "whisper")]
+    stranger.jobs = [
+        job("a", "RUNNING"),
+        job("b", "DEPLOY_FAILED", training_project_id="proj2"),
+        job("c", "COMPLETED"),
+    ]
+    result = cli("jobs --status running --status TRAINING_JOB_DEPLOY_FAILED -o json")
+    assert ({each["id"] for each in result.json}, result.err) == ({"a", "b"}, "")
     searches = [asked.body for asked in stranger.asked if asked.path.endswith("/search")]
     assert set(searches[-1]["statuses"]) == {"TRAINING_JOB_RUNNING", "TRAINING_JOB_DEPLOY_FAILED"}
-
-
-def test_jobs_of_a_project_by_id_or_by_name(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects = [project(), project("proj2", "whisper")]
-    stranger.jobs = [job("a"), job("b", training_project_id="proj2")]
-
-    by_name = json.loads(cli("jobs", "--project", "whisper", "-o", "json").out)
-    by_id = json.loads(cli("jobs", "--project", "proj2", "-o", "json").out)
-
-    assert [each["id"] for each in by_name] == [each["id"] for each in by_id] == ["b"]
-
-
-def test_a_project_name_that_two_teams_have_must_be_told_apart(cli: RunCli, stranger: FakeBaseten) -> None:
+    for name in ("whisper", "proj2"):
+        assert [each["id"] for each in cli(f"jobs --project {name} -o json").json] == ["b"]
     stranger.projects = [project(team_name="A"), project("proj2", team_name="B")]
-
-    result = cli("jobs", "--project", "llama-sft")
-
-    assert result.code == 2
-    assert "proj1 (team A)" in result.err
-    assert "proj2 (team B)" in result.err
+    twice = cli("jobs --project llama-sft")
+    assert twice.code == 2
+    assert "proj1 (team A)" in twice.err and "proj2 (team B)" in twice.err
 
 
 def test_the_table_of_jobs_takes_what_is_strange_missing_or_hostile(
@@ -99,9 +78,7 @@ def test_the_table_of_jobs_takes_what_is_strange_missing_or_hostile(
     bare = {"id": "bare", "current_status": "TRAINING_JOB_HIBERNATING", "training_project_id": "proj1"}
     name, message = "\x1b[31mred\x1b[0m\x1b]0;title\x07", "two\nlines [bold]x[/bold]"
     stranger.jobs = [bare, job("full", "RUNNING", node_count=4, name=name, error_message=message)]
-
     result = cli("jobs")
-
     header, full, strange = result.out.splitlines()
     assert (result.code, header.split()[0]) == (0, "STATUS")
     assert "4×8 H100" in full and "[bold]x[/bold]" in full
@@ -112,29 +89,24 @@ def test_the_table_of_jobs_takes_what_is_strange_missing_or_hostile(
 def test_one_job_as_json_and_as_text(cli: RunCli, stranger: FakeBaseten) -> None:
     user = {"email": "kim@example.com"}
     stranger.jobs = [job("abc", "FAILED", node_count=2, error_message="exit code 3", color="blue", user=user)]
-
-    found = json.loads(cli("job", "abc", "-o", "json").out)
-    text = cli("job", "abc").out
-
+    found, text = cli("job abc -o json").json, cli("job abc").out
     assert (found["id"], found["error_message"], found["color"]) == ("abc", "exit code 3", "blue")
     link = f"{stranger.url}/training/proj1/logs/abc"
     for words in ("✗ failed", "2×8 H100", "llama-sft (proj1)", "kim@example.com", "exit code 3", link):
         assert words in text
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, stranger: FakeBaseten) -> None:
     words = iter(["back soon", "back soon", "nearly there", "nearly there"])
     stranger.on(
         "GET",
         "/v1/training_projects",
         lambda asked: next(
-            (Answer(503, {"message": word}, {"Retry-After": "0"}) for word in words),
-            Answer(body={"training_projects": []}),
+            (Answer(503, {"message": word}) for word in words), Answer(body={"training_projects": []})
         ),
     )
-
-    result = cli("projects", "-o", "json")
-
+    result = cli("projects -o json")
     assert result.code == 0
     assert re.findall(r"(\w+ \w+) \(503\); retrying", result.err) == ["back soon", "nearly there"]
 
@@ -142,10 +114,8 @@ def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, stranger: FakeBasete
 def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, stranger: FakeBaseten) -> None:
     refused = Answer(400, {"message": "only while it waits"}, {"X-Request-Id": "req-1"})
     stranger.on("PATCH", "/v1/.*", refused)
-
-    plain = cli("update", "job1", "--priority", "3")
-    detailed = cli("update", "job1", "--priority", "3", environ={**stranger.environ(), "BT_TUI_DEBUG": "1"})
-
+    plain = cli("update job1 --priority 3")
+    detailed = cli("update job1 --priority 3", environ={**stranger.environ(), "BT_TUI_DEBUG": "1"})
     host = stranger.url.removeprefix("http://")
     assert plain.code == 1
     assert plain.err == f"bt-tui: can't update job job1: {host}: only while it waits (400)\n"
@@ -157,10 +127,9 @@ def test_remote_may_stand_before_and_after_the_command(
 ) -> None:
     trussrc = Path(clean_environ["USER_TRUSSRC_PATH"])
     trussrc.write_text(f"[here]\nremote_url={stranger.url}\napi_key={stranger.key}\n")
-
-    assert cli("--remote", "here", "projects", environ={}).code == 0
-    assert cli("projects", "--remote", "here", environ={}).code == 0
-    missing = cli("projects", "--remote", "elsewhere", environ={})
+    for words in ("--remote here projects", "projects --remote here"):
+        assert cli(words, environ={}).code == 0
+    missing = cli("projects --remote elsewhere", environ={})
     assert (missing.code, "here" in missing.err) == (2, True)
 
 
@@ -168,9 +137,8 @@ def test_an_empty_list_is_no_error_and_says_so_to_the_person_alone(
     cli: RunCli, stranger: FakeBaseten
 ) -> None:
     stranger.projects, stranger.jobs = [], []
-
     for command in ("projects", "jobs"):
-        assert cli(command, "-o", "json").out == "[]\n"
+        assert cli(f"{command} -o json").out == "[]\n"
         table = cli(command)
         assert (table.code, len(table.out.splitlines())) == (0, 1)
         assert f"no {command}" in table.err

@@ -1,8 +1,5 @@
 """bt-tui metrics against a server that we did not write."""
 
-import csv
-import io
-import json
 import operator
 import time
 
@@ -31,8 +28,7 @@ def running(stranger: FakeBaseten) -> FakeBaseten:
 
 
 def test_a_table_tells_what_each_node_does_now(cli: RunCli, running: FakeBaseten) -> None:
-    result = cli("metrics", "runs")
-
+    result = cli("metrics runs")
     assert (result.code, result.err) == (0, "")
     header, first, second, cache = result.out.splitlines()
     assert header.split()[:2] == ["NODE", "GPU"]
@@ -40,17 +36,17 @@ def test_a_table_tells_what_each_node_does_now(cli: RunCli, running: FakeBaseten
     assert "64.0 GiB" in first and "12.5" in first and "1.00 TiB" in first and "25 %" in first
     assert second.split()[:3] == ["node-1", "70", "%"]
     assert "(cache)" in cache and "1.00 GiB" in cache and "10 %" in cache
+    serve_metrics(running, metrics_of(node("x", [0.4], end_s=NOW)) | {"per_node_metrics": []})
+    assert cli("metrics --job-id runs").out.splitlines()[1].split()[:3] == ["leader", "40", "%"]
 
 
 def test_csv_has_a_line_a_sample_in_the_order_of_time(cli: RunCli, running: FakeBaseten) -> None:
-    rows = list(csv.DictReader(io.StringIO(cli("metrics", "runs", "-o", "csv").out)))
-
+    rows = cli("metrics runs -o csv").csv
     assert [row["timestamp"] for row in rows] == sorted(row["timestamp"] for row in rows)
-    one = ("gpu_utilization", "fraction")
     use = {
         (row["node"], row["gpu"]): [other["value"] for other in rows if KEY(other) == KEY(row)]
         for row in rows
-        if (row["metric"], row["unit"]) == one
+        if (row["metric"], row["unit"]) == ("gpu_utilization", "fraction")
     }
     assert use["node-1", "1"] == ["0.5", "0.6", "0.7"]
     assert use["node-0", "0"] == ["0.9", "", "0.95"]  # a null stays; the leader is not told twice
@@ -58,42 +54,35 @@ def test_csv_has_a_line_a_sample_in_the_order_of_time(cli: RunCli, running: Fake
 
 
 def test_json_has_the_series_of_the_chosen_node_and_metric(cli: RunCli, running: FakeBaseten) -> None:
-    words = "metrics --project llama-sft --node 1 --metric gpu_utilization -o json"
-    document = json.loads(cli(*words.split()).out)
-
+    document = cli("metrics --project llama-sft --node 1 --metric gpu_utilization -o json").json
     assert document["job_id"] == "runs"
     shown = [(one["node"], one["gpu"], one["unit"]) for one in document["series"]]
     assert shown == [("node-1", "0", "fraction"), ("node-1", "1", "fraction")]
     assert [one["value"] for one in document["series"][0]["samples"]] == [0.5, 0.6, 0.7]
+    serve_metrics(running, metrics_of())
+    none_yet = cli("metrics runs -o json")
+    assert (none_yet.code, none_yet.json["series"]) == (0, [])
+    assert "no samples yet" in none_yet.err
 
 
-def test_leader_only_metrics_are_one_node(cli: RunCli, running: FakeBaseten) -> None:
-    serve_metrics(running, metrics_of(node("x", [0.4], end_s=NOW)) | {"per_node_metrics": []})
-
-    assert cli("metrics", "--job-id", "runs").out.splitlines()[1].split()[:3] == ["leader", "40", "%"]
-
-
-def test_since_and_step_reach_the_server(cli: RunCli, running: FakeBaseten) -> None:
-    cli("metrics", "runs", "--since", "30m", "--step", "15", "-o", "csv")
-
+def test_the_window_and_step_reach_a_server_that_may_choose_its_own(
+    cli: RunCli, running: FakeBaseten
+) -> None:
+    cli("metrics runs --since 30m --step 15 -o csv")
     asked = running.asked[-1].query
     assert asked["step_seconds"] == "15"
     assert abs(int(asked["start_epoch_millis"]) / 1000 - (time.time() - 1800)) < 60
 
-
-def test_a_window_that_the_server_refuses_becomes_one_that_it_chooses(
-    cli: RunCli, running: FakeBaseten
-) -> None:
     def picky(asked: ReceivedRequest) -> Answer:
         if "start_epoch_millis" in asked.query:
             return Answer(400, {"code": "VALIDATION_ERROR", "message": "window too long"})
         return Answer(body=metrics_of(node("node-0", [0.5], end_s=NOW)))
 
     running.on("GET", r".*/metrics", picky)
+    assert "node-0" in cli("metrics runs -o csv").out
 
-    assert "node-0" in cli("metrics", "runs", "-o", "csv").out
 
-
+@pytest.mark.usefixtures("no_waits")
 def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, running: FakeBaseten) -> None:
     answers = [[0.1, 0.2], [0.2, 0.3]]
 
@@ -105,12 +94,8 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, run
         return Answer(body=metrics_of(node("node-0", use, end_s=end_s, gpus=1)))
 
     running.on("GET", r".*/metrics", growing)
-    result = cli(
-        *["metrics", "runs", "--follow", "--interval", "1", "--metric", "gpu_utilization", "-o", "json"]
-    )
-
-    assert result.code == 3
-    assert [json.loads(row)["value"] for row in result.out.splitlines()] == [0.1, 0.2, 0.3]
+    result = cli("metrics runs --follow --interval 1 --metric gpu_utilization -o json")
+    assert (result.code, [row["value"] for row in result.ndjson]) == (3, [0.1, 0.2, 0.3])
 
 
 def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(
@@ -118,19 +103,7 @@ def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(
 ) -> None:
     evil = node("\x1b[31mevil", [0.1, None, None, 0.9], end_s=NOW)
     serve_metrics(running, metrics_of(evil, node("node-1", [0.5] * 4, end_s=NOW)))
-    result = cli("metrics", "runs", "-o", "chart")
-
-    assert result.code == 0
-    assert "\x1b" not in result.out
-    assert "gpu_utilization" in result.out and "100 %" in result.out
-    assert "evil" in result.out and "node-1" in result.out
-
-
-def test_no_samples_yet_is_said_and_no_failure(cli: RunCli, running: FakeBaseten) -> None:
-    serve_metrics(running, metrics_of())
-
-    result = cli("metrics", "runs", "-o", "json")
-
-    assert result.code == 0
-    assert json.loads(result.out)["series"] == []
-    assert "no samples yet" in result.err
+    result = cli("metrics runs -o chart")
+    assert (result.code, "\x1b" in result.out) == (0, False)
+    for words in ("gpu_utilization", "100 %", "evil", "node-1"):
+        assert words in result.out

@@ -34,18 +34,15 @@ def requirements() -> list[Requirement]:
 @pytest.mark.parametrize("requirement", requirements(), ids=str)
 def test_every_requirement_has_a_tested_version_in_its_range(requirement: Any) -> None:
     version = pinned()[canonicalize_name(requirement.name)]
-
     assert requirement.specifier.contains(version)
 
 
 def test_textual_is_pinned_exactly() -> None:
     (textual,) = [each for each in requirements() if each.name == "textual"]
-
     assert [each.operator for each in textual.specifier] == ["=="]
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml", "Makefile", ".ci/run"])
 def test_no_package_host_is_named(name: str) -> None:
     text = (ROOT / name).read_text()
-
     assert not re.search(r"index-url|find-links|trusted-host|https?://(?!semver)", text)

@@ -1,7 +1,5 @@
 """bt-tui progress against a server that we did not write."""
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -10,73 +8,42 @@ from support.stranger import Answer, FakeBaseten, job, line
 from support.stranger_runs import finished_run
 
 
-def test_json_tells_how_far_the_log_says_it_is(cli: RunCli, stranger: FakeBaseten) -> None:
-    finished_run(stranger, "run1", losses=[3.0, 2.5, 2.0, 1.5])
-
-    result = cli("progress", "run1", "-o", "json")
-    told = json.loads(result.out)
-
+def test_how_far_the_log_says_it_is_whole_in_part_and_for_people(cli: RunCli, stranger: FakeBaseten) -> None:
+    finished_run(stranger, "run1", name="night \x1b[31mrun", losses=[3.0, 2.5, 2.0, 1.5])
+    result = cli("progress run1 -o json")
+    told = result.json
     assert result.code == 0
     assert (told["step"], told["total_steps"], told["fraction"]) == (4, 100, 0.04)
     assert (told["loss"], told["learning_rate"], told["tokens_per_s"]) == (1.5, 1e-4, 1000)
     assert told["eta_s"] is None  # it has ended
     assert told["log_lines"] == 4 and "series" not in told
+    last_ms = max(int(each["timestamp"]) for each in stranger.logs["run1"]) // 1_000_000
+    part = cli(f"progress run1 --since {last_ms} -o json").json
+    assert (part["step"], part["log_lines"]) == (4, 1)
+    (row,) = cli("progress run1 -o csv").csv
+    assert (row["job_id"], row["step"], row["loss"]) == ("run1", "4", "1.5")
+    out = cli("progress run1 --series").out
+    assert "\x1b" not in out
+    assert "4 of 100" in out and "run (run1)" in out
+    assert ["loss", "4"] in [row.split()[:2] for row in out.splitlines()]
 
 
 def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[3.0, "nan", 2.0])
-
-    found = json.loads(cli("progress", "run1", "--series", "-o", "json").out)["series"]["loss"]
-    rows = list(csv.DictReader(io.StringIO(cli("progress", "run1", "--series", "-o", "csv").out)))
-
+    found = cli("progress run1 --series -o json").json["series"]["loss"]
+    rows = cli("progress run1 --series -o csv").csv
     assert [(one["step"], one["value"]) for one in found] == [(1, 3.0), (2, "NaN"), (3, 2.0)]
-    losses = [row for row in rows if row["series"] == "loss"]
-    assert [(row["step"], row["value"]) for row in losses] == [("1", "3.0"), ("2", "nan"), ("3", "2.0")]
+    losses = [(row["step"], row["value"]) for row in rows if row["series"] == "loss"]
+    assert losses == [("1", "3.0"), ("2", "nan"), ("3", "2.0")]
     assert {row["series"] for row in rows} >= {"loss", "learning_rate", "tokens_per_s"}
-
-
-def test_csv_without_series_is_one_row(cli: RunCli, stranger: FakeBaseten) -> None:
-    finished_run(stranger, "run1", losses=[3.0, 2.0])
-
-    (row,) = csv.DictReader(io.StringIO(cli("progress", "run1", "-o", "csv").out))
-
-    assert (row["job_id"], row["step"], row["loss"]) == ("run1", "2", "2.0")
-
-
-def test_a_table_for_people(cli: RunCli, stranger: FakeBaseten) -> None:
-    finished_run(stranger, "run1", losses=[3.0, 2.0], name="night\x1b[31m run")
-
-    out = cli("progress", "run1", "--series").out
-
-    assert "\x1b" not in out
-    assert "2 of 100" in out and "night run (run1)" in out
-    assert out.splitlines()[-4].split()[:2] == ["loss", "2"]
 
 
 def test_a_log_without_progress_is_said_and_no_failure(cli: RunCli, stranger: FakeBaseten) -> None:
     finished_run(stranger, "run1", losses=[])
-    begin = stranger.jobs[-1]["created_at"]
     stranger.logs["run1"] = [line("hello", at_ms=0)]
-
-    result = cli("progress", "run1", "-o", "json")
-
-    assert result.code == 0 and begin
-    assert json.loads(result.out)["step"] is None
+    result = cli("progress run1 -o json")
+    assert (result.code, result.json["step"]) == (0, None)
     assert "no training progress" in result.err
-
-
-def test_a_job_that_is_not_there(cli: RunCli) -> None:
-    assert cli("progress", "nobody").code == 7
-
-
-def test_a_part_of_the_log_may_do(cli: RunCli, stranger: FakeBaseten) -> None:
-    finished_run(stranger, "run1", losses=[3.0, 2.5, 2.0, 1.5])
-    last_ms = max(int(each["timestamp"]) for each in stranger.logs["run1"]) // 1_000_000
-
-    told = json.loads(cli("progress", "run1", "--since", str(last_ms), "-o", "json").out)
-
-    assert (told["step"], told["log_lines"]) == (4, 1)
-    assert cli("progress", "run1", "--since", "whenever").code == 2
 
 
 def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli: RunCli, stranger: FakeBaseten) -> None:
@@ -84,37 +51,42 @@ def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli: RunCli, st
     finished_run(stranger, "run1", losses=[3.0, 2.5])
     at_ms = int(stranger.logs["run1"][-1]["timestamp"]) // 1_000_000 + 1
     stranger.logs["run1"].append(line("Saving model checkpoint to /tmp/checkpoint-40", at_ms=at_ms))
-    alone = json.loads(cli("progress", "run1", "-o", "json").out)
-    listed = {
-        "checkpoint_id": "checkpoint-20",
-        "created_at": "2026-01-02T03:04:05Z",
-        "training_job_id": "run1",
-        "checkpoint_type": "full",
-    }
+    alone = cli("progress run1 -o json").json
+    listed = {"checkpoint_id": "checkpoint-20", "created_at": "2026-01-02T03:04:05Z"}
+    listed |= {"training_job_id": "run1", "checkpoint_type": "full"}
     answer = Answer(body={"training_job": job("run1"), "checkpoints": [listed]})
     stranger.on("GET", "/v1/training_projects/proj1/jobs/run1/checkpoints", answer)
-    both = json.loads(cli("progress", "run1", "-o", "json").out)
-
+    both = cli("progress run1 -o json").json
     assert (alone["last_checkpoint"], alone["last_checkpoint_where"]) == ("checkpoint-40", "log")
     assert (both["last_checkpoint"], both["last_checkpoint_where"]) == ("checkpoint-20", "stored")
     assert both["last_checkpoint_at"] == "2026-01-02T03:04:05Z"
-    assert "checkpoint-20, " in cli("progress", "run1").out
+    assert "checkpoint-20, " in cli("progress run1").out
 
 
 SAVED = "step 3 | loss 2.0 | lr 1e-4\nhello\nSaving model checkpoint to out/checkpoint-3\n"
 
 
-def test_a_saved_log_is_read_line_by_line_without_a_job(cli: RunCli, tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
+def test_a_saved_log_is_read_line_by_line_without_a_job(
+    cli: RunCli, stranger: FakeBaseten, tmp_path: Path
+) -> None:
+    path, settings = tmp_path / "train.log", tmp_path / "settings.toml"
     path.write_text(SAVED)
-
-    result = cli("progress", "--file", str(path), "--each-line", "-o", "ndjson")
-
-    assert result.code == 0
-    assert [json.loads(text) for text in result.out.splitlines()] == [
-        {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4},
-        {"line": 2, "checkpoint": "checkpoint-3"},
-    ]
+    each_line = ("progress", "--file", str(path), "--each-line", "-o", "ndjson")
+    result = cli(*each_line)
+    assert (result.code, result.ndjson) == (
+        0,
+        [
+            {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4},
+            {"line": 2, "checkpoint": "checkpoint-3"},
+        ],
+    )
+    settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
+    path.write_text("hello 4.5\n")
+    by_own_pattern = cli(*each_line, environ={"BT_TUI_CONFIG": str(settings), **stranger.environ()})
+    assert by_own_pattern.ndjson == [{"line": 0, "loss": 4.5}]
+    missing = cli("progress", "--file", str(tmp_path / "none.log"))
+    assert (missing.code, missing.out) == (2, "")
+    assert "can't read" in missing.err and "No such file" in missing.err
 
 
 def test_a_log_saved_as_ndjson_keeps_its_messages(cli: RunCli, tmp_path: Path) -> None:
@@ -124,26 +96,6 @@ def test_a_log_saved_as_ndjson_keeps_its_messages(cli: RunCli, tmp_path: Path) -
         for n, message in enumerate(SAVED.splitlines())
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-
-    told = json.loads(cli("progress", "--file", str(path), "-o", "json").out)
-
+    told = cli("progress", "--file", str(path), "-o", "json").json
     assert (told["log_lines"], told["lines_read"]) == (3, 2)
     assert (told["step"], told["loss"], told["checkpoints"]) == (3, 2.0, ["checkpoint-3"])
-
-
-def test_ones_own_pattern_wins_on_a_saved_log(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
-    path = tmp_path / "train.log"
-    path.write_text("hello 4.5\n")
-
-    environ = {"BT_TUI_CONFIG": str(settings), **stranger.environ()}
-    result = cli("progress", "--file", str(path), "--each-line", "-o", "ndjson", environ=environ)
-
-    assert json.loads(result.out) == {"line": 0, "loss": 4.5}
-
-
-def test_a_file_that_is_not_there_is_a_usage_error(cli: RunCli, tmp_path: Path) -> None:
-    result = cli("progress", "--file", str(tmp_path / "none.log"))
-    assert (result.code, result.out) == (2, "")
-    assert "can't read" in result.err and "No such file" in result.err

@@ -88,19 +88,12 @@ WAYS: list[tuple[ExitCode, Provoke]] = [
 ]
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize(("code", "provoke"), WAYS)
-def test_the_code_of(
-    cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch, code: ExitCode, provoke: Provoke
-) -> None:
-    monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
+def test_the_code_of(cli: RunCli, stranger: FakeBaseten, code: ExitCode, provoke: Provoke) -> None:
     result = cli(*provoke(stranger))
-
     assert result.code == code, result.err
     assert "Traceback" not in result.err
-
-
-async def _no_sleep(_clock: object, _seconds: float) -> None:
-    """The waits before retries are none of this test's."""
 
 
 def test_every_code_has_a_way_and_is_published() -> None:

@@ -1,6 +1,5 @@
 """push, recreate and stop: against a server that we did not write, and the whole way on an emulator."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -74,7 +73,7 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
     result = cli("push", str(config), "--dry-run", "-o", "json")
 
     assert result.code == 0
-    document = json.loads(result.out)
+    document = result.json
     assert document["training_project"] == {"name": "llama-sft"}
     sent = document["training_job"]
     assert sent["compute"]["accelerator"] == {"accelerator": "H100", "count": 8}
@@ -102,7 +101,7 @@ def test_options_win_over_the_config(cli: RunCli, account: FakeBaseten, config: 
         *("--spot", "--interactive", "on_failure", "--interactive-timeout-minutes", "30"),
     )
 
-    document = json.loads(result.out)
+    document = result.json
     sent = document["training_job"]
     assert document["training_project"] == {"name": "llama-sft", "team_name": "Research"}
     assert (sent["name"], sent["priority"]) == ("second", 3)
@@ -125,11 +124,9 @@ def test_a_dry_run_without_a_server_leaves_the_account_out(
     if environ:
         environ = environ | {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": "http://127.0.0.1:9"}
         monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
-
     result = cli("push", str(config), "--dry-run", "-o", "json", environ=environ)
-
     assert result.code == 0
-    (finding,) = [each for each in json.loads(result.out)["findings"] if each["field"] == "account"]
+    (finding,) = [each for each in result.json["findings"] if each["field"] == "account"]
     assert "not checked" in finding["problem"]
 
 
@@ -140,9 +137,7 @@ async def _no_sleep(_self: object, _seconds: float) -> None:
 def test_errors_stop_it_before_anything_is_sent(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
     (config.parent / "run.sh").unlink()
-
     result = cli("push", str(config), "--yes")
-
     assert result.code == 2
     assert "run.sh is not in the archive" in result.err
     assert "the workspace has no secret 'hf'" in result.err
@@ -155,7 +150,6 @@ def test_options_that_no_job_can_have(
     cli: RunCli, account: FakeBaseten, config: Path, flags: tuple[str, ...]
 ) -> None:
     result = cli("push", str(config), *flags)
-
     assert result.code == 2
     assert flags[1] in result.err
     assert changes(account) == []
@@ -164,9 +158,7 @@ def test_options_that_no_job_can_have(
 def test_skipping_the_checks_goes_on_to_the_upload(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
     account.on("GET", "/v1/blobs/credentials/train", Answer(403, {"message": "no uploads for you"}))
-
     result = cli("push", str(config), "--skip-checks")
-
     assert result.code == 6
     assert "no uploads for you" in result.err
     assert changes(account) == []
@@ -178,9 +170,7 @@ def test_a_config_that_cannot_be_loaded_is_one_clear_message(
 ) -> None:
     if text is not None:
         (tmp_path / "config.py").write_text(text)
-
     result = cli("push", str(tmp_path / "config.py"))
-
     assert result.code == 2
     assert words in result.err
     assert "Traceback" not in result.err
@@ -206,7 +196,7 @@ def test_from_the_starter_project_to_the_end_on_an_emulator(cli: RunCli, tmp_pat
     assert "\x1b" not in good.out + good.err
 
     assert bad.code == 3, bad.err
-    created, *lines = [json.loads(line) for line in bad.out.splitlines()]
+    created, *lines = bad.ndjson
     assert created["training_project"]["name"] == "cpu-quickstart"
     assert created["training_job"]["name"] == "first-run"
     assert "so far so good" in [line["message"] for line in lines]
@@ -217,9 +207,7 @@ def test_from_the_starter_project_to_the_end_on_an_emulator(cli: RunCli, tmp_pat
 def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
     stranger.on("POST", "/v1/.*/job1/stop", Answer(body={"training_job": job("job1", "STOPPED")}))
-
-    result = cli("stop", "job1", "--job-id", "job2")
-
+    result = cli("stop job1 --job-id job2")
     assert (result.code, result.out) == (0, "job1\njob2\n")
     assert "job job2 has already ended" in result.err
     assert changes(stranger) == ["/v1/training_projects/proj1/jobs/job1/stop"]
@@ -229,20 +217,16 @@ def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, stranger:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "PENDING"), job("job3", "FAILED")]
     stranger.on("POST", "/v1/.*/job1/stop", Answer(409, {"message": "it is just ending"}))
     stranger.on("POST", "/v1/.*/job2/stop", Answer(body={"training_job": job("job2", "STOPPED")}))
-
-    result = cli("stop", "--all", "--yes", "-o", "json")
-
+    result = cli("stop --all --yes -o json")
     assert result.code == 1
     assert "it is just ending" in result.err
-    assert [each["id"] for each in json.loads(result.out)] == ["job2"]
+    assert [each["id"] for each in result.json] == ["job2"]
 
 
 def test_stop_does_not_say_that_a_job_goes_on_when_it_cannot_know(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.on("POST", "/v1/.*/job1/stop", Answer(502, {"message": "bad gateway"}))
-
-    result = cli("stop", "job1")
-
+    result = cli("stop job1")
     assert result.code == 8
     assert "job job1 may not have been stopped: " in result.err
     assert "it may have taken effect" in result.err
@@ -262,7 +246,6 @@ def test_stop_of_nothing_in_particular(
     cli: RunCli, stranger: FakeBaseten, arguments: tuple[str, ...], statuses: list[str], code: int
 ) -> None:
     stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses)]
-
     assert cli("stop", *arguments).code == code
     assert changes(stranger) == []
 
@@ -273,11 +256,9 @@ def test_recreate_without_an_id_takes_the_newest_after_asking(cli: RunCli, stran
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
     ]
     stranger.on("POST", "/v1/.*/recreate", Answer(body={"training_job": job("newest", "CREATED")}))
-
     assert cli("recreate").code == 2
     assert changes(stranger) == []
-    result = cli("recreate", "--yes")
-
+    result = cli("recreate --yes")
     assert result.code == 0
     assert changes(stranger) == ["/v1/training_projects/proj1/jobs/new/recreate"]
     assert "newest" in result.out
@@ -285,6 +266,5 @@ def test_recreate_without_an_id_takes_the_newest_after_asking(cli: RunCli, stran
 
 def test_recreate_is_sent_once_even_if_the_server_fails(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("POST", "/v1/.*/recreate", Answer(500, {"message": "oops"}))
-
-    assert cli("recreate", "job1").code == 8
+    assert cli("recreate job1").code == 8
     assert len(changes(stranger)) == 1

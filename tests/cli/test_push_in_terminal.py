@@ -44,7 +44,6 @@ def test_a_no_sends_nothing(config: Path) -> None:
             push.sees(QUESTION)
             push.types(b"n\n")
             code, out = push.end(), push.output
-
     assert (code, out) == (130, b"")
     assert b"checkpointing is off for 2" in push.shown
     assert {each.method for each in stranger.asked} == {"GET"}
@@ -57,7 +56,6 @@ def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(config: Path) -> None:
             push.sees(QUESTION)
             push.types(b"y\n")
             code, out = push.end(), push.output
-
     assert code == 0
     assert b"risky" in out
     assert b"--follow" in push.shown
@@ -75,22 +73,18 @@ class Terminal(StringIO):
 def test_progress_is_drawn_ten_times_a_second_at_most() -> None:
     terminal, now_s = Terminal(), [0.0]
     line = ProgressLine(terminal, monotonic=lambda: now_s[0])
-
     for done in range(1, 100):
         now_s[0] += 0.01
         line.show("uploading", done, 1000)
     line.show("uploading", 1000, 1000)
-
     assert terminal.getvalue().count("uploading") == 11
 
 
 def test_progress_is_nothing_where_there_is_no_terminal() -> None:
     stream = StringIO()
     line = ProgressLine(stream)
-
     line.show("uploading", 1, 2)
     line.clear()
-
     assert stream.getvalue() == ""
 
 

@@ -48,7 +48,6 @@ def world(stranger: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("name", CHANGING)
 def test_no_command_changes_anything(cli: RunCli, world: FakeBaseten, name: Any) -> None:
     done = cli(*CHANGING[name], environ=world.environ() | {"BT_TUI_READONLY": "true"})
-
     assert done.code == ExitCode.USAGE, done.err
     assert "read-only by environment BT_TUI_READONLY" in done.err
     assert done.out == ""
@@ -60,14 +59,12 @@ def test_the_message_names_the_setting_that_forbids_it(
 ) -> None:
     settings = tmp_path / "config.toml"
     settings.write_text('remote = "lab"\nreadonly = true\n')
-
     by_file = cli("stop", "job1", environ=world.environ() | {"BT_TUI_CONFIG": str(settings)})
-    by_flag = cli("--readonly", "stop", "job1")
+    by_flag = cli("--readonly stop job1")
     environ = {"BT_TUI_CONFIG": str(settings), "BT_TUI_READONLY": "false"}
     allowed = cli("stop", "job1", environ=world.environ() | environ)
-
     assert f"read-only by {settings}:2" in by_file.err
     assert "read-only by flag --readonly" in by_flag.err
     assert "read-only" not in allowed.err
     assert changes_of(world) == ["POST /v1/training_projects/proj1/jobs/job1/stop"]
-    assert "job1" in cli("--readonly", "jobs", "-o", "json").out
+    assert "job1" in cli("--readonly jobs -o json").out

@@ -33,9 +33,7 @@ def serve_codes(stranger: FakeBaseten, *codes: object) -> None:
 
 def test_each_replica_with_its_code_and_end(cli: RunCli, stranger: FakeBaseten) -> None:
     serve_codes(stranger, code("g01r0", LONG_AGO), code("g00r0", url=f"https://x/{EVIL}"))
-
-    result = cli("sessions", "job1")
-
+    result = cli("sessions job1")
     _header, first, second = result.out.splitlines()
     assert first.split()[:3] == ["g00r0", "CODE-g00r0", "in"]
     assert second.split()[:3] == ["g01r0", "CODE-g01r0", "ended"]
@@ -45,18 +43,15 @@ def test_each_replica_with_its_code_and_end(cli: RunCli, stranger: FakeBaseten) 
 @pytest.mark.parametrize("words", ["sessions job1 -o json", "isession --job-id job1 --format json"])
 def test_json_has_the_api_s_fields(cli: RunCli, stranger: FakeBaseten, words: str) -> None:
     serve_codes(stranger, code("g00r0"))
-
-    [found] = json.loads(cli(*words.split()).out)
-
+    [found] = cli(*words.split()).json
     assert (found["auth_code"], found["replica_id"], found["session_id"]) == ("CODE-g00r0", "g00r0", "s1")
 
 
 def test_none(cli: RunCli, stranger: FakeBaseten) -> None:
     serve_codes(stranger)
-
-    assert cli("sessions", "job1", "-o", "json").out == "[]\n"
-    assert "no interactive session" in cli("sessions", "job1").err
-    assert cli("sessions", "job1", "--update-timeout", "60").code == 7
+    assert cli("sessions job1 -o json").out == "[]\n"
+    assert "no interactive session" in cli("sessions job1").err
+    assert cli("sessions job1 --update-timeout 60").code == 7
 
 
 @pytest.mark.parametrize(
@@ -73,9 +68,7 @@ def test_a_session_of_several_replicas_is_changed_once(
     serve_codes(stranger, code("g00r0"), code("g01r0"))
     answer = {"interactive_session": {"id": "s1"}, "message": "Extended"}
     stranger.on("PATCH", JOB_PATH + "/interactive_sessions/s1", Answer(body=answer))
-
     result = cli(*words.split())
-
     assert (result.code, "Extended" in result.err) == (0, True)
     changes = [asked for asked in stranger.asked if asked.method == "PATCH"]
     assert [asked.body for asked in changes] == [{"timeout_minutes": 60, "trigger": "on_demand"}]
@@ -86,8 +79,7 @@ def test_the_priority(cli: RunCli, stranger: FakeBaseten, words: list[str], prio
     stranger.jobs = [job("job1", "PENDING")]
     stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job("job1", "PENDING", priority=priority)}))
     change = ("update", *words, "--priority", str(priority))
-
-    assert json.loads(cli(*change, "-o", "json").out)["priority"] == priority
+    assert cli(*change, "-o", "json").json["priority"] == priority
     assert stranger.asked[-1].body == {"priority": priority}
     assert "priority" in cli(*change).out
 
@@ -100,8 +92,7 @@ NAMES = (
 
 def test_the_names_of_secrets(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("GET", "/v1/secrets", Answer(body={"secrets": NAMES}))
-
-    table, document = cli("secrets").out, cli("secrets", "-o", "json").out
+    table, document = cli("secrets").out, cli("secrets -o json").out
     assert "hf_access_token" in table
     assert [each["name"] for each in json.loads(document)] == ["hf_access_token", "other"]
     assert "never-shown" not in table + document
@@ -112,7 +103,6 @@ def test_of_a_team_by_name_or_id(cli: RunCli, stranger: FakeBaseten, words: str)
     stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "vision"}]}))
     stranger.on("GET", "/v1/teams/t1/secrets", Answer(body={"secrets": []}))
     stranger.on("DELETE", "/v1/teams/t1/secrets/name", Answer(body={"name": "name"}))
-
     assert [cli(*words.format(team).split()).code for team in ("vision", "t1", "nosuch")] == [0, 0, 7]
 
 
@@ -121,11 +111,9 @@ def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
 ) -> None:
     stranger.on("POST", "/v1/secrets", Answer(body=NAMES[0]))
     pipe_in("\n")
-    assert cli("secrets", "set", "name").code == 2
+    assert cli("secrets set name").code == 2
     pipe_in("line one\nsecret-value-9\n")
-
-    result = cli("secrets", "set", "hf_access_token")
-
+    result = cli("secrets set hf_access_token")
     assert result.code == 0
     assert stranger.asked[-1].body == {"name": "hf_access_token", "value": "line one\nsecret-value-9"}
     assert "secret-value-9" not in result.out + result.err
@@ -133,7 +121,6 @@ def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
 
 def test_one_is_deleted_after_agreeing(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("DELETE", "/v1/secrets/name", Answer(body={"name": "name"}))
-
-    assert cli("secrets", "delete", "name").code == 2
-    assert cli("secrets", "delete", "name", "--yes").code == 0
+    assert cli("secrets delete name").code == 2
+    assert cli("secrets delete name --yes").code == 0
     assert [asked.method for asked in stranger.asked] == ["DELETE"]

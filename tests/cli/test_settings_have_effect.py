@@ -60,5 +60,5 @@ def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(
     monkeypatch.setattr(demo, "need_terminal", lambda: None)
     environ = {"BT_TUI_DEMO_SPEED": "25"}  # of demo.speed
     assert cli("demo", environ=environ).code == 1
-    assert cli("demo", "--speed", "3", environ=environ).code == 1
+    assert cli("demo --speed 3", environ=environ).code == 1
     assert speeds == [25.0, 3.0]

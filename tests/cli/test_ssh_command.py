@@ -148,7 +148,6 @@ def test_the_real_ssh_comes_through_to_the_other_side(
     with proxy(hangs_up=True) as way:
         signs(running, way.address)
         done = run(ssh_environ, *PROGRAM, "ssh", "job1", "--node", "0", "--", "true")
-
     assert done.returncode == 255
     assert way.heard.startswith(b"SSH-2.0-")
 
@@ -159,7 +158,6 @@ def test_a_token_serves_once(cli: RunCli, running: FakeBaseten, ssh_environ: dic
         assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
         assert run(ssh_environ, *PROGRAM, "ssh-proxy", HOST).returncode == 0
         again = cli("ssh-proxy", HOST, environ=ssh_environ)
-
     assert (again.code, "bt-tui ssh job1" in again.err) == (2, True)
 
 
@@ -171,7 +169,6 @@ def test_a_token_is_never_sent_readably(
         signs(running, way.address)
         assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
         done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
-
     assert done.returncode == 8
     assert TOKEN.encode() not in way.heard
     assert way.token != TOKEN
@@ -184,7 +181,6 @@ def test_a_proxy_that_turns_the_connection_away_is_said(
         signs(running, way.address)
         assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
         done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
-
     assert (done.returncode, done.stdout) == (8, b"")
     assert b"refused the connection" in done.stderr
 
@@ -198,9 +194,7 @@ def test_why_there_is_no_shell_is_said(
 ) -> None:
     stranger.jobs = [job("job1", status)]
     stranger.on("POST", SIGN_PATH, Answer(400, {"error": "SSH is not enabled for this workspace"}))
-
-    result = cli("ssh", "job1", environ=ssh_environ)
-
+    result = cli("ssh job1", environ=ssh_environ)
     assert (result.code, why in result.err) == (code, True)
 
 
@@ -209,7 +203,6 @@ def test_job_ids_that_no_host_can_have(
     cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], name: str
 ) -> None:
     result = cli("ssh", "--node", "0", "--", name, environ=ssh_environ)
-
     assert result.code == 2
     assert running.asked == []
 
@@ -222,11 +215,10 @@ def test_ssh_config_is_what_ssh_understands(
     with proxy() as way:
         signs(running, way.address)
         told = run(ssh_environ, "ssh", "-G", "-F", str(config), HOST).stdout.decode().splitlines()
-
     assert "user baseten" in told
     assert any(f"certificatefile {keys}/{name}-cert.pub" in told for name in ("%n", HOST))
     assert (keys / f"{HOST}-cert.pub").exists()
-    named = cli("ssh-config", "--remote", "staging", environ=ssh_environ).out
+    named = cli("ssh-config --remote staging", environ=ssh_environ).out
     assert "ssh-sign --remote=staging '%n'" in named
 
 
@@ -237,10 +229,10 @@ def test_installing_it_replaces_an_earlier_one_and_nothing_else(
     config.write_text("Host mine\n    User me")
     environ = ssh_environ | {"BASETEN_SSH_CONFIG_PATH": str(config)}
 
-    assert cli("ssh-config", "--install", environ=environ).code == 0
+    assert cli("ssh-config --install", environ=environ).code == 0
     first = config.read_text()
     config.write_text(first + "Host below\n")
-    assert cli("ssh-config", "--install", "--remote", "x", environ=environ).code == 0
+    assert cli("ssh-config --install --remote x", environ=environ).code == 0
 
     text = config.read_text()
     assert first.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
@@ -260,8 +252,7 @@ def test_the_host_may_name_the_remote(
     environ["BASETEN_SSH_DIR"] = str(tmp_path / "keys")
     with proxy() as way:
         signs(running, way.address)
-        result = cli("ssh-sign", "training-job-job1-0.here.ssh.baseten.co", environ=environ)
-
+        result = cli("ssh-sign training-job-job1-0.here.ssh.baseten.co", environ=environ)
     assert result.code == 0
     assert (tmp_path / "keys" / "training-job-job1-0.here.ssh.baseten.co-cert.pub").exists()
 
@@ -271,7 +262,6 @@ def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(
     cli: RunCli, ssh_environ: dict[str, str], name: str
 ) -> None:
     result = cli("ssh-config", "--remote", name, environ=ssh_environ)
-
     assert (result.code, result.out) == (2, "")
     assert "can't be written to an ssh configuration" in result.err
     assert "\x1b" not in result.err
@@ -282,17 +272,13 @@ def test_a_folder_that_ssh_cannot_be_told_of_is_refused(
     cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path, folder: str
 ) -> None:
     signs(running, "127.0.0.1:1")
-
     for command in (("ssh", "job1"), ("ssh-config",)):
         result = cli(*command, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
         assert (result.code, result.out) == (2, "")
         assert "can't be written to an ssh configuration" in result.err
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["$({})", "`{}`", "x;{};x", "x';{};'x", "x'$({})'x", "x\\';{};'"],
-)
+@pytest.mark.parametrize("name", ["$({})", "`{}`", "x;{};x", "x';{};'x", "x'$({})'x", "x\\';{};'"])
 def test_no_host_name_becomes_a_command(
     cli: RunCli, ssh_environ: dict[str, str], tmp_path: Path, name: str
 ) -> None:
@@ -301,10 +287,8 @@ def test_no_host_name_becomes_a_command(
     patterns = re.search(r'originalhost "([^"]*)"', block)[1].split(",")[1:]
     command = re.search(r"ProxyCommand (.*)", block)[1]
     host = f"training-job-{name.format('touch here')}-0.ssh.baseten.co"
-
     if not any(fnmatchcase(host, each.removeprefix("!").replace("\\", "[\\]")) for each in patterns):
         run(ssh_environ, "sh", "-c", command.replace("%n", host).replace("%%", "%"), folder=tmp_path)
-
     assert not (tmp_path / "here").exists()
 
 
@@ -329,6 +313,5 @@ def test_a_folder_of_the_package_s_name_is_not_run(
     with proxy() as way:
         signs(running, way.address)
         run(ssh_environ, "ssh", "-G", "-F", str(config), HOST, folder=tmp_path)
-
     assert not (tmp_path / "here").exists()
     assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()

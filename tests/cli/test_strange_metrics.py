@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import time
@@ -133,8 +132,7 @@ async def test_a_server_that_tells_of_the_leader_alone(strange: FakeBaseten) -> 
 
 
 def test_json_has_each_sample_once_in_the_order_of_time(cli: Any, strange: FakeBaseten) -> None:
-    document = json.loads(cli("metrics", "many", "-o", "json").out)
-
+    document = cli("metrics many -o json").json
     told = {(one["node"], one["gpu"], one["metric"]): one["samples"] for one in document["series"]}
     assert not any(node == "node-3" for node, _, _ in told)
     for samples in told.values():

@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_command import (
-    CHANGING,
-    JOB,
-    MACHINE_FORMATS,
-    READING,
-    WITHOUT_FORMAT,
-    commands,
-    formats_of,
-)
+from every_command import CHANGING, JOB, MACHINE_FORMATS, READING, WITHOUT_FORMAT, commands, formats_of
 from whole_platform import NOISE, furnished
 
 from support.cli import Result, RunCli
@@ -93,7 +85,6 @@ def test_what_only_reads_prints_its_format_alone(
     cli: RunCli, world: Any, words: Any, output_format: Any
 ) -> None:
     result = cli(*words.split(), *READING[words], "-o", output_format, environ=world | {"COLUMNS": "20"})
-
     check_streams(result, words, output_format)
 
 
@@ -105,7 +96,6 @@ def test_a_table_in_a_pipe_is_as_wide_as_it_needs(cli: RunCli, world: Any, fault
     for width in ("20", "500"):
         faulty.set_faults()
         written.append(cli(*words.split(), *READING[words], environ=world | {"COLUMNS": width}).out)
-
     assert len(written[0].splitlines()) == len(written[1].splitlines())
 
 
@@ -133,7 +123,6 @@ TELLING: dict[str, tuple[str, ...]] = {
 def test_what_only_tells_leaves_stdout_empty(cli: RunCli, world: Any, tmp_path: Path, words: Any) -> None:
     (tmp_path / "trussrc").write_text("[one]\napi_key = k\n")
     result = cli(*TELLING[words], environ=world)
-
     assert (result.out, bool(result.err)) == ("", True)
 
 
@@ -159,6 +148,5 @@ def test_a_reader_that_leaves_at_once_is_no_error(
     with (tmp_path / "spare").open("w") as spare:
         monkeypatch.setattr(sys, "stdout", LeftPipe(spare.fileno()))
         result = cli(*words.split(), *(READING | others)[words], environ=world)
-
     assert result.code in OUTCOMES.get(words, (0,)), result.err
     assert "Traceback" not in result.err

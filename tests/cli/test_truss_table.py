@@ -45,10 +45,10 @@ def test_the_official_word_for_looking(cli: RunCli, stranger: FakeBaseten) -> No
     alone = cli("view").out
     assert alone == cli("projects").out + "\n" + cli("jobs").out
     for arguments in (("--project-id", "proj1"), ("--project", "llama-sft")):
-        assert cli("view", *arguments).out == cli("jobs", "--project", "proj1").out
-    assert cli("view", "--job-id", "two", "-o", "json").out == cli("job", "two", "-o", "json").out
-    assert cli("view", "-o", "json").out == cli("jobs", "-o", "json").out
-    assert cli("view", "--job-id", "three").code == 7
+        assert cli("view", *arguments).out == cli("jobs --project proj1").out
+    assert cli("view --job-id two -o json").out == cli("job two -o json").out
+    assert cli("view -o json").out == cli("jobs -o json").out
+    assert cli("view --job-id three").code == 7
 
 
 OFFICIAL_OPTIONS = {
@@ -94,7 +94,7 @@ def test_the_official_options_are_understood(words: Any) -> None:
 def test_only_the_jobs_of_a_project_are_stopped(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.projects = [project(), project("proj2", "other")]
     stranger.jobs = [job("mine", "RUNNING"), job("theirs", "RUNNING", training_project_id="proj2")]
-    asked = cli("stop", "--project", "other", "--non-interactive")
+    asked = cli("stop --project other --non-interactive")
     assert asked.code == 2
     assert "theirs" in asked.err
     assert "mine" not in asked.err

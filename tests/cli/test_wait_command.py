@@ -48,11 +48,9 @@ def test_the_exit_code_is_the_outcome_of_several_the_worst(
     stranger.jobs = [job(name, "PENDING") for name in ends]
     for name, status in ends.items():
         goes_through(stranger, name, "PENDING", "RUNNING", status)
-
     result = cli("wait", *ends, "-o", "json", *QUICK)
-
     assert (result.code, "job0 is running" in result.err) == (code, True)
-    found = [each["current_status"] for each in json.loads(result.out)]
+    found = [each["current_status"] for each in result.json]
     assert found == [f"TRAINING_JOB_{status}" for status in ends.values()]
 
 
@@ -60,12 +58,10 @@ def test_each_is_printed_when_it_ends(cli: RunCli, stranger: FakeBaseten) -> Non
     stranger.jobs = [job("slow", "RUNNING"), job("quick", "RUNNING")]
     goes_through(stranger, "slow", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "COMPLETED")
     goes_through(stranger, "quick", "COMPLETED")
-
     lines = [
         json.loads(each) for each in cli("wait", "slow", "quick", "-o", "ndjson", *QUICK).out.splitlines()
     ]
     assert [each["id"] for each in lines] == ["quick", "slow"]
-
     header, *rows = cli("wait", "slow", "quick", *QUICK).out.splitlines()
     assert header.startswith("STATUS")
     assert len(rows) == 2
@@ -74,20 +70,16 @@ def test_each_is_printed_when_it_ends(cli: RunCli, stranger: FakeBaseten) -> Non
 def test_until_running_ends_when_it_runs_or_never_will(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "PENDING"), job("job2", "DEPLOY_FAILED")]
     goes_through(stranger, "job1", "PENDING", "DEPLOYING", "RUNNING")
-
     result = cli("wait", "job1", "--until", "running", "-o", "json", *QUICK)
-
-    assert (result.code, json.loads(result.out)[0]["current_status"]) == (0, "TRAINING_JOB_RUNNING")
-    assert cli("wait", "job2", "--until", "running").code == 5
+    assert (result.code, result.json[0]["current_status"]) == (0, "TRAINING_JOB_RUNNING")
+    assert cli("wait job2 --until running").code == 5
 
 
 def test_the_timeout_has_a_code_of_its_own(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "FAILED")]
-
-    result = cli("wait", "job1", "job2", "--timeout", "0s", "-o", "json")
-
+    result = cli("wait job1 job2 --timeout 0s -o json")
     assert (result.code, "job1" in result.err) == (9, True)
-    assert [each["id"] for each in json.loads(result.out)] == ["job1", "job2"]
+    assert [each["id"] for each in result.json] == ["job1", "job2"]
 
 
 def test_an_outage_is_waited_out(cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,14 +87,12 @@ def test_an_outage_is_waited_out(cli: RunCli, stranger: FakeBaseten, monkeypatch
     monkeypatch.setattr("api_client.streams.job_poller.ENDLESS", RetryPolicy(max_attempts=None))
     stranger.jobs = [job("job1", "RUNNING")]
     goes_through(stranger, "job1", "RUNNING", None, None, "COMPLETED")
-
     assert cli("wait", "job1", *QUICK).code == 0
 
 
 def test_a_job_that_vanishes_ends_the_wait(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
     stranger.on("GET", JOB_PATH + "job1", Answer(404, {"message": "deleted"}))
-
     assert cli("wait", "job1", "job2", *QUICK).code == 7
 
 

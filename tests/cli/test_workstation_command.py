@@ -46,7 +46,7 @@ def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record:
     result = cli("workstation", *arguments, "--dry-run", "-o", "json", environ=NOWHERE)
 
     assert result.code == 0
-    document = json.loads(result.out)
+    document = result.json
     assert document["training_job"].pop("truss_user_env")["truss_client_version"].startswith("bt-tui")
     assert document["training_job"] == expected
     assert document["training_project"] == record["training_project"]
@@ -55,9 +55,7 @@ def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record:
 
 def test_a_dry_run_for_reading(cli: RunCli, stranger: FakeBaseten) -> None:
     kept_nowhere = ("workstation", "--checkpoint-path", "/mnt/ckpts", "--dry-run")
-
     result = cli(*kept_nowhere)
-
     assert result.code == 0
     assert "sleep infinity" in result.out and "archive: 0 files" in result.out
     assert "WHY" not in result.out
@@ -75,10 +73,10 @@ def test_from_submitting_to_stopping_on_an_emulator(
     with running_emulator() as emulator:
         environ = emulator.remote_environ()
 
-        started = cli("workstation", "--skip-checks", "-o", "json", environ=environ)
+        started = cli("workstation --skip-checks -o json", environ=environ)
 
         assert started.code == 0
-        document = json.loads(started.out)
+        document = started.json
         job_id = document["job_id"]
         assert document.keys() == official.keys()
         assert document["project"].keys() == official["project"].keys()
@@ -91,7 +89,7 @@ def test_from_submitting_to_stopping_on_an_emulator(
         for words in (f"bt-tui ssh {job_id};", f"ssh {host}", f"bt-tui stop {job_id}"):
             assert words in started.err
 
-        sessions = json.loads(cli("sessions", job_id, "-o", "json", environ=environ).out)
+        sessions = cli("sessions", job_id, "-o", "json", environ=environ).json
         assert len(sessions) == 1
         assert cli("stop", job_id, "--yes", environ=environ).code == 0
 
@@ -135,7 +133,6 @@ def test_followed_as_json_until_it_is_stopped(
 )
 def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(remote_name: str, host: str) -> None:
     (first,) = workstation_hosts("j1", 1, remote_name=remote_name)
-
     assert first.name == host
     assert parse_host(host) == first
 
@@ -143,8 +140,6 @@ def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(remote_name: str, h
 def test_a_team_that_is_not_there(cli: RunCli, stranger: FakeBaseten) -> None:
     teams = [{"id": "t", "name": "Research", "default": True}]
     stranger.on("GET", "/v1/teams", Answer(body={"teams": teams}))
-
-    result = cli("workstation", "--team", "Nobody")
-
+    result = cli("workstation --team Nobody")
     assert (result.code, "Research" in result.err) == (2, True)
     assert {each.method for each in stranger.asked} == {"GET"}

@@ -101,7 +101,6 @@ def test_what_is_created_is_created_exclusively(
     cli: Callable[..., Any], environ: dict[str, str], here: Path, opened: Opened, arguments: Any, written: Any
 ) -> None:
     result = cli(*arguments, environ=environ)
-
     assert result.code == 0, result.err
     assert [path.is_file() for path in here.glob(written)] == [True]
     assert opened.flags
@@ -117,9 +116,7 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(
     (here / written).parent.mkdir(parents=True, exist_ok=True)
     (here / written).symlink_to(victim)
     (here / f"{written}.part").symlink_to(victim)
-
     result = cli(*arguments, environ=environ)
-
     assert result.code == 0, result.err
     assert victim.read_text() == OLD
     assert not (here / written).is_symlink()
@@ -173,7 +170,6 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
 ) -> None:
     with full_disk():
         result = cli(*arguments, environ=environ)
-
     assert result.code == 1, result.err
     assert "the file is too large for the file system or your limits (ulimit -f)" in result.err
     assert "Traceback" not in result.err
@@ -214,9 +210,7 @@ def test_on_a_full_disk_what_was_there_stays(
 ) -> None:
     (here / written).parent.mkdir(parents=True, exist_ok=True)
     (here / written).write_text(OLD)
-
     with full_disk():
         result = cli(*arguments, environ=environ)
-
     assert result.code == 1, result.err
     assert (here / written).read_text() == OLD

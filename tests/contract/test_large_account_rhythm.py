@@ -75,8 +75,6 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
 def test_jobs_that_did_not_change_stay_the_same_objects() -> None:
     jobs = [TrainingJob.model_validate(job(name)) for name in ("same", "changed", "new")]
     known = {one.id: one for one in (jobs[0].model_copy(), jobs[1].model_copy(update={"name": "before"}))}
-
     same, changed, new = reuse_unchanged(jobs, known)
-
     assert same is known["same"]
     assert (changed, new) == (jobs[1], jobs[2])

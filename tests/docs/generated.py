@@ -49,10 +49,7 @@ TRAINERS: tuple[tuple[str, str], ...] = (
         "Hugging Face Trainer, TRL, Unsloth, Axolotl",
         "{'loss': 0.9132, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}",
     ),
-    (
-        "LLaMA-Factory, ms-swift",
-        "{'loss': 1.83, 'learning_rate': 1e-05, 'global_step/max_steps': '10/100'}",
-    ),
+    ("LLaMA-Factory, ms-swift", "{'loss': 1.83, 'learning_rate': 1e-05, 'global_step/max_steps': '10/100'}"),
     ("their step: tqdm's bar", "Steps:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it]"),
     (
         "Lightning, older NeMo",
@@ -223,12 +220,7 @@ def _cell(text: str) -> str:
     return one_line(text).replace("|", "\\|")
 
 
-_KIND_WORDS = {
-    bool: "true or false",
-    str: "string",
-    int: "whole number",
-    float: "number",
-}
+_KIND_WORDS = {bool: "true or false", str: "string", int: "whole number", float: "number"}
 
 
 def _kind_words(kind: Any) -> str:

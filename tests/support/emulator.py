@@ -18,10 +18,5 @@ def running_emulator(
     url_lifetime_s: int | None = None,
 ) -> Iterator[EmulatorChild]:
     """An emulator that answers, with ``url``, ``key`` and ``remote_environ()``; gone afterwards."""
-    with EmulatorChild(
-        world=world,
-        speed=speed,
-        data_dir=data_dir,
-        url_lifetime_s=url_lifetime_s,
-    ) as child:
+    with EmulatorChild(world=world, speed=speed, data_dir=data_dir, url_lifetime_s=url_lifetime_s) as child:
         yield child

@@ -70,11 +70,7 @@ def served_platform(server: FaultyServer, folder: Path) -> Iterator[Served]:
     stores = Stores.open(database, folder)
     team = stores.teams.ensure("Research", clock.now())
     platform = Platform(
-        stores=stores,
-        data_dir=folder,
-        signer=Signer(b"signing secret"),
-        clock=clock,
-        local=backend,
+        stores=stores, data_dir=folder, signer=Signer(b"signing secret"), clock=clock, local=backend
     )
     project = platform.upsert_project("llama-sft", team)
     backend.add("job00001", project.id)
