@@ -154,8 +154,7 @@ class Destinations:
         raise AddressRefused(f"not connected to {where}: {why}")
 
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
-"""Default ports of the supported schemes."""
+DEFAULT_PORTS = {"http": 80, "https": 443}  # default ports of the supported schemes
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
 _OCTET = r"(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
 _IPV4 = re.compile(rf"{_OCTET}(\.{_OCTET}){{3}}", re.ASCII)
@@ -173,7 +172,6 @@ class BaseUrl:
 
     @property
     def is_loopback(self) -> bool:
-        """Return True if the host is this machine."""
         return is_loopback(self.host)
 
     @property

@@ -21,8 +21,7 @@ from typing import IO, Self, cast
 from api_client.files import USUAL_FILE_MODE, new_file, open_folder
 
 MAX_MEMBERS = 500_000
-MAX_BYTES = 64 * 1024**3
-"""Maximum size of all files: more code than anyone submits."""
+MAX_BYTES = 64 * 1024**3  # maximum size of all files: more code than anyone submits
 MAX_NAME_BYTES = 1024
 """Maximum length of a name.
 

@@ -19,9 +19,7 @@ from typing import BinaryIO
 
 PRIVATE_FOLDER_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
-USUAL_FILE_MODE = 0o666
-"""Default mode, before the umask is applied."""
-
+USUAL_FILE_MODE = 0o666  # default mode, before the umask is applied
 TEMPORARY_PREFIX = ".bt-tui-"
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -47,7 +45,6 @@ WRONG_PLACE = frozenset(_REASONS) - FULL_DISK
 
 
 def why_not_written(error: OSError) -> str:
-    """Explain in words what happened and what to do about it."""
     return _REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
@@ -123,7 +120,6 @@ class AtomicFile:
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
 
     def commit(self) -> None:
-        """Rename the temporary file to its final name."""
         self.file.flush()
         if self._temporary is not None:
             os.fsync(self.file.fileno())

@@ -15,8 +15,7 @@ from api_client.errors import ConfigurationError
 from api_client.remotes import Environment, Remote, resolve_remote
 from api_client.submission.payload import Overrides
 
-DEFAULT_REMOTE = "baseten"
-"""The documented default of ``push``, which also means "whatever is configured"."""
+DEFAULT_REMOTE = "baseten"  # the documented default of push, which also means "whatever is configured"
 
 
 def push(

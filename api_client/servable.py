@@ -194,10 +194,8 @@ def _unservable_type(name: str) -> str:
 
 
 BYTES_PER_GB = 1_000_000_000
-MIN_GPU_GB = 0.1
-"""Smaller estimates are shown as this value."""
-BYTES_PER_WEIGHT = 2
-"""Weights are served in 16 bits."""
+MIN_GPU_GB = 0.1  # smaller estimates are shown as this value
+BYTES_PER_WEIGHT = 2  # weights are served in 16 bits
 
 _BILLIONS = re.compile(
     r"(?<![0-9a-z.])(?:(?P<experts>[0-9]{1,3})x)?(?P<size>[0-9]{1,4}(\.[0-9]{1,3})?)b(?![a-z0-9])"

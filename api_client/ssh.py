@@ -28,8 +28,7 @@ from api_client.models import SignedSshCertificate
 
 SUFFIX = ".ssh.baseten.co"
 PREFIX = "training-job-"
-PATTERN = f"{PREFIX}*{SUFFIX}"
-"""Pattern for all such hosts in ssh_config."""
+PATTERN = f"{PREFIX}*{SUFFIX}"  # pattern for all such hosts in ssh_config
 
 _LABEL = r"[A-Za-z0-9_-]+"
 _HOST = re.compile(
@@ -47,13 +46,11 @@ class NodeHost:
 
     @property
     def name(self) -> str:
-        """Host name of the node."""
         remote = f".{self.remote_name}" if self.remote_name else ""
         return f"{PREFIX}{self.job_id}-{self.node}{remote}{SUFFIX}"
 
 
 def parse_host(name: str) -> NodeHost:
-    """Parse a host name to its node. Raises ConfigurationError."""
     match = _HOST.fullmatch(name)
     if match is None:
         raise ConfigurationError(f"{name!r} is not a node's host name (expected {PREFIX}JOB-NODE{SUFFIX})")
@@ -89,7 +86,6 @@ class SshFolder:
 
     @property
     def key_path(self) -> Path:
-        """Path of the private key."""
         return self.path / KEY_NAME
 
     def certificate_path(self, host: str) -> Path:

@@ -29,9 +29,7 @@ from api_client.models.checkpoints import is_safetensors
 from api_client.resources.checkpoints import Checkpoints
 from api_client.transfers.objects import Objects
 
-PREVIEW_BYTES = 1024 * 1024
-"""Maximum number of bytes fetched for a preview."""
-
+PREVIEW_BYTES = 1024 * 1024  # maximum number of bytes fetched for a preview
 _CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
 _SNIFFED_BYTES = 8192
 _MAX_CONTROL_SHARE = 0.1
@@ -76,15 +74,13 @@ def _decoded(content: bytes, is_whole: bool) -> str:
 
 
 FILES_AT_ONCE = 4
-FIRST_READ_BYTES = 32 * 1024
-"""Holds the whole header of most adapters, and the beginning of larger headers."""
+FIRST_READ_BYTES = 32 * 1024  # holds the whole header of most adapters, and the beginning of larger headers
 JSON_LIMIT_BYTES = 16 * 1024 * 1024
 """Maximum size of a JSON file; the index of a model with 100,000 tensors takes about 10 MB."""
 MAX_CACHED_URLS = 100_000
 
 Parsed = TypeVar("Parsed")
-FileKey = tuple[str, int, str]
-"""Job, node rank and name: identify a file even when its URL changes."""
+FileKey = tuple[str, int, str]  # job, node rank and name: identify a file even when its URL changes
 
 
 class CheckpointContents:

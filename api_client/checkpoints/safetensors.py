@@ -18,8 +18,7 @@ from api_client.errors import UnreadableFile
 from api_client.models import CheckpointFile
 
 LENGTH_BYTES = 8
-MAX_HEADER_BYTES = 100_000_000
-"""Limit set by the format."""
+MAX_HEADER_BYTES = 100_000_000  # limit set by the format
 MAX_DIMENSIONS = 64
 METADATA = "__metadata__"
 

@@ -11,13 +11,10 @@ from api_client.errors import UnreadableFile
 from api_client.http.decoding import NotDecodable, read_json
 
 FILE_NAME = "trainer_state.json"
-MAX_BYTES = 64 * 1024 * 1024
-"""Maximum size of the file; a history of 100,000 entries takes about 15 MB."""
-
+MAX_BYTES = 64 * 1024 * 1024  # maximum size of the file; a history of 100,000 entries takes about 15 MB
 _PLACES = frozenset({"step", "epoch"})
 
-Curve = tuple[tuple[int, float], ...]
-"""Pairs of (step, value), in step order."""
+Curve = tuple[tuple[int, float], ...]  # pairs of (step, value), in step order
 
 
 @dataclass(frozen=True, slots=True)

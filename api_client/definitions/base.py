@@ -15,8 +15,7 @@ from typing import Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-Place = tuple[str | int, ...]
-"""Path to a field: field names and list indexes."""
+Place = tuple[str | int, ...]  # path to a field: field names and list indexes
 
 
 class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in the official SDK, so here too

@@ -15,8 +15,7 @@ from api_client.definitions.images import Image
 from api_client.definitions.runtime import Runtime
 from api_client.definitions.weights import WeightsSource
 
-SESSION_TIMEOUT_MINUTES = 8 * 60
-"""Default length of a session (API facts, 3.1)."""
+SESSION_TIMEOUT_MINUTES = 8 * 60  # default length of a session (API facts, 3.1)
 
 
 class InteractiveSessionTrigger(TextEnum):

@@ -1,4 +1,4 @@
-"""What a job runs and keeps: commands, environment, cache, checkpoints to save and checkpoints to load."""
+"""A job's runtime: commands, environment, cache, checkpoints to save and checkpoints to load."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from api_client.definitions.base import StrictDefinition
 from api_client.definitions.images import EnvironmentValue
 
-LOADED_CHECKPOINTS_FOLDER = "/tmp/loaded_checkpoints"
-"""Default folder for loaded checkpoints (API facts, 5)."""
+LOADED_CHECKPOINTS_FOLDER = "/tmp/loaded_checkpoints"  # default folder for loaded checkpoints (API facts, 5)
 
-LoopsTarget = Literal["trainer", "sampler"]
-"""Full training state (trainer) or inference weights (sampler)."""
+LoopsTarget = Literal["trainer", "sampler"]  # full training state (trainer) or inference weights (sampler)
 
 
 class LatestCheckpoint(StrictDefinition):
@@ -42,8 +40,7 @@ class LoopsRunCheckpoint(StrictDefinition):
     typ: Literal["loops_checkpoint"] = "loops_checkpoint"
 
 
-LoadableCheckpoint = LatestCheckpoint | NamedCheckpoint | LoopsRunCheckpoint
-"""Checkpoints that can be loaded."""
+LoadableCheckpoint = LatestCheckpoint | NamedCheckpoint | LoopsRunCheckpoint  # checkpoints that can be loaded
 
 
 class BasetenCheckpoint:
@@ -92,8 +89,7 @@ class LoadCheckpointConfig(StrictDefinition):
     download_folder: str = LOADED_CHECKPOINTS_FOLDER
 
 
-CACHE_FOLDER = "/root/.cache"
-"""Default mount point of the caches (API facts, 5)."""
+CACHE_FOLDER = "/root/.cache"  # default mount point of the caches (API facts, 5)
 
 
 class CheckpointingConfig(StrictDefinition):

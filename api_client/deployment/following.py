@@ -21,9 +21,7 @@ from api_client.streams.logs import LogIncrements
 STARTING_STATUSES = frozenset({"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP"})
 """Statuses that change without intervention (API facts, 2.3); any other is final."""
 
-SERVING = frozenset({"ACTIVE", "SCALED_TO_ZERO"})
-"""Final statuses that mean success."""
-
+SERVING = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final statuses that mean success
 INTERVAL_S = 2.0
 _UNKNOWN_START = timedelta(hours=1)
 

@@ -110,8 +110,7 @@ client = OpenAI(base_url={json.dumps(base_url)}, api_key=os.environ["BASETEN_API
 
 _INDENT = "    "
 _LINE_LENGTH = 100
-_TRUSS_CONFIG_NAMES = (Accelerator, AcceleratorSpec)
-"""Everything else is in ``truss_train.definitions``."""
+_TRUSS_CONFIG_NAMES = (Accelerator, AcceleratorSpec)  # everything else is in truss_train.definitions
 
 _ABOUT = (
     '"""Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."""'

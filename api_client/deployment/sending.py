@@ -40,8 +40,7 @@ from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
 from api_client.servable import find_checkpoint, kind_of
 
-HF_TOKEN = "HF_TOKEN"
-"""Environment variable with a deployment's Hugging Face token."""
+HF_TOKEN = "HF_TOKEN"  # environment variable with a deployment's Hugging Face token
 
 NO_CPU_REQUEST, NO_MEMORY_REQUEST = 0, "0Mi"
 """The official wizard leaves CPU and memory to the instance type (API facts, 7)."""

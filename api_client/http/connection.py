@@ -80,7 +80,6 @@ class KeyAuth(httpx.Auth):
         yield request
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Not supported: the client is asynchronous."""
         raise NotImplementedError("the key is put on by async clients only")
 
     def _sign(self, request: httpx.Request, key: SecretStr | None) -> None:
@@ -160,12 +159,8 @@ CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0
 WRITE_TIMEOUT_S = 60.0
 POOL_TIMEOUT_S = 10.0
-
-MAX_IN_FLIGHT = 4
-"""Maximum concurrent requests: more were measured to be slower, not faster."""
-
-KEEP_ALIVE_S = 30.0
-"""Lifetime of an idle connection: longer than the time between two polls."""
+MAX_IN_FLIGHT = 4  # maximum concurrent requests: more were measured to be slower, not faster
+KEEP_ALIVE_S = 30.0  # lifetime of an idle connection: longer than the time between two polls
 
 
 async def connect(

@@ -14,10 +14,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 T = TypeVar("T")
-
-MAX_DEPTH = 100
-"""Maximum nesting of an answer; the published answers have less than ten levels."""
-
+MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
 _JSON_INVALID = "json_invalid"
 
 
@@ -26,7 +23,6 @@ class NotDecodable(ValueError):
 
 
 def decode(content: bytes, adapter: TypeAdapter[T]) -> T:
-    """Decode an answer. Raises NotDecodable for any invalid input."""
     try:
         return adapter.validate_json(content)
     except ValidationError as error:

@@ -34,9 +34,7 @@ from api_client.http.readonly import request_description
 from api_client.http.retry import parse_retry_after
 from api_client.remotes import Remote
 
-MAX_SERVER_MESSAGE_CHARACTERS = 500
-"""Maximum length of a server's own text in a message, in characters."""
-
+MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of a server's own text in a message, in characters
 _MAX_PARSED_BYTES = 65_536
 _REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
 
@@ -60,20 +58,16 @@ class Failure(NamedTuple):
 
 
 class RequestLine(NamedTuple):
-    """Method, path and attempt of a failed request."""
-
     method: str
     path: str
     attempt: int = 1
 
     @property
     def words(self) -> str:
-        """Description of the request's purpose."""
         return request_description(self.method, self.path)
 
     @property
     def details(self) -> dict[str, Any]:
-        """Arguments of an error about the request."""
         return {"method": self.method, "path": self.path, "attempts": self.attempt}
 
 
@@ -98,7 +92,6 @@ def clean(text: object, remote: Remote) -> str:
 def from_answer(
     response: httpx.Response, content: bytes, remote: Remote, host: str, line: RequestLine, now: datetime
 ) -> ErrorAnswer:
-    """Build the error for an answer with status 4xx or 5xx."""
     status = response.status_code
     code, words = _server_message(content, response.headers.get("content-type", ""), remote)
     phrase = words or _phrase(status)
@@ -162,7 +155,6 @@ def leaves_open(error: RequestError) -> bool:
 
 
 def leave_open(error: RequestError) -> None:
-    """Mark a failed change as possibly made."""
     error.may_have_happened = True
     error.args = (f"{error}; it may have taken effect and was not sent again",)
 
@@ -170,7 +162,6 @@ def leave_open(error: RequestError) -> None:
 def not_decodable(
     reason: str, content: bytes, content_type: str, remote: Remote, host: str, line: RequestLine
 ) -> InvalidAnswer:
-    """Build the error for a successful answer that does not match the API."""
     if not content.strip():
         reason = "an empty response"
     elif _is_html(content, content_type):

@@ -109,7 +109,6 @@ def is_query(graphql: str) -> bool:
 
 
 def only_reads(method: str, path: str, body: Any = None) -> bool:
-    """Return True if a request to the remote changes nothing there."""
     if method in READING_METHODS:
         return path not in CHANGES_BY_GET
     if method != "POST":

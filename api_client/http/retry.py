@@ -20,9 +20,7 @@ T = TypeVar("T")
 
 # 2 ** 32 seconds is over a century: the cap applies long before, and floats stay finite.
 _MAX_DOUBLINGS = 32
-POLLING_CAP_S = 2.0
-"""Maximum delay before retrying a request while polling."""
-
+POLLING_CAP_S = 2.0  # maximum delay before retrying a request while polling
 POLLING_SILENCE_S = 8.0
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
@@ -83,13 +81,10 @@ class RetryPolicy:
         return max(self.min_s, longest_s if random is None else random.uniform(0.0, longest_s))
 
     def longest_delay_s(self, attempt: int) -> float:
-        """Return the maximum delay in seconds after attempt ``attempt`` (from 1)."""
         return min(self.cap_s, self.base_s * _doubled(attempt))
 
 
-ONE_ATTEMPT = RetryPolicy(max_attempts=1)
-"""For callers that have their own retry logic."""
-
+ONE_ATTEMPT = RetryPolicy(max_attempts=1)  # for callers that have their own retry logic
 ENDLESS = RetryPolicy(max_attempts=None, cap_s=3.0, min_s=0.5, max_invalid_answers=6)
 """For streams, which continue after an outage of any length; the transport has already retried a few times.
 

@@ -64,8 +64,7 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]
-"""Timezone-aware datetime, converted to UTC."""
+UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]  # timezone-aware datetime, converted to UTC
 
 
 _UTC_DATETIME: TypeAdapter[datetime] = TypeAdapter(UtcDatetime, config=ConfigDict(defer_build=True))
@@ -124,11 +123,9 @@ class _OrNull:
         return self._empty() if value is None else value
 
 
-TolerantList = Annotated[list[T], _OrNull(list)]
-"""List that some servers may send as null."""
+TolerantList = Annotated[list[T], _OrNull(list)]  # list that some servers may send as null
 
-TolerantDict = Annotated[dict[str, T], _OrNull(dict)]
-"""Mapping that some servers may send as null."""
+TolerantDict = Annotated[dict[str, T], _OrNull(dict)]  # mapping that some servers may send as null
 
 
 class _Inside:

@@ -43,9 +43,7 @@ class CheckpointFilesPage(ApiModel):
     total_count: int = 0
 
 
-ROOT_CHECKPOINT = "."
-"""Name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
-
+ROOT_CHECKPOINT = "."  # name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)
 SAFETENSORS_SUFFIX = ".safetensors"
 _RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
 

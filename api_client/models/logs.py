@@ -65,17 +65,14 @@ class LogsPage(TypedDict):
     complete: NotRequired[Annotated[bool, BeforeValidator(_is_true)]]
 
 
-NS_PER_MS = 1_000_000
-"""Line timestamps are in nanoseconds, range bounds in milliseconds (API facts, 2.2)."""
-
+NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds (API facts, 2.2)
 MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
 
 FetchPage = Callable[..., Awaitable[LogsPage]]
 """``fetch(start_ms=…, end_ms=…, direction="asc"|"desc", limit=…)``: one page of a job's log."""
 
-FetchJob = Callable[[], Awaitable[TrainingJob]]
-"""Fetches the job whose log is read."""
+FetchJob = Callable[[], Awaitable[TrainingJob]]  # fetches the job whose log is read
 
 
 class LogLine(NamedTuple):

@@ -40,7 +40,6 @@ class KeyringClosed(ConfigurationError):
 
 
 def is_disabled(environ: Mapping[str, str]) -> bool:
-    """Return True if the environment forbids access to the keyring."""
     return environ.get(DISABLED_VARIABLE, "").strip().lower() in _YES
 
 
@@ -51,7 +50,6 @@ def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | 
 
 
 def write_entry(service: str, account: str, password: str, environ: Mapping[str, str]) -> None:
-    """Store a password for an account. Raises KeyringClosed."""
     _ask("write", environ, lambda keyring: keyring.set_password(service, account, password))
 
 
@@ -125,11 +123,9 @@ class Profiles:
 
     @property
     def names(self) -> list[str]:
-        """Names of the profiles, in order."""
         return sorted(self._profiles)
 
     def remote(self, name: str, environment: Environment) -> Remote:
-        """Return the remote of that profile. Raises ConfigurationError."""
         assert self.path is not None
         profile = self._profiles[name]
         where = f"profile '{name}' of {self.path}"

@@ -59,7 +59,6 @@ class TokenFields:
         )
 
     def written(self, tokens: OAuthTokens) -> dict[str, object]:
-        """Return the fields to store."""
         fields: dict[str, object] = {self.access: tokens.access.get_secret_value()}
         if tokens.refresh is not None:
             fields[self.refresh] = tokens.refresh.get_secret_value()
@@ -133,16 +132,10 @@ class OAuthLogin:
 
 AuthScheme = Literal["Bearer", "Api-Key"]
 
-ENVIRONMENT_REMOTE = "<environment>"
-"""Name of the remote defined by environment variables."""
-
+ENVIRONMENT_REMOTE = "<environment>"  # name of the remote defined by environment variables
 DEFAULT_APP_URL = "https://app.baseten.co"
-
-DEFAULT_ORIGIN = "default"
-"""Origin of values that are not set."""
-
-DERIVED_ORIGIN = "app address"
-"""Origin of a REST base derived from the app address."""
+DEFAULT_ORIGIN = "default"  # origin of values that are not set
+DERIVED_ORIGIN = "app address"  # origin of a REST base derived from the app address
 
 # REST hosts that are not the app host with "app" replaced by "api" (API facts, 4).
 _SPECIAL_API_URLS = {

@@ -143,8 +143,7 @@ EMULATOR_HINT = (
     " key in BASETEN_API_KEY"
 )
 
-Place = tuple[str, str]
-"""Source (one of the three below), and the name in it."""
+Place = tuple[str, str]  # source (one of the three below), and the name in it
 
 ENVIRONMENT, TRUSSRC, PROFILE = "environment", "trussrc", "profile"
 
@@ -161,20 +160,17 @@ class Sources:
 
     @property
     def sections(self) -> dict[str, dict[str, str]]:
-        """Sections of the truss CLI's file. Raises ConfigurationError."""
         if self._sections is None:
             self._sections = read_sections(self.path)
         return self._sections
 
     @property
     def profiles(self) -> Profiles:
-        """Profiles of the Go CLI. Raises ConfigurationError."""
         if self._profiles is None:
             self._profiles = Profiles(self._environ)
         return self._profiles
 
     def choose(self, name: str | None) -> Place:
-        """Select a remote. Raises RemoteNotConfigured, ConfigurationError."""
         if name is None or name == ENVIRONMENT_REMOTE:
             if self.environment.holds_a_remote:
                 return ENVIRONMENT, ENVIRONMENT_REMOTE
@@ -208,7 +204,6 @@ class Sources:
         )
 
     def remote(self, place: Place) -> Remote:
-        """Return the remote at that place. Raises ConfigurationError if it cannot be used."""
         source, name = place
         if source == ENVIRONMENT:
             remote = self.environment.remote()

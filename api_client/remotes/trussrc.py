@@ -22,7 +22,6 @@ Section = dict[str, str]
 
 
 def trussrc_path(environ: Mapping[str, str]) -> Path:
-    """Return the path of the file, which may not exist."""
     configured = environ.get(TRUSSRC_VARIABLE, "").strip()
     return Path(configured or DEFAULT_PATH).expanduser()
 
@@ -65,7 +64,6 @@ _NAME = re.compile(r"[^\[\]\x00-\x1f\x7f\s](?:[^\[\]\x00-\x1f\x7f]*[^\[\]\x00-\x
 
 
 def check_section_name(name: str) -> None:
-    """Raise ConfigurationError if the name is not valid for a section."""
     if not _NAME.fullmatch(name) or name == "DEFAULT" or name.startswith("<"):
         raise ConfigurationError(f"invalid remote name {name!r}: use letters, digits, dots and dashes")
 

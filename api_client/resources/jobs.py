@@ -21,9 +21,7 @@ from api_client.models.jobs import TrainingJob
 from api_client.resources.projects import Projects
 from api_client.streams.job_poller import watch_job
 
-STATUS_INTERVAL_S = 5.0
-"""Interval for polling a watched job, in seconds."""
-
+STATUS_INTERVAL_S = 5.0  # interval for polling a watched job, in seconds
 _JOBS = answer_with_list("training_jobs", TrainingJob)
 _JOB = answer_with("training_job", TrainingJob)
 _CODE_URLS = answer_with_list("artifact_presigned_urls", str)

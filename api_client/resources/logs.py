@@ -58,7 +58,6 @@ class Logs:
         direction: Direction = "asc",
         limit: int = MAX_PAGE_LINES,
         min_level: str | None = None,
-        retry: RetryPolicy | None = None,
     ) -> list[LogRecord]:
         """Return up to ``limit`` (1–1000) lines of a time range in epoch milliseconds, up to 7 days long.
 
@@ -67,10 +66,10 @@ class Logs:
         ``follow`` and ``history`` miss none.
         """
         window = log_query(start_ms, end_ms, direction, limit, min_level)
-        return (await self._answer(project_id, job_id, window, retry))["logs"] or []
+        return (await self._answer(project_id, job_id, window))["logs"] or []
 
     async def _answer(
-        self, project_id: str, job_id: str, query: LogQuery, retry: RetryPolicy | None
+        self, project_id: str, job_id: str, query: LogQuery, retry: RetryPolicy | None = None
     ) -> LogsPage:
         path = job_route(project_id, job_id, "logs")
         return await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
@@ -82,7 +81,6 @@ class Logs:
         *,
         start: datetime | None = None,
         drain_s: float | None = None,
-        retry: RetryPolicy | None = None,
     ) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Yield every line from ``start`` (default: the job's beginning) until the job's end, each once.
 
@@ -90,12 +88,11 @@ class Logs:
         the end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by
         default 65, or more for a log whose lines were seen to arrive later than that. It does not wait
         for a job that ended minutes ago, or if the server says that the log is complete (our emulator
-        does). ``retry`` replaces the client's policy for the stream's own requests.
+        does).
         """
-        policy = (retry or self._transport.retry).for_polling()
         follower = Follower(
-            self._fetch(project_id, job_id, retry),
-            partial(self._jobs.get, project_id, job_id, retry=policy),
+            self._fetch(project_id, job_id),
+            partial(self._jobs.get, project_id, job_id, retry=self._transport.retry.for_polling()),
             clock=self._clock,
             start_ms=None if start is None else epoch_ms(start),
             drain_s=drain_s,
@@ -110,7 +107,6 @@ class Logs:
         start: datetime,
         end: datetime | None = None,
         newest_first: bool = False,
-        retry: RetryPolicy | None = None,
     ) -> AsyncGenerator[LogBatch, None]:
         """Yield every line from ``start`` up to ``end`` (exclusive), each once, for any time range.
 
@@ -119,7 +115,7 @@ class Logs:
         order.
         """
         return read_logs(
-            self._fetch(project_id, job_id, retry),
+            self._fetch(project_id, job_id),
             clock=self._clock,
             start_ms=epoch_ms(start),
             end_ms=epoch_ms(end if end is not None else self._clock.now() + FUTURE),
@@ -133,26 +129,23 @@ class Logs:
         *,
         start: datetime,
         known: Iterable[LogLine] = (),
-        retry: RetryPolicy | None = None,
     ) -> LogIncrements:
         """Return a reader that is polled for new lines, for a log that need not be followed closely.
 
         ``known`` are lines from ``start`` on that have been read already.
         """
-        fetch = self._fetch(project_id, job_id, retry)
+        fetch = self._fetch(project_id, job_id)
         return LogIncrements(fetch, clock=self._clock, start_ms=epoch_ms(start), known=known)
 
-    async def fill(
-        self, project_id: str, job_id: str, gap: LogGap, *, retry: RetryPolicy | None = None
-    ) -> tuple[LogEntry, ...]:
+    async def fill(self, project_id: str, job_id: str, gap: LogGap) -> tuple[LogEntry, ...]:
         """Retry a gap of a stream: return its lines that were not delivered before, in time order.
 
         Lines that are still not available are represented by a LogGap, which may be the whole range.
         """
-        return await fill_gap(self._fetch(project_id, job_id, retry), gap, clock=self._clock)
+        return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._clock)
 
-    def _fetch(self, project_id: str, job_id: str, retry: RetryPolicy | None) -> FetchPage:
-        policy = (retry or self._transport.retry).for_polling()
+    def _fetch(self, project_id: str, job_id: str) -> FetchPage:
+        policy = self._transport.retry.for_polling()
 
         async def fetch(*, start_ms: int, end_ms: int, direction: Direction, limit: int) -> LogsPage:
             return await self._answer(

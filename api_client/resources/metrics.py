@@ -15,9 +15,7 @@ from api_client.models import JobMetrics
 from api_client.resources.jobs import Jobs, job_route
 from api_client.streams.metrics import follow_metrics
 
-METRICS_INTERVAL_S = 5.0
-"""Interval for polling a running job's metrics, in seconds."""
-
+METRICS_INTERVAL_S = 5.0  # interval for polling a running job's metrics, in seconds
 _METRICS = TypeAdapter(JobMetrics)
 
 
@@ -57,15 +55,13 @@ class Metrics:
         step_s: int | None = None,
         new_step_s: int | None = None,
         interval_s: float = METRICS_INTERVAL_S,
-        retry: RetryPolicy | None = None,
     ) -> AsyncIterator[JobMetrics]:
         """Yield the samples from ``start`` (default: the job's start), then new ones, until the job ends.
 
         Samples may be repeated; merge them by their timestamps. ``new_step_s`` is the step of the new ones,
         by default ``step_s``.
         """
-        policy = (retry or self._transport.retry).for_polling()
-
+        policy = self._transport.retry.for_polling()
         return follow_metrics(
             partial(self.get, project_id, job_id, retry=policy),
             partial(self._jobs.get, project_id, job_id, retry=policy),

@@ -15,8 +15,7 @@ _Hashes: TypeAlias = "array[int]"
 
 _by_stamp = attrgetter("timestamp_ns")
 
-LONG_LINE_CHARACTERS = 4096
-"""From this length on, the cost of reading a line again is its text."""
+LONG_LINE_CHARACTERS = 4096  # from this length on, the cost of reading a line again is its text
 
 
 class LineDeduplicator:
@@ -81,7 +80,6 @@ class LineDeduplicator:
         return fresh
 
     def forget_before(self, ms: int) -> None:
-        """Stop tracking lines before ``ms``."""
         second = ms // MS_PER_S
         for old in [each for each in self._passed if each <= second]:
             del self._passed[old]

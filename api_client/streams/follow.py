@@ -55,26 +55,19 @@ CHEAP_CHARACTERS = 512 * 1024
 DEDUPLICATED_LINES = 1_000_000
 """Maximum number of tracked lines. More are settled without having been read again for late lines."""
 
-EDGE_OVERLAP_S = 2.0
-"""How much a poll of a busy log reads again."""
-
+EDGE_OVERLAP_S = 2.0  # how much a poll of a busy log reads again
 DEEP_PAGES_PER_S = 1.5
 """Maximum average cost of deep reads of a busy log, and of reading its last ``LATENESS_MS`` again."""
 
-CALM_AFTER_S = 300.0
-"""Both cost half once neither has found a line for this long."""
-
+CALM_AFTER_S = 300.0  # both cost half once neither has found a line for this long
 DEEP_INTERVAL_S = 2.5
 DEEP_INTERVAL_LIMIT_S = 60.0
 
 SHORTEST_DRAIN_S = 65.0
 """How long to wait for late lines after the job was seen to have ended: they may arrive a minute late."""
 
-DRAIN_QUIET_S = 10.0
-"""The log must also have been quiet for this long."""
-
-QUIET_FACTOR = 2.0
-"""Reads that have found nothing for a long time cost this many times less."""
+DRAIN_QUIET_S = 10.0  # the log must also have been quiet for this long
+QUIET_FACTOR = 2.0  # reads that have found nothing for a long time cost this many times less
 
 
 class PollPacer:
@@ -104,30 +97,22 @@ class PollPacer:
         return self._clock.monotonic() - self._began_s >= interval_s
 
     def begin(self) -> None:
-        """Record the start of a read."""
         self._began_s = self._clock.monotonic()
 
     def end(self, page_count: int) -> None:
-        """Record the end of a read, and the number of pages that it took."""
         self._cost_s = page_count / self._pages_per_s
 
 
-DRAIN_BEYOND_DELAYS_S = 10.0
-"""Margin for late lines that are later than any seen so far."""
-
+DRAIN_BEYOND_DELAYS_S = 10.0  # margin for late lines that are later than any seen so far
 LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
-DRAIN_SLACK_S = 5.0
-"""The last full read may begin this long before the end of the wait."""
-
+DRAIN_SLACK_S = 5.0  # the last full read may begin this long before the end of the wait
 SLOW_INTERVAL_S = 4.0
 """After this long without a line, the next one is unlikely to be followed by others soon."""
 
 MIN_PAUSE_SHARE = 0.3
 """Minimum pause between polls, as a fraction of the interval, if the polls themselves take long."""
 
-MAX_READ_S = 5.0
-"""Limit for one read of new lines, even if more keep arriving; the next poll continues."""
-
+MAX_READ_S = 5.0  # limit for one read of new lines, even if more keep arriving; the next poll continues
 NEWEST_LINE_SEARCH_WINDOWS = 8
 
 

@@ -10,9 +10,7 @@ from api_client.http.retry import ENDLESS, is_not_api_answer, is_transient, retr
 from api_client.models import TrainingJob
 from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
 
-DRIFT = 0.999
-"""Our clock may run a little faster than the server's, so discount the time measured with it."""
-
+DRIFT = 0.999  # our clock may run a little faster than the server's, so discount the time measured with it
 CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S
 
 
@@ -86,7 +84,6 @@ class JobPoller:
 
     @property
     def finished_job(self) -> TrainingJob | None:
-        """The job if it has ended."""
         return self.job if self.finished_s is not None else None
 
     async def poll_when_due(self, *, at_once: bool = False) -> None:

@@ -33,9 +33,7 @@ SHORT_OVERLAP_S = 15.0
 Series that lag by more than ``OVERLAP_S`` are not counted.
 """
 
-OVERLAP_STEPS = 3
-"""Minimum overlap, in sample steps."""
-
+OVERLAP_STEPS = 3  # minimum overlap, in sample steps
 AFTER_END_S = 300.0
 """A finished job's time range ends this long after its last change, for clock skew and late samples."""
 

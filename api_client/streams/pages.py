@@ -17,14 +17,9 @@ from api_client.models.logs import NS_PER_MS, FetchPage, LogLine, LogsPage
 
 Direction = Literal["asc", "desc"]
 
-MAX_PAGE_LINES = 1000
-"""Maximum number of lines that the API returns at once (API facts, 2.2)."""
-
-BIG_TEXT_CHARACTERS = 256 * 1024
-"""A page with this much text may have been truncated because of its size."""
-
-TRIES = 3
-"""A page is refused after this many errors that may be caused by its content."""
+MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once (API facts, 2.2)
+BIG_TEXT_CHARACTERS = 256 * 1024  # a page with this much text may have been truncated because of its size
+TRIES = 3  # a page is refused after this many errors that may be caused by its content
 
 _by_stamp = attrgetter("timestamp_ns")
 _new_line = LogLine._make

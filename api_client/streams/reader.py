@@ -25,9 +25,7 @@ MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S
 """Longest range to request: one hour less than the API's 7 days, as a server may move the end itself."""
 
 PIECES = 8
-MAX_REFUSALS = 3
-"""The smallest part of a range is given up after this many refusals."""
-
+MAX_REFUSALS = 3  # the smallest part of a range is given up after this many refusals
 LONGEST_REASON = 200
 
 Window = tuple[int, int]
@@ -71,7 +69,6 @@ class RangeReader:
 
     @property
     def is_done(self) -> bool:
-        """True if nothing is left to read."""
         return not self._todo and self._gap is None
 
     @property
@@ -231,20 +228,13 @@ def _pieces(start_ms: int, end_ms: int) -> list[Window]:
     return [(start, min(start + width, end_ms)) for start in starts]
 
 
-SERIAL_PAGES = 3
-"""A log that needs at most this many pages is not worth splitting."""
-
+SERIAL_PAGES = 3  # a log that needs at most this many pages is not worth splitting
 PART_PAGES = 8
 MAX_PART_PAGES = 3 * PART_PAGES
-BUFFERED_BATCHES = MAX_PART_PAGES + 2
-"""Maximum number of batches that a part may buffer."""
-
-PARTS_IN_FLIGHT = 3
-"""Parts of a long history read concurrently: more are slower, not faster (measured)."""
-
+BUFFERED_BATCHES = MAX_PART_PAGES + 2  # maximum number of batches that a part may buffer
+PARTS_IN_FLIGHT = 3  # parts of a long history read concurrently: more are slower, not faster (measured)
 MIN_PART_MS = 10
-WIDER_AT_MOST = 8.0
-"""A part is at most this many times as wide as the one before it."""
+WIDER_AT_MOST = 8.0  # a part is at most this many times as wide as the one before it
 
 
 class ParallelReader:

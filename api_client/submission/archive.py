@@ -27,12 +27,8 @@ from api_client.submission.workspace import (
 ARCHIVE_NAME = "archive.tgz"
 """File name of the archive, although it is not compressed: the platform's convention."""
 
-LARGE_BYTES = 1_000_000_000
-"""Above this size the documentation recommends object storage (API facts, 3.5)."""
-
-MAXIMUM_BYTES = 5 * 1024**3
-"""Limit of the platform (API facts, 3.5)."""
-
+LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage (API facts, 3.5)
+MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform (API facts, 3.5)
 _REPORT_EVERY_BYTES = 1024 * 1024
 _PLAIN_NAME_BYTES = 100
 _PERMISSIONS = 0o777

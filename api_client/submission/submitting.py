@@ -43,7 +43,7 @@ class SubmissionClient(Protocol):
     account: Account
 
     @property
-    def blobs(self) -> Blobs: ...  # noqa: D102
+    def blobs(self) -> Blobs: ...
 
     cache: Cache
     capacity: Capacity
@@ -51,8 +51,7 @@ class SubmissionClient(Protocol):
     projects: Projects
 
 
-GIT_TIMEOUT_S = 10.0
-"""If a repository takes longer, the job is submitted without its commit."""
+GIT_TIMEOUT_S = 10.0  # if a repository takes longer, the job is submitted without its commit
 
 
 def describe_environment(source_dir: Path) -> dict[str, Any]:
@@ -202,8 +201,7 @@ class SubmissionProgress:
     note: str = ""
 
 
-OnProgress = Callable[[SubmissionProgress], object]
-"""Called on the event loop."""
+OnProgress = Callable[[SubmissionProgress], object]  # called on the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +241,7 @@ async def submit(
     RequestError.
     """
     overrides = overrides or Overrides()
-    tell = on_progress or _ignore_progress
+    tell = on_progress or (lambda _progress: None)
     project, warnings = apply_overrides(project, overrides)
     tell(SubmissionProgress("archiving"))
     wanted = team or overrides.team or project.team_name or client.remote.team
@@ -307,7 +305,3 @@ async def _upload(
 
     tell(latest)
     await blobs.upload(archive, credentials, on_progress=on_bytes, on_note=on_note)
-
-
-def _ignore_progress(_progress: SubmissionProgress) -> None:
-    """Ignore progress, if the caller does not want it."""

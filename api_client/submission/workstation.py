@@ -31,12 +31,8 @@ from api_client.ssh import NodeHost, parse_host
 DEFAULT_IMAGE = "nvidia/cuda:12.9.1-devel-ubuntu24.04"
 NEWER_IMAGE = "nvidia/cuda:13.0.3-devel-ubuntu24.04"
 NEEDING_NEWER_IMAGE = frozenset({Accelerator.B300, Accelerator.GB300})
-
-START_COMMAND = "sleep infinity"
-"""The job runs until it is stopped."""
-
-UNNAMED_REMOTE = "baseten"
-"""Host names leave this remote out: it is the official CLI's default."""
+START_COMMAND = "sleep infinity"  # the job runs until it is stopped
+UNNAMED_REMOTE = "baseten"  # host names leave this remote out: it is the official CLI's default
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,7 @@ from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, is_host, 
 from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, trusting_context
 
-READ_TIMEOUT_S = 30.0
-"""Maximum time without data within a body; after that the connection counts as broken."""
-
+READ_TIMEOUT_S = 30.0  # maximum time without data within a body; after that the connection counts as broken
 _MIN_SECRET_LENGTH = 6
 RELAY_BYTES = 64 * 1024
 
@@ -50,12 +48,10 @@ class ObjectUrl:
 
     @property
     def path(self) -> str:
-        """The path without the query."""
         return self.target.partition("?")[0]
 
     @property
     def is_loopback(self) -> bool:
-        """True if the host is this machine."""
         return is_loopback(self.host)
 
     def without_secrets(self, text: str) -> str:
@@ -167,7 +163,6 @@ class Connections:
         connection.close()
 
     def close(self) -> None:
-        """Close idle connections; active ones are closed by their users."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, defaultdict(list)
@@ -197,7 +192,6 @@ class Connections:
 
 
 def _proxied_socket(proxy: str, host: str, port: int) -> socket.socket:
-    """Ask a proxy for a connection to the host."""
     parts = urlsplit(proxy)
     try:
         proxy_host, proxy_port = parts.hostname or "", parts.port or DEFAULT_PORTS["http"]
@@ -246,13 +240,11 @@ class Tunnel:
         self.host = self.url = ""
 
     async def open(self) -> None:
-        """Listen."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.host, port = self._server.sockets[0].getsockname()
         self.url = f"http://{self.host}:{port}"
 
     async def aclose(self) -> None:
-        """Close all connections."""
         self._server.close()
         for relay in self._relays:
             relay.cancel()

@@ -47,8 +47,7 @@ from api_client.transfers.records import (
 )
 from api_client.transfers.running import DownloadRun
 
-RESERVED_DISK_BYTES = 64 * 1024**2
-"""Disk space that unpacking leaves free."""
+RESERVED_DISK_BYTES = 64 * 1024**2  # disk space that unpacking leaves free
 
 
 def unpack(archive: Path, folder: Path) -> Path:

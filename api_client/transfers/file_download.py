@@ -19,23 +19,16 @@ from api_client.transfers.part_file import PartFile
 from api_client.transfers.planning import UrlCache, identity_of, modified
 from api_client.transfers.records import DownloadError, PlannedFile
 
-PART_BYTES = 16 * 1024 * 1024
-"""Size of one request for a larger file."""
-
+PART_BYTES = 16 * 1024 * 1024  # size of one request for a larger file
 RECORD_BYTES = 4 * 1024 * 1024
 """Bytes after which an unfinished part is recorded: all that a killed process can lose of it."""
 
 PARTS_AT_ONCE = 4
 """Concurrent requests for one file. On loopback one is as fast; distant stores need several."""
 
-SWIFT_RETRY_BYTES = 64 * 1024
-"""A connection that delivered this much before it broke is replaced at once."""
-
-MAX_FAILED_RENEWALS = 2
-"""Fresh URLs that may fail without data before the store's refusal counts as final."""
-
-MAX_FRESH_STARTS = 2
-"""Maximum number of restarts for a file that changed or arrived damaged."""
+SWIFT_RETRY_BYTES = 64 * 1024  # a connection that delivered this much before it broke is replaced at once
+MAX_FAILED_RENEWALS = 2  # fresh URLs that may fail without data before the store's refusal counts as final
+MAX_FRESH_STARTS = 2  # maximum number of restarts for a file that changed or arrived damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,6 @@ class FileDownload:
 
     @property
     def modified_s(self) -> float | None:
-        """Modification time from the listing, in epoch seconds."""
         return modified(self._listed.last_modified)
 
     async def fetch(self, path: Path, root: Path, *, on_open: Callable[[int], object]) -> PartFile:

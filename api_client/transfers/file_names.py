@@ -21,9 +21,7 @@ MAX_COMPONENT_BYTES = 240
 
 MAX_PATH_BYTES = 2000
 MAX_DEPTH = 64
-TEMPORARY_NAME_PREFIX = ".bt-tui-"
-"""Prefix of our own temporary files; no server's file may start with it."""
-
+TEMPORARY_NAME_PREFIX = ".bt-tui-"  # prefix of our own temporary files; no server's file may start with it
 _HASH_DIGITS = 8
 
 

@@ -80,7 +80,6 @@ def read_head(status: int, headers: Message) -> ObjectHead | None:
 
 
 def content_length(headers: Message) -> int | None:
-    """Return the announced length, or None."""
     text = headers.get("content-length", "").strip()
     return int(text) if _LENGTH.fullmatch(text) else None
 
@@ -106,7 +105,6 @@ class RangeOutside(InvalidAnswer):
 
 
 def range_outside(headers: Message, url: ObjectUrl, start: int) -> RangeOutside:
-    """Build the error for status 416."""
     error = RangeOutside(f"{url.netloc} has no byte {start:,} of this file", method="GET")
     found = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
     error.total_bytes = int(found[1]) if found else None
@@ -114,7 +112,6 @@ def range_outside(headers: Message, url: ObjectUrl, start: int) -> RangeOutside:
 
 
 def from_answer(status: int, headers: Message, content: bytes, url: ObjectUrl, now: datetime) -> ErrorAnswer:
-    """Build the error for an answer with status 4xx or 5xx; ``content`` is the beginning of its body."""
     code, words = _server_message(content, url)
     kind: type[ErrorAnswer] = BadRequest
     if code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -155,7 +152,6 @@ def element(text: str, name: str) -> str | None:
 
 
 def _keyless_remote(url: ObjectUrl) -> Remote:
-    """Return the store as a remote without a key."""
     return Remote("object store", url.netloc, url.netloc, key=None, key_origin="")
 
 

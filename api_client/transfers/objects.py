@@ -29,9 +29,7 @@ from api_client.transfers.object_answers import (
     read_head,
 )
 
-CHUNK_BYTES = 512 * 1024
-"""Maximum number of bytes taken from a connection at once."""
-
+CHUNK_BYTES = 512 * 1024  # maximum number of bytes taken from a connection at once
 MAX_ERROR_BYTES = 65_536
 MAX_REDIRECTS = 3
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -46,7 +44,7 @@ class _Cancelled(Exception):
 
 
 class _RangeRequest:
-    """One request for the bytes ``start`` … ``end`` (exclusive; None: to the object's end).
+    """A request for the bytes ``start`` … ``end`` (exclusive; None: to the object's end).
 
     ``on_head`` and ``on_chunk`` are called in the thread of ``run``, and never after ``cancel``.
     """

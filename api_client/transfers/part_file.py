@@ -24,8 +24,7 @@ from api_client.transfers.file_names import TEMPORARY_NAME_PREFIX
 from api_client.transfers.object_answers import digest_of, is_digest
 from api_client.transfers.records import DownloadError, NoRoom
 
-Span = tuple[int, int]
-"""Start (inclusive) and end (exclusive)."""
+Span = tuple[int, int]  # start (inclusive) and end (exclusive)
 
 _VERSION = 2
 _RESERVED_BYTES = 4096
@@ -37,7 +36,7 @@ _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What a later run must find unchanged to resume.
+    """Identity of a file, which a later run must find unchanged to resume.
 
     The first fields come from the listing. ``version`` and ``digest`` come from the object's own answers
     (empty if unknown): a later run may get no digest, and verifies the file by this one.
@@ -140,12 +139,10 @@ class PartFile:
 
     @property
     def size_bytes(self) -> int | None:
-        """Size of the whole file, if known."""
         return self.identity.size_bytes
 
     @property
     def done_bytes(self) -> int:
-        """Number of recorded bytes."""
         with self._lock:
             return _count_bytes(self._spans)
 
@@ -170,7 +167,6 @@ class PartFile:
             return True
 
     def start_over(self, listed: FileIdentity) -> None:
-        """Discard all bytes."""
         with self._lock, translate_os_errors(self.path):
             self._clear(listed)
 
@@ -186,12 +182,10 @@ class PartFile:
             ]
 
     def write(self, offset: int, chunk: bytes) -> None:
-        """Write bytes at ``offset``."""
         with translate_os_errors(self.path):
             _write_all(self._descriptor, chunk, offset)
 
     def record(self, start: int, end: int) -> None:
-        """Record that the bytes ``start`` … ``end`` were written."""
         if start >= end:
             return
         with translate_os_errors(self.path):
@@ -249,7 +243,6 @@ class PartFile:
         os.ftruncate(self._journal, 0)
 
     def _append(self, line: Any) -> None:
-        """Add a line to the journal."""
         with translate_os_errors(self.path):
             if not self._journal_end:
                 self._reserve()

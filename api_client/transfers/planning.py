@@ -95,12 +95,10 @@ class UrlCache:
 
 
 async def list_files(checkpoints: Checkpoints, project_id: str, job_id: str) -> list[PlannedFile]:
-    """List all files of the job, without paths yet."""
     return [from_api_file(file) async for file in checkpoints.files(project_id, job_id)]
 
 
-TIME_TOLERANCE_S = 2.0
-"""Coarsest resolution of modification times in common file systems."""
+TIME_TOLERANCE_S = 2.0  # coarsest resolution of modification times in common file systems
 
 
 def make_plan(
@@ -120,7 +118,6 @@ def make_plan(
 
 
 def identity_of(file: PlannedFile, job_id: str) -> FileIdentity:
-    """Build the identity that parts of an earlier run must match."""
     return FileIdentity(job_id, file.name, file.node_rank, file.last_modified, file.size_bytes)
 
 

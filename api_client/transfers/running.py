@@ -35,10 +35,8 @@ from api_client.transfers.records import (
 
 REPORT_EVERY_S = 0.2
 SPEED_OVER_S = 5.0
-STALLED_AFTER_S = 3.0
-"""Report a stall after this many seconds without a byte."""
-NOTED_FOR_S = 3.0
-"""Show the note about a wait or a renewal for this long after data resumes."""
+STALLED_AFTER_S = 3.0  # report a stall after this many seconds without a byte
+NOTED_FOR_S = 3.0  # show the note about a wait or a renewal for this long after data resumes
 
 
 class ProgressMeter:
@@ -55,7 +53,6 @@ class ProgressMeter:
 
     @property
     def files(self) -> tuple[FileProgress, ...]:
-        """Progress of each file."""
         with self._lock:
             return tuple(self._files)
 
@@ -81,7 +78,6 @@ class ProgressMeter:
             self._files[place] = replace(file, done_bytes=done_bytes, note=note)
 
     def progress(self) -> DownloadProgress:
-        """Return the progress of the whole run."""
         with self._lock:
             files = tuple(self._files)
             counted = [file for file in files if file.state is not FileState.SKIPPED]
@@ -140,9 +136,7 @@ def free_name(file: PlannedFile) -> tuple[Path, bool]:
 
 
 FILES_AT_ONCE = 4
-REQUESTS_AT_ONCE = 4
-"""Limit for all files together; more were measured to be slower."""
-
+REQUESTS_AT_ONCE = 4  # limit for all files together; more were measured to be slower
 FAILURES_IN_A_ROW = 8
 """After this many consecutive failures the rest is skipped: nobody waits for 5,000 timeouts."""
 

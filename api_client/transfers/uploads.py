@@ -40,31 +40,16 @@ from api_client.transfers.object_answers import element
 PART_BYTES = 5 * 1024 * 1024
 """Size of all parts but the last: the least that S3 takes, because obstore keeps parts in memory."""
 
-PARTS_AT_ONCE = 2
-"""Concurrent parts: a third takes memory and no less time."""
-
-CHUNK_BYTES = 64 * 1024
-"""Bytes read from the file at a time: larger ones take memory and no less time."""
-
-PART_TIMEOUT_S = 300.0
-"""Time limit for one request: 3 parts at once need 50 KiB/s."""
-
-RETRY_FOR_S = 600.0
-"""Failing requests are retried for this long; a signature is valid for 15 minutes."""
-
+PARTS_AT_ONCE = 2  # concurrent parts: a third takes memory and no less time
+CHUNK_BYTES = 64 * 1024  # bytes read from the file at a time: larger ones take memory and no less time
+PART_TIMEOUT_S = 300.0  # time limit for one request: 2 parts at once need 35 KiB/s
+RETRY_FOR_S = 600.0  # failing requests are retried for this long; a signature is valid for 15 minutes
 FIRST_BACKOFF_S = 0.5
 MAX_RETRIES = 60
-ABORT_TIMEOUT_S = 10.0
-"""A cancelled upload waits this long for the store to discard it."""
-
-STALLED_AFTER_S = 5.0
-"""Report a stall after this many seconds without a byte."""
-
+ABORT_TIMEOUT_S = 10.0  # a cancelled upload waits this long for the store to discard it
+STALLED_AFTER_S = 5.0  # report a stall after this many seconds without a byte
 UNUSABLE_NAME = "the server's name for the archive can't be used"
-
-DEFAULT_REGION = "us-east-1"
-"""AWS reveals here in which region a bucket is."""
-
+DEFAULT_REGION = "us-east-1"  # AWS reveals here in which region a bucket is
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 _ANSWER = re.compile(r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", re.DOTALL)
 LONGEST_PATH_BYTES = 16_384
@@ -78,8 +63,7 @@ _HINTS = {
 }
 _CREDENTIALS = TypeAdapter(BlobCredentials)
 
-OnBytes = Callable[[int, int], object]
-"""Called with bytes sent and bytes in total; the first never decreases."""
+OnBytes = Callable[[int, int], object]  # called with bytes sent and bytes in total; the first never decreases
 OnNote = Callable[[str], object]
 
 
@@ -355,5 +339,4 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
 
 
 def _as_remote(endpoint: BaseUrl) -> Remote:
-    """Return the store as a remote without a key."""
     return Remote("object store", str(endpoint), str(endpoint), key=None, key_origin="")

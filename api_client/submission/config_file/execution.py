@@ -191,7 +191,6 @@ def _document(path: str, kind: str) -> Any:
 
 
 def _official() -> Any:
-    """Return truss's definitions, and a context in which they are used."""
     try:
         # Reading a config never sends a request, here as in the main process.
         for name in ("truss_train", "truss_train.public_api"):
@@ -202,7 +201,6 @@ def _official() -> Any:
 
 
 def _own() -> Any:
-    """Return our definitions, and a context in which they are used."""
     try:
         # Import the package from here, without adding its folder to the import path.
         package = _HERE.parents[1]

@@ -30,12 +30,8 @@ from api_client.submission.config_file.execution import (
 )
 from api_client.submission.config_file.module_sandbox import module_sandbox, official_modules
 
-LOAD_TIMEOUT_S = 180.0
-"""Time limit for a config, which may import large packages from a slow disk."""
-
-STOP_POLL_S = 0.1
-"""Interval for checking if the config's process must be stopped."""
-
+LOAD_TIMEOUT_S = 180.0  # time limit for a config, which may import large packages from a slow disk
+STOP_POLL_S = 0.1  # interval for checking if the config's process must be stopped
 _STDERR_TAIL_LINES = 5
 
 ModelT = TypeVar("ModelT", bound=BaseModel)

@@ -37,7 +37,6 @@ Push = Callable[..., Any]
 
 
 def is_official(name: str) -> bool:
-    """Return True if a module's name belongs to the official SDK."""
     return name.partition(".")[0] in OFFICIAL_ROOTS
 
 
@@ -79,8 +78,7 @@ def _package(name: str, **contents: Any) -> ModuleType:
     return _module(name, __path__=[], **contents)
 
 
-_ONE_AT_A_TIME = threading.RLock()
-"""The changes made here are process-wide, so files run one at a time."""
+_ONE_AT_A_TIME = threading.RLock()  # the changes made here are process-wide, so files run one at a time
 
 
 class _SandboxFinder(MetaPathFinder, Loader):

@@ -44,7 +44,6 @@ class GpuHeadroom:
 
     @property
     def is_short(self) -> bool:
-        """True if the job has to wait."""
         return self.wanted > self.free
 
     @property
@@ -203,7 +202,6 @@ MILLICPU = 1000
 def account_findings(
     request: JobRequest, facts: AccountFacts, *, team_name: str | None, now: datetime
 ) -> Iterator[Finding]:
-    """Yield all findings that need the account."""
     yield from _team(facts, team_name)
     yield from _secrets(request, facts)
     yield from _machine(request, facts)

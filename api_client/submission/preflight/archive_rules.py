@@ -42,8 +42,7 @@ BRINGS_FILES = frozenset(
 """Commands that may add files to the working directory that are not in the archive."""
 CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
 """Words after which it is impossible to tell what runs."""
-WORKDIR = PurePosixPath("/b10/workspace")
-"""Folder of the archive with ``enable_baseten_workdir`` (API facts, 5)."""
+WORKDIR = PurePosixPath("/b10/workspace")  # folder of the archive with enable_baseten_workdir (API facts, 5)
 
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _HERE_DOCUMENT = "<<"
@@ -224,7 +223,6 @@ _EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 def archive_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding]:
-    """Yield findings about scripts, size and what is left out."""
     on_disk = {name: path for path, name, _size in plan.files}
     seen = set()
     for use in script_uses(request.start_commands):

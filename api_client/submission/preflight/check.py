@@ -23,7 +23,6 @@ SESSION_ON_STARTUP = "on_startup"
 
 
 def config_findings(request: JobRequest, unknown_fields: Iterable[str]) -> Iterator[Finding]:
-    """Yield findings that need neither the archive nor the account."""
     yield from _nothing_to_run(request)
     yield from _without_checkpoints(request)
     for field in unknown_fields:

@@ -85,9 +85,9 @@ async def test_a_moment_without_zone_is_a_mistake() -> None:
             pass
 
 
-async def test_a_stream_may_bring_its_own_patience() -> None:
-    world = World(json_reply({}, 503))
-    stream = world.client.logs.follow("p", "j", retry=RetryPolicy(max_attempts=1))
+async def test_a_stream_starts_with_the_clients_own_patience() -> None:
+    world = World(json_reply({}, 503), retry=RetryPolicy(max_attempts=1))
+    stream = world.client.logs.follow("p", "j")
     with pytest.raises((ServerFault, RequestError)):
         async for _ in stream:
             pass

@@ -112,7 +112,7 @@ async def test_changes_that_cannot_have_happened_are_sent_again(reply: httpx.Res
 async def test_a_single_call_may_have_a_policy_of_its_own() -> None:
     world = World(json_reply({}, 503))
     with pytest.raises(ServerFault):
-        await world.client.logs.page("p", "j", start_ms=0, end_ms=1, retry=RetryPolicy(max_attempts=1))
+        await world.client.jobs.get("p", "j", retry=RetryPolicy(max_attempts=1))
     assert len(world.server.requests) == 1
 
 
