@@ -14,7 +14,8 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.saved import KeptLosses
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import OnPart, read_log

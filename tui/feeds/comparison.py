@@ -15,7 +15,8 @@ from api_client.models import TrainingJob
 from api_client.models.logs import LogEnd, LogGap, LogLine
 from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
-from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.account import listed_prices
 from tui.readers.run import (

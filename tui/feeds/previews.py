@@ -25,7 +25,8 @@ from tui.analysis.fleet.snapshot import JobPreview
 from tui.analysis.health.checks import health, without_stall_findings
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsSnapshot
-from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.health_metrics import STEP_S, HealthMetrics

@@ -19,7 +19,8 @@ from tui.analysis.health.checks import judged, with_findings
 from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsFold
-from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
 from tui.analysis.run.saved import saved_key
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled

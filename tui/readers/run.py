@@ -15,7 +15,8 @@ from api_client.models.logs import LogGap, LogLine
 from tui.analysis import connection
 from tui.analysis.cost import price_of
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
-from tui.analysis.progress.fold import MAX_POINTS, ProgressFold, ProgressPattern
+from tui.analysis.progress.fold import MAX_POINTS, ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.health_metrics import HealthMetrics
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.models.logs import LogLine
-from tui.analysis.progress.fold import ParsedMetrics, ProgressFold, parse
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.reader import parse
+from tui.analysis.progress.lines.reading import ParsedMetrics
 
 NAN, INF = math.nan, math.inf
 

@@ -4,7 +4,6 @@ import pytest
 from metrics_payloads import START_S, node_series, payload, samples
 
 from api_client.models.metrics import JobMetrics
-from tui.analysis.health.stragglers import slow_nodes
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 MINUTE = range(0, 60, 5)
@@ -133,38 +132,6 @@ def test_a_gpu_that_appears_later_joins_the_mean():
     assert node.gpus == ("0", "1")
     assert node.mean_utilization.values[0] == 0.4
     assert node.mean_utilization.values[-1] == pytest.approx(0.6)
-
-
-def four_nodes(level) -> dict[str, dict[str, object]]:
-    levels = {"node-0": 0.97, "node-1": 0.96, "node-2": level, "node-3": 0.97}
-    return {name: node_series(TEN_MINUTES, level) for name, level in levels.items()}
-
-
-@pytest.mark.parametrize(
-    ("level", "slow"),
-    [
-        (0.61, {"node-2"}),
-        (0.9, set()),
-        (lambda time: 0.1 if 400 < time < 450 else 0.97, set()),  # it saved a checkpoint
-        (lambda time: 0.61 if time > 560 else 0.97, set()),  # not long enough to tell
-        (lambda time: 0.61 if time > 300 else 0.97, {"node-2"}),
-        (lambda time: None, set()),  # silent, not slow
-    ],
-)
-def test_slow_nodes(level, slow):
-    assert slow_nodes(fold(payload(four_nodes(level)))) == slow
-
-
-def test_of_two_nodes_the_slower_one_is_slow():
-    two = {"node-0": node_series(TEN_MINUTES, 0.95), "node-1": node_series(TEN_MINUTES, 0.5)}
-    assert slow_nodes(fold(payload(two))) == {"node-1"}
-
-
-def test_nobody_is_slow_where_nobody_works_or_nobody_can_be_compared():
-    idle = {"node-0": node_series(TEN_MINUTES, 0.02), "node-1": node_series(TEN_MINUTES, 0.001)}
-    assert slow_nodes(fold(payload(idle))) == frozenset()
-    assert slow_nodes(fold(payload({"node-0": node_series(TEN_MINUTES, 0.5)}))) == frozenset()
-    assert slow_nodes(MetricsSnapshot()) == frozenset()
 
 
 @pytest.mark.parametrize(("thins", "lowest"), [(False, 0.1), (True, 0.9)])

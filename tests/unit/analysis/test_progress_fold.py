@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.models.logs import LogLine
-from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot, ReplicaLog, loss_trend, over_steps
 
 START_S = 1_700_000_000

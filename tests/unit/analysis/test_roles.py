@@ -42,6 +42,10 @@ def slow_in(nodes: Mapping[str, Mapping[str, Level]], hours: float = 2.5) -> set
         named(*[phases(0.95, 0.08)] * 4, *[phases(0.1, 0.97)] * 2),
         named(steady(0.95), steady(0.35) | {"gpu_memory": lambda at: 22.0}),
         named(phases(0.95, 0.08, gpu_memory=lambda at: 70.0), phases(0.1, 0.97, gpu_memory=lambda at: 44.0)),
+        named(*[steady(0.95)] * 3, {"gpu": lambda at: 0.6 if 5400 < at < 5560 else 0.95}),
+        named(*[steady(0.95)] * 3, steady(0.9)),
+        named(steady(0.02), steady(0.001)),
+        named(steady(0.5)),
     ],
     ids=[
         "rollouts beside trainers",
@@ -51,6 +55,10 @@ def slow_in(nodes: Mapping[str, Mapping[str, Level]], hours: float = 2.5) -> set
         "turns of four and two",
         "a light node beside one",
         "turns of one and one",
+        "slow for three minutes",
+        "a little slower",
+        "nobody works",
+        "alone",
     ],
 )
 def test_other_roles_are_no_stragglers(nodes):
@@ -67,6 +75,7 @@ def test_other_roles_are_no_stragglers(nodes):
         (named(*[steady(0.3)] * 4, *[steady(0.95)] * 3, drifting(0.95, 0.6, 3600)), {"node-7"}),
         (named(*[steady(0.95)] * 4, *[steady(0.4)] * 3, drifting(0.4, 0.2, 3600)), {"node-7"}),
         (named(steady(0.2), *[steady(0.95)] * 3, drifting(0.95, 0.6, 3600)), {"node-4"}),
+        (named(steady(0.95), drifting(0.95, 0.5, 3600)), {"node-1"}),
     ],
     ids=[
         "one drifts off",
@@ -76,6 +85,7 @@ def test_other_roles_are_no_stragglers(nodes):
         "a trainer among trainers",
         "a rollout among rollouts",
         "beside a leader that schedules",
+        "one of two",
     ],
 )
 def test_whoever_falls_behind_its_own_kind_is_slow(nodes, slow):

@@ -6,8 +6,8 @@ import itertools
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding
@@ -21,8 +21,7 @@ _UNKEPT = 2.2  # The announced interval may be counted in other steps, from whic
 _LAST_NUMBER = re.compile(r"(\d{1,12})(?!.*\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Saved:
+class _Saved(NamedTuple):
     at_s: float
     step: int | None
 

@@ -9,12 +9,11 @@ from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.connection import LOG, METRICS
 from tui.analysis.health.checkpoints import overdue_checkpoint
 from tui.analysis.health.context import Context
-from tui.analysis.health.errors import errors, repeated_restarts
 from tui.analysis.health.idle import idle_gpus
 from tui.analysis.health.loss import broken_loss, exploding_loss, exploding_norm
 from tui.analysis.health.memory import gpu_memory, leaks, storage
 from tui.analysis.health.missing import missing_nodes
-from tui.analysis.health.queue import waiting
+from tui.analysis.health.reported import errors, repeated_restarts, waiting
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.health.stall import stall
 from tui.analysis.health.stragglers import stragglers
@@ -93,8 +92,7 @@ def _of_running(context: Context) -> list[HealthFinding]:
     if not any(one.node is None for one in idle):
         blamed = {one.node for one in (*missing, *idle) if one.node is not None}
         found += stragglers(context, frozenset(blamed))
-    leaking = list(leaks(context))
-    found += [*gpu_memory(context), *leaking, *storage(context)]
+    found += [*gpu_memory(context), *leaks(context), *storage(context)]
     if FindingKind.STALLED not in kinds:
         found += [*overdue_checkpoint(context), *slowdown(context)]
     if kinds.isdisjoint(LOSS_KINDS):

@@ -188,6 +188,10 @@ class Context:
     def is_held(self, kind: FindingKind, node: str | None = None) -> bool:
         return HealthFinding(kind, "info", "", node).key in self.held
 
+    def held_nodes(self, kind: FindingKind) -> frozenset[str | None]:
+        """Return the nodes with a held finding of that kind; None stands for the whole job."""
+        return frozenset(found.node for found in self.held.values() if found.kind == kind)
+
     def with_hysteresis(self, threshold: float, healthy: float, *, held: bool) -> float:
         """Return the threshold; for a held finding, it is moved toward the healthy value (hysteresis)."""
         return threshold + (healthy - threshold) * self.rules.release if held else threshold

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from api_client.models import Checkpoint
 from tui.analysis.health.context import Context
@@ -97,20 +97,16 @@ class _Losses:
         if not self.times:
             return None
         step, created = step_of(checkpoint.checkpoint_id), checkpoint.created_at
-        if step is None or self._steps is None:
-            return (
-                None if created is None else self._checked(bisect_right(self.times, created.timestamp()) - 1)
-            )
-        if created is None and self._starts:
+        has_step = step is not None and self._steps is not None
+        if created is None and (self._starts or not has_step):
             return None  # The attempt is unknown.
         place = len(self.times) - 1
         if created is not None:
-            place = bisect_right(self.times, created.timestamp() + SAME_MOMENT_S) - 1
-        while place >= 0 and self._steps[place] > step:
-            place -= 1
-        return self._checked(place)
-
-    def _checked(self, place: int) -> int | None:
+            late_s = SAME_MOMENT_S if has_step else 0.0
+            place = bisect_right(self.times, created.timestamp() + late_s) - 1
+        if step is not None and self._steps is not None:
+            while place >= 0 and self._steps[place] > step:
+                place -= 1
         return place if place >= 0 else None
 
     def fault_at(self, place: int) -> CheckpointFault | None:
@@ -139,11 +135,7 @@ class _Losses:
             restarts=tuple(time for time in told.restarts if time <= until),
         )
         context = Context(replace(self._run, progress=cut), self._rules, {})
-        for check in (broken_loss, exploding_loss):
-            found = next(check(context), None)
-            if found is not None:
-                return found
-        return None
+        return next(chain(broken_loss(context), exploding_loss(context)), None)
 
 
 def _first(series: Series, count: int) -> Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
 
@@ -36,7 +37,7 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
     with_gpus = sum(len(node.mean_utilization) > 0 for node in metrics.nodes)
     if idle and len(idle) == with_gpus:
         since = max(idle.values())
-        ending_s = rules.stall_aside_s if _is_done(context) else 0.0
+        ending_s = rules.stall_aside_s if context.progress.is_done else 0.0
         moving_s = _MOVING_FACTOR * rules.idle_never_s if _is_moving(context) else 0.0
         if at - since < max(context.pause_allowed_s, ending_s, moving_s):
             return
@@ -58,14 +59,11 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
 def _idle_since(context: Context, utilization: Series, at: float) -> float | None:
     """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     rules = context.rules
-    times, values = utilization.times, utilization.values
     idle_since = _idle_since_uninterrupted(utilization, rules.idle_below, rules.active_from)
-    if idle_since is None or at - times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s):
+    if idle_since is None or at - utilization.times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s):
         return None
     since = max(idle_since, context.attempt_since)
-    first = bisect_left(times, context.attempt_since)
-    earlier = value_range(values[first : bisect_left(times, since)])
-    worked = earlier is not None and earlier[1] >= rules.active_from
+    worked = _has_worked(utilization, context.attempt_since, since, rules.active_from)
     if not worked and context.training_since is not None:
         # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
         since, worked = max(since, context.training_since), True
@@ -87,11 +85,6 @@ def _is_moving(context: Context) -> bool:
     """Return True if a count other than the steps moves: data is prepared, or the model is uploaded."""
     moved_at, step_ns = context.progress.moved_at or 0.0, context.progress.last_step_at_ns or 0
     return moved_at > max(step_ns / NS_PER_S, context.now_s - context.rules.idle_after_s)
-
-
-def _is_done(context: Context) -> bool:
-    told = context.progress
-    return told.step is not None and told.total_steps is not None and told.step >= told.total_steps
 
 
 def _is_resting(context: Context, at: float, since: float) -> bool:
@@ -140,8 +133,9 @@ def _longest_idle_time(utilization: Series, until: float, active_from: float) ->
     return rests[-1] if rests else 0.0
 
 
-def _has_worked(series: Series, until: float, active_from: float) -> bool:
-    earlier = value_range(series.values[: bisect_left(series.times, until)])
+def _has_worked(series: Series, since: float, until: float, active_from: float) -> bool:
+    times = series.times
+    earlier = value_range(series.values[bisect_left(times, since) : bisect_left(times, until)])
     return earlier is not None and earlier[1] >= active_from
 
 
@@ -166,7 +160,10 @@ def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterato
         if gpu in means
         and means[gpu] < rules.idle_below / 2
         and at - start >= rules.stall_pause_factor * _longest_idle_time(series, start, rules.active_from)
-        and (_has_worked(series, start, rules.active_from) or at - series.times[0] >= rules.idle_never_s)
+        and (
+            _has_worked(series, -math.inf, start, rules.active_from)
+            or at - series.times[0] >= rules.idle_never_s
+        )
     ]
     busy = [mean for mean in means.values() if mean >= rules.active_from]
     if not still or not busy:

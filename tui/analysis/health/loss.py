@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from math import isfinite
 from statistics import median
 
-from tui.analysis.health.context import Context, finding
+from tui.analysis.health.context import Context, finding, start_of_condition
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series
 from tui.text.units import number
@@ -134,19 +135,16 @@ def _lasts(
 ) -> bool:
     """Return True if a moderate rise is a divergence: it stays, with other evidence than itself."""
     count = context.rules.loss_readings
-    risen = [value for value in series.values[bisect_left(series.times, since or 0.0) :] if isfinite(value)]
+    risen = list(filter(isfinite, series.values[bisect_left(series.times, since or 0.0) :]))
     if len(risen) < _WAIT * count or _is_by_design(context, now, before):
         return False
     first, earlier = median(risen[:count]), median(risen[-2 * count : -count])
     if now < _FALLING * max(first, earlier):
         return False
     norms = _norm_rise(context, context.progress.grad_norm_series)
-    starts = [value for value in series.values[: 4 * count] if isfinite(value)]
-    return (
-        (norms is not None and norms[0] > _WITH_NORM * norms[1])
-        or now > _ABOVE_START * median(starts)
-        or now > first / _FALLING**3
-    )
+    start = median(filter(isfinite, series.values[: 4 * count]))
+    has_large_norms = norms is not None and norms[0] > _WITH_NORM * norms[1]
+    return has_large_norms or now > _ABOVE_START * start or now > first / _FALLING**3
 
 
 def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | None:
@@ -154,12 +152,8 @@ def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | Non
     size = len(values) // _STAGES
     if size < newest:
         return None
-    stages = [
-        part
-        for start in range(0, _STAGES * size, size)
-        if (part := [value for value in values[start : start + size] if isfinite(value)])
-    ]
-    now = [value for value in values[-newest:] if isfinite(value)]
+    parts = (list(filter(isfinite, values[start : start + size])) for start in range(0, _STAGES * size, size))
+    stages, now = list(filter(None, parts)), list(filter(isfinite, values[-newest:]))
     if not stages or not now:
         return None
     levels, level = [median(part) for part in stages], median(now)
@@ -178,7 +172,7 @@ def number_or_nan(value: float) -> str:
 
 
 def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values[-2 * _BASELINE :] if isfinite(value)]
+    return list(filter(isfinite, values[-2 * _BASELINE :]))
 
 
 def _baseline(before: Sequence[float], least: int) -> Sequence[float] | None:
@@ -190,22 +184,9 @@ def _baseline(before: Sequence[float], least: int) -> Sequence[float] | None:
 
 def _broken_at_end(values: Sequence[float]) -> int:
     """Return how many of the newest values are not finite."""
-    count = 0
-    while count < len(values) and not isfinite(values[-1 - count]):
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda value: not isfinite(value), reversed(values)))
 
 
 def _since(series: Series, above: float) -> float | None:
     """Return since when most values have been above a level."""
-    first = len(series.values)
-    below = 0
-    for place in range(len(series.values) - 1, -1, -1):
-        if series.values[place] > above:
-            first = place
-            below = 0
-        else:
-            below += 1
-            if below > 2:
-                break
-    return series.times[first] if first < len(series.times) else None
+    return start_of_condition(series, lambda value: value > above, forgiven=2)

@@ -10,11 +10,11 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tui.analysis.health.context import Context, finding, growth_started_at, start_of_condition
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
-from tui.analysis.series import Series, latest, mean_between
+from tui.analysis.series import Series, latest, mean_between, value_range
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
 PARTS = 4
@@ -35,25 +35,61 @@ NEAR_SHARE, NEAR_S, LONG_S = 0.8, 1200.0, 7200.0
 cache, a copy of the data, or the first tooth of a saw ends before."""
 
 
-def growing(context: Context, series: Series, window_s: float, *, held: bool) -> tuple[float, float] | None:
-    """Return the growth per second and the level of a series that grows steadily, and not as it starts up.
+class _Rule(NamedTuple):
+    """Growth matters by this share of the limit in a window, if the limit is reached within that time."""
 
-    While a model loads or is downloaded, memory and disks fill without meaning anything.
+    window_s: float
+    growth: float
+    full_within_s: float
+
+
+class _Forecast(NamedTuple):
+    """Significant growth per second, the time until the limit, and since when it grows (epoch s)."""
+
+    rate: float
+    full_in_s: float
+    since: float
+
+
+def _forecast(
+    context: Context, series: Series, limit: float, rule: _Rule, *, held: bool, used: float = 0.0
+) -> _Forecast | None:
+    """Return when a series that grows steadily reaches its limit, None unless that matters.
+
+    ``used`` is its newest value; without it, the level of its growth counts. While a model loads or is
+    downloaded, memory and disks fill without meaning anything.
     """
-    at = context.metrics.at or 0.0
-    grown = steady_growth(series, at, window_s)
-    if grown is None or (since := context.growth_since) is None or at - window_s < since:
+    at, window_s = context.metrics.at or 0.0, rule.window_s
+    grown = _steady_growth(series, at, window_s) if limit else None
+    if grown is None or (began := context.growth_since) is None or at - window_s < began:
         return None
-    if held:
-        return grown
+    line_rate, level = grown
+    used = used or level
+    if used < PREDICTED_FROM * limit or not (held or _keeps_growing(series, line_rate, at, window_s)):
+        return None
+    rate = _growth_beyond(context, series, line_rate, window_s, limit, held=held)
+    if rate is None:
+        return None
+    full_in_s = max(0.0, limit - max(level, used)) / rate
+    since = growth_started_at(series, at, line_rate, level, window_s)
+    if (
+        line_rate * window_s >= context.with_hysteresis(rule.growth, 0.0, held=held) * limit
+        and full_in_s <= rule.full_within_s * (1 + context.rules.release if held else 1)
+        and not context.ends_before(full_in_s)
+        and (held or used >= NEAR_SHARE * limit or full_in_s <= NEAR_S or at - since >= LONG_S)
+    ):
+        return _Forecast(rate, full_in_s, since)
+    return None
+
+
+def _keeps_growing(series: Series, rate: float, at: float, window_s: float) -> bool:
+    """Return False if growth has slowed down since the window before."""
     middle = mean_between(series, at - 1.25 * window_s, at - window_s)
     before = mean_between(series, at - 2 * window_s, at - 1.75 * window_s)
-    if middle is None or before is None:
-        return grown
-    return grown if grown[0] * 0.75 * window_s >= DECELERATING * (middle - before) else None
+    return middle is None or before is None or rate * 0.75 * window_s >= DECELERATING * (middle - before)
 
 
-def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
+def _steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
     """Return the growth per second and the level of a series that grew until ``at``, else None.
 
     None if it did not, or if its samples do not cover the window.
@@ -109,8 +145,7 @@ NEARLY_FULL = 0.98
 """A fall from above this share of the limit is not reassuring: a crash may have caused it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sawtooth:
+class _Sawtooth(NamedTuple):
     """The highest level that a series fell back from, the time, and the size of the fall."""
 
     top: float
@@ -118,14 +153,14 @@ class Sawtooth:
     height: float
 
 
-def earlier_sawtooth(
+def _earlier_sawtooth(
     series: Series, since: float, until: float, *, least: float, below: float
-) -> Sawtooth | None:
+) -> _Sawtooth | None:
     """Return the highest peak between two times (epoch s) from which the series fell by at least ``least``.
 
     Peaks at ``below`` or higher do not count. None if it never fell that far.
     """
-    found: Sawtooth | None = None
+    found: _Sawtooth | None = None
     top = at = lowest = math.nan
     for place in range(bisect_left(series.times, since), len(series.times)):
         time, value = series.times[place], series.values[place]
@@ -139,24 +174,24 @@ def earlier_sawtooth(
             continue
         lowest = min(lowest, value)
         if top - lowest >= least and top < below and (found is None or top >= found.top):
-            found = Sawtooth(top, at, top - lowest)
+            found = _Sawtooth(top, at, top - lowest)
     return found
 
 
-def growth_beyond(
-    context: Context, series: Series, grown: tuple[float, float], window_s: float, limit: float, *, held: bool
+def _growth_beyond(
+    context: Context, series: Series, rate: float, window_s: float, limit: float, *, held: bool
 ) -> float | None:
-    """Return the part of the growth per second from ``steady_growth`` that is significant.
+    """Return the part of the growth per second that is significant.
 
     It is less if the series grew like this before and fell back, and None if the level is one that it
     fell back from before. Anything before the last restart is ignored, because a crash empties
     everything. For a held finding a fall within the window is forgiven, so that a series that rises and
     half falls back does not make the finding come and go.
     """
-    at, (rate, _) = context.metrics.at or 0.0, grown
+    at = context.metrics.at or 0.0
     until = at - window_s if held else at
     least = FALLEN_SHARE * rate * window_s
-    swing = earlier_sawtooth(series, context.attempt_since, until, least=least, below=NEARLY_FULL * limit)
+    swing = _earlier_sawtooth(series, context.attempt_since, until, least=least, below=NEARLY_FULL * limit)
     if swing is None:
         return rate
     since = series.values[bisect_right(series.times, swing.at) :]
@@ -187,52 +222,24 @@ def storage(context: Context) -> Iterator[HealthFinding]:
 def _volume(
     context: Context, kind: FindingKind, utilization: Series, name: str, node: str | None
 ) -> Iterator[HealthFinding]:
-    rules, at = context.rules, context.metrics.at
-    used = latest(utilization)
-    if used is None or at is None:
+    rules, used = context.rules, latest(utilization)
+    if used is None:
         return
     held = context.is_held(kind, node)
-    horizon = rules.disk_full_within_s * (1 + rules.release if held else 1)
     for window_s in (rules.disk_window_s, _LONG_WINDOWS * rules.disk_window_s):
-        grown = growing(context, utilization, window_s, held=held) if used >= PREDICTED_FROM else None
-        if grown is None:
-            continue
-        line_rate, level = grown
-        rate = growth_beyond(context, utilization, grown, window_s, 1.0, held=held)
-        if rate is None:
-            continue
-        full_in_s = max(0.0, 1.0 - max(level, used)) / rate
-        least = context.with_hysteresis(rules.disk_growth, 0.0, held=held)
-        since = growth_started_at(utilization, at, line_rate, level, window_s)
-        if (
-            line_rate * window_s >= least
-            and full_in_s <= horizon
-            and not context.ends_before(full_in_s)
-            and (held or _is_near(used, full_in_s, at - since))
-        ):
-            urgent = full_in_s < _URGENT_S and used >= _URGENT_SHARE
+        rule = _Rule(window_s, rules.disk_growth, rules.disk_full_within_s)
+        ahead = _forecast(context, utilization, 1.0, rule, held=held, used=used)
+        if ahead is not None:
+            urgent = ahead.full_in_s < _URGENT_S and used >= _URGENT_SHARE
             severity: Severity = "critical" if urgent else "warning"
-            text = f"{name} is {percent(used)} full, will be full in {duration(full_in_s)}"
-            short = f"{name} full in {duration(full_in_s)}"
-            yield finding(kind, severity, text, short=short, node=node, since_s=since)
+            full = duration(ahead.full_in_s)
+            text, short = f"{name} is {percent(used)} full, will be full in {full}", f"{name} full in {full}"
+            yield finding(kind, severity, text, short=short, node=node, since_s=ahead.since)
             return
     limit = context.with_hysteresis(rules.disk_share, rules.disk_share - 0.1, held=held)
     if used >= limit:
         full_since = start_of_condition(utilization, lambda value: value >= limit)
         yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node, since_s=full_since)
-
-
-def _is_near(used: float, full_in_s: float, lasted_s: float) -> bool:
-    return used >= NEAR_SHARE or full_in_s <= NEAR_S or lasted_s >= LONG_S
-
-
-@dataclass(frozen=True, slots=True)
-class _Leak:
-    node: str
-    place: str
-    rate: float
-    full_in_s: float
-    since: float
 
 
 def gpu_memory(context: Context) -> Iterator[HealthFinding]:
@@ -242,7 +249,7 @@ def gpu_memory(context: Context) -> Iterator[HealthFinding]:
     at = metrics.at
     if not limit or at is None:
         return
-    held = any(found.kind == FindingKind.GPU_MEMORY for found in context.held.values())
+    held = bool(context.held_nodes(FindingKind.GPU_MEMORY))
     # Healthy is a tenth below the limit, the room that PyTorch's caching allocator leaves.
     threshold = limit * context.with_hysteresis(rules.gpu_memory_share, 0.9, held=held)
     start = at - rules.gpu_memory_after_s
@@ -271,63 +278,38 @@ def gpu_memory(context: Context) -> Iterator[HealthFinding]:
 
 def leaks(context: Context) -> Iterator[HealthFinding]:
     """Report memory of a GPU or node that grows steadily and will be full before the run ends."""
-    machine, at = context.run.job.instance_type, context.metrics.at
-    if at is None:
-        return
+    rules, machine = context.rules, context.run.job.instance_type
     gpu_limit = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
     host_limit = (machine.memory_limit_mib or 0) * BYTES_PER_MIB
-    found: list[_Leak] = []
+    rule = _Rule(rules.leak_window_s, rules.leak_share, rules.leak_full_within_s)
+    held = bool(context.held_nodes(FindingKind.MEMORY_LEAK))
+    found: list[tuple[str, str, _Forecast]] = []
     for node in context.metrics.nodes:
-        for gpu, series in zip(node.gpus, node.gpu_memory, strict=True):
-            found += _leak(context, series, at, gpu_limit, node.name, f"GPU memory of {node.name} GPU {gpu}")
-        found += _leak(context, node.cpu_memory, at, host_limit, node.name, f"memory of {node.name}")
+        gpus = zip(node.gpus, node.gpu_memory, strict=True)
+        places = [(f"GPU memory of {node.name} GPU {gpu}", series, gpu_limit) for gpu, series in gpus]
+        for place, series, limit in (*places, (f"memory of {node.name}", node.cpu_memory, host_limit)):
+            ahead = _forecast(context, series, limit, rule, held=held)
+            if ahead is not None:
+                found.append((node.name, place, ahead))
     if not found:
         return
-    worst = min(found, key=lambda leak: leak.full_in_s)
+    _, place, worst = min(found, key=lambda leak: leak[2].full_in_s)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    speed = f"{bytes_iec(worst.rate * 3600)}/h"
-    text = f"{worst.place}{more} leaks {speed}: full in {duration(worst.full_in_s)}"
-    nodes = {leak.node for leak in found}
-    only = worst.node if len(nodes) == 1 and len(context.metrics.nodes) > 1 else None
-    since = min(leak.since for leak in found)
-    short = f"{worst.place} full in {duration(worst.full_in_s)}"
-    yield finding(FindingKind.MEMORY_LEAK, "warning", text, short=short, node=only, since_s=since)
-
-
-def _leak(
-    context: Context, series: Series, at: float, limit: float, node: str, place: str
-) -> Iterator[_Leak]:
-    rules = context.rules
-    if not limit or not series.times:
-        return
-    held = any(found.kind == FindingKind.MEMORY_LEAK for found in context.held.values())
-    grown = growing(context, series, rules.leak_window_s, held=held)
-    if grown is None or grown[1] < PREDICTED_FROM * limit:
-        return
-    line_rate, level = grown
-    rate = growth_beyond(context, series, grown, rules.leak_window_s, limit, held=held)
-    if rate is None:
-        return
-    full_in_s = max(0.0, limit - level) / rate
-    least = context.with_hysteresis(rules.leak_share, 0.0, held=held)
-    horizon = rules.leak_full_within_s * (1 + rules.release if held else 1)
-    since = growth_started_at(series, at, line_rate, level, rules.leak_window_s)
-    if (
-        line_rate * rules.leak_window_s >= least * limit
-        and full_in_s <= horizon
-        and not context.ends_before(full_in_s)
-        and (held or _is_near(level / limit, full_in_s, at - since))
-    ):
-        yield _Leak(node, place, rate, full_in_s, since)
+    speed, full = f"{bytes_iec(worst.rate * 3600)}/h", duration(worst.full_in_s)
+    nodes = {node for node, _, _ in found}
+    only = next(iter(nodes)) if len(nodes) == 1 and len(context.metrics.nodes) > 1 else None
+    yield finding(
+        FindingKind.MEMORY_LEAK,
+        "warning",
+        f"{place}{more} leaks {speed}: full in {full}",
+        short=f"{place} full in {full}",
+        node=only,
+        since_s=min(ahead.since for _, _, ahead in found),
+    )
 
 
 def _lowest_since(series: Series, start: float) -> float | None:
     """Return the lowest value since a time, None if the samples do not reach back to it."""
-    lowest: float | None = None
-    for place in range(len(series.times) - 1, -1, -1):
-        value = series.values[place]
-        if value == value:
-            lowest = value if lowest is None else min(lowest, value)
-        if series.times[place] <= start:
-            return lowest
-    return None
+    first = bisect_right(series.times, start) - 1
+    lowest = value_range(series.values[first:]) if first >= 0 else None
+    return None if lowest is None else lowest[0]

@@ -29,7 +29,7 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     if told.last_step_at_ns is None:
         yield from _unread(context, line_s, silent_s)
         return
-    if told.total_steps is not None and told.step is not None and told.step >= told.total_steps:
+    if told.is_done:
         yield from _after_last_step(context, line_s, silent_s)
         return
     step_s = told.last_step_at_ns / NS_PER_S

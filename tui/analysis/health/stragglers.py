@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import floor
 from statistics import median
 
 from tui.analysis.health.context import Context, finding
+from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series, mean_between, value_range
@@ -53,29 +54,23 @@ Bins = dict[int, float]
 """Means by bin number."""
 
 
-def same_work(
-    snapshot: MetricsSnapshot,
-    *,
-    window_s: float,
-    share: float,
-    busy: float,
-    held: frozenset[str] = frozenset(),
+def _same_work(
+    context: Context, metrics: MetricsSnapshot, held: frozenset[str | None]
 ) -> tuple[MetricsSnapshot, ...]:
     """Split the snapshot into groups of nodes that do the same work; usually there is just one group.
 
-    Two nodes whose utilizations differ by more than ``share`` are not alike if either is ``busy``. A
-    single node that differs still belongs to the others, unless it leads two or more of them, takes turns
-    with them, or its GPU memory shows that it holds something else. Nodes in ``held``, which were found
-    slow before, also belong to the others: their normal state may be older than the samples.
+    A single node that differs still belongs to the others, unless it leads two or more of them, takes
+    turns with them, or its GPU memory shows that it holds something else. Nodes in ``held``, which were
+    found slow before, also belong to the others: their normal state may be older than the samples.
     """
-    at = snapshot.at
-    if at is None or len(snapshot.nodes) < _MIN_GROUP_SIZE or _all_alike(snapshot.nodes, at - window_s, at):
-        return (snapshot,)
-    bins = {node.name: _bins(node.mean_utilization) for node in snapshot.nodes}
+    rules, nodes, at = context.rules, metrics.nodes, metrics.at
+    if at is None or len(nodes) < _MIN_GROUP_SIZE or _all_alike(nodes, at - rules.straggler_window_s, at):
+        return (metrics,)
+    bins = {node.name: _bins(node.mean_utilization) for node in nodes}
     groups: list[list[NodeSnapshot]] = []
-    for node in snapshot.nodes:
+    for node in nodes:
         for group in groups:
-            if _share_workload(bins[group[0].name], bins[node.name], share, busy):
+            if _share_workload(bins[group[0].name], bins[node.name], rules):
                 group.append(node)
                 break
         else:
@@ -87,12 +82,21 @@ def same_work(
         if len(group) >= _MIN_GROUP_SIZE:
             return True
         one = group[0]
-        turns = _work_alternately(_paired_means(bins[one.name], bins[others[0].name], busy), share)
-        leads = one is snapshot.nodes[0] and len(others) >= _MIN_GROUP_SIZE
+        worked = _paired_means(bins[one.name], bins[others[0].name], rules.straggler_busy)
+        leads = one is nodes[0] and len(others) >= _MIN_GROUP_SIZE
+        turns = _work_alternately(worked, rules.straggler_share)
         return turns or leads or _holds_something_else(one, others)
 
-    groups = _joined(groups, differ)
-    return tuple(replace(snapshot, nodes=tuple(group)) for group in groups)
+    largest = max(groups, key=len)
+    kept, others = [largest], tuple(largest)
+    for group in groups:
+        if group is largest:
+            continue
+        if differ(group, others):
+            kept.append(group)
+        else:
+            largest.extend(group)
+    return tuple(replace(metrics, nodes=tuple(group)) for group in kept)
 
 
 def _all_alike(nodes: Sequence[NodeSnapshot], start: float, end: float) -> bool:
@@ -110,9 +114,10 @@ def _bins(series: Series) -> Bins:
     return {number: total / count for number, (total, count) in sums.items()}
 
 
-def _share_workload(one: Bins, other: Bins, share: float, busy: float) -> bool:
+def _share_workload(one: Bins, other: Bins, rules: HealthRules) -> bool:
     """Return True if two nodes started alike, moved alike and never took turns, or too little is known."""
-    worked = _paired_means(one, other, busy)
+    share = rules.straggler_share
+    worked = _paired_means(one, other, rules.straggler_busy)
     began = [min(pair) >= share * max(pair) for pair in worked[:FIRST_BINS]]
     if len(began) >= _MIN_GROUP_SIZE and sum(began) <= ALIKE_BINS * len(began):
         return False
@@ -140,23 +145,6 @@ def _work_alternately(worked: Sequence[tuple[float, float]], share: float) -> bo
     return min(less, more) >= TURNS
 
 
-def _joined(
-    groups: list[list[NodeSnapshot]],
-    differ: Callable[[Sequence[NodeSnapshot], Sequence[NodeSnapshot]], bool],
-) -> list[list[NodeSnapshot]]:
-    """Join each group to the largest one, unless ``differ`` finds more than a different utilization."""
-    largest = max(groups, key=len)
-    kept, others = [largest], tuple(largest)
-    for group in groups:
-        if group is largest:
-            continue
-        if differ(group, others):
-            kept.append(group)
-        else:
-            largest.extend(group)
-    return kept
-
-
 def _holds_something_else(node: NodeSnapshot, others: Sequence[NodeSnapshot]) -> bool:
     own, theirs = _first_memory(node), [_first_memory(other) for other in others]
     known = [memory for memory in theirs if memory is not None]
@@ -171,15 +159,6 @@ def _first_memory(node: NodeSnapshot) -> float | None:
     first = [mean for _, mean in sorted(_bins(node.mean_memory).items())[:FIRST_BINS]]
     return max(first, default=None)
 
-
-WINDOW_S = 300.0
-"""Time for which a node must lag to count as slow."""
-
-MARGIN = 0.8
-"""A node is slow below this fraction of the other nodes' median utilization."""
-
-BUSY = 0.2
-"""Minimum utilization of the other nodes; below it, none of them is waiting."""
 
 WAITED_FOR = 0.5
 """Minimum utilization of a slow node that the idle others wait for."""
@@ -202,53 +181,38 @@ class Lag:
     busier: bool = False
 
 
-def slow_nodes(snapshot: MetricsSnapshot) -> frozenset[str]:
-    return frozenset(lagging_nodes(snapshot))
+def _lagging_nodes(context: Context, group: MetricsSnapshot, held: frozenset[str | None]) -> dict[str, Lag]:
+    """Return the nodes whose GPUs clearly differed from the others' throughout the time window.
 
-
-def lagging_nodes(
-    snapshot: MetricsSnapshot,
-    *,
-    share: float = MARGIN,
-    share_held: float = MARGIN,
-    held: frozenset[str] = frozenset(),
-    window_s: float = WINDOW_S,
-    busy: float = BUSY,
-) -> dict[str, Lag]:
-    """Return the nodes whose GPUs clearly differed from the others' throughout ``window_s`` seconds.
-
-    With two nodes, each is compared with the other. A node without samples is not slow but silent. Nodes
-    in ``held`` are cleared only above ``share_held``.
+    With two nodes, each is compared with the other. A node without samples is not slow but silent.
     """
-    if snapshot.at is None or len(snapshot.nodes) < 2:
+    if group.at is None or len(group.nodes) < 2:
         return {}
-    part_s = window_s / _PARTS
-    lagging: dict[str, Lag] | None = None
+    part_s = context.rules.straggler_window_s / _PARTS
+    parts: list[dict[str, Lag]] = []
     for part in range(_PARTS):
-        end = snapshot.at - part * part_s
-        means = {
-            node.name: mean
-            for node in snapshot.nodes
-            if (mean := mean_between(node.mean_utilization, end - part_s, end)) is not None
-        }
+        end = group.at - part * part_s
+        known = ((node.name, mean_between(node.mean_utilization, end - part_s, end)) for node in group.nodes)
+        means = {name: mean for name, mean in known if mean is not None}
         ordered = sorted(means.values())
-        found = {
-            name: lag
+        lags = {
+            name: _lag(own, ordered, _share(context, held=name in held), context.rules.straggler_busy)
             for name, own in means.items()
-            if (lag := _lag(own, ordered, share_held if name in held else share, busy)) is not None
         }
-        if lagging is None:
-            lagging = found
-        else:
-            lagging = {
-                name: lag
-                for name, lag in lagging.items()
-                if name in found and found[name].busier == lag.busier
-            }
-    return lagging or {}
+        parts.append({name: lag for name, lag in lags.items() if lag is not None})
+    newest, *earlier = parts
+    return {
+        name: lag
+        for name, lag in newest.items()
+        if all(name in part and part[name].busier == lag.busier for part in earlier)
+    }
 
 
-def lag_started_at(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: float, busy: float) -> float:
+def _share(context: Context, *, held: bool) -> float:
+    return context.with_hysteresis(context.rules.straggler_share, 1.0, held=held)
+
+
+def _lag_started_at(context: Context, snapshot: MetricsSnapshot, name: str, lag: Lag) -> float:
     """Return when a slow node began to lag (epoch seconds), following the available samples back.
 
     Samples in which no node lags because all of them wait (an evaluation, a checkpoint) do not end the
@@ -258,6 +222,7 @@ def lag_started_at(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: flo
     others = [other.mean_utilization for other in snapshot.nodes if other.name != name]
     if node is None or not others:
         return math.inf
+    share, busy = _share(context, held=True), context.rules.straggler_busy
     since, otherwise = math.inf, 0
     for time, own in zip(
         reversed(node.mean_utilization.times), reversed(node.mean_utilization.values), strict=True
@@ -309,37 +274,17 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
 
     ``excused`` are nodes that already have a more serious finding.
     """
-    metrics, rules = context.metrics, context.rules
-    share_held = context.with_hysteresis(rules.straggler_share, 1.0, held=True)
-    held = frozenset(
-        found.node
-        for found in context.held.values()
-        if found.kind == FindingKind.STRAGGLER and found.node is not None
-    )
+    metrics, held = context.metrics, context.held_nodes(FindingKind.STRAGGLER)
     named = set(excused)
     # Nodes that have not worked yet are still loading, and in a pause one may evaluate for all.
-    active = [
-        node for node in metrics.nodes if start_of_work(node.mean_utilization, rules.idle_below) < math.inf
-    ]
-    for group in same_work(
-        replace(metrics, nodes=tuple(active if held or _is_comparable(context) else ())),
-        window_s=rules.straggler_window_s,
-        share=rules.straggler_share,
-        busy=rules.straggler_busy,
-        held=held,
-    ):
-        lagging = lagging_nodes(
-            group,
-            share=rules.straggler_share,
-            share_held=share_held,
-            held=held,
-            window_s=rules.straggler_window_s,
-            busy=rules.straggler_busy,
-        )
-        for name, lag in lagging.items():
+    idle_below = context.rules.idle_below
+    active = [node for node in metrics.nodes if _start_of_work(node.mean_utilization, idle_below) < math.inf]
+    compared = replace(metrics, nodes=tuple(active if held or _is_comparable(context) else ()))
+    for group in _same_work(context, compared, held):
+        for name, lag in _lagging_nodes(context, group, held).items():
             if name not in named and abs(lag.own - lag.others) > _BEYOND_SWINGS * _apart_swing(group, name):
                 named.add(name)
-                yield _by_its_gpus(context, group, name, lag, share_held)
+                yield _by_its_gpus(context, group, name, lag)
     yield from _by_step_time(context, frozenset(named))
 
 
@@ -361,7 +306,7 @@ def _is_comparable(context: Context) -> bool:
     windows: float = _ROLE_WINDOWS
     if since is None:
         starts = (
-            start_of_work(node.mean_utilization, context.rules.idle_below) for node in context.metrics.nodes
+            _start_of_work(node.mean_utilization, context.rules.idle_below) for node in context.metrics.nodes
         )
         since, windows = min(starts, default=0.0), _ROLE_WINDOWS / 2
     if (context.metrics.at or 0.0) - since < windows * window_s:
@@ -369,20 +314,17 @@ def _is_comparable(context: Context) -> bool:
     return context.progress.run_phase is None and not context.has_paused_since(context.now_s - window_s)
 
 
-def start_of_work(utilization: Series, idle_below: float) -> float:
+def _start_of_work(utilization: Series, idle_below: float) -> float:
     """Return when GPUs first worked (epoch s); infinite if they never did."""
     pairs = zip(utilization.times, utilization.values, strict=True)
     return next((time for time, value in pairs if value >= idle_below), math.inf)
 
 
-def _by_its_gpus(
-    context: Context, group: MetricsSnapshot, name: str, lag: Lag, share: float
-) -> HealthFinding:
-    rules = context.rules
+def _by_its_gpus(context: Context, group: MetricsSnapshot, name: str, lag: Lag) -> HealthFinding:
     uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
     how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
-    since = (group.at or 0.0) - rules.straggler_window_s
-    since = min(since, lag_started_at(group, name, lag, share=share, busy=rules.straggler_busy))
+    since = (group.at or 0.0) - context.rules.straggler_window_s
+    since = min(since, _lag_started_at(context, group, name, lag))
     short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
     return finding(
         FindingKind.STRAGGLER, "warning", f"{name} {how}: {uses}", short=short, node=name, since_s=since

@@ -5,13 +5,13 @@ Each node, or rank if lines name ranks, is a stream of its own; one of them is c
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import ErrorLines
@@ -26,17 +26,10 @@ from tui.analysis.progress.phases import (
     announced_save_interval,
     announces_phase,
 )
-from tui.analysis.progress.snapshot import (
-    ProgressSnapshot,
-    ReplicaLog,
-    StreamView,
-    ThinnedPoints,
-    Trend,
-    loss_trend,
-    over_steps,
-)
-from tui.analysis.progress.step_marks import numbered, usual_interval
-from tui.analysis.progress.stream import StepRate, StreamProgress
+from tui.analysis.progress.snapshot import ProgressSnapshot, ReplicaLog, StreamView, ThinnedPoints
+from tui.analysis.progress.step_marks import eta_range_s, numbered, rates, restart_times, usual_interval
+from tui.analysis.progress.stream import CURVES, StepRate, StreamProgress
+from tui.analysis.series import EMPTY
 from tui.text.names import natural_key
 from tui.text.sanitize import last_carriage_segment
 
@@ -113,53 +106,6 @@ class LoggedCheckpoints:
         return (name or (_NAMELESS if step is None else f"step-{step}"), at_ns)
 
 
-_BLOCKS = 8
-"""Parts in which recent speed is measured; their differences give the uncertainty of the estimate."""
-
-_MIN_RELATIVE_ERROR = 0.02
-"""Minimum relative uncertainty of any estimate."""
-
-_SPREAD = 2.0
-"""Standard errors on either side: the end is within the range in about 19 of 20 steady runs."""
-
-
-def eta_range_s(
-    left_steps: float, rates: Sequence[float | None], times: Sequence[float], steps: Sequence[float]
-) -> tuple[float, float] | None:
-    """Return the minimum and maximum seconds for ``left_steps``; None while no speed is known.
-
-    ``rates`` are the speeds (steps per second) that may continue: the recent one, that of the last half
-    hour, that of the whole run. ``times`` and ``steps`` are the data points of the speed: ascending, and
-    not reaching back beyond a restart.
-    """
-    known = [rate for rate in rates if rate is not None and rate > 0 and math.isfinite(rate)]
-    if not known:
-        return None
-    share = max(_MIN_RELATIVE_ERROR, _SPREAD * _relative_error(times, steps))
-    fastest, slowest = max(known) * (1 + share), min(known) / (1 + share)
-    return left_steps / fastest, left_steps / slowest
-
-
-def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
-    """Return the relative standard error of the mean speed over equal time ranges."""
-    if len(times) < 3 or times[-1] <= times[0]:
-        return 0.25
-    blocks = min(_BLOCKS, len(times) - 1)
-    width = (times[-1] - times[0]) / blocks
-    places = [min(len(times) - 1, bisect_left(times, times[0] + n * width)) for n in range(blocks + 1)]
-    places[-1] = len(times) - 1
-    speeds = [
-        (steps[end] - steps[start]) / (times[end] - times[start])
-        for start, end in itertools.pairwise(places)
-        if times[end] > times[start]
-    ]
-    mean = sum(speeds) / len(speeds) if speeds else 0.0
-    if len(speeds) < 2 or mean <= 0:
-        return 0.25
-    variance = sum((speed - mean) ** 2 for speed in speeds) / (len(speeds) - 1)
-    return math.sqrt(variance / len(speeds)) / mean
-
-
 _TREND_SHARE = 4  # Compare the newest quarter of the losses with the quarter before.
 _TREND_READINGS = 200  # Maximum number of losses on either side.
 _MIN_READINGS = 3  # Minimum number of losses on either side.
@@ -183,18 +129,6 @@ def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None,
     variance = sum(step * step for step in steps) / len(steps) / 2
     return mean_recent, mean_before, math.sqrt(2 * variance / half)
 
-
-__all__ = [
-    "ParsedMetrics",
-    "ProgressFold",
-    "ProgressPattern",
-    "ProgressSnapshot",
-    "StreamView",
-    "Trend",
-    "loss_trend",
-    "over_steps",
-    "parse",
-]
 
 MAX_POINTS = 20_000
 """Maximum number of points per curve of the displayed stream."""
@@ -342,85 +276,87 @@ class ProgressFold:
             )
 
     def _build(self) -> ProgressSnapshot:
-        shown = self._shown()
-        if shown is None:
-            return ProgressSnapshot(
-                last_checkpoint=self._saves.last(None),
-                first_line_at_ns=self._first_line_at_ns,
-                last_line_at_ns=self._last_line_at_ns,
-                saves=self._saves.named(),
-                errors=self._errors.tally(),
-                restarts=_drop_close_times(self._announced_restarts),
-                line_pause_s=self._pauses.longest(-math.inf),
-                replicas=self._replica_logs(),
-                announced_at=self._run_phases.newest(),
-                moved_at=self._counts.moved_at,
-            )
-        key, stream = shown
-        step_source = self._step_source(stream)
-        pace = step_source.pace()
-        recent, before, error = compare_recent(stream.losses.values)
-        lines = stream.losses.series()
-        started = step_source.first_step_at() or next(iter(lines.times), -math.inf)
-        interval_s = pace.interval_s if pace else usual_interval(numbered(lines))
-        low, high = _eta_range(pace) or (None, None)
-        return ProgressSnapshot(
-            step=pace.step if pace else None,
-            total_steps=pace.total_steps if pace else None,
-            epoch=stream.newest("epoch"),
-            total_epochs=stream.newest("total_epochs"),
-            loss=_last(stream.losses.values),
-            loss_recent=recent,
-            loss_before=before,
-            loss_error=error,
-            eval_loss=self._newest_anywhere("eval_loss", stream),
-            learning_rate=_last(self._points("learning_rates", stream).values),
-            grad_norm=_last(self._points("grad_norms", stream).values),
-            tokens_per_s=_last(self._points("tokens_per_s", stream).values),
-            samples_per_s=_last(self._points("samples_per_s", stream).values),
-            rate_steps_per_s=pace.recent if pace else None,
-            rate_overall=pace.overall if pace else None,
-            eta_s=_eta_s(pace),
-            eta_low_s=low,
-            eta_high_s=high,
-            step_interval_s=interval_s,
-            step_pause_s=step_source.pauses.longest(started),
-            line_pause_s=self._pauses.longest(started),
-            last_step_at_ns=self._last_step_at_ns(pace, stream),
-            run_phase=self._current_phase(started, self._last_step_at_ns(pace, stream), interval_s),
-            last_checkpoint=self._saves.last(pace.step if pace else None),
+        logged = ProgressSnapshot(
+            last_checkpoint=self._saves.last(None),
             first_line_at_ns=self._first_line_at_ns,
             last_line_at_ns=self._last_line_at_ns,
-            loss_series=stream.losses.series(),
-            loss_by_step=stream.loss_by_step(),
-            eval_loss_series=self._points("eval_losses", stream).series(),
-            learning_rate_series=self._points("learning_rates", stream).series(),
-            grad_norm_series=self._points("grad_norms", stream).series(),
-            tokens_per_s_series=self._points("tokens_per_s", stream).series(),
-            samples_per_s_series=self._points("samples_per_s", stream).series(),
-            rate_series=step_source.rate_series(),
-            step_series=step_source.step_series(),
-            restarts=self._restarts(step_source),
             saves=self._saves.named(),
             errors=self._errors.tally(),
+            restarts=_drop_close_times(self._announced_restarts),
+            line_pause_s=self._pauses.longest(-math.inf),
             replicas=self._replica_logs(),
-            streams=self._views(),
-            stream=_stream_key(key),
-            replica=key[0] or None,
             moving_target=self._moving_target,
             save_every=self._save_every,
             announced_at=self._run_phases.newest(),
             moved_at=self._counts.moved_at,
         )
+        shown = self._shown()
+        if shown is None:
+            return logged
+        key, stream = shown
+        step_source = self._step_source(stream)
+        marks, pace = step_source.run_marks(), step_source.pace()
+        losses = stream.losses.series()
+        started = next(iter((marks or losses).times), -math.inf)
+        interval_s = pace.interval_s if pace else usual_interval(numbered(losses))
+        last_step_at = pace.step_at if pace else next(reversed(losses.times), None)
+        recent, before, error = compare_recent(losses.values)
+        eta_s, eta_low_s, eta_high_s = _eta(pace)
+        return replace(
+            logged,
+            **self._measured(stream),
+            step=pace.step if pace else None,
+            total_steps=pace.total_steps if pace else None,
+            epoch=stream.newest("epoch"),
+            total_epochs=stream.newest("total_epochs"),
+            loss_recent=recent,
+            loss_before=before,
+            loss_error=error,
+            rate_steps_per_s=pace.recent if pace else None,
+            rate_overall=pace.overall if pace else None,
+            eta_s=eta_s,
+            eta_low_s=eta_low_s,
+            eta_high_s=eta_high_s,
+            step_interval_s=interval_s,
+            step_pause_s=step_source.pauses.longest(started),
+            line_pause_s=self._pauses.longest(started),
+            last_step_at_ns=None if last_step_at is None else round(last_step_at * NS_PER_S),
+            run_phase=self._current_phase(started, last_step_at, interval_s),
+            last_checkpoint=self._saves.last(pace.step if pace else None),
+            loss_by_step=stream.loss_by_step(),
+            rate_series=rates(marks) if marks else EMPTY,
+            step_series=marks.series() if marks else EMPTY,
+            restarts=self._restarts(marks),
+            streams=self._views(),
+            stream=_stream_key(key),
+            replica=key[0] or None,
+        )
 
-    def _restarts(self, steps: StreamProgress) -> tuple[float, ...]:
+    def _measured(self, stream: StreamProgress) -> dict[str, Any]:
+        """Return newest values and curves; another stream may have those that this one lacks."""
+        measured: dict[str, Any] = {}
+        for name in CURVES:
+            points = stream.curves[name]
+            if not points and name != "loss":
+                points = max((other.curves[name] for other in self._streams.values()), key=len)
+            measured[name] = points.values[-1] if points else None
+            measured[f"{name}_series"] = points.series()
+        evaluations = [one for other in self._streams.values() if (one := other.curves["eval_loss"])]
+        if not stream.curves["eval_loss"] and evaluations:
+            measured["eval_loss"] = max((one.times[-1], one.values[-1]) for one in evaluations)[1]
+        return measured
+
+    def _restarts(self, marks: ThinnedPoints | None) -> tuple[float, ...]:
         """Return the announced restarts, and those that only the steps show."""
-        announced, times = self._announced_restarts, steps.step_series().times
+        announced = self._announced_restarts
+        if marks is None:
+            return _drop_close_times(announced)
         shown = [
             time
-            for time in steps.restarts()
+            for time in restart_times(marks)
             # Loading may take long: a restart ends with the first step after it was announced.
-            if bisect_left(announced, times[bisect_left(times, time) - 1]) == bisect_left(announced, time)
+            if bisect_left(announced, marks.times[bisect_left(marks.times, time) - 1])
+            == bisect_left(announced, time)
         ]
         return _drop_close_times([*announced, *shown])
 
@@ -435,7 +371,7 @@ class ProgressFold:
                 replica=key[0] or None,
                 rank=None if key[1] < 0 else key[1],
                 readings=stream.loss_readings + stream.step_readings,
-                step=stream.newest_step(),
+                step=int(marks.values[-1]) if (marks := stream.run_marks()) else None,
                 step_times_s=stream.step_times_s(),
             )
             for key, stream in self._streams.items()
@@ -453,45 +389,19 @@ class ProgressFold:
         ]
         return max(others, key=lambda other: other.step_readings, default=stream)
 
-    def _points(self, name: str, stream: StreamProgress) -> ThinnedPoints:
-        """Return the stream's own curve, or the longest one of any stream."""
-        own: ThinnedPoints = getattr(stream, name)
-        if len(own) or len(self._streams) == 1:
-            return own
-        told: list[ThinnedPoints] = [getattr(other, name) for other in self._streams.values()]
-        return max(told, key=len)
-
-    def _newest_anywhere(self, name: str, stream: StreamProgress) -> float | None:
-        """Return a value that any rank may print, such as an evaluation loss."""
-        own = stream.newest(name)
-        if own is not None:
-            return own
-        told = [
-            (time, value)
-            for other in self._streams.values()
-            if (time := other.newest_time(name)) is not None and (value := other.newest(name)) is not None
-        ]
-        return max(told)[1] if told else None
-
     def _current_phase(
-        self, first_step_at: float, step_at_ns: int | None, interval_s: float | None
+        self, first_step_at: float, step_at: float | None, interval_s: float | None
     ) -> RunPhase | None:
         """Return the current activity other than steps: announced, or shown by a count that moves."""
-        if step_at_ns is None:
+        if step_at is None:
             return None
-        step_at, moved_at = step_at_ns / NS_PER_S, self._counts.moved_at or 0.0
+        moved_at = self._counts.moved_at or 0.0
         announced = self._run_phases.since(first_step_at, step_at)
         if announced is not None:
             return replace(announced, newest=max(announced.newest, moved_at))
         if moved_at <= step_at + max(_BETWEEN_STEPS_S, 2 * (interval_s or 0.0)):
             return None
         return RunPhase("other", moved_at, moved_at, first=False)
-
-    def _last_step_at_ns(self, pace: StepRate | None, stream: StreamProgress) -> int | None:
-        """Return the time of the newest step; without steps, of the newest loss."""
-        if pace is not None:
-            return round(pace.step_at * NS_PER_S)
-        return round(stream.losses.times[-1] * NS_PER_S) if stream.losses.times else None
 
 
 def _stream_key(key: tuple[str, int]) -> str:
@@ -507,18 +417,13 @@ def _drop_close_times(times: Sequence[float]) -> tuple[float, ...]:
     return tuple(kept)
 
 
-def _last(values: list[float]) -> float | None:
-    return values[-1] if values else None
-
-
-def _eta_range(pace: StepRate | None) -> tuple[float, float] | None:
+def _eta(pace: StepRate | None) -> tuple[float | None, float | None, float | None]:
+    """Return the seconds from the newest step to the last one, and their range."""
     if pace is None or pace.total_steps is None or pace.lasting is None:
-        return None
+        return None, None, None
     left = max(0, pace.total_steps - pace.step)
-    return eta_range_s(left, (pace.recent, pace.lasting, pace.overall), pace.times, pace.steps)
-
-
-def _eta_s(pace: StepRate | None) -> float | None:
-    if pace is None or pace.total_steps is None or pace.lasting is None:
-        return None
-    return max(0, pace.total_steps - pace.step) / pace.lasting
+    low, high = eta_range_s(left, (pace.recent, pace.lasting, pace.overall), pace.times, pace.steps) or (
+        None,
+        None,
+    )
+    return left / pace.lasting, low, high

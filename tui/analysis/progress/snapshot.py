@@ -215,14 +215,17 @@ class ProgressSnapshot:
         return min(1.0, self.step / self.total_steps)
 
     @property
+    def is_done(self) -> bool:
+        """True once the last step is done."""
+        return self.step is not None and self.total_steps is not None and self.step >= self.total_steps
+
+    @property
     def throughput_series(self) -> tuple[Series, str]:
         """The best measure of speed in the log, and its unit: tokens, samples or steps per second."""
-        for series, unit in (
-            (self.tokens_per_s_series, "tok/s"),
-            (self.samples_per_s_series, "samples/s"),
-        ):
-            if len(series):
-                return series, unit
+        if len(self.tokens_per_s_series):
+            return self.tokens_per_s_series, "tok/s"
+        if len(self.samples_per_s_series):
+            return self.samples_per_s_series, "samples/s"
         return self.rate_series, "it/s"
 
 

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.phases import Pauses
@@ -19,8 +18,6 @@ from tui.analysis.progress.step_marks import (
     LONG_S,
     RECENT_S,
     ROUNDS,
-    rates,
-    restart_times,
     rounds,
     slope,
     speed,
@@ -29,7 +26,6 @@ from tui.analysis.progress.step_marks import (
     usual_interval,
     window_start,
 )
-from tui.analysis.series import EMPTY, Series
 
 _MAX_SOURCES = 16
 _VOTING_LOSSES = 3
@@ -38,9 +34,17 @@ _STEP_TIMES = 40  # Number of newest step times averaged to get a rank's speed.
 _OWN = 0  # the source of lines that contain a step, as opposed to bars, which are identified by their total
 
 
-class _Newest(NamedTuple):
-    time: float
-    value: float
+CURVES = {
+    "loss": "loss",
+    "learning_rate": "learning rate",
+    "grad_norm": "grad norm",
+    "eval_loss": "eval loss",
+    "tokens_per_s": "tokens/s",
+    "samples_per_s": "samples/s",
+}
+"""Fields of ``ParsedMetrics`` with a curve, and the title of each."""
+
+_WITHOUT_CURVE = ("epoch", "total_epochs", "step_time_s", "epoch_steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +72,13 @@ class StreamProgress:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.losses = ThinnedPoints("loss", limit)
-        self.learning_rates = ThinnedPoints("learning rate", limit)
-        self.grad_norms = ThinnedPoints("grad norm", limit)
-        self.eval_losses = ThinnedPoints("eval loss", limit)
-        self.tokens_per_s = ThinnedPoints("tokens/s", limit)
-        self.samples_per_s = ThinnedPoints("samples/s", limit)
+        self.curves = {name: ThinnedPoints(title, limit) for name, title in CURVES.items()}
+        """The curves by field of ``ParsedMetrics``."""
         self.pauses = Pauses()
         self._step_times: deque[float] = deque(maxlen=_STEP_TIMES)
         self.loss_readings = 0
         self.step_readings = 0
-        self._newest: dict[str, _Newest] = {}
+        self._newest: dict[str, tuple[float, float]] = {}  # time and value
         self._marks: dict[int, ThinnedPoints] = {}
         self._rounds_of: dict[int, tuple[int, tuple[float, ...]]] = {}
         self._unwrapped_steps: tuple[int, int, ThinnedPoints] | None = None
@@ -86,30 +86,19 @@ class StreamProgress:
         self._paired: list[tuple[int, float]] = []
         self._paired_with: int | None = None
 
+    @property
+    def losses(self) -> ThinnedPoints:
+        return self.curves["loss"]
+
     def limit_points(self, limit: int) -> None:
-        if limit == self._limit:
-            return
-        self._limit = limit
-        for points in (
-            self.losses,
-            self.learning_rates,
-            self.grad_norms,
-            self.eval_losses,
-            self.tokens_per_s,
-            self.samples_per_s,
-            self._epoch_marks,
-            *self._marks.values(),
-        ):
-            points.limit = limit
+        if limit != self._limit:
+            self._limit = limit
+            for points in (*self.curves.values(), self._epoch_marks, *self._marks.values()):
+                points.limit = limit
 
     def newest(self, name: str) -> float | None:
         """Return the newest value of a field of ``ParsedMetrics`` that has no curve."""
-        found = self._newest.get(name)
-        return None if found is None else found.value
-
-    def newest_time(self, name: str) -> float | None:
-        found = self._newest.get(name)
-        return None if found is None else found.time
+        return self._newest[name][1] if name in self._newest else None
 
     def add(self, time: float, reading: ParsedMetrics) -> None:
         if reading.whole_epochs is not None and reading.epoch_step is None:
@@ -120,30 +109,15 @@ class StreamProgress:
         if reading.loss is not None:
             self.loss_readings += 1
             self.pauses.add(time)
-            self._unpair(self.losses.add(time, reading.loss, step))
-        if reading.learning_rate is not None:
-            self.learning_rates.add(time, reading.learning_rate)
-        if reading.grad_norm is not None:
-            self.grad_norms.add(time, reading.grad_norm)
-        if reading.eval_loss is not None:
-            self.eval_losses.add(time, reading.eval_loss)
-        if reading.tokens_per_s is not None:
-            self.tokens_per_s.add(time, reading.tokens_per_s)
-        if reading.samples_per_s is not None:
-            self.samples_per_s.add(time, reading.samples_per_s)
+        for name, points in self.curves.items():
+            if (value := getattr(reading, name)) is not None:
+                changed_from = points.add(time, value, step if name == "loss" else None)
+                if name == "loss":
+                    self._unpair(changed_from)
         if reading.step_time_s is not None and not reading.from_bar:
             self._step_times.append(reading.step_time_s)
-        for name in (
-            "epoch",
-            "total_epochs",
-            "eval_loss",
-            "tokens_per_s",
-            "samples_per_s",
-            "step_time_s",
-            "epoch_steps",
-        ):
-            value = getattr(reading, name)
-            if value is not None:
+        for name in _WITHOUT_CURVE:
+            if (value := getattr(reading, name)) is not None:
                 self._keep_newest(name, time, value)
         if reading.total_steps is not None and not reading.from_bar:
             self._keep_newest("total_steps", time, reading.total_steps)
@@ -156,28 +130,8 @@ class StreamProgress:
             return None
         return sum(times[-half:]) / half, sum(times[-2 * half : -half]) / half
 
-    def newest_step(self) -> int | None:
-        marks = self._run_marks()
-        return int(marks.values[-1]) if marks is not None else None
-
-    def first_step_at(self) -> float | None:
-        marks = self._run_marks()
-        return marks.times[0] if marks is not None else None
-
-    def step_series(self) -> Series:
-        marks = self._run_marks()
-        return EMPTY if marks is None else marks.series()
-
-    def rate_series(self) -> Series:
-        marks = self._run_marks()
-        return EMPTY if marks is None else rates(marks)
-
-    def restarts(self) -> tuple[float, ...]:
-        marks = self._run_marks()
-        return () if marks is None else restart_times(marks)
-
-    def _run_marks(self) -> ThinnedPoints | None:
-        """Return the run's steps, as a count over the whole run if they restart with every epoch."""
+    def run_marks(self) -> ThinnedPoints | None:
+        """Return the run's steps, counted over the whole run even if they restart with every epoch."""
         source = self._training_source()
         if source is None:
             return None
@@ -192,7 +146,7 @@ class StreamProgress:
 
     def pace(self) -> StepRate | None:
         """Return step, total and speed; ``None`` while no step is known."""
-        source, marks = self._training_source(), self._run_marks()
+        source, marks = self._training_source(), self.run_marks()
         if source is None or marks is None:
             return None
         times, steps = marks.times, marks.values
@@ -222,7 +176,7 @@ class StreamProgress:
         if source != self._paired_with:
             self._paired.clear()
             self._paired_with = source
-        marks = self._run_marks()
+        marks = self.run_marks()
         through = source is not None and marks is not self._marks[source]
         if through:
             self._paired.clear()
@@ -239,9 +193,8 @@ class StreamProgress:
         del self._paired[position:]
 
     def _keep_newest(self, name: str, time: float, value: float) -> None:
-        held = self._newest.get(name)
-        if held is None or time >= held.time:
-            self._newest[name] = _Newest(time, value)
+        if time >= self._newest.get(name, (time, value))[0]:
+            self._newest[name] = (time, value)
 
     def _mark_step(self, time: float, step: int, reading: ParsedMetrics) -> None:
         source = (reading.total_steps or reading.epoch_steps or _OWN) if reading.from_bar else _OWN
