@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from support.dashboard import Dashboard, StubFeed, screen_view
 from support.waiting import at_rest, until
 from tui.analysis.file_tree.tree import FileEntry
-from tui.feeds.cache import CacheSnapshot
+from tui.feeds.files import CacheSnapshot
 from tui.screens.cache import CacheScreen
 from tui.widgets.file_tree import FileTreeView
 

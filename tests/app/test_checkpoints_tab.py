@@ -12,7 +12,7 @@ from support.dashboard import Dashboard, job_view, opened, pressed, text_of
 from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import CheckpointFault, saved_key
+from tui.analysis.run.snapshot import CheckpointFault, saved_key
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
 

@@ -18,7 +18,7 @@ from support.waiting import at_rest, until
 from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
-from tui.feeds.checkpoint_files import FilePreview, FilesSnapshot
+from tui.feeds.files import FilePreview, FilesSnapshot
 from tui.screens.files.compare import CompareScreen
 from tui.screens.files.preview import directory_lines, text_lines, weights_lines
 from tui.screens.files.screen import FilesScreen

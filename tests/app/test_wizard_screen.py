@@ -8,8 +8,7 @@ from textual.widgets import Input, OptionList
 from support.dashboard import deploy_view, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import CheckpointFault, KeptLosses, saved_key
-from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
 from tui.screens.deploy.answers import CheckboxList, QuestionPane

@@ -198,7 +198,7 @@ class ScreenOpener:
     # Files
 
     def cache(self, message: OpenCacheRequested) -> None:
-        from tui.feeds.cache import CacheFeed
+        from tui.feeds.files import CacheFeed
         from tui.screens.cache import CacheScreen
 
         screen = CacheScreen(message.name, partial(CacheFeed, self._session, message.project_id))
@@ -206,7 +206,7 @@ class ScreenOpener:
         self._navigation.push(screen, place)
 
     def checkpoint(self, message: OpenCheckpointRequested) -> None:
-        from tui.feeds.checkpoint_files import CheckpointFilesFeed
+        from tui.feeds.files import CheckpointFilesFeed
         from tui.screens.files.screen import FilesScreen
 
         job, checkpoint = message.job, message.checkpoint

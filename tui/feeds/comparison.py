@@ -18,7 +18,6 @@ from tui.analysis.cost import price_of
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.account import listed_prices
 from tui.readers.run import (
     checkpoints_of,
     fetch_health_metrics,
@@ -27,7 +26,7 @@ from tui.readers.run import (
     read_run,
     run_snapshot,
 )
-from tui.readers.session import Session
+from tui.readers.session import Session, listed_prices
 
 RUNS_AT_ONCE = 2
 """Logs read at the same time; each may itself be read by several concurrent readers."""

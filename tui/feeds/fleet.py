@@ -15,8 +15,7 @@ from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.account import listed_prices
-from tui.readers.session import Session
+from tui.readers.session import Session, listed_prices
 
 if TYPE_CHECKING:
     from tui.feeds.previews import PreviewFeed

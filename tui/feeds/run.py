@@ -22,14 +22,13 @@ from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
-from tui.analysis.run.saved import saved_key
-from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled
+from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled, saved_key
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.health_metrics import STEP_S as HEALTH_STEP_S
 from tui.readers.health_metrics import HealthMetrics, has_many_nodes
-from tui.readers.session import Session
+from tui.readers.session import Session, listed_prices
 
 STATUS_INTERVAL_S = 3.0
 STATUSES_MISSED = 3
@@ -259,11 +258,9 @@ class RunFeed:
 
     async def _read_price(self) -> None:
         self._change(price_per_minute=price_of(self._job, {}, self._prices))
-        with suppress(ErrorAnswer, InvalidAnswer):
-            priced = await self._session.client.account.instance_type_prices()
-            listed = {one.instance_type.id: one.price for one in priced if one.price is not None}
-            self._change(price_per_minute=price_of(self._job, listed, self._prices))
-            self._throttle.request()
+        listed = await listed_prices(self._session.client)
+        self._change(price_per_minute=price_of(self._job, listed, self._prices))
+        self._throttle.request()
 
     async def _read_log(self) -> None:
         await self._log.read(self._job)

@@ -1,14 +1,22 @@
-"""The dashboard's client, the state of its connection, and the changes that users request."""
+"""The dashboard's client, the state of its connection, the changes that users request; and prices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
-from api_client.errors import BadRequest, NotFound, RateLimited, RequestError
+from api_client.errors import (
+    BadRequest,
+    ErrorAnswer,
+    InvalidAnswer,
+    NotFound,
+    RateLimited,
+    RequestError,
+    Unauthorized,
+)
 from api_client.events import RequestEvent
 from api_client.http.retry import RetryPolicy
 from api_client.models import TrainingJob
@@ -126,3 +134,27 @@ class Session:
 
     async def aclose(self) -> None:
         await self.client.aclose()
+
+
+async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return USD per minute and node by instance id; empty if the server has none. Raises RequestError.
+
+    ``own`` prices, by id or name, take precedence over the listed ones.
+    """
+    known = dict(own or {})
+    try:
+        priced = await client.account.instance_type_prices()
+    except Unauthorized as error:
+        if error.status == 401:  # The key itself is invalid.
+            raise
+        return known
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if error.retryable:
+            raise
+        return known
+    for one in priced:
+        machine = one.instance_type
+        price = known.get(machine.id, known.get(machine.name, one.price))
+        if price is not None:
+            known[machine.id] = price
+    return known

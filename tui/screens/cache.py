@@ -15,7 +15,7 @@ from tui.actions import Scope
 from tui.analysis.file_tree.rows import Order, SortKey
 from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.analysis.transfers import files_text
-from tui.feeds.cache import CacheFeed, CacheSnapshot
+from tui.feeds.files import CacheFeed, CacheSnapshot
 from tui.screens.file_tree import TreeScreen
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize

@@ -9,9 +9,8 @@ from api_client.models import TrainingJob, TrainingProject
 from tui.analysis.export import Value
 from tui.analysis.status import status_view
 from tui.tables.column import Column, Span
-from tui.text.hardware import hardware
 from tui.text.times import local_time
-from tui.text.units import UNKNOWN, age
+from tui.text.units import UNKNOWN, age, hardware
 
 ERROR_CELLS_LIMIT = 200
 

@@ -1,8 +1,14 @@
-"""Format quantities for display. Every function returns ``UNKNOWN`` for a missing or undefined value."""
+"""Format quantities and hardware for display, ``UNKNOWN`` for a missing or undefined value."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+from tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
 
 UNKNOWN = "–"
 
@@ -166,3 +172,16 @@ def share_bar(fraction: float, cells: int, *, empty: str = _EMPTY) -> str:
     full, part = divmod(eighths, 8)
     bar = _EIGHTHS[8] * full + (_EIGHTHS[part] if part else "")
     return bar + empty * (cells - len(bar))
+
+
+def hardware(job: TrainingJob) -> str:
+    """Return ``4×8 H100``; ``8 H100`` for one node or an unknown number."""
+    machine = job.instance_type
+    if not machine.gpu_count and not machine.name:
+        return UNKNOWN
+    gpus = f"{machine.gpu_count} {sanitize(machine.gpu_type or 'GPU')}" if machine.gpu_count else "CPU"
+    return of_nodes(job.node_count or 1, gpus)
+
+
+def of_nodes(node_count: int, machine: str) -> str:
+    return f"{node_count}×{machine}" if node_count > 1 else machine

@@ -14,8 +14,7 @@ from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import KeptLosses
-from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.snapshot import KeptLosses, RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 JOB = TrainingJob.model_validate({"id": "j", "current_status": "TRAINING_JOB_RUNNING"})

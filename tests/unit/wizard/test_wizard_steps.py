@@ -23,8 +23,7 @@ from support.wizard_facts import (
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.saved import CheckpointFault, KeptLosses, saved_key
-from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
 from tui.wizard.progress import WizardProgress
 from tui.wizard.review import deploy_config, findings
 from tui.wizard.state import (

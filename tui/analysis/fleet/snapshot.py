@@ -20,10 +20,9 @@ from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.status import StatusView, status_view
-from tui.text.hardware import hardware
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
-from tui.text.units import UNKNOWN, age, count, duration
+from tui.text.units import UNKNOWN, age, count, duration, hardware
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from tui.analysis.health.loss import broken_loss, exploding_loss
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
-from tui.analysis.run.saved import CheckpointFault, SavedKey, saved_key, step_of
-from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.snapshot import CheckpointFault, RunSnapshot, SavedKey, saved_key, step_of
 from tui.analysis.series import Series
 
 MAX_CHECKED_CHECKPOINTS = 200

@@ -32,7 +32,7 @@ from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
-from tui.readers.account import listed_prices
+from tui.readers.session import listed_prices
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import count, duration, number
 

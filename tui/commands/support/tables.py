@@ -13,10 +13,9 @@ from tui.commands.support.options import CSV, JSON
 from tui.commands.support.output import Output
 from tui.tables.column import Column, Span
 from tui.tables.jobs import age_of, status_cell
-from tui.text.hardware import hardware
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.times import local_time
-from tui.text.units import UNKNOWN
+from tui.text.units import UNKNOWN, hardware
 
 Row = TypeVar("Row")
 Model = TypeVar("Model", bound=ApiModel)

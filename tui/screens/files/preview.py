@@ -21,7 +21,7 @@ from api_client.models import CheckpointFile
 from tui.analysis.checkpoints.facts import epoch_s
 from tui.analysis.series import Series
 from tui.analysis.transfers import files_text
-from tui.feeds.checkpoint_files import FilePreview
+from tui.feeds.files import FilePreview
 from tui.screens.base import key_on
 from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize

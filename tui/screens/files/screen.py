@@ -16,7 +16,7 @@ from api_client.models.checkpoints import is_safetensors
 from tui.actions import Scope
 from tui.analysis.checkpoints.facts import checkpoint_entries
 from tui.analysis.transfers import DownloadRequest, files_text
-from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
+from tui.feeds.files import CheckpointFilesFeed, FilesSnapshot
 from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import PreviewPane
 from tui.screens.messages import DownloadRequested

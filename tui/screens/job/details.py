@@ -13,10 +13,9 @@ from tui.analysis.cost import Cost
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
-from tui.text.hardware import hardware
 from tui.text.sanitize import sanitize
 from tui.text.times import local_time
-from tui.text.units import BYTES_PER_MIB, bytes_iec, money, significant
+from tui.text.units import BYTES_PER_MIB, bytes_iec, hardware, money, significant
 from tui.widgets.tones import tone_styles
 
 

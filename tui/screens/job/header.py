@@ -19,10 +19,9 @@ from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
 from tui.tables.column import Span
-from tui.text.hardware import hardware
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
-from tui.text.units import age, count, duration, money, number, percent, rate, significant
+from tui.text.units import age, count, duration, hardware, money, number, percent, rate, significant
 from tui.widgets.notice import StatusLine
 
 Fact = list[Span]

@@ -1,12 +1,14 @@
-"""The feed of a checkpoint's files, and previews that read only a little of a file."""
+"""The feeds of a checkpoint's and a cache's files, and previews that read only a little of a file."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import Generic, TypeVar
 
 from api_client.checkpoints import SafetensorsHeader, TrainerState, UnreadableFile, Weights, is_safetensors
 from api_client.checkpoints.reading import preview
@@ -17,6 +19,8 @@ from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
+from tui.analysis.checkpoints.facts import cache_entries, epoch_s
+from tui.analysis.file_tree.tree import FileEntry
 from tui.feeds.throttle import sleep_or_event
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
@@ -93,18 +97,13 @@ async def _content(
             job.project_id, job.id, file, start=len(content), length=TEXT_BYTES - PEEK_BYTES
         )
         seen = preview(content, file.size_bytes)
-    look = FilePreview(
-        file, len(content), text=seen.text, is_cut=not seen.is_whole, peek=content[:PEEK_BYTES]
-    )
+    look = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
     if not is_state:
-        return look
+        return replace(look, peek=content[:PEEK_BYTES])
     try:
-        state = parse_trainer_state(content)
+        return replace(look, state=parse_trainer_state(content))
     except UnreadableFile as error:
-        return FilePreview(
-            file, len(content), text=seen.text, is_cut=not seen.is_whole, problem=error.problem
-        )
-    return FilePreview(file, len(content), state=state, text=seen.text, is_cut=not seen.is_whole)
+        return replace(look, problem=error.problem)
 
 
 PAGE_FILES = 1000
@@ -127,8 +126,74 @@ class FilesSnapshot:
     error: str = ""
 
 
-class CheckpointFilesFeed:
-    """Publishes ``FilesSnapshot``s until cancelled; ``look`` previews a file."""
+@dataclass(frozen=True, slots=True)
+class CacheSnapshot:
+    """A snapshot of a cache.
+
+    ``entries`` is None until the first response; ``exists`` is False if the project has no cache.
+    ``captured_s`` (epoch seconds) is when the server listed the cache, ``asked_at`` when it last
+    responded. ``error`` is set while the last attempt failed; the previous entries are kept.
+    """
+
+    is_loading: bool = True
+    exists: bool | None = None
+    entries: Sequence[FileEntry] | None = None
+    captured_s: float | None = None
+    asked_at: datetime | None = None
+    error: str = ""
+
+
+Snapshot = TypeVar("Snapshot", FilesSnapshot, CacheSnapshot)
+
+
+class ListingFeed(ABC, Generic[Snapshot]):
+    """Lists files now, on each ``refresh`` and every ``interval_s``, and publishes snapshots until cancelled.
+
+    It retries after errors; the last list stays until there is a new one.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        snapshot: Snapshot,
+        publish: Callable[[Snapshot], object],
+        interval_s: float | None = None,
+    ) -> None:
+        self._session = session
+        self._snapshot: Snapshot = snapshot
+        self._publish: Callable[[Snapshot], object] = publish
+        self._interval_s = interval_s
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        while True:
+            await retrying(self._read, LASTING, sleep=self._pause, on_wait=self._show_error)
+            await self._pause(self._interval_s)
+
+    def refresh(self) -> None:
+        self._asked.set()
+
+    @abstractmethod
+    async def _list(self) -> None: ...
+
+    async def _read(self) -> None:
+        self._asked.clear()
+        self._show(replace(self._snapshot, is_loading=True))
+        await self._list()
+
+    async def _pause(self, pause_s: float | None) -> None:
+        await sleep_or_event(self._session.clock, self._asked, pause_s)
+
+    def _show_error(self, error: RequestError, _delay_s: float) -> None:
+        self._show(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._publish(snapshot)
+
+
+class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
+    """The files of a checkpoint, listed again while it is uploaded; ``look`` previews one."""
 
     def __init__(
         self,
@@ -138,28 +203,10 @@ class CheckpointFilesFeed:
         *,
         publish: Callable[[FilesSnapshot], object],
     ) -> None:
-        self._session = session
+        syncing = (checkpoint.sync_status or "").upper() == "SYNCING"
+        super().__init__(session, FilesSnapshot(), publish, SYNCING_INTERVAL_S if syncing else None)
         self._job = job
         self._checkpoint = checkpoint
-        self._publish = publish
-        self._snapshot = FilesSnapshot()
-        self._asked = asyncio.Event()
-
-    async def run(self) -> None:
-        """List the files now, on each ``refresh``, and periodically while the checkpoint is written."""
-        syncing = (self._checkpoint.sync_status or "").upper() == "SYNCING"
-        while True:
-            await retrying(self._list, LASTING, sleep=self._pause, on_wait=self._show_error)
-            await self._pause(SYNCING_INTERVAL_S if syncing else None)
-
-    async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._asked, pause_s)
-
-    def _show_error(self, error: RequestError, _delay_s: float) -> None:
-        self._publish_snapshot(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
-
-    def refresh(self) -> None:
-        self._asked.set()
 
     async def look(self, file: CheckpointFile) -> FilePreview:
         """Read a little of a file to preview it; errors are returned in ``error``."""
@@ -175,8 +222,6 @@ class CheckpointFilesFeed:
             return sanitize(str(error))
 
     async def _list(self) -> None:
-        self._asked.clear()
-        self._publish_snapshot(replace(self._snapshot, is_loading=True))
         first = self._snapshot.files is None
         found: list[CheckpointFile] = []
         job, name = self._job, self._checkpoint.checkpoint_id
@@ -190,9 +235,25 @@ class CheckpointFilesFeed:
                 continue
             found.append(file)
             if first and len(found) % PAGE_FILES == 0:
-                self._publish_snapshot(replace(self._snapshot, files=tuple(found)))
-        self._publish_snapshot(FilesSnapshot(False, tuple(found), self._session.clock.now()))
+                self._show(replace(self._snapshot, files=tuple(found)))
+        self._show(FilesSnapshot(False, tuple(found), self._session.clock.now()))
 
-    def _publish_snapshot(self, snapshot: FilesSnapshot) -> None:
-        self._snapshot = snapshot
-        self._publish(snapshot)
+
+class CacheFeed(ListingFeed[CacheSnapshot]):
+    """The files in a project's cache."""
+
+    def __init__(
+        self, session: Session, project_id: str, *, publish: Callable[[CacheSnapshot], object]
+    ) -> None:
+        super().__init__(session, CacheSnapshot(), publish)
+        self._project_id = project_id
+
+    async def _list(self) -> None:
+        summary = await self._session.client.cache.summary(self._project_id)
+        now = self._session.clock.now()
+        if summary is None:
+            self._show(CacheSnapshot(is_loading=False, exists=False, asked_at=now))
+            return
+        # Converting a hundred thousand paths takes a while, so do it outside the event loop.
+        entries = await asyncio.to_thread(cache_entries, summary.file_summaries)
+        self._show(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp), now))
