@@ -37,8 +37,8 @@ FAULTS = {
 REFUSALS = frozenset({"400", "401", "403", "404"})
 ODD = "drift"
 """Fields and values that nobody knows, and missing ones: nothing to tell of."""
-WALKED = {"404": "503", "503": "404", "html": "401"}
-"""The fault that a walk opens each screen under, and the one that strikes later."""
+OPENING, LATER = ("404", "503", "html"), ("503", "404", "401")
+"""The faults that each screen is opened under, one after the other, and those that strike later."""
 
 
 @pytest.fixture(scope="module")
@@ -79,27 +79,27 @@ async def strike(app: HastyDashboard, pilot: Pilot[Any], faulty: FaultyServer, f
     await until(pilot, lambda: FAULTS[fault] in flat(app))
 
 
-@pytest.mark.parametrize("fault", WALKED)
-async def test_a_walk_through_every_screen_under_two_faults(fault: str, faulty: FaultyServer) -> None:
-    """Opened under one, a screen says so and fills when it ends; under the other, what was there stays."""
-    later = WALKED[fault]
+async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: FaultyServer) -> None:
+    """Opened under some, a screen names each and fills when they end; under later ones, what was there stays."""
     faulty.set_faults()
     app = HastyDashboard(remote_of(faulty))
     async with app.run_test(size=SIZE) as pilot:
         for name, walk in WALKS.items():
             await until(pilot, lambda: is_well(app, WALKS["home"].words))
-            faulty.set_faults(fault if walk.opens_asking else "")
+            faulty.set_faults(OPENING[0] if walk.opens_asking else "")
             await walk.go(app, pilot)
             await until(pilot, lambda w=walk: isinstance(app.screen, w.screen))  # type: ignore[misc]
-            if walk.opens_asking:
-                await until(pilot, lambda: FAULTS[fault] in flat(app))
-                faulty.set_faults()
+            for fault in OPENING if walk.opens_asking else ():
+                await strike(app, pilot, faulty, fault)
+            faulty.set_faults()
             await until(pilot, lambda w=walk: is_well(app, w.words))  # type: ignore[misc]
-            if walk.asks or later not in REFUSALS:
-                await strike(app, pilot, faulty, later)
+            for fault in LATER:
+                if not walk.asks and fault in REFUSALS:
+                    continue
+                await strike(app, pilot, faulty, fault)
                 for key, on_tab in walk.tabs:
                     await pilot.press(key)
-                    await until(pilot, lambda t=on_tab: FAULTS[later] in flat(app) and t in text_of(app))  # type: ignore[misc]
+                    await until(pilot, lambda f=fault, t=on_tab: FAULTS[f] in flat(app) and t in text_of(app))  # type: ignore[misc]
                 assert walk.words in text_of(app), name
             faulty.set_faults(ODD)
             await pilot.press("r")
