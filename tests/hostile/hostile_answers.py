@@ -174,4 +174,4 @@ def obeyed(screen: str) -> list[str]:
 
 def hidden_in(text: str) -> list[str]:
     """Characters that have no picture: controls, bidirectional overrides, surrogates."""
-    return [one for one in text if one != "\n" and unicodedata.category(one) in _HIDDEN]
+    return sorted(one for one in {*text} - {"\n"} if unicodedata.category(one) in _HIDDEN)

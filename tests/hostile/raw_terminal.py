@@ -15,7 +15,7 @@ LINES, COLUMNS = 40, 120
 _WRITTEN = re.compile(
     r"\x1b\[(?P<row>[0-9]*);?(?P<column>[0-9]*)H"
     r"|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[^\[\]]"  # looks, modes, titles
-    r"|(?P<character>[^\x1b])"
+    r"|(?P<text>[^\x1b\n]+|\n)"
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)?\Z")
 
@@ -39,16 +39,22 @@ class Picture:
         for found in _WRITTEN.finditer(text, 0, cut.start() if cut else len(text)):
             if found["row"] is not None:
                 self._row, self._column = int(found["row"] or 1) - 1, int(found["column"] or 1) - 1
-            elif found["character"] == "\n":
+            elif found["text"] == "\n":
                 self._row, self._column = self._row + 1, 0
-            elif found["character"] is not None:
-                self._put(found["character"])
+            elif found["text"] is not None:
+                self._put(found["text"])
 
-    def _put(self, character: str) -> None:
-        cells = cell_len(character)
-        if cells and self._row < LINES and self._column + cells <= COLUMNS:
-            self._rows[self._row][self._column : self._column + cells] = [character, *[""] * (cells - 1)]
-        self._column += cells
+    def _put(self, text: str) -> None:
+        is_plain = text.isascii() and text.isprintable()  # a cell each, and nearly all there is
+        cells = [*text] if is_plain else [cell for one in text for cell in _cells_of(one)]
+        if self._row < LINES:
+            end = min(self._column + len(cells), COLUMNS)
+            self._rows[self._row][self._column : end] = cells[: max(end - self._column, 0)]
+        self._column += len(cells)
+
+
+def _cells_of(character: str) -> list[str]:
+    return [character, *[""] * (cell_len(character) - 1)] if cell_len(character) else []
 
 
 class DrawnTerminal(AtTerminal):
