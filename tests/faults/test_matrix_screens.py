@@ -80,7 +80,7 @@ async def strike(app: HastyDashboard, pilot: Pilot[Any], faulty: FaultyServer, f
 
 
 async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: FaultyServer) -> None:
-    """Opened under some, a screen names each and fills when they end; under later ones, what was there stays."""
+    """A screen names each that it opens under and fills when they end; under others, what was there stays."""
     faulty.set_faults()
     app = HastyDashboard(remote_of(faulty))
     async with app.run_test(size=SIZE) as pilot:
