@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from api_client.errors import AddressRefused, ConfigurationError, RequestError
@@ -200,15 +200,8 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
     Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine
     other than this one, which would send the key unencrypted.
     """
-    text = text.strip()
-    readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
-    try:
-        parts = urlsplit(text if readable else "")
-        port = parts.port
-    except ValueError:
-        readable, parts, port = False, urlsplit(""), None
-    host = (parts.hostname or "").rstrip(".")
-    if not readable or parts.scheme not in DEFAULT_PORTS or not is_host(host) or port == 0:
+    parts = split_url(text.strip())
+    if parts is None:
         raise ConfigurationError(
             f"{source} is not a usable address: expected one like https://app.baseten.co"
         )
@@ -216,12 +209,29 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
         raise ConfigurationError(f"{source} contains a user name or password; remove it")
     if parts.query or parts.fragment:
         raise ConfigurationError(f"{source} must not contain ? or #")
-    url = BaseUrl(parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], parts.path.rstrip("/"))
+    url = BaseUrl(*host_and_port(parts), parts.path.rstrip("/"))
     if url.scheme == "http" and not url.is_loopback:
         raise ConfigurationError(
             f"{source} is http://{url.netloc}: keys are sent over plain http only to this machine; use https"
         )
     return url
+
+
+def split_url(text: str) -> SplitResult | None:
+    """Split an http or https URL; None if it has no valid host or port, or invalid characters."""
+    is_readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
+    try:
+        parts = urlsplit(text if is_readable else "")
+        is_usable = parts.scheme in DEFAULT_PORTS and parts.port != 0 and is_host(host_and_port(parts)[1])
+    except ValueError:
+        return None
+    return parts if is_usable else None
+
+
+def host_and_port(parts: SplitResult) -> tuple[str, str, int]:
+    """Return scheme, host and port of a split URL."""
+    host = (parts.hostname or "").rstrip(".")
+    return parts.scheme, host, parts.port or DEFAULT_PORTS[parts.scheme]
 
 
 def is_loopback(host: str) -> bool:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
 
 import httpx
 
-from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, is_host, is_loopback, proxy_of
+from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, host_and_port, proxy_of, split_url
 from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, trusting_context
 
@@ -30,29 +30,19 @@ _MIN_SECRET_LENGTH = 6
 RELAY_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectUrl:
-    """URL split into the parts that a connection needs; ``target`` is path and query, unchanged."""
+@dataclass(frozen=True)
+class ObjectUrl(BaseUrl):
+    """URL of an object: its server, and ``target``, which is path and query, unchanged.
 
-    text: str
-    scheme: str
-    host: str
-    port: int
-    target: str
+    The query is a key, so messages show ``netloc`` and ``path``.
+    """
 
-    @property
-    def netloc(self) -> str:
-        """``host`` or ``host:port``, for messages and the Host header: never the query, which is a key."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+    text: str = ""
+    target: str = ""
 
     @property
     def path(self) -> str:
         return self.target.partition("?")[0]
-
-    @property
-    def is_loopback(self) -> bool:
-        return is_loopback(self.host)
 
     def without_secrets(self, text: str) -> str:
         """Return ``text`` without the values of the URL's query, which grant access to the object."""
@@ -68,26 +58,16 @@ def parse_object_url(text: str) -> ObjectUrl:
     Raises InvalidAnswer for anything but https (plain http only to this machine), for credentials in the
     address, which would be sent as such, and for characters that are invalid in a URL.
     """
-    problem = ""
-    try:
-        readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
-        parts = urlsplit(text if readable else "")
-        host = (parts.hostname or "").rstrip(".")
-        port = parts.port
-    except ValueError:
-        raise InvalidAnswer("invalid file URL") from None
-    if parts.scheme not in DEFAULT_PORTS or not host or port == 0:
-        problem = "a file URL must be http or https"
-    elif parts.username is not None or parts.password is not None:
-        problem = f"a file URL contains a user name ({host}); presigned URLs have none"
-    elif not is_host(host):
-        problem = f"a file URL has an invalid host: {host[:100]}"
-    elif parts.scheme == "http" and not is_loopback(host):
-        problem = f"a file URL is http://{host}, which is not encrypted; only https is allowed"
-    if problem:
-        raise InvalidAnswer(problem)
+    parts = split_url(text)
+    if parts is None:
+        raise InvalidAnswer("a file URL has an invalid host, or is not http or https")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return ObjectUrl(text, parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], target)
+    url = ObjectUrl(*host_and_port(parts), text=text, target=target)
+    if parts.username is not None or parts.password is not None:
+        raise InvalidAnswer(f"a file URL contains a user name ({url.host}); presigned URLs have none")
+    if url.scheme == "http" and not url.is_loopback:
+        raise InvalidAnswer(f"a file URL is http://{url.host}, which is not encrypted; only https is allowed")
+    return url
 
 
 def redirected(url: ObjectUrl, location: str | None) -> ObjectUrl:
@@ -96,10 +76,9 @@ def redirected(url: ObjectUrl, location: str | None) -> ObjectUrl:
     Object stores redirect if a bucket is in another region. Raises RedirectRefused for a target that is
     not a usable URL, is less protected than the first, or is on this machine while the first was not.
     """
-    try:
+    target = None
+    with suppress(InvalidAnswer, ValueError):
         target = parse_object_url(urljoin(url.text, location or ""))
-    except (InvalidAnswer, ValueError):
-        target = None
     if not location or target is None:
         raise RedirectRefused(f"{url.netloc} redirected to an unusable address", method="GET")
     if target.is_loopback and not url.is_loopback:

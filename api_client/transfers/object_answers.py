@@ -7,8 +7,8 @@ import binascii
 import hashlib
 import os
 import re
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import Message
@@ -169,64 +169,49 @@ def _server_message(content: bytes, url: ObjectUrl) -> tuple[str | None, str | N
 
 
 DIGEST_CHUNK_BYTES = 1024 * 1024
-
-_STRONGEST_FIRST = {"sha512": 64, "sha256": 32, "sha1": 20, "md5": 16, "crc32": 4}
-"""Digests that the standard library can compute, and their sizes in bytes."""
-
-_NAMES = {"md5": "md5", "sha": "sha1", "sha-1": "sha1", "sha-256": "sha256", "sha-512": "sha512"}
+_DIGEST_BYTES = {"sha256": 32, "md5": 16}
 _MD5_TAG = re.compile(r'"([0-9a-f]{32})"', re.ASCII)
 
 
 def digest_in(headers: Message, *, is_whole: bool) -> str:
-    """Return the strongest digest of the whole object, like ``sha256:0f…``; empty if there is none.
+    """Return a digest of the whole object, like ``sha256:0f…``; empty if the store sends none.
 
-    ``is_whole`` is True if the body is the whole object.
+    ``is_whole`` is True if the body is the whole object: Amazon's checksum and Content-MD5 may cover only the
+    part that was requested, Google's hash never does.
     """
-    found = dict(_digests(headers, is_whole))
-    return next(
-        (f"{algorithm}:{found[algorithm]}" for algorithm in _STRONGEST_FIRST if algorithm in found), ""
-    )
+    google = dict(item.strip().partition("=")[::2] for item in headers.get("x-goog-hash", "").split(","))
+    found = [("md5", google.get("md5", ""))]
+    if is_whole:
+        # A checksum of checksums ends with the number of parts: it is not base64 and cannot be verified.
+        found += [
+            ("sha256", headers.get("x-amz-checksum-sha256", "")),
+            ("md5", headers.get("content-md5", "")),
+        ]
+    for algorithm, text in found:
+        with suppress(binascii.Error, ValueError):
+            raw = base64.b64decode(text.strip(), validate=True)
+            if len(raw) == _DIGEST_BYTES[algorithm]:
+                return f"{algorithm}:{raw.hex()}"
+    tag = _MD5_TAG.fullmatch(headers.get("etag", "").strip())
+    return f"md5:{tag[1]}" if tag and _tags_are_md5(headers) else ""
 
 
 def digest_of(descriptor: int, algorithm: str, is_off: Callable[[], bool]) -> str:
     """Compute the digest of an open file in chunks; empty once ``is_off`` returns True."""
-    hasher = None if algorithm == "crc32" else hashlib.new(algorithm, usedforsecurity=False)
-    checksum = offset = 0
+    hasher = hashlib.new(algorithm, usedforsecurity=False)
+    offset = 0
     while chunk := os.pread(descriptor, DIGEST_CHUNK_BYTES, offset):
         if is_off():
             return ""
         offset += len(chunk)
-        if hasher is None:
-            checksum = zlib.crc32(chunk, checksum)
-        else:
-            hasher.update(chunk)
-    return f"{algorithm}:{checksum:08x}" if hasher is None else f"{algorithm}:{hasher.hexdigest()}"
+        hasher.update(chunk)
+    return f"{algorithm}:{hasher.hexdigest()}"
 
 
 def is_digest(text: str) -> bool:
     """Return True if the text is a digest that ``digest_of`` can compute."""
     algorithm, _, value = text.partition(":")
-    return len(value) == 2 * _STRONGEST_FIRST.get(algorithm, -1)
-
-
-def _digests(headers: Message, is_whole: bool) -> Iterator[tuple[str, str]]:
-    """Yield algorithm and value of every digest that certainly covers the whole object.
-
-    ``Digest`` and ``Repr-Digest`` cover it whatever part is sent (RFC 3230, RFC 9530), as does Google's
-    ``x-goog-hash``. Amazon's checksums may cover a part, and Content-MD5 covers the body.
-    """
-    for name, value in _pairs(headers.get("digest", "") + "," + headers.get("repr-digest", "")):
-        yield from _decoded(_NAMES.get(name.lower(), ""), value.strip(":"))
-    for name, value in _pairs(headers.get("x-goog-hash", "")):
-        yield from _decoded("md5" if name == "md5" else "", value)
-    if is_whole:
-        for algorithm in ("sha256", "sha1", "crc32"):
-            # A checksum of checksums ends with the number of parts: it is not base64 and cannot be verified.
-            yield from _decoded(algorithm, headers.get(f"x-amz-checksum-{algorithm}", ""))
-        yield from _decoded("md5", headers.get("content-md5", ""))
-    tag = _MD5_TAG.fullmatch(headers.get("etag", "").strip())
-    if tag and _tags_are_md5(headers):
-        yield "md5", tag[1]
+    return len(value) == 2 * _DIGEST_BYTES.get(algorithm, -1)
 
 
 def _tags_are_md5(headers: Message) -> bool:
@@ -238,19 +223,3 @@ def _tags_are_md5(headers: Message) -> bool:
     encryption = headers.get("x-amz-server-side-encryption", "").lower()
     has_own_key = "x-amz-server-side-encryption-customer-algorithm" in headers
     return is_s3 and "kms" not in encryption and not has_own_key
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for item in text.split(","):
-        name, equals, value = item.strip().partition("=")
-        if equals:
-            yield name.strip(), value.strip()
-
-
-def _decoded(algorithm: str, text: str) -> Iterator[tuple[str, str]]:
-    try:
-        raw = base64.b64decode(text.strip(), validate=True)
-    except (binascii.Error, ValueError):
-        return
-    if len(raw) == _STRONGEST_FIRST.get(algorithm):
-        yield algorithm, raw.hex()
