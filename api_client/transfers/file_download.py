@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -15,9 +13,9 @@ from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpir
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.object_answers import ObjectHead, RangeOutside
 from api_client.transfers.objects import Objects
-from api_client.transfers.part_file import PartFile
+from api_client.transfers.part_file import FileIdentity, PartFile
 from api_client.transfers.planning import UrlCache, identity_of, modified
-from api_client.transfers.records import DownloadError, PlannedFile
+from api_client.transfers.records import DownloadError, PlannedFile, ProgressMeter
 
 PART_BYTES = 16 * 1024 * 1024  # size of one request for a larger file
 RECORD_BYTES = 4 * 1024 * 1024
@@ -32,28 +30,18 @@ MAX_FRESH_STARTS = 2  # maximum number of restarts for a file that changed or ar
 
 
 @dataclass(frozen=True, slots=True)
-class DownloadCallbacks:
-    """Callbacks for the progress of one file.
-
-    ``on_arrival`` gets the number of new bytes and of all bytes, on worker threads. On the event loop,
-    ``on_note_changed`` gets messages about waits and renewals; ``on_size`` gets the size once it is known.
-    """
-
-    on_arrival: Callable[[int, int], object]
-    on_note_changed: Callable[[str], object]
-    on_size: Callable[[int], object]
-
-
-@dataclass(frozen=True, slots=True)
 class DownloadContext:
     """Resources shared by all files of a run. ``requests`` bounds the concurrent requests."""
 
+    job_id: str
+    folder: Path
     objects: Objects
     urls: UrlCache
     requests: asyncio.Semaphore
+    meter: ProgressMeter
     clock: Clock
     retry: RetryPolicy
-    random: Random
+    random: Random = field(default_factory=Random)
 
 
 class _ObjectChanged(Exception):
@@ -67,18 +55,14 @@ class _RangesIgnored(Exception):
 class FileDownload:
     """Downloads one file into its part file and verifies it; the caller renames it.
 
-    ``verified_by`` says how a complete file was verified: ``size``, or a digest algorithm.
+    ``place`` is the file's in the run's progress. ``verified_by`` says how a complete file was verified:
+    ``size``, or a digest algorithm.
     """
 
-    def __init__(
-        self, context: DownloadContext, listed: PlannedFile, job_id: str, callbacks: DownloadCallbacks
-    ) -> None:
+    def __init__(self, context: DownloadContext, place: int, listed: PlannedFile) -> None:
         self._context = context
+        self._place = place
         self._listed = listed
-        self._job_id = job_id
-        self._callbacks = callbacks
-        self._done_bytes = 0
-        self._counting = threading.Lock()
         self._ignores_ranges = False
         self.verified_by = ""
 
@@ -86,16 +70,14 @@ class FileDownload:
     def modified_s(self) -> float | None:
         return modified(self._listed.last_modified)
 
-    async def fetch(self, path: Path, root: Path, *, on_open: Callable[[int], object]) -> PartFile:
-        """Open the part file below ``root`` and fill it; the caller closes it.
+    async def fetch(self, path: Path) -> PartFile:
+        """Open the part file and fill it; the caller closes it.
 
-        ``on_open`` is called with the number of bytes already there. Raises DownloadError, RequestError
-        and its subclasses; the bytes that arrived are kept then.
+        Raises DownloadError, RequestError and its subclasses; the bytes that arrived are kept then.
         """
-        part = await self._opened(path, root)
+        part = await self._opened(path)
         try:
-            self._done_bytes = part.done_bytes
-            on_open(self._done_bytes)
+            self._report(done_bytes=part.done_bytes)
             await self._fetch_verified(part)
         except BaseException:
             # The thread finishes even if this task is cancelled.
@@ -103,9 +85,15 @@ class FileDownload:
             raise
         return part
 
-    async def _opened(self, path: Path, root: Path) -> PartFile:
+    def _report(self, **news: object) -> None:
+        self._context.meter.change(self._place, **news)
+
+    def _identity(self) -> FileIdentity:
+        return identity_of(self._listed, self._context.job_id)
+
+    async def _opened(self, path: Path) -> PartFile:
         opening = asyncio.ensure_future(
-            asyncio.to_thread(PartFile, path, root, identity_of(self._listed, self._job_id))
+            asyncio.to_thread(PartFile, path, self._context.folder, self._identity())
         )
         try:
             return await asyncio.shield(opening)
@@ -124,16 +112,15 @@ class FileDownload:
             except _ObjectChanged as error:
                 reason = str(error)
             if fresh_starts < MAX_FRESH_STARTS:
-                self._callbacks.on_note_changed(f"{reason}; starting over")
+                self._report(note=f"{reason}; starting over")
                 # The listing may be as old as the bytes.
                 self._listed = await self._context.urls.renewed(self._listed)
             await self._start_over(part)
         raise DownloadError(reason)
 
     async def _start_over(self, part: PartFile) -> None:
-        await asyncio.to_thread(part.start_over, identity_of(self._listed, self._job_id))
-        self._done_bytes = 0
-        self._callbacks.on_arrival(0, 0)
+        await asyncio.to_thread(part.start_over, self._identity())
+        self._report(done_bytes=0)
 
     async def _fill(self, part: PartFile) -> None:
         """Fetch what is missing; bytes that arrived stay.
@@ -176,10 +163,10 @@ class FileDownload:
                 renewals += 1
                 if renewals > MAX_FAILED_RENEWALS:
                     raise problem
-                self._callbacks.on_note_changed("URL expired; requesting a new one")
+                self._report(note="URL expired; requesting a new one")
                 await self._context.urls.renewed(listed)
             elif arrived_bytes >= SWIFT_RETRY_BYTES and problem.retryable:
-                self._callbacks.on_note_changed(f"{problem}; resuming")
+                self._report(note=f"{problem}; resuming")
             else:
                 failures += 1
                 await self._wait(problem, failures)
@@ -193,7 +180,7 @@ class FileDownload:
         if delay_s is None:
             problem.attempts = failures
             raise problem
-        self._callbacks.on_note_changed(f"{problem}; retrying in {delay_s:.1f} s")
+        self._report(note=f"{problem}; retrying in {delay_s:.1f} s")
         await context.clock.sleep(delay_s)
 
     async def _request(
@@ -202,12 +189,11 @@ class FileDownload:
         """Send one request. Returns where its bytes end, and the error that interrupted them."""
         position = recorded = start
         asks_range = not self._ignores_ranges and (start > 0 or end not in (None, part.size_bytes))
-        loop = asyncio.get_running_loop()
 
         def meet(head: ObjectHead) -> None:
             self._meet(part, head, asks_range)
             if part.size_bytes is not None:
-                loop.call_soon_threadsafe(self._callbacks.on_size, part.size_bytes)
+                self._report(size_bytes=part.size_bytes)
 
         def take(offset: int, chunk: bytes) -> None:
             nonlocal position, recorded
@@ -215,7 +201,8 @@ class FileDownload:
                 raise InvalidAnswer("the store sent more than the size of the file")
             part.write(offset, chunk)
             position = offset + len(chunk)
-            self._arrived(len(chunk), position)
+            # If ranges are ignored, the same bytes may arrive again.
+            self._context.meter.arrived(self._place, len(chunk), position if self._ignores_ranges else None)
             if position - recorded >= RECORD_BYTES:
                 part.record(recorded, position)
                 recorded = position
@@ -236,14 +223,6 @@ class FileDownload:
             await asyncio.shield(asyncio.to_thread(part.record, recorded, position))
         return position, None
 
-    def _arrived(self, new_bytes: int, position: int) -> None:
-        with self._counting:
-            if self._ignores_ranges:
-                self._done_bytes = max(self._done_bytes, position)  # the same bytes may arrive again
-            else:
-                self._done_bytes += new_bytes
-            self._callbacks.on_arrival(new_bytes, self._done_bytes)
-
     def _meet(self, part: PartFile, head: ObjectHead, asks_range: bool) -> None:
         """Check an answer's headers before its body is read. Runs in a thread."""
         if asks_range and not head.is_partial:
@@ -260,7 +239,7 @@ class FileDownload:
         """Take the end of a body without an announced length as the end of the file, if that is possible."""
         if part.size_bytes is None:
             part.identify(size_bytes=position)
-            self._callbacks.on_size(position)
+            self._report(size_bytes=position)
         elif position < (part.size_bytes if end is None else end):
             raise Unreachable("the store closed the connection in the middle of the file", method="GET")
 

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from random import Random
-from typing import Any
 
 from api_client.clock import Clock
 from api_client.errors import RequestError
 from api_client.http.retry import RetryPolicy
-from api_client.transfers.file_download import DownloadCallbacks, DownloadContext, FileDownload
+from api_client.transfers.file_download import DownloadContext, FileDownload
 from api_client.transfers.objects import Objects
 from api_client.transfers.part_file import PartFile
 from api_client.transfers.planning import UrlCache, is_there, refreshed_plan
 from api_client.transfers.records import (
     DownloadError,
     DownloadPlan,
-    DownloadProgress,
     DownloadReport,
     Existing,
     FileProgress,
@@ -31,93 +25,10 @@ from api_client.transfers.records import (
     NoRoom,
     OnProgress,
     PlannedFile,
+    ProgressMeter,
 )
 
 REPORT_EVERY_S = 0.2
-SPEED_OVER_S = 5.0
-STALLED_AFTER_S = 3.0  # report a stall after this many seconds without a byte
-NOTED_FOR_S = 3.0  # show the note about a wait or a renewal for this long after data resumes
-
-
-class ProgressMeter:
-    """Counts bytes from any thread. ``monotonic`` returns seconds."""
-
-    def __init__(self, files: Sequence[FileProgress], monotonic: Callable[[], float]) -> None:
-        self._files = list(files)
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self.fetched_bytes = 0
-        self._note = ""
-        self._noted_at_s = self._arrived_at_s = monotonic()
-        self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
-
-    @property
-    def files(self) -> tuple[FileProgress, ...]:
-        with self._lock:
-            return tuple(self._files)
-
-    def change(self, place: int, **news: Any) -> None:
-        """Update a file's progress; ``note`` also becomes the run's latest note."""
-        with self._lock:
-            self._files[place] = replace(self._files[place], **news)
-            if news.get("note"):
-                self._note, self._noted_at_s = news["note"], self._monotonic()
-            if "state" in news:
-                self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
-
-    def arrived(self, place: int, size_bytes: int, done_bytes: int) -> None:
-        """Record that ``size_bytes`` more were received and ``done_bytes`` of the file exist."""
-        with self._lock:
-            self.fetched_bytes += size_bytes
-            self._arrived_at_s = now_s = self._monotonic()
-            file = self._files[place]
-            is_old = now_s - self._noted_at_s > NOTED_FOR_S
-            if is_old:
-                self._note = ""
-            note = "" if is_old else file.note
-            self._files[place] = replace(file, done_bytes=done_bytes, note=note)
-
-    def progress(self) -> DownloadProgress:
-        with self._lock:
-            files = tuple(self._files)
-            counted = [file for file in files if file.state is not FileState.SKIPPED]
-            done_bytes = sum(file.done_bytes for file in counted)
-            total_bytes = sum(max(file.size_bytes or 0, file.done_bytes) for file in counted)
-            speed = self._speed()
-            # Failed files will not arrive in this run.
-            left_bytes = sum(
-                max(0, (file.size_bytes or 0) - file.done_bytes)
-                for file in counted
-                if not file.state.is_final
-            )
-            is_known = all(file.size_bytes is not None or file.state.is_final for file in counted)
-            return DownloadProgress(
-                files=files,
-                done_bytes=done_bytes,
-                total_bytes=total_bytes,
-                speed_bytes_per_s=speed,
-                eta_s=left_bytes / speed if speed and is_known else None,
-                files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in files),
-                files_failed=sum(file.state is FileState.FAILED for file in files),
-                stalled_s=self._stalled_s(files),
-                note=self._note,
-            )
-
-    def _stalled_s(self, files: Sequence[FileProgress]) -> float:
-        states = {file.state for file in files}
-        if FileState.ACTIVE not in states or FileState.VERIFYING in states:
-            return 0.0
-        silent_s = self._monotonic() - self._arrived_at_s
-        return silent_s if silent_s >= STALLED_AFTER_S else 0.0
-
-    def _speed(self) -> float:
-        now_s = self._monotonic()
-        samples = self._samples
-        samples.append((now_s, self.fetched_bytes))
-        while len(samples) > 2 and samples[1][0] <= now_s - SPEED_OVER_S:
-            samples.popleft()
-        began_s, before = samples[0]
-        return (self.fetched_bytes - before) / (now_s - began_s) if now_s > began_s else 0.0
 
 
 _MAX_RENAMES = 10_000
@@ -170,8 +81,9 @@ class DownloadRun:
         self._clock = clock
         self._existing = existing
         self._on_progress = on_progress
-        requests = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._context = DownloadContext(objects, urls, requests, clock, retry, Random())
+        self._objects = objects
+        self._urls = urls
+        self._retry = retry
         self._failed_in_a_row = 0
         self._last_error = ""
 
@@ -187,6 +99,16 @@ class DownloadRun:
         ]
         _check_disk_space(plan, todo)
         meter = self._meter = ProgressMeter(begun, self._clock.monotonic)
+        self._context = DownloadContext(
+            job_id=plan.job_id,
+            folder=plan.folder,
+            objects=self._objects,
+            urls=self._urls,
+            requests=asyncio.Semaphore(REQUESTS_AT_ONCE),
+            meter=meter,
+            clock=self._clock,
+            retry=self._retry,
+        )
         waiting = iter(todo)
         failure: BaseException | None = None
         reporting = asyncio.create_task(self._report_progress())
@@ -255,21 +177,8 @@ class DownloadRun:
     async def _fetch(self, task: _Task) -> None:
         place, meter = task.place, self._meter
         meter.change(place, state=FileState.ACTIVE)
-        download = FileDownload(
-            self._context,
-            self._context.urls[task.file.key],
-            self._plan.job_id,
-            DownloadCallbacks(
-                on_arrival=partial(meter.arrived, place),
-                on_note_changed=lambda note: meter.change(place, note=note),
-                on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
-            ),
-        )
-        part = await download.fetch(
-            task.path,
-            self._plan.folder,
-            on_open=lambda done_bytes: meter.change(place, done_bytes=done_bytes),
-        )
+        download = FileDownload(self._context, place, self._urls[task.file.key])
+        part = await download.fetch(task.path)
         try:
             meter.change(place, state=FileState.VERIFYING)
             await asyncio.to_thread(self._finish, part, task.path, download.modified_s)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from api_client.transfers.records import FileProgress, FileState
-from api_client.transfers.running import ProgressMeter
+from api_client.transfers.records import FileProgress, FileState, ProgressMeter
 
 MIB = 2**20
 
@@ -15,13 +14,11 @@ class Run:
 
     def __init__(self) -> None:
         self.now_s = 100.0
-        self.done_bytes = 0
         self.meter = ProgressMeter([FileProgress("a", Path("a"), size_bytes=100 * MIB)], lambda: self.now_s)
         self.meter.change(0, state=FileState.ACTIVE)
 
     def bring(self, size_bytes: int) -> None:
-        self.done_bytes += size_bytes
-        self.meter.arrived(0, size_bytes, self.done_bytes)
+        self.meter.arrived(0, size_bytes)
 
 
 def test_speed_falls_to_nothing_while_nothing_arrives() -> None:
