@@ -33,10 +33,10 @@ from harness import Report
 from api_client.addresses import Destinations
 from api_client.clock import SystemClock
 from api_client.http.retry import RetryPolicy
+from api_client.transfers.downloads import DownloadRun
 from api_client.transfers.objects import Objects
 from api_client.transfers.planning import UrlCache
 from api_client.transfers.records import DownloadPlan, Existing, PlannedFile
-from api_client.transfers.running import DownloadRun
 
 MIB = 1024 * 1024
 SIZE_BYTES = int(os.environ.get("SIZE_MIB", "256")) * MIB

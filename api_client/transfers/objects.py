@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse
@@ -43,32 +44,23 @@ class _Cancelled(Exception):
     """Nobody waits for the answer any more."""
 
 
+@dataclass(slots=True)
 class _RangeRequest:
     """A request for the bytes ``start`` … ``end`` (exclusive; None: to the object's end).
 
     ``on_head`` and ``on_chunk`` are called in the thread of ``run``, and never after ``cancel``.
     """
 
-    def __init__(
-        self,
-        connections: Connections,
-        url: ObjectUrl,
-        start: int,
-        end: int | None,
-        clock: Clock,
-        on_head: OnHead,
-        on_chunk: OnChunk,
-    ) -> None:
-        self._connections = connections
-        self._url = url
-        self._start = start
-        self._end = end
-        self._clock = clock
-        self._on_head = on_head
-        self._on_chunk = on_chunk
-        self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
-        self._is_cancelled = False
+    connections: Connections
+    url: ObjectUrl
+    start: int
+    end: int | None
+    clock: Clock
+    on_head: OnHead
+    on_chunk: OnChunk
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _socket: socket.socket | None = None
+    _is_cancelled: bool = False
 
     def cancel(self) -> None:
         """Cancel the request, from any thread."""
@@ -91,14 +83,14 @@ class _RangeRequest:
             # An OSError raised by a callback (a full disk) must not get here: callbacks wrap theirs.
             if self._is_cancelled:
                 raise _Cancelled from None
-            raise from_break(error, self._url) from None
-        raise RedirectRefused(f"{self._url.netloc} redirected more than {MAX_REDIRECTS} times", method="GET")
+            raise from_break(error, self.url) from None
+        raise RedirectRefused(f"{self.url.netloc} redirected more than {MAX_REDIRECTS} times", method="GET")
 
     def _exchange(self) -> ObjectHead | None:
         """Send one request; return None after a redirect."""
         self._check()
-        url = self._url
-        connection = self._connections.take(url)
+        url = self.url
+        connection = self.connections.take(url)
         is_reusable = False
         try:
             with self._lock:
@@ -110,56 +102,56 @@ class _RangeRequest:
                     is_reusable = self._read(response, head) and not response.will_close
                     return head
                 if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
-                    self._url = redirected(url, response.headers.get("location"))
+                    self.url = redirected(url, response.headers.get("location"))
                     return None
                 raise self._refusal(response)
         finally:
             with self._lock:
                 self._socket = None
             if is_reusable:
-                self._connections.give_back(url, connection)
+                self.connections.give_back(url, connection)
             else:
                 connection.close()
 
     def _sent(self, connection: HTTPConnection) -> HTTPResponse:
         headers = {
-            "Host": self._url.netloc,
+            "Host": self.url.netloc,
             "User-Agent": user_agent(),
             "Accept": "*/*",
             # Compressed bytes would be counted, placed and verified as if they were the object's.
             "Accept-Encoding": "identity",
         }
-        if self._start or self._end is not None:
-            last = "" if self._end is None else str(self._end - 1)
-            headers["Range"] = f"bytes={self._start}-{last}"
-        connection.request("GET", self._url.target, headers=headers)
+        if self.start or self.end is not None:
+            last = "" if self.end is None else str(self.end - 1)
+            headers["Range"] = f"bytes={self.start}-{last}"
+        connection.request("GET", self.url.target, headers=headers)
         return connection.getresponse()
 
     def _refusal(self, response: HTTPResponse) -> RequestError:
         status = response.status
         if status < HTTPStatus.BAD_REQUEST:
-            return InvalidAnswer(f"{self._url.netloc} returned {status} instead of a file")
+            return InvalidAnswer(f"{self.url.netloc} returned {status} instead of a file")
         if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return range_outside(response.headers, self._url, self._start)
+            return range_outside(response.headers, self.url, self.start)
         try:
             content = response.read(MAX_ERROR_BYTES)
         except (HTTPException, OSError):
             content = b""
-        return from_answer(status, response.headers, content, self._url, self._clock.now())
+        return from_answer(status, response.headers, content, self.url, self.clock.now())
 
     def _head(self, response: HTTPResponse) -> ObjectHead:
         head = read_head(response.status, response.headers)
         if head is None:
-            raise InvalidAnswer(f"{self._url.netloc} sent a different part of the file than it announced")
+            raise InvalidAnswer(f"{self.url.netloc} sent a different part of the file than it announced")
         if head.is_partial:
             asked_too_much = (
-                self._end is not None and head.length is not None and head.start + head.length > self._end
+                self.end is not None and head.length is not None and head.start + head.length > self.end
             )
-            if head.start != self._start or asked_too_much:
-                raise InvalidAnswer(f"{self._url.netloc} sent a different part of the file than requested")
+            if head.start != self.start or asked_too_much:
+                raise InvalidAnswer(f"{self.url.netloc} sent a different part of the file than requested")
         with self._lock:
             self._check()
-            self._on_head(head)
+            self.on_head(head)
         return head
 
     def _read(self, response: HTTPResponse, head: ObjectHead) -> bool:
@@ -169,28 +161,28 @@ class _RangeRequest:
         """
         offset = head.start
         announced_end = None if head.length is None else head.start + head.length
-        while self._end is None or offset < self._end:
+        while self.end is None or offset < self.end:
             chunk = response.read1(CHUNK_BYTES)
             if not chunk:
                 break
-            first = max(0, self._start - offset)
-            last = len(chunk) if self._end is None else min(len(chunk), self._end - offset)
+            first = max(0, self.start - offset)
+            last = len(chunk) if self.end is None else min(len(chunk), self.end - offset)
             with self._lock:
                 self._check()
                 if first < last:
-                    self._on_chunk(offset + first, chunk if last - first == len(chunk) else chunk[first:last])
+                    self.on_chunk(offset + first, chunk if last - first == len(chunk) else chunk[first:last])
             offset += len(chunk)
         if announced_end is None:
             return False
-        if offset < min(announced_end, self._end or announced_end):
+        if offset < min(announced_end, self.end or announced_end):
             raise Unreachable(
-                f"{self._url.netloc} closed the connection in the middle of the file", method="GET"
+                f"{self.url.netloc} closed the connection in the middle of the file", method="GET"
             )
         if offset < announced_end:
             return False
         if offset > announced_end or response.read1(1):
             # Without a Content-Length, only the body's end proves that the announced range was all.
-            raise InvalidAnswer(f"{self._url.netloc} sent more of the file than it announced")
+            raise InvalidAnswer(f"{self.url.netloc} sent more of the file than it announced")
         return True
 
     def _check(self) -> None:

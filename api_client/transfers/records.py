@@ -179,7 +179,7 @@ class ProgressMeter:
                 self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
 
     def arrived(self, place: int, size_bytes: int, position: int | None = None) -> None:
-        """Record that bytes of a file arrived; up to ``position``, if given, some may have been there before."""
+        """Record that bytes of a file arrived; some may have been there before if ``position`` is given."""
         with self._lock:
             self.fetched_bytes += size_bytes
             self._arrived_at_s = now_s = self._monotonic()

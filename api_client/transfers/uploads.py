@@ -13,6 +13,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from http.client import HTTPException
@@ -142,23 +143,20 @@ async def _check_reachable(endpoint: BaseUrl, destinations: Destinations, key: s
     raise UploadFailed(str(problem), method="PUT", path=key)
 
 
+@dataclass
 class _Upload:
-    def __init__(
-        self,
-        file: IO[bytes],
-        credentials: BlobCredentials,
-        endpoint: BaseUrl,
-        on_progress: OnBytes | None,
-        on_note: OnNote | None,
-    ) -> None:
-        self._file = file
-        self._credentials = credentials
-        self._endpoint = endpoint
-        self._on_progress = on_progress
-        self._on_note = on_note
-        self._total_bytes = os.fstat(file.fileno()).st_size
-        self._read_bytes = self._sent_bytes = self._reported_bytes = 0
-        self._is_cancelled = False
+    file: IO[bytes]
+    credentials: BlobCredentials
+    endpoint: BaseUrl
+    on_progress: OnBytes | None
+    on_note: OnNote | None
+    _read_bytes: int = 0
+    _sent_bytes: int = 0
+    _reported_bytes: int = 0
+    _is_cancelled: bool = False
+
+    def __post_init__(self) -> None:
+        self._total_bytes = os.fstat(self.file.fileno()).st_size
 
     def sent(self, size_bytes: int) -> None:
         """Report progress. The upload is complete only when the store has confirmed it."""
@@ -174,7 +172,7 @@ class _Upload:
             sending = asyncio.ensure_future(
                 obstore.put_async(
                     store,
-                    self._credentials.s3_key,
+                    self.credentials.s3_key,
                     content,
                     use_multipart=not is_small,
                     chunk_size=PART_BYTES,
@@ -183,7 +181,7 @@ class _Upload:
             )
             await self._watched(sending)
         except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
-            failure = _failure(error, self._credentials, self._endpoint)
+            failure = _failure(error, self.credentials, self.endpoint)
         # If a completion's answer is lost, the next attempt finds no upload, but the object.
         if failure and (failure.status != HTTPStatus.NOT_FOUND or not await self._is_stored(store)):
             raise failure
@@ -191,7 +189,7 @@ class _Upload:
 
     async def _is_stored(self, store: S3Store) -> bool:
         try:
-            found = await obstore.head_async(store, self._credentials.s3_key)
+            found = await obstore.head_async(store, self.credentials.s3_key)
         except (BaseError, FileNotFoundError):
             return False
         return found["size"] == self._total_bytes
@@ -200,8 +198,8 @@ class _Upload:
         before = -1
         try:
             while not (await asyncio.wait({sending}, timeout=STALLED_AFTER_S))[0]:
-                if self._sent_bytes == before and self._on_note is not None:
-                    self._on_note(f"the object store took no data for {STALLED_AFTER_S:.0f} s; still trying")
+                if self._sent_bytes == before and self.on_note is not None:
+                    self.on_note(f"the object store took no data for {STALLED_AFTER_S:.0f} s; still trying")
                 before = self._sent_bytes
             await sending
         except asyncio.CancelledError:
@@ -215,7 +213,7 @@ class _Upload:
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         while self._read_bytes < self._total_bytes:
-            chunk = await asyncio.to_thread(self._file.read, CHUNK_BYTES)
+            chunk = await asyncio.to_thread(self.file.read, CHUNK_BYTES)
             if self._is_cancelled:
                 raise UploadFailed("cancelled")
             if not chunk:
@@ -224,9 +222,9 @@ class _Upload:
             yield chunk
 
     def _report(self, done_bytes: int) -> None:
-        if self._on_progress is not None and (done_bytes > self._reported_bytes or not done_bytes):
+        if self.on_progress is not None and (done_bytes > self._reported_bytes or not done_bytes):
             self._reported_bytes = done_bytes
-            self._on_progress(done_bytes, self._total_bytes)
+            self.on_progress(done_bytes, self._total_bytes)
 
 
 def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str, tunnel: Tunnel) -> S3Store:
