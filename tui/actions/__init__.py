@@ -13,5 +13,4 @@ __all__ = ["ACTIONS", "SCOPE_TITLES", "Action", "Mark", "Scope", "actions_of"]
 
 
 def actions_of(*scopes: Scope) -> tuple[Action, ...]:
-    """Return the actions of these scopes, in order."""
     return tuple(action for action in ACTIONS if action.scope in scopes)

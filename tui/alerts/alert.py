@@ -40,13 +40,11 @@ class Alert:
 
     @property
     def title(self) -> str:
-        """The job's name with a sign, sanitized and short."""
         sign = status_view(self.job.current_status).sign if self.finding is None else SIGNS[self.severity]
         return f"{sign} {job_name(self.job)}"
 
     @property
     def text(self) -> str:
-        """The event, sanitized and short."""
         if self.finding is not None:
             text, node = sanitize(self.finding.text), sanitize(self.finding.node or "")
             return clip(f"{node}: {text}" if node and node not in text else text, TEXT_CELLS)
@@ -95,7 +93,6 @@ def job_name(job: TrainingJob) -> str:
 
 
 def severity_of_end(job: TrainingJob) -> Severity:
-    """Return the severity of a job's end: an unknown status may be a failure."""
     if job.current_status == JobStatus.COMPLETED:
         return "info"
     return "warning" if job.current_status == JobStatus.STOPPED else "critical"
@@ -186,7 +183,6 @@ class AlertTracker:
         return not first or (found.since is not None and found.since >= self._started)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
-        """Suppress alerts for these findings of a job until then."""
         for key in keys:
             self._snoozed[(job_id, key)] = until
 

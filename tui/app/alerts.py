@@ -92,7 +92,6 @@ class Alerts:
             self._write(title_sequence("") + RESTORE_TITLE)
 
     def note_event(self, event: events.Event) -> None:
-        """Track the terminal's focus and the time of the last input."""
         if isinstance(event, events.AppFocus | events.AppBlur):
             self._knows_focus = True
         elif isinstance(event, events.InputEvent):
@@ -134,7 +133,6 @@ class Alerts:
 
     @property
     def _front(self) -> AppScreen | None:
-        """The full screen on top, if any; there is none while the app is exiting."""
         front = self._app.screen_stack[-1] if self._app.screen_stack else None
         return front if isinstance(front, AppScreen) else None
 
@@ -156,7 +154,6 @@ class Alerts:
         return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._wanted.min_severity)
 
     def _send(self, alert: Alert) -> None:
-        """Report an alert in every way that the settings enable."""
         wanted = self._wanted
         if wanted.toast:
             self._app.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)

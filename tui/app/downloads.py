@@ -84,7 +84,6 @@ class Downloads:
     # Requests from screens
 
     def ask(self, message: DownloadRequested) -> None:
-        """Ask for the folder, then download."""
         if self._session is not None:
             self._run(self._ask(self._session, message.wanted))
 
@@ -111,7 +110,6 @@ class Downloads:
             await self._plan_and_start(feed, feed.begin(wanted, folder))
 
     async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
-        """Ask about conflicts, then queue the download."""
         from api_client.transfers import Existing
 
         plan = await feed.plan(transfer_id)
@@ -150,7 +148,6 @@ class Downloads:
 
 
 def quit_question(running: int) -> ConfirmScreen:
-    """Return the question to ask before the app exits while downloads are running."""
     what = "a download is" if running == 1 else f"{running} downloads are"
     return ConfirmScreen(
         f"Quit while {what} running?",

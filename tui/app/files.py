@@ -62,7 +62,6 @@ class SavedFiles:
         self.deliver(FilesSaved((path,)))
 
     def deliver(self, message: FilesSaved) -> None:
-        """Send saved files to the browser; do nothing in a terminal."""
         if not self._app.is_web:
             return
         if len(message.paths) == 1:

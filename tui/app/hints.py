@@ -95,7 +95,6 @@ class Hints:
             self._app.set_interval(HINT_CHECK_S, self.show)
 
     def show(self) -> None:
-        """Show the hint that suits the current screen, or none."""
         screen = self._app.screen if self._app.screen_stack else None
         if not isinstance(screen, AppScreen) or not screen.is_mounted or HINTED.isdisjoint(screen.SCOPES):
             return
@@ -129,13 +128,11 @@ class Hints:
         return {one for one in HINTS if self._times(one) - (one in self._shown_names) >= MAX_TIMES_SHOWN}
 
     def done(self, name: str) -> None:
-        """Mark a hint as followed, so that it is not shown again."""
         if self._enabled and name in HINTS and name not in self._gone():
             self._put(name, MAX_TIMES_SHOWN + 1)
             self._app.call_after_refresh(self.show)
 
     def dismiss(self) -> None:
-        """Mark the hint that is shown as followed."""
         screen = self._app.screen
         if isinstance(screen, AppScreen):
             hint = next_hint((*screen.scopes, Scope.APP), self._gone())

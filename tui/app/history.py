@@ -33,11 +33,9 @@ class NavigationHistory:
 
     @property
     def present(self) -> HistoryEntry | None:
-        """The current place; None before the first visit."""
         return self._visits[self._at] if self._visits else None
 
     def visit(self, place: HistoryEntry) -> None:
-        """Add a place and go to it; do nothing if it is the current one."""
         if place == self.present:
             return
         self._visits[self._at + 1 :] = [place]
@@ -53,7 +51,6 @@ class NavigationHistory:
         self.visit(place)
 
     def step(self, by: int) -> HistoryEntry | None:
-        """Move by that many visits and return the place there; return None at either end."""
         at = self._at + by
         if not 0 <= at < len(self._visits):
             return None

@@ -41,7 +41,6 @@ class JobCommands:
         }
 
     def batch(self, message: BatchRequested) -> None:
-        """Confirm a change, carry it out job by job, and report the results."""
         batch = batch_of(message.verb, message.jobs)
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
@@ -74,7 +73,6 @@ class JobCommands:
                 screen.action_refresh()
 
     def browse(self, message: BrowserRequested) -> None:
-        """Open the job's page in the browser; without one, copy its link."""
         if self._session is None:
             return
         link = self._session.job_link(message.job)

@@ -84,7 +84,6 @@ class ScreenOpener:
         self.show_job(message.job)
 
     def show_job(self, job: TrainingJob, tab: str | None = None) -> None:
-        """Show a job; without ``tab``, on the remembered one."""
         from tui.feeds.run import RunFeed
         from tui.screens.job.screen import JobScreen
 
@@ -234,7 +233,6 @@ class ScreenOpener:
         self._navigation.push(SubmitScreen(feed_with, self._session.place))
 
     def submitted(self, message: JobSubmitted) -> None:
-        """Show the new job in place of the screen that submitted it."""
         screen = self._app.screen
         if isinstance(screen, AppScreen) and Scope.SUBMIT in screen.SCOPES:
             self._app.pop_screen()

@@ -38,7 +38,6 @@ class PaletteProvider(Provider):
     """Finds server objects known to the dashboard."""
 
     async def search(self, query: str) -> Hits:
-        """Yield objects that match ``query`` in their name fuzzily, or in their id exactly."""
         matcher = self.matcher(query)
         for number, found in enumerate(self._objects()):
             if number % ITEMS_BETWEEN_YIELDS == ITEMS_BETWEEN_YIELDS - 1:
@@ -131,7 +130,6 @@ class Themes:
         return wanted if self._settings.is_given("theme.name") or not known else str(chosen)
 
     def search(self) -> None:
-        """Open a palette with the themes."""
         current = self._app.theme
         others = sorted(name for name in self._app.available_themes if name != current)
         themes = [(f"{MARK}{current}", partial(self._choose, current))]
@@ -150,7 +148,6 @@ class Themes:
 def action_commands(
     scopes: Sequence[Scope], run: Callable[[str], Awaitable[object]], *, read_only: bool
 ) -> Iterator[SystemCommand]:
-    """Yield every action of these scopes as a command."""
     for action in (action for scope in scopes for action in actions_of(scope)):
         if action.id == "command_palette":
             continue
@@ -163,7 +160,6 @@ def action_commands(
 def open_palette(
     app: App[Any], commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette] = Palette
 ) -> AwaitMount:
-    """Open a palette with these commands."""
     provider = SimpleProvider(app.screen, list(commands))
     # A provider instance works as well as a class; Textual makes the same call.
     return app.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))

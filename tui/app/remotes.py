@@ -58,11 +58,9 @@ class Remotes:
         self._own_emulator = own_emulator
 
     def choose(self) -> None:
-        """Offer the remotes from the environment and the configuration files."""
         self._run(self._choose(), "list remotes")
 
     def switch_to(self, remote: Remote) -> None:
-        """Switch to a remote; if that fails, report the error and stay."""
         self._run(self._switch_to(remote), "switch remote")
 
     def _run(self, work: Awaitable[None], group: str) -> None:

@@ -151,7 +151,6 @@ class BtTuiApp(App[WelcomeChoice]):
         self._handlers = self._handlers_of(session)
 
     def _handlers_of(self, session: Session | None) -> Handlers:
-        """Return who carries out which request."""
         handlers: dict[type[AppMessage], Callable[[Any], object]] = {
             DownloadsChanged: self._take_transfers,
             CopyRequested: self._copy,
@@ -176,7 +175,6 @@ class BtTuiApp(App[WelcomeChoice]):
             self.hints.done(f"{Scope.HOME}.open_job")
 
     def first_screen(self) -> Screen[None]:
-        """Return Home, or the welcome screen if there is no session."""
         return WelcomeScreen(self._why_no_remote) if self.session is None else self.teams.home()
 
     def _may_leave_remote(self) -> bool:
@@ -208,7 +206,6 @@ class BtTuiApp(App[WelcomeChoice]):
     # Start and end
 
     def on_mount(self) -> None:
-        """Show the first screen, then open the requested job, if any."""
         self.animation_level = "none"
         first = self.first_screen()
         self.navigation.begin(first)
@@ -361,7 +358,6 @@ class BtTuiApp(App[WelcomeChoice]):
             self.push_screen(Palette(id="--command-palette"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield every action that works on the screen, the themes, and the screenshot."""
         yield from action_commands(self._scopes(screen), self.run_action, read_only=bool(self._read_only_by))
         yield SystemCommand("Theme", "Switch the color theme.", self.action_change_theme)
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
@@ -374,7 +370,6 @@ class BtTuiApp(App[WelcomeChoice]):
 
     @on(DownloadBadge.Pressed)
     def action_show_downloads(self) -> None:
-        """Show the list of downloads, or close it if it is shown."""
         if isinstance(self.screen, AppScreen):
             if Scope.DOWNLOADS in self.screen.SCOPES:
                 self.pop_screen()
@@ -387,7 +382,6 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.push(DownloadsScreen(), HistoryEntry(("downloads",), self._show_downloads))
 
     async def action_quit(self) -> None:
-        """Quit; ask first if downloads are running."""
         running = len(self.transfers.under_way)
         if running:
             self.push_screen(quit_question(running), lambda confirmed: self.exit() if confirmed else None)
@@ -408,7 +402,6 @@ class BtTuiApp(App[WelcomeChoice]):
 
 
 def problems_text(problems: Sequence[Problem]) -> str:
-    """Describe errors in the settings, and that the defaults apply."""
     shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
     rest = len(problems) - PROBLEMS_SHOWN
     more = f"\n… and {rest} more" if rest > 0 else ""
@@ -416,7 +409,6 @@ def problems_text(problems: Sequence[Problem]) -> str:
 
 
 def failure_text(worker: Worker[Any]) -> str:
-    """Describe why a worker failed."""
     error = worker.error
     while isinstance(error, BaseExceptionGroup):  # a task group wraps the errors of its tasks
         error = error.exceptions[0]

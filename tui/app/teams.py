@@ -91,7 +91,6 @@ class Teams:
     # User requests
 
     def choose(self) -> None:
-        """Offer all teams and projects."""
         fleet = self._fleet
         if fleet is None:
             self._app.notify("Projects are still loading.")
@@ -135,7 +134,6 @@ class Teams:
             self._publish(of_team(self._fleet, team))
 
     async def _go_home(self, project_id: str) -> None:
-        """Close all screens above Home, and select the project there."""
         if not any(isinstance(screen, HomeScreen) for screen in self._app.screen_stack):
             return
         while not isinstance(self._app.screen, HomeScreen):

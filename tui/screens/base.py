@@ -85,7 +85,6 @@ class AppScreen(Screen[None]):
         yield StatusFooter().data_bind(AppScreen.connection)
 
     def compose_body(self) -> ComposeResult:
-        """Yield what is between the header and the footer."""
         yield from ()
 
     def publish(self, snapshot: object) -> None:
@@ -97,7 +96,6 @@ class AppScreen(Screen[None]):
         self.take(message.snapshot)
 
     def take(self, snapshot: Any) -> None:
-        """Show a newer snapshot."""
         self.snapshot = snapshot
 
     def run_feed(self, name: str) -> None:
@@ -142,16 +140,12 @@ class AppScreen(Screen[None]):
         return ()
 
     def action_refresh(self) -> None:
-        """Ask the server again."""
         self._feed.refresh()
 
     def action_back(self) -> None:
-        """Leave the innermost state, and in the end the screen."""
         self.app.pop_screen()
 
     def confirm(self, question: ConfirmScreen, then: Callable[[], object]) -> None:
-        """Ask, and call ``then`` after an explicit yes."""
-
         def answered(confirmed: bool | None) -> None:
             if confirmed:
                 then()
@@ -171,6 +165,5 @@ def _forward(pane: type[Widget], action_id: str) -> Callable[[AppScreen], Awaita
 
 
 def key_on(widget: Widget, action_id: str) -> str:
-    """Return the key of an action on the widget's screen, formatted for display."""
     screen = widget.screen
     return screen.key_for(action_id) if isinstance(screen, AppScreen) else key_for(action_id, {})

@@ -49,7 +49,6 @@ class CacheScreen(TreeScreen):
     snapshot: var[CacheSnapshot] = var(CacheSnapshot())
 
     def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
-        """Create the screen; ``project`` is a name from the server, ``now_s`` is in epoch seconds."""
         super().__init__()
         self._now_s = now_s
         self._project = sanitize(project)
@@ -131,7 +130,6 @@ class CacheScreen(TreeScreen):
     # Actions
 
     def action_back(self) -> None:
-        """Close the filter, then the screen."""
         if not self.leave_filter():
             self.app.pop_screen()
 

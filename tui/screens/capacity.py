@@ -157,7 +157,6 @@ class CapacityScreen(AppScreen):
         (self._jobs if to_jobs else self._gpus).focus()
 
     def action_every_type(self) -> None:
-        """Toggle between jobs of the selected GPU type and all jobs."""
         self.all_types = not self.all_types
 
     def action_export(self) -> None:

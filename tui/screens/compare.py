@@ -93,7 +93,6 @@ class CurveBuilder:
         self._held: dict[tuple[Measure, Axis], tuple[tuple[Source, ...], tuple[Series, ...]]] = {}
 
     def lines(self, runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
-        """Return the curves of all runs."""
         made_of = tuple(
             (one.job.id, one.job.name, one.run.progress, one.run.queue)
             if one.run
@@ -139,7 +138,6 @@ class CurveBuilder:
         return found
 
     def reach(self, runs: Sequence[ComparedRun], axis: Axis) -> tuple[float, float]:
-        """Return the first and last x of all curves."""
         lines = [line for measure in MEASURES for line in self.lines(runs, measure, axis)]
         first = min((line.times[0] for line in lines), default=0.0)
         last = max((line.times[-1] for line in lines), default=1.0)
@@ -333,7 +331,6 @@ class CompareRunsScreen(AppScreen):
         return action != hidden and super().check_action(action, parameters)
 
     def action_x_axis(self) -> None:
-        """Switch to the next x axis and reset the zoom."""
         self.view = replace(self.view, window=Window(), cursor=None)
         self.axis = AXES[(AXES.index(self.axis) + 1) % len(AXES)]
 
@@ -341,11 +338,9 @@ class CompareRunsScreen(AppScreen):
         self.query_one(ChartGrid).next()
 
     def action_layout(self) -> None:
-        """Cycle through charts and table, charts only, table only."""
         self.layout_shown = LAYOUTS[(LAYOUTS.index(self.layout_shown) + 1) % len(LAYOUTS)]
 
     def action_smoothing(self) -> None:
-        """Switch to the next smoothing level; after the strongest, turn smoothing off."""
         self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
 
     def action_log_scale(self) -> None:
@@ -371,14 +366,12 @@ class CompareRunsScreen(AppScreen):
         self.view = replace(self.view, window=self.view.window.panned(by, *self._reach))
 
     def action_next_base(self) -> None:
-        """Make the next run the base of the comparison."""
         self.base = (self.base + 1) % max(1, len(self.runs))
 
     def action_only_differing(self) -> None:
         self.differing_only = not self.differing_only
 
     def action_export(self) -> None:
-        """Save what is shown: the table, the curves, or both."""
         tables = []
         if self.layout_shown != "charts":
             tables.append(comparison_table(self.ordered))
@@ -389,7 +382,6 @@ class CompareRunsScreen(AppScreen):
         )
 
     def action_back(self) -> None:
-        """Remove the chart cursor, then close the screen."""
         if self.view.cursor is not None:
             self.view = replace(self.view, cursor=None)
         else:

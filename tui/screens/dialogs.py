@@ -106,7 +106,6 @@ class PathDialog(Dialog[Answer]):
         super().__init__(question, about, buttons, field)
 
     def take(self, typed: str) -> object:
-        """Handle the typed path."""
         raise NotImplementedError
 
     def show_problem(self, problem: str) -> None:

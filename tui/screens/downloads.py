@@ -198,7 +198,6 @@ class DownloadsScreen(AppScreen):
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to cancel and to resume only what can be canceled or resumed."""
         item = self._chosen
         if action == "cancel_download":
             return item is not None and item.is_running_or_queued
@@ -211,7 +210,6 @@ class DownloadsScreen(AppScreen):
             self.post_message(CancelDownloadRequested(item.id))
 
     def action_retry_download(self) -> None:
-        """Retry or resume the download under the cursor."""
         if (item := self._chosen) is not None:
             self.post_message(RetryDownloadRequested(item.id))
 

@@ -24,7 +24,6 @@ class TreeScreen(AppScreen):
 
     @property
     def tree_view(self) -> FileTreeView:
-        """The tree widget."""
         return self.query_one(FileTreeView)
 
     def show_stale(self, error: str) -> None:

@@ -44,7 +44,6 @@ class HelpScreen(ModalScreen[None]):
         self._changes = changes or {}
 
     def compose(self) -> ComposeResult:
-        """Yield one table per scope."""
         with Vertical(id="box"):
             yield Static(Text("Keyboard shortcuts"), id="title")
             with VerticalScroll(id="keys"):

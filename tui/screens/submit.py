@@ -58,7 +58,6 @@ class OverrideFields(Vertical):
                 )
 
     def show(self, project: TrainingProject) -> None:
-        """Show the config's values as placeholders."""
         job = project.job
         spec = job.compute.accelerator
         gpu = spec.accelerator if spec is not None else None
@@ -79,7 +78,6 @@ class OverrideFields(Vertical):
 
     @property
     def overrides(self) -> Overrides:
-        """The typed values; empty fields are left out."""
         typed = {name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS}
         return Overrides(
             job_name=typed["job_name"] or None,
@@ -298,7 +296,6 @@ class SubmitScreen(AppScreen):
 
     @on(Input.Submitted, "#path")
     def _path_typed(self, event: Input.Submitted) -> None:
-        """Load the typed path; if it is empty, load the config under the list's cursor."""
         chosen = self.query_one("#configs", RowTable).cursor_key
         if event.value.strip():
             self._load(Path(event.value.strip()))
@@ -306,7 +303,6 @@ class SubmitScreen(AppScreen):
             self._load(Path(chosen))
 
     def on_key(self, event: events.Key) -> None:
-        """Move from the path to the list with the arrow keys."""
         if event.key in ("down", "up") and self.focused is self.query_one("#path"):
             event.stop()
             table = self.query_one("#configs", RowTable)
@@ -333,7 +329,6 @@ class SubmitScreen(AppScreen):
         self.action_submit()
 
     def action_submit(self) -> None:
-        """Submit the job; if there are warnings, ask first."""
         snapshot = self.snapshot
         if not snapshot.can_submit or snapshot.project is None:
             errors = [found for found in snapshot.findings if found.severity == "error"]
@@ -354,7 +349,6 @@ class SubmitScreen(AppScreen):
         await self._feed.submit()
 
     def action_refresh(self) -> None:
-        """Search for configs again, or review again."""
         if self.snapshot.stage == "reviewing":
             self._review()
         elif self.snapshot.stage == "choosing":
@@ -372,7 +366,6 @@ class SubmitScreen(AppScreen):
 
 
 def _short(path: Path) -> str:
-    """Return the path relative to the working directory, if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

@@ -69,7 +69,6 @@ class WelcomeScreen(Screen[None]):
         self._reason = reason
 
     def compose(self) -> ComposeResult:
-        """Yield the choices, and the login instructions for the third one."""
         with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
             yield Static(Text("A cockpit for Baseten Training in your terminal."), id="claim")
@@ -97,5 +96,4 @@ class WelcomeScreen(Screen[None]):
             self.app.exit(choice)
 
     def action_back(self) -> None:
-        """Return from the instructions to the choices."""
         self.query_one("#box").remove_class("-login")

@@ -331,7 +331,6 @@ def _nested(setting: str, value: Any) -> Tree:
 
 
 def _merge(into: Tree, over: Tree) -> None:
-    """Merge `over` into `into` table by table; values of `over` win."""
     for key, value in over.items():
         known = into.get(key)
         if isinstance(known, dict) and isinstance(value, dict):

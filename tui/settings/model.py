@@ -251,12 +251,10 @@ class Configuration(Section):
 
     @property
     def progress_patterns(self) -> tuple[ProgressPattern, ...]:
-        """Return the user's patterns, compiled."""
         return tuple(ProgressPattern(one.name, one.regex) for one in self.patterns)
 
 
 def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Flatten nested tables into one, joining keys with dots."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):

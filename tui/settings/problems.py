@@ -85,7 +85,6 @@ def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
 
 
 def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the action id and the reason for each problem with the keys."""
     known = action_ids()
     for action_id, wanted in keys.items():
         if action_id not in known:
@@ -105,7 +104,6 @@ def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Return ``; did you mean …?`` with the closest known word; empty if none is close."""
     found = get_close_matches(word, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""
 

@@ -28,12 +28,10 @@ class Entry:
 
     @property
     def section(self) -> str:
-        """Table of the setting; empty at the top level."""
         return self.name.rpartition(".")[0]
 
     @property
     def key(self) -> str:
-        """Name within the table."""
         return self.name.rpartition(".")[2]
 
     @property
@@ -81,7 +79,6 @@ def attribute_docstrings(kind: type) -> dict[str, str]:
 
 
 def section_text(section: str) -> str:
-    """Return the description of a table."""
     if section == "health":
         return attribute_docstrings(Configuration)[section]
     kind = Configuration.model_fields[section].annotation
@@ -90,7 +87,6 @@ def section_text(section: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """Format a value as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -104,7 +100,6 @@ def toml_value(value: Any) -> str:
 
 
 def template() -> str:
-    """Return a new settings file, with every default as a comment."""
     lines = [
         "# Settings of bt-tui. Uncomment what you change; check it with: bt-tui config validate",
         "",

@@ -44,7 +44,6 @@ class Memory:
             self._changed = True
 
     def save(self) -> None:
-        """Write the file atomically if anything has changed."""
         if not self._changed or self._path is None:
             return
         self._changed = False

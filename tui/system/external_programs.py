@@ -115,7 +115,6 @@ class OpenAtLine:
     row: int | None = None
 
     def watched(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-        """Pass the entries through, setting `row` on the way."""
         row = 1
         for entry in entries:
             if self.here is None or (self.row is None and entry == self.here):

@@ -89,7 +89,6 @@ class CursorRows(ScrollView, can_focus=True):
         return self.rich_style + self.get_component_rich_style(f"rows--{name}", partial=True)
 
     def _look(self, index: int) -> str:
-        """Return the name of the component class that a row is drawn with; empty for the plain style."""
         if index == self._cursor:
             return "cursor" if self.has_focus else "cursor-blurred" if self.blurred_cursor else ""
         return "hover" if index == self._hover else ""

@@ -118,7 +118,6 @@ class ConnectionNotice(WrappedText):
     connection: var[Connection] = var(Connection())
 
     def watch_connection(self, connection: Connection) -> None:
-        """Show the notice only during problems; it costs nothing otherwise."""
         trouble = (
             connection.link in (ConnectionState.LOST, ConnectionState.RETRYING, ConnectionState.UNAUTHORISED)
             or connection.stale

@@ -104,7 +104,6 @@ class RowTable(CursorRows, Generic[Row]):
 
     @property
     def columns_shown(self) -> frozenset[str]:
-        """The IDs of the columns that fit."""
         fitting = fitted_columns(self._all_columns, self.scrollable_content_region.width)
         return frozenset(column.id for column, _ in fitting)
 
@@ -235,7 +234,6 @@ class RowTable(CursorRows, Generic[Row]):
             self.post_message(self.Highlighted(self, key))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable opening if rows lead nowhere."""
         return self._opens or action != "select"
 
     def action_select(self) -> None:

@@ -30,7 +30,6 @@ Row = tuple[int, int]
 
 
 def hanging_cells(text: str, cells: int) -> int:
-    """Return the default hanging indent of the rows after the first."""
     return min(len(text) - len(text.lstrip(" ")) + HANGING_CELLS, cells // 2)
 
 
@@ -112,14 +111,12 @@ class TextPanel(ScrollView, can_focus=True):
         return self._lines
 
     def set_lines(self, lines: Sequence[Line], *, keep_place: bool = False) -> None:
-        """Show these lines, from the top unless ``keep_place`` is set."""
         self._lines = lines
         if not keep_place:
             self.scroll_to(y=0, animate=False, force=True)
         self._break_lines()
 
     def on_resize(self) -> None:
-        """Wrap the lines again for the new width, keeping the top line."""
         if self.scrollable_content_region.width != self._width:
             top = self._line_at(self.scroll_offset.y)
             self._break_lines()

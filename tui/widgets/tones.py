@@ -27,7 +27,6 @@ class Palette:
         return len(self.dark)
 
     def classes(self, prefix: str) -> frozenset[str]:
-        """Return the component classes `PREFIX-0` … of a widget."""
         return frozenset(f"{prefix}-{index}" for index in range(len(self)))
 
     def css(self, widget: str, prefix: str) -> str:
@@ -82,7 +81,6 @@ _BOLD = frozenset({"strong", "key"})
 
 
 def tone_styles(app: App[object]) -> Mapping[str, Style]:
-    """Return a style for each tone in the current theme."""
     variables = app.theme_variables
     styles: dict[str, Style] = {}
     for tone, variable in _VARIABLE_OF_TONE.items():

@@ -45,7 +45,6 @@ class CheckboxList(ChoiceList):
 
     @property
     def marked(self) -> tuple[str, ...]:
-        """The marked values, in the order of the choices."""
         return tuple(choice.value for choice in self._choices if choice.value in self._marked)
 
     def answer(self) -> tuple[str, ...]:
@@ -81,7 +80,6 @@ class CheckboxList(ChoiceList):
         self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
 
     def action_select(self) -> None:
-        """Toggle the mark, because a click marks."""
         self.action_mark()
 
     def action_go_on(self) -> None:
@@ -136,7 +134,6 @@ class QuestionPane(Vertical):
             break
 
     def give(self) -> None:
-        """Post the current input as the answer."""
         match self.step.kind:
             case "choices":
                 self.post_message(self.Answered(self.query_one(CheckboxList).answer()))

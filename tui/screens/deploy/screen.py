@@ -63,7 +63,6 @@ class DeploymentPane(Vertical):
         yield LogView(options=LogOptions(wrap=True), id="deployment-log")
 
     def take(self, lines: tuple[LogEntry, ...]) -> None:
-        """Append lines to the log."""
         if lines:
             self.query_one(LogView).store.append(lines)
 
@@ -162,7 +161,6 @@ class DeployScreen(AppScreen):
         yield DeploymentPane(id="following")
 
     def on_mount(self) -> None:
-        """Start the wizard, which asks the server for jobs, checkpoints and machines."""
         self.watch_snapshot(self.snapshot)
         self.run_worker(self._feed.begin(), name="wizard", group="wizard", exit_on_error=False)
 
@@ -194,7 +192,6 @@ class DeployScreen(AppScreen):
             )
 
     def watch_form(self, _form: str) -> None:
-        """Show the answers as Python, JSON or a command."""
         if self.snapshot.walk is not None:
             self._show_made(self.snapshot.walk)
 
@@ -332,7 +329,6 @@ class DeployScreen(AppScreen):
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Allow next and previous only while questions are asked."""
         if action == "next":
             return self.snapshot.stage == "asking"
         if action == "previous":
@@ -342,19 +338,16 @@ class DeployScreen(AppScreen):
         return True
 
     def action_next(self) -> None:
-        """Submit the current answer."""
         for pane in self.query(QuestionPane):
             pane.give()
 
     def action_previous(self) -> None:
-        """Go back one question, keeping the answers."""
         if self.snapshot.stage == "asking":
             self._feed.back()
         elif self.snapshot.stage == "tried":
             self._feed.rebuild_review()
 
     def action_copy(self) -> None:
-        """Copy what is shown: the generated config, or how to call the model."""
         if self.snapshot.stage in ("tried", "following"):
             text = self.query_one(DeploymentPane).to_copy
             if text:
@@ -365,14 +358,12 @@ class DeployScreen(AppScreen):
             self.post_message(CopyRequested(made.forms[self.form], self.form, lines=True))
 
     def action_refresh(self) -> None:
-        """Ask the server again, unless it has answered already."""
         if self.snapshot.walk is None:
             self.run_worker(
                 self._feed.begin(), name="wizard", group="wizard", exclusive=True, exit_on_error=False
             )
 
     def action_back(self) -> None:
-        """Leave the wizard; ask first if answers would be lost."""
         if self.snapshot.stage == "tried":
             self._feed.rebuild_review()
         else:

@@ -42,7 +42,6 @@ class CompareScreen(AppScreen):
         yield TextPanel(id="compared")
 
     def on_mount(self) -> None:
-        """Show the known settings at once, then list the files."""
         self.query_one(TextPanel).focus()
         self._compared = compare_checkpoints(self._left, self._right)
         self.action_refresh()

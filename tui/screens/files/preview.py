@@ -115,7 +115,6 @@ def _parameters(weights: SafetensorsHeader | Weights, stored: str) -> list[Line]
 
 
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
-    """Return the facts of a safetensors header: parameters, types, metadata, and every tensor."""
     lines: list[Line] = [
         *_parameters(header, f" in {count(len(header.tensors))} tensors"),
         _fact("weights", bytes_iec(header.data_bytes)),
@@ -174,7 +173,6 @@ def _words(value: Any) -> str:
 
 
 def state_lines(state: TrainerState) -> list[Line]:
-    """Return the trainer's state when it wrote the checkpoint."""
     step = count(state.global_step)
     if state.max_steps:
         step += f" of {count(state.max_steps)}"
@@ -209,7 +207,6 @@ def _shortened(line: str) -> str:
 
 
 def hex_lines(content: bytes) -> list[Line]:
-    """Return a hex dump: offset, hexadecimal, ASCII characters."""
     lines: list[Line] = []
     for start in range(0, len(content), _BYTES_A_LINE):
         part = content[start : start + _BYTES_A_LINE]
@@ -267,7 +264,6 @@ class PreviewPane(Vertical):
         self.query_one(TextPanel).focus()
 
     def forget(self) -> None:
-        """Clear the cache, so that previews are read again."""
         self._previews.clear()
         self._directory_cache.clear()
         self._shown = None
@@ -278,7 +274,6 @@ class PreviewPane(Vertical):
         self._previews.clear()
 
     def show_nothing(self) -> None:
-        """Clear the panel."""
         self._stop()
         self._show([], [])
 
@@ -314,7 +309,6 @@ class PreviewPane(Vertical):
         self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(read))
 
     def show_file(self, file: CheckpointFile) -> None:
-        """Preview the file once the cursor rests on it."""
         if file == self._shown:
             return
         self._stop()
@@ -377,7 +371,6 @@ class PreviewPane(Vertical):
 
 
 def loss_curves(look: FilePreview) -> list[Series]:
-    """Return the training and eval loss by step, from the trainer's state."""
     if look.state is None:
         return []
     named = (("loss", "loss"), ("eval_loss", "eval loss"))

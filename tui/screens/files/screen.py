@@ -54,7 +54,6 @@ class FilesScreen(TreeScreen):
         *,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """Create the screen; ``now_s`` is the wall clock in epoch seconds."""
         super().__init__()
         self._now_s = now_s
         self._job = job
@@ -190,7 +189,6 @@ class FilesScreen(TreeScreen):
     # Actions
 
     def action_open_node(self) -> None:
-        """Toggle the directory, or show the file on the whole screen."""
         if self.has_class("-whole"):
             self._leave_full_view()
         else:
@@ -201,7 +199,6 @@ class FilesScreen(TreeScreen):
             self.tree_view.toggle_mark()
 
     def action_download(self) -> None:
-        """Download the marked files, or the one under the cursor."""
         files = self._wanted_files()
         if not files:
             self.notify("Nothing to download here.")
@@ -240,7 +237,6 @@ class FilesScreen(TreeScreen):
         return True
 
     def action_back(self) -> None:
-        """Close the full preview, the filter, the focus on the preview, the marks, then the screen."""
         if self._leave_full_view() or self.leave_filter():
             return
         if self._preview.has_focus_within:

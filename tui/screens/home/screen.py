@@ -118,7 +118,6 @@ class HomeScreen(AppScreen):
         )  # connecting imports more: the picture comes first
 
     def _recall(self) -> None:
-        """Restore sort order, filter, layout and bookmarks of the last session."""
         found = self._memory.table(MEMORY_NAME)
         column, text = found.get("sort"), found.get("filter")
         if column in {order for order, _ in SORT_ORDERS}:
@@ -141,11 +140,9 @@ class HomeScreen(AppScreen):
         self._memory.put(MEMORY_NAME, layout)
 
     def on_screen_suspend(self) -> None:
-        """Poll less often while another screen is in front."""
         self._feed.watched = False
 
     def on_screen_resume(self) -> None:
-        """Resume normal polling, starting immediately."""
         self._feed.watched = True
 
     # Updates from the feed
@@ -186,7 +183,6 @@ class HomeScreen(AppScreen):
         self._show_jobs()
 
     def _read_query(self) -> None:
-        """Parse the filter and show what could not be parsed."""
         rows = self.snapshot.jobs if self.snapshot is not None else None
         query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
         if query == self._query:
@@ -309,12 +305,10 @@ class HomeScreen(AppScreen):
         self._jobs.focus()
 
     def show_place(self, place: str) -> None:
-        """Change the displayed name of the remote."""
         self._place = place
         self._show_header()
 
     def choose_project(self, project_id: str) -> None:
-        """Show only the jobs of one project."""
         self._projects.move_to(project_id)
         self._show_jobs()
         self._jobs.focus()
@@ -336,7 +330,6 @@ class HomeScreen(AppScreen):
             self.notify(f"No problems found with {row.name}.")
 
     def action_open_cache(self) -> None:
-        """Open the cache of the chosen project, or of the job's project."""
         project = self._projects.cursor_row
         if project is not None and project.id != ALL_PROJECTS:
             self.post_message(OpenCacheRequested(project.id, project.name))
@@ -359,7 +352,6 @@ class HomeScreen(AppScreen):
             self.post_message(BookmarkRequested(job))
 
     def action_compare(self) -> None:
-        """Compare the marked jobs, or the only marked one with the job under the cursor."""
         jobs, chosen = self._marked_jobs(), self._chosen
         if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
             jobs.append(chosen)
@@ -401,7 +393,6 @@ class HomeScreen(AppScreen):
         self._change_jobs(Verb.RECREATE)
 
     def _change_jobs(self, verb: Verb) -> None:
-        """Ask to change the marked jobs, or the one under the cursor."""
         if jobs := self._marked_jobs() or ([self._chosen] if self._chosen is not None else []):
             self.post_message(BatchRequested(verb, jobs))
 
@@ -436,7 +427,6 @@ class HomeScreen(AppScreen):
         self._remember()
 
     def action_back(self) -> None:
-        """Close and clear the filter; else remove all marks; else show all projects."""
         field = self.query_one("#filter", Input)
         if field.has_class("-open") or self.query_text:
             field.remove_class("-open")

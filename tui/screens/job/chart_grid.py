@@ -58,7 +58,6 @@ class ChartGrid(Container, can_focus=True):
 
     @property
     def front_chart(self) -> ChartData | None:
-        """The chart in the first position, or None if there is none."""
         order = self._order()
         return order[0] if order else None
 
@@ -67,15 +66,12 @@ class ChartGrid(Container, can_focus=True):
         return self._shown
 
     def current_data(self) -> tuple[ChartData, ...]:
-        """Return the samples that are on the screen, for export."""
         return tuple(map(visible_part, self._shown))
 
     def widget_of(self, chart_id: str) -> LineChart | None:
-        """Return the widget of a chart, or None if it has none yet."""
         return self._charts.get(chart_id)
 
     def next(self) -> None:
-        """Bring the next chart with data to the front."""
         ids = [data.id for data in self._data if data.has_data]
         if ids:
             position = ids.index(self.front) if self.front in ids else 0

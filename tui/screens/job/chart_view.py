@@ -49,7 +49,6 @@ class ChartView:
 
 
 def longer(window: Window) -> Window:
-    """Return the next longer preset; after the longest, the whole run."""
     lengths = [preset.total_seconds() for preset in PRESETS]
     if window.span is None:
         return window
@@ -58,14 +57,12 @@ def longer(window: Window) -> Window:
 
 
 def shorter(window: Window) -> Window:
-    """Return the next shorter preset; the shortest stays."""
     lengths = [preset.total_seconds() for preset in PRESETS]
     below = len(lengths) if window.span is None else bisect_left(lengths, window.span)
     return Window(lengths[max(0, below - 1)], window.end)
 
 
 def words(view: ChartView) -> str:
-    """Describe the view in a few words: length, end, and drawing options."""
     window = view.window
     said = ["all" if window.span is None else _length(window.span)]
     if window.end is not None:
@@ -76,7 +73,6 @@ def words(view: ChartView) -> str:
 
 
 def drawing_words(view: ChartView) -> list[str]:
-    """Describe how the series are drawn, if not as usual."""
     words = (
         f"smooth {view.smoothing:g}" if view.smoothing else "",
         "log" if view.log else "",
@@ -97,7 +93,6 @@ class StepTimeMap:
     """Converts between time and step; after a restart it keeps the highest step reached so far."""
 
     def __init__(self, steps: Series) -> None:
-        """Create a clock from ``steps``, the step numbers over time."""
         self._times = steps.times
         self._steps = tuple(accumulate(steps.values, max))
 

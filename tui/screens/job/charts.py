@@ -28,12 +28,10 @@ class ChartData:
 
     @property
     def has_data(self) -> bool:
-        """True if any series has a sample."""
         return any(series.values for series in self.series)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the series."""
         return tuple(series.name for series in self.series)
 
 
@@ -132,7 +130,6 @@ class ChartBuilder:
         return min(first.timestamp() if first else last - 1, last - 1), last
 
     def clock(self, run: RunSnapshot) -> StepTimeMap:
-        """Return the run's step clock."""
         return self._clock_of(run.progress.step_series if run.progress is not None else EMPTY)
 
     def _clock_of(self, steps: Series) -> StepTimeMap:
@@ -238,13 +235,11 @@ class ChartBuilder:
     def _by_node(
         self, nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]
     ) -> tuple[Series, ...]:
-        """Return one series per node, with the node's name."""
         return tuple(self._named(series(node), sanitize(node.name)) for node in nodes)
 
     def _by_gpu(
         self, nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
     ) -> tuple[Series, ...]:
-        """Return one series per GPU of one node, named by rank."""
         return tuple(
             self._named(line, f"gpu {sanitize(gpu)}")
             for node in nodes
@@ -280,7 +275,6 @@ def _rounded_up(end: float, length: float) -> float:
 
 
 def _end(run: RunSnapshot) -> float:
-    """Return the current time, or the end of a finished job."""
     if run.job.is_finished and run.job.updated_at is not None:
         return run.job.updated_at.timestamp()
     return run.server_now.timestamp()

@@ -123,12 +123,10 @@ class CheckpointPane(Vertical):
 
     @property
     def chosen(self) -> CheckpointFacts | None:
-        """The checkpoint under the cursor, or None."""
         row = self._table.cursor_row
         return row.facts if row is not None else None
 
     def show_run(self, run: RunSnapshot) -> None:
-        """Show the run's checkpoints; rebuild the table only if something changed."""
         self._job = run.job
         empty = self.query_one("#no-checkpoints", WrappedText)
         self.query_one(StatusLine).display = bool(run.checkpoints)
@@ -216,7 +214,6 @@ class CheckpointPane(Vertical):
             self._set_order((message.column_id, firsts[message.column_id]))
 
     def action_sort_checkpoints(self) -> None:
-        """Sort by the next visible column."""
         shown = self._table.columns_shown
         orders = [order for order in ORDERS if order[0] in shown]
         columns = [column for column, _ in orders]
@@ -231,7 +228,6 @@ class CheckpointPane(Vertical):
         self._fill()
 
     def action_mark_checkpoint(self) -> None:
-        """Toggle the mark of the checkpoint under the cursor, then move to the next one."""
         key = self._table.cursor_key
         if key is None:
             return
@@ -243,7 +239,6 @@ class CheckpointPane(Vertical):
         self._table.action_cursor_by(1)
 
     def clear_marks(self) -> bool:
-        """Remove all marks; return False if there were none."""
         had = bool(self._marked)
         self._marked.clear()
         if had:
@@ -265,12 +260,10 @@ class CheckpointPane(Vertical):
 
     @on(RowTable.Selected)
     def action_open_checkpoint(self) -> None:
-        """Open the files of the checkpoint under the cursor."""
         if (chosen := self._chosen_checkpoint) is not None:
             self.post_message(OpenCheckpointRequested(self._job, chosen.checkpoint))
 
     def action_download_checkpoint(self) -> None:
-        """Download the marked checkpoints, or the one under the cursor."""
         chosen = self._chosen_checkpoint
         if chosen is None:
             return
@@ -281,7 +274,6 @@ class CheckpointPane(Vertical):
         self.post_message(DownloadRequested(DownloadRequest(self._job, names, size_bytes=size)))
 
     def action_compare_checkpoints(self) -> None:
-        """Compare the two marked checkpoints, or the only marked one with the one under the cursor."""
         marked, chosen = self.marked, self.chosen
         if len(marked) == 1 and chosen is not None and chosen != marked[0]:
             marked = (*marked, chosen)
@@ -294,7 +286,6 @@ class CheckpointPane(Vertical):
         self.post_message(CompareCheckpointsRequested(self._job, left, right))
 
     def action_copy_load_config(self) -> None:
-        """Copy the config snippet that resumes training from the checkpoint."""
         if (chosen := self._chosen_checkpoint) is not None:
             snippet = resume_snippet(self._job.id, chosen.name)
             self.post_message(CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True))

@@ -28,7 +28,6 @@ class Details(VerticalScroll, can_focus=True):
         yield Static(id="facts")
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
-        """Update the text, only while the tab is visible."""
         if snapshot is not None and self.display:
             self.query_one("#facts", Static).update(self._table(snapshot))
 
@@ -67,7 +66,6 @@ def _finding_text(finding: HealthFinding) -> str:
 
 
 def facts(run: RunSnapshot) -> list[tuple[str, str]]:
-    """Return name and value of every field that is set."""
     job = run.job
     machine = job.instance_type
     memory = bytes_iec(machine.memory_limit_mib * BYTES_PER_MIB) if machine.memory_limit_mib else ""

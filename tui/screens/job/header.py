@@ -89,7 +89,6 @@ class RunHeader(Vertical):
 
 
 def identity(run: RunSnapshot) -> list[Fact]:
-    """Return name, status and duration, hardware, age of the data, cost, and project."""
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -107,7 +106,6 @@ def identity(run: RunSnapshot) -> list[Fact]:
 
 
 def progress(run: RunSnapshot) -> list[Fact]:
-    """Return progress and speed as logged; or the reason why there are none."""
     if run.job.current_status in WAITING_STATUSES:
         return [_queue(run)]
     if run.job.is_finished and run.job.error_message:
@@ -194,7 +192,6 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
 
 
 def _counted(told: list[Fact], many: int) -> list[Fact]:
-    """Return the first `many` facts and the number of the others."""
     return [*told[:many], [(f"+{len(told) - many} more", "warn")]] if many < len(told) else told
 
 
@@ -203,7 +200,6 @@ def _line_cells(facts: list[Fact]) -> int:
 
 
 def _is_healthy_run(run: RunSnapshot) -> Fact:
-    """Return the verdict on a run without findings."""
     found = verdict(run)
     return [("✓ healthy", "good")] if found.state == "healthy" else [(found.words, "muted")]
 
@@ -241,7 +237,6 @@ def _cells(fact: Fact) -> int:
 
 
 def _eta(run: RunSnapshot, left_s: float) -> Fact:
-    """Return the remaining time, with its range unless that is small."""
     fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
     between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
     if between is not None and between[1] - between[0] > CONFIDENT_SHARE * left_s:
@@ -255,7 +250,6 @@ def _is_stuck(run: RunSnapshot) -> bool:
 
 
 def _cost(run: RunSnapshot) -> Fact:
-    """Return the GPU-hours, and the cost where a price is known."""
     fact: Fact = []
     gpu_hours, usd = run.cost.gpu_hours, run.cost.usd
     if gpu_hours is not None:

@@ -113,7 +113,6 @@ class JobLayout:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """Return the layout as JSON data to store."""
         return {
             "tab": self.tab,
             "job_id": self.job_id,

@@ -45,7 +45,6 @@ _PATTERN_CELLS = 120
 
 
 def with_next_level(options: LogOptions) -> LogOptions:
-    """Return the options with the next minimum level; after the last, or one from the settings, all lines."""
     levels = dict(pairwise(LEVEL_STOPS))
     return replace(options, min_level=levels.get(options.min_level))
 
@@ -71,12 +70,10 @@ def without_last_filter(options: LogOptions) -> LogOptions | None:
 
 
 def only_node(options: LogOptions) -> str | None:
-    """Return the only node shown, or None for all."""
     return next(iter(options.nodes)) if options.nodes else None
 
 
 def filter_spans(options: LogOptions) -> list[list[Span]]:
-    """Describe each filter in words, except the node."""
     facts: list[list[Span]] = []
     if options.pattern:
         facts.append(
@@ -96,7 +93,6 @@ def filter_spans(options: LogOptions) -> list[list[Span]]:
 
 
 def pattern_text(pattern: LogPattern) -> str:
-    """Format a pattern; regular expressions are put between slashes."""
     text = clip(sanitize(pattern.text), _PATTERN_CELLS)
     if pattern.regex:
         text = f"/{text}/"
@@ -250,7 +246,6 @@ def _follows(view: LogView, state: LogState) -> list[Span]:
 
 
 def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
-    """Return the search pattern and the position among its matches."""
     words: list[Span] = [(f"/{pattern_text(pattern).strip('/')}", "accent")]
     if match is None:
         return words
@@ -266,7 +261,6 @@ def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
 
 
 def _switched(options: LogOptions) -> list[list[Span]]:
-    """Return the display options that differ from the default."""
     facts: list[list[Span]] = []
     if options.time in TIME_LABELS:
         facts.append([(TIME_LABELS[options.time], "accent")])

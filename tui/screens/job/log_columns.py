@@ -46,7 +46,6 @@ class LogColumn(Vertical):
         yield self.view
 
     def set_title(self, node: str | None) -> None:
-        """Set the node's name; None hides the title."""
         self.set_class(node is not None, "-titled")
         self.query_one(Static).update(sanitize(node or ""))
 
@@ -73,7 +72,6 @@ class LogColumns(Horizontal):
 
     @property
     def current(self) -> LogView:
-        """The view with the focus, else the first one."""
         return next((view for view in self.views if view.has_focus), self.main)
 
     @property
@@ -82,11 +80,9 @@ class LogColumns(Horizontal):
         return self.main.store.span_ns or (0, 0)
 
     def room(self) -> int:
-        """Return the number of columns that fit."""
         return min(MAX_LOG_COLUMNS, self.size.width // COLUMN_CELLS)
 
     def take(self, part: LogPart) -> None:
-        """Show one more part of the log; a following time range moves along."""
         store = self.main.store
         if part.restarted:
             self.main.clear()
@@ -119,7 +115,6 @@ class LogColumns(Horizontal):
         return replace(self.options, nodes=frozenset({self.nodes[position]}))
 
     def set_origin(self, time_ns: int) -> None:
-        """Set the time from which elapsed times count."""
         self._origin_ns = time_ns
         for view in self.views:
             view.set_origin(time_ns)
@@ -148,6 +143,5 @@ class LogColumns(Horizontal):
         self.set_options(self.options)
 
     def focus_next(self, by: int) -> None:
-        """Move the focus by that many columns."""
         views = self.views
         views[(views.index(self.current) + by) % len(views)].focus()

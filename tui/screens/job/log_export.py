@@ -43,7 +43,6 @@ class LogExport:
         """Existing file that the user was warned about; saving to it again replaces it."""
 
     def copy(self, view: LogView) -> None:
-        """Copy the selected lines, or the line under the cursor."""
         entries = view.model.selected_entries()
         text = "\n".join(message_text(entry) for entry in entries)
         if not entries:
@@ -56,7 +55,6 @@ class LogExport:
             self._pane.post_message(CopyRequested(text, what, lines=True))
 
     def suggested_path(self) -> str:
-        """Return a path to save to, when the user begins to type one."""
         self._replaceable = None
         return str(self._path)
 
@@ -82,7 +80,6 @@ class LogExport:
         return ""
 
     async def open(self, view: LogView, kind: Program) -> None:
-        """Show the lines in another program, which gets the terminal."""
         notify, command = self._pane.notify, program_of(kind, os.environ)
         if command is None:
             notify(f"No {kind} found; set ${kind.upper()}.", severity="warning")

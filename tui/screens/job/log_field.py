@@ -118,7 +118,6 @@ class LogField(Vertical):
         return LogPattern(self.text, self.switches.regex, self.switches.case) if self.text else None
 
     def open_filter(self, options: LogOptions) -> None:
-        """Open the field to change the pattern of `options`."""
         pattern, switches = options.pattern, self.switches
         if pattern:
             switches = replace(switches, regex=pattern.regex, case=pattern.case)
@@ -126,14 +125,12 @@ class LogField(Vertical):
         self.open("filter", pattern.text if pattern else "", switches)
 
     def filtered(self, options: LogOptions) -> LogOptions:
-        """Return the options with the typed pattern."""
         pattern, switches = self.pattern, self.switches
         if not pattern:
             return replace(options, pattern=None, invert=False, context_lines=0)
         return replace(options, pattern=pattern, invert=switches.invert, context_lines=switches.context_lines)
 
     def open(self, purpose: FieldPurpose, text: str = "", switches: FieldSwitches | None = None) -> None:
-        """Open the field, with ``text`` as its initial value."""
         self.purpose, self._recalled = purpose, 0
         self.query_one("#log-prompt", Static).update(PROMPTS[purpose])
         field = self.query_one(Input)
@@ -171,13 +168,11 @@ class LogField(Vertical):
             self.switches = replace(now, context_lines=CONTEXT_STOPS[after % len(CONTEXT_STOPS)])
 
     def action_recall(self, by: int) -> None:
-        """Recall an earlier input with the same purpose."""
         known = self._history.get(self.purpose, [])
         self._recalled = max(0, min(len(known), self._recalled + by))
         self._type(known[-self._recalled] if self._recalled else "")
 
     def action_complete(self) -> None:
-        """Complete the text to the newest earlier input that begins with it."""
         known = self._history.get(self.purpose, [])
         like_this = [text for text in known if text.startswith(self.text) and text != self.text]
         if like_this:

@@ -114,18 +114,15 @@ class LogPane(Vertical):
     # New parts
 
     def set_origin(self, begin: datetime | None) -> None:
-        """Set the time from which elapsed times count."""
         if begin is not None and begin != self._origin:
             self._origin = begin
             self.columns.set_origin(int(begin.timestamp() * NS_PER_S))
 
     def set_nodes(self, names: Collection[str]) -> None:
-        """Add nodes, known from the metrics or from the lines."""
         if not set(names) <= set(self.nodes):
             self.nodes = tuple(sorted({*self.nodes, *names}, key=natural_key))
 
     def take(self, part: LogPart) -> None:
-        """Show one more part of the log."""
         if self._held is not None:
             self._held.append(part)
             return
@@ -166,7 +163,6 @@ class LogPane(Vertical):
     # Options
 
     def choose(self, options: LogOptions) -> None:
-        """Show the log in this way."""
         if options != self.options:
             self.columns.set_options(options)
             self.show_log_status()
@@ -233,7 +229,6 @@ class LogPane(Vertical):
             self._arrange()
 
     def action_hide_node(self) -> None:
-        """Hide the node of the line under the cursor, unless it is the only one shown."""
         entry = self.view.model.cursor_entry
         node = entry.replica if isinstance(entry, LogLine) else None
         hidden = self.options.hidden | {node} if node else self.options.hidden
@@ -424,7 +419,6 @@ class LogPane(Vertical):
 
     @on(StatusChanged)
     def show_log_status(self) -> None:
-        """Update the status line, the first error and the placeholder."""
         store, placeholder = self.columns.main.store, self.query_one("#no-log", WrappedText)
         empty = placeholder.display = len(store) == 0
         self.columns.set_class(empty, "-empty")  # hiding it would lose the focus

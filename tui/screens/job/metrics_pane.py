@@ -78,7 +78,6 @@ class MetricsPane(Horizontal):
     # Data
 
     def show_run(self, run: RunSnapshot) -> None:
-        """Show a newer snapshot of the run; redraw what has changed."""
         before, self._run = self._run, run
         if before is None or before.metrics is not run.metrics or before.findings != run.findings:
             self._show_nodes()
@@ -91,11 +90,9 @@ class MetricsPane(Horizontal):
         self._show_charts()
 
     def show_node(self, node: str | None) -> None:
-        """Show only this node; None shows all nodes."""
         self.view = replace(self.view, node=node, selected=None)
 
     def shown_samples(self) -> tuple[ChartData, ...]:
-        """Return the samples that are on the screen, for export."""
         return self._grid.current_data()
 
     def _show_nodes(self) -> None:
@@ -135,11 +132,9 @@ class MetricsPane(Horizontal):
         return self._nodes_pane.main.has_focus and not (self._tab == "metrics" and self.nodes_large)
 
     def take_focus(self) -> None:
-        """Focus what is large: the charts or the nodes."""
         (self._nodes_pane.main if self.nodes_large else self._grid).focus()
 
     def action_pick_node(self) -> None:
-        """Move the focus to the nodes, or back."""
         if self.picks_node:
             self.post_message(self.NodesLeft())
         else:
@@ -156,7 +151,6 @@ class MetricsPane(Horizontal):
         self.post_message(self.NodeChosen(None if self.view.node == message.key else message.key))
 
     def leave(self) -> bool:
-        """Remove the cursor, else the selection, else close the node table; False if there was none."""
         if self.view.cursor is not None:
             self.view = replace(self.view, cursor=None)
         elif self.view.selected is not None:
@@ -230,7 +224,6 @@ class MetricsPane(Horizontal):
             self._show_window(self.view.window.at_begin(*reach), at_once=False)
 
     def action_newest_time(self) -> None:
-        """Go to the newest sample and follow."""
         self._show_window(self.view.window.at_end())
 
     # Cursor
@@ -283,14 +276,12 @@ class MetricsPane(Horizontal):
         self.view = replace(self.view, x_axis=X_AXES[(place + 1) % len(X_AXES)])
 
     def action_smoothing(self) -> None:
-        """Switch to the next smoothing level; after the strongest, turn smoothing off."""
         self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
 
     def action_log_scale(self) -> None:
         self.view = replace(self.view, log=not self.view.log)
 
     def action_chart_layout(self) -> None:
-        """Cycle through the layouts: all charts, one large chart, one chart per series."""
         grid = self._grid
         grid.arrangement = LAYOUTS[(LAYOUTS.index(grid.arrangement) + 1) % len(LAYOUTS)]
         self.nodes_large = False
@@ -318,14 +309,12 @@ class MetricsPane(Horizontal):
             self.view = replace(self.view, selected=names[place])
 
     def action_toggle_series(self) -> None:
-        """Toggle the visibility of the selected series; without a selection, of the first one."""
         names = self._names()
         chosen = self.view.selected if self.view.selected in names else (names[0] if names else None)
         if chosen is not None:
             self.view = replace(self.view, selected=chosen, hidden=self.view.hidden ^ {chosen})
 
     def action_only_series(self) -> None:
-        """Hide all other series of the chart; press again to show them."""
         names = self._names()
         if self.view.selected in names:
             others = frozenset(names) - {self.view.selected}
@@ -339,17 +328,13 @@ class MetricsPane(Horizontal):
     # Nodes
 
     def action_nodes(self) -> None:
-        """Toggle between the charts and a large table of all nodes."""
         self.nodes_large = not self.nodes_large
 
     def action_matrix_metric(self) -> None:
-        """Toggle between utilization and memory in the GPU matrix."""
         self.matrix = replace(self.matrix, memory=not self.matrix.memory)
 
     def action_sort_nodes(self) -> None:
-        """Toggle between listing conspicuous nodes first and the usual order."""
         self.matrix = replace(self.matrix, worst_first=not self.matrix.worst_first)
 
     def action_node_history(self) -> None:
-        """Toggle between the nodes' history and their current values."""
         self.matrix = replace(self.matrix, over_time=not self.matrix.over_time)

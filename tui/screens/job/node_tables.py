@@ -45,7 +45,6 @@ class NodeTable(RowTable[NodeSnapshot]):
         self.set_reactive(RowTable.blurred_cursor, False)
 
     def point_at(self, name: str | None) -> None:
-        """Highlight the row of the selected node; None for all nodes."""
         self.blurred_cursor = any(node.name == name for node in self.rows)
         if self.blurred_cursor and name is not None:
             self.move_to(name)
@@ -109,7 +108,6 @@ class NodesPane(Vertical):
         return self.query_one(GpuMatrix if self.has_class("-gpus") else NodeTable)
 
     def show(self, run: RunSnapshot, options: MatrixOptions, stretch: tuple[float, float]) -> None:
-        """Show the nodes of a run; ``stretch`` is the visible time range."""
         nodes = run.metrics.nodes if run.metrics else ()
         with_gpus = any(node.gpus for node in nodes)
         self.set_class(with_gpus, "-gpus")
@@ -120,13 +118,11 @@ class NodesPane(Vertical):
         self.query_one(NodeTable).set_rows(nodes)
 
     def point_at(self, name: str | None) -> None:
-        """Highlight the selected node; None for all nodes."""
         self.query_one(NodeTable).point_at(name)
         if name is not None:
             self.query_one(GpuMatrix).point_at(name)
 
     def _make_room(self, nodes: int) -> None:
-        """Show both if they fit, else only the GPU matrix."""
         self.set_class(nodes > DENSE_NODES, "-dense-nodes")
         self.set_class(2 * (nodes + 1) > self.size.height, "-many-nodes")
         self.query_one(GpuMatrix).fit()
@@ -179,7 +175,6 @@ def matrix_frame(run: RunSnapshot, stretch: tuple[float, float], options: Matrix
 
 
 def notes_by_node(run: RunSnapshot) -> dict[str, str]:
-    """Return a sign and a word for each node with a finding."""
     found: dict[str, list[HealthFinding]] = {}
     for finding in run.findings:
         if finding.node is not None:

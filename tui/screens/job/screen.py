@@ -211,12 +211,10 @@ class JobScreen(AppScreen):
             self.query_one(Details).watch_snapshot(self.snapshot)
 
     def watch_node(self, node: str | None) -> None:
-        """Filter charts and log by the node; None shows all nodes."""
         self.query_one(LogPane).show_node(node)
         self.metrics.show_node(node)
 
     def focus_tab(self, tab: str) -> None:
-        """Focus the main widget of a tab."""
         match tab:
             case "metrics":
                 self.metrics.take_focus()
@@ -233,7 +231,6 @@ class JobScreen(AppScreen):
         self.show_tab(message.tab_id)
 
     def show_tab(self, tab: str) -> None:
-        """Show a tab; if it is shown already, focus it."""
         if tab == self.tab:
             self.focus_tab(tab)
         else:
@@ -276,11 +273,9 @@ class JobScreen(AppScreen):
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) - 1) % len(TAB_IDS)])
 
     def action_next_node(self) -> None:
-        """Show only the next node; after the last, all nodes."""
         self._step_node(1)
 
     def action_previous_node(self) -> None:
-        """Show only the previous node; before the first, all nodes."""
         self._step_node(-1)
 
     def _step_node(self, by: int) -> None:
@@ -297,7 +292,6 @@ class JobScreen(AppScreen):
         self.post_message(ExportRequested("the charts shown", [table], names))
 
     def action_deploy(self) -> None:
-        """Deploy this job's checkpoints; on the checkpoints tab, preselect the one under the cursor."""
         chosen = self.query_one(CheckpointPane).chosen
         name = chosen.name if chosen is not None and self.tab == "checkpoints" else None
         self.post_message(DeployRequested(self.job, name, self.snapshot))
@@ -309,7 +303,6 @@ class JobScreen(AppScreen):
         self.post_message(DownloadRequested(DownloadRequest(self.job, archive=True)))
 
     def action_compare(self) -> None:
-        """Compare with the previous job of the project."""
         self.post_message(CompareJobsRequested([self.job]))
 
     def action_stop_job(self) -> None:

@@ -61,7 +61,6 @@ class Grid:
         return cls(floor(end * per_second) - columns + 1, columns, per_second)
 
     def place(self, column: int) -> float:
-        """Return the start time of a dot column."""
         return (self.first + column) / self.per_second
 
     def column(self, time_s: float) -> int:
@@ -201,7 +200,6 @@ def _join(
 
 
 def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
-    """Return the braille characters for a series' dot columns, skipping empty cells."""
     found: list[Cell] = []
     append = found.append
     table = _BRAILLE

@@ -41,7 +41,6 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def sign_of(index: int, name: str, spec: ChartSpec) -> str:
-    """Return the sign before a series' name: hidden, selected, a letter, or a colored stroke."""
     if name in spec.hidden:
         return SWITCHED_OFF
     if name == spec.selected:

@@ -107,7 +107,6 @@ class LineChart(Widget):
     """ + SERIES.css("LineChart", "line-chart--series")
 
     def __init__(self, spec: ChartSpec | None = None, *, id: str | None = None) -> None:
-        """Create a chart without data."""
         super().__init__(id=id)
         self._spec = spec if spec is not None else ChartSpec()
         self._series: tuple[Series, ...] = ()
@@ -184,7 +183,6 @@ class LineChart(Widget):
         return self._picture().cells
 
     def _x_at(self, column: int) -> float | None:
-        """Return the x value at a column of the widget; None outside the raster."""
         drawn = self._picture()
         cell = column - drawn.left
         if not 0 <= cell < drawn.cells:
@@ -193,11 +191,9 @@ class LineChart(Widget):
         return grid.place(cell * DOTS_PER_CELL_X + 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Zoom in around the pointer; with shift or ctrl, pan left."""
         self._wheel(event, 1 / ZOOM_STEP, -PAN_SHARE)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Zoom out; with shift or ctrl, pan right."""
         self._wheel(event, ZOOM_STEP, PAN_SHARE)
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
@@ -228,7 +224,6 @@ class LineChart(Widget):
         self.post_message(Panned(self, moved * (self._spec.end - self._spec.start) / cells))
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Post ``SeriesClicked`` or ``Pointed`` unless the mouse was dragged."""
         self.release_mouse()
         pressed, self._pressed_at = self._pressed_at, None
         if pressed is None or self._dragged:
@@ -240,7 +235,6 @@ class LineChart(Widget):
             self.post_message(Pointed(self, x))
 
     def _named_at(self, column: int, line: int) -> str | None:
-        """Return the name of the series at a position in the legend, if any."""
         drawn = self._picture()
         beside = drawn.left + drawn.cells
         if len(self._series) < 2 or not drawn.cells or (line and column < beside):

@@ -26,7 +26,6 @@ _SEVERITY = {"good": 0, "caution": 1, "bad": 2}
 def value_labels(
     ticks: tuple[float, ...], unit: Callable[[float], str], rows: int, widest: int
 ) -> dict[int, str]:
-    """Return value labels by raster row, leaving out duplicates."""
     bottom, top = ticks[0], ticks[-1]
     labels: dict[int, str] = {}
     seen: set[str] = set()
@@ -78,7 +77,6 @@ def time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list
 
 
 def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
-    """Return the event mark in the same cell as `x`, if any."""
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
     return _marks_by_cell(spec.marks, grid, cells).get(grid.column(x) // braille.DOTS_PER_CELL_X)
 
@@ -220,7 +218,6 @@ def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
 
 
 def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:
-    """Return the indexes of the series to name; in a crowd only the emphasized and selected ones, if any."""
     if not is_crowd(series):
         return range(len(series))
     return [
@@ -231,7 +228,6 @@ def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:
 
 
 def _note(spec: ChartSpec, cells: int) -> str:
-    """Return the note on the right: the event under the cursor, else the note in `spec`."""
     if spec.cursor is not None and (mark := mark_at(spec, cells, spec.cursor)) is not None:
         return f"{mark.sign} {mark.text}".rstrip()
     return spec.note

@@ -31,7 +31,6 @@ _ODD = _EVEN << 1
 
 
 def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> bool:
-    """Return True if the line is thick enough to be drawn as a band between `bottom` and `top`."""
     if not spans or top <= bottom:
         return False
     thick = sum(min(high, top) - max(low, bottom) for _, low, high, _, _, _ in spans if high > low)
@@ -39,7 +38,6 @@ def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> 
 
 
 def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
-    """Return the dot columns with only every other interior dot, keeping both ends."""
     found: dict[int, int] = {}
     for column, dots in bits.items():
         ends = 1 << dots.bit_length() - 1 | (dots & -dots)

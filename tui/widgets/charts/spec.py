@@ -21,7 +21,6 @@ GAP = "·"
 
 
 def block(value: float | None, low: float = 0.0, high: float = 1.0) -> str:
-    """Return the block character for a value between `low` and `high`; `·` if it is unknown."""
     if value is None or isnan(value):
         return GAP
     if high <= low:
@@ -63,7 +62,6 @@ class Readout:
 
 
 def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
-    """Return the value at the cursor (or the newest visible one) and the extremes of the time range."""
     found = value_range(series, start, end)
     low, high = found if found is not None else (None, None)
     return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)

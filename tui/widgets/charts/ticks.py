@@ -61,14 +61,12 @@ class Window:
         return self if end - start >= last - first else _placed(end - start, end + by, first, last)
 
     def at_begin(self, first: float, last: float) -> Window:
-        """Return a range of the same length at the beginning of the data."""
         start, end = self.bounds(first, last)
         return (
             self if end - start >= last - first else _placed(end - start, first + (end - start), first, last)
         )
 
     def at_end(self) -> Window:
-        """Return a range of the same length that follows the newest data."""
         return replace(self, end=None)
 
     def showing(self, x: float, first: float, last: float) -> Window:
@@ -238,7 +236,6 @@ def time_ticks(
 
 
 def place_label(x: float, axis: XAxis, *, origin: float = 0.0, timezone: tzinfo | None = None) -> str:
-    """Format one position on an x axis, exact to the second or step."""
     if axis == "step":
         return f"step {round(x):,}"
     if axis == "elapsed":

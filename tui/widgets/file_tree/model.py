@@ -29,7 +29,6 @@ class SlicedTask:
         self.fraction = 0.0
 
     def run_slice(self) -> bool:
-        """Work for one slice; return True if all is done."""
         until = time.perf_counter() + SLICE_S
         while not self.is_done and time.perf_counter() < until:
             try:
@@ -136,7 +135,6 @@ def always() -> bool:
 
 
 def _single_child_chain(tree: FileTree) -> list[int]:
-    """Return the chain of directories from the root that have no siblings."""
     found: list[int] = []
     node = ROOT
     while True:

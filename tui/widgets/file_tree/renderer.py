@@ -46,7 +46,6 @@ class TreeLayout:
     columns: tuple[TreeColumn, ...]
 
     def key_at(self, x: int) -> SortKey | None:
-        """Return the sort key for a click on the heading at cell `x`, if any."""
         left = 1 + self.name_cells
         if x < left:
             return SortKey.NAME
@@ -58,7 +57,6 @@ class TreeLayout:
 
 
 def lay_out(width: int) -> TreeLayout:
-    """Drop the least important columns until names have their minimum width."""
     columns = list(COLUMNS)
 
     def name_cells() -> int:

@@ -39,7 +39,6 @@ class Highlighted(TreeMessage):
     """The cursor moved to another node."""
 
     def can_replace(self, message: Message) -> bool:
-        """Replace older messages: only the newest position counts."""
         return isinstance(message, Highlighted) and message.view is self.view
 
 
@@ -85,11 +84,6 @@ class FileTreeView(CursorRows):
         empty_text: str = "no files",
         id: str | None = None,
     ) -> None:
-        """Create an empty tree.
-
-        ``now_s`` is the wall clock in epoch seconds, for ages; ``empty_text`` is shown if there are no
-        rows.
-        """
         super().__init__(id=id)
         self.empty_text = empty_text
         self._now_s = now_s
@@ -157,7 +151,6 @@ class FileTreeView(CursorRows):
         self._start()
 
     def set_pattern(self, pattern: str) -> None:
-        """Show only matches and the directories that contain them; an empty pattern shows everything."""
         if pattern != self._view_request.pattern:
             self._view_request = replace(self._view_request, pattern=pattern)
             self._start()
@@ -338,7 +331,6 @@ class FileTreeView(CursorRows):
         self.post_message(Highlighted(self))
 
     def action_go_in(self) -> None:
-        """Open the directory, or move to its first entry if it is open."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None or not rows.tree.is_directory(node):
             return
@@ -349,7 +341,6 @@ class FileTreeView(CursorRows):
             self.toggle()
 
     def action_go_out(self) -> None:
-        """Close the directory, or move to its parent if it is closed."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None:
             return
@@ -363,7 +354,6 @@ class FileTreeView(CursorRows):
     # Actions on the current node
 
     def choose(self) -> None:
-        """Toggle the directory under the cursor, or post ``FileChosen`` for a file."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None:
             return
@@ -386,7 +376,6 @@ class FileTreeView(CursorRows):
         return _at_once(lambda: rows.close(row))
 
     def open_below(self) -> None:
-        """Open everything below the directory under the cursor, or close it if everything is open."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None:
             return
@@ -419,13 +408,11 @@ class FileTreeView(CursorRows):
             self.sort_by(key)
 
     def _row_clicked(self, *, again: bool) -> None:
-        """Toggle a directory, or select a file; a click on the selected file opens it."""
         node, tree = self.cursor_node, self.file_tree
         if node is not None and tree is not None and (again or tree.is_directory(node)):
             self.choose()
 
     def sort_by(self, key: SortKey) -> None:
-        """Sort by `key`; the same key again reverses the order."""
         order = self.order
         descending = key in (SortKey.SIZE, SortKey.TIME)
         self.set_order(order.reversed() if order.key is key else Order(key, descending))

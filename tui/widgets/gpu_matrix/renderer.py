@@ -86,7 +86,6 @@ def heat(share: float | None) -> str:
 
 
 def bar(share: float | None) -> Glyph:
-    """Return the block character for one GPU."""
     glyph = block(share)
     return _LOWERED.get(glyph, glyph), heat(share)
 
@@ -144,7 +143,6 @@ class Shape:
         return index // self.across
 
     def node_at(self, line: int, column: int) -> int | None:
-        """Return the index of the node at a position; None beside the nodes."""
         if self.density == "lines":
             return line
         place = (column - self.label_cells) // self.node_cells
@@ -248,7 +246,6 @@ class MatrixRenderer:
 
     @property
     def lines(self) -> int:
-        """Number of lines including header and footer, visible or not."""
         return HEADER_LINES + self.shape.lines + self.has_footer
 
     # --- lines --------------------------------------------------------------------------------
@@ -342,7 +339,6 @@ class MatrixRenderer:
     # --- one line per node --------------------------------------------------------------------
 
     def _name(self, row: MatrixRow, cells: int) -> str:
-        """Return the node's name shortened to `cells` but distinct from the other names."""
         asked = (self._names, cells)
         if self._cut[0] != asked:
             self._cut = (asked, dict(zip(self._names, abbreviated_names(self._names, cells), strict=True)))

@@ -87,7 +87,6 @@ class GpuMatrix(ScrollView, can_focus=True):
         return self._cursor
 
     def set_data(self, rows: Sequence[MatrixRow], frame: Frame | None = None) -> None:
-        """Show the nodes in this order; the cursor stays on its node."""
         given = tuple(rows)
         before, self._rows = self._rows, given
         self._frame = frame if frame is not None else self._frame
@@ -108,7 +107,6 @@ class GpuMatrix(ScrollView, can_focus=True):
             self._refresh_footer()
 
     def _lay_out(self) -> bool:
-        """Lay out the rows; return True if lines moved."""
         moved = self._renderer.lay_out(self._rows, self._frame, (self.size.width, self._height_at_most()))
         if moved:
             self.virtual_size = Size(self.size.width, self._renderer.lines)
@@ -184,7 +182,6 @@ class GpuMatrix(ScrollView, can_focus=True):
         return action != "move_across" or self._renderer.shape.across > 1
 
     def action_move_to_end(self, direction: int) -> None:
-        """Move the cursor to the first (negative) or last node."""
         self._put_cursor(0 if direction < 0 else len(self._rows) - 1)
 
     def action_select(self) -> None:

@@ -66,7 +66,6 @@ class SpillFile:
         return Extent(begin, len(data))
 
     def free(self, extent: Extent) -> None:
-        """Allow the range to be written again."""
         joined: list[Extent] = []
         for offset, size_bytes in sorted([*self._free, extent]):
             if joined and sum(joined[-1]) == offset:
@@ -232,7 +231,6 @@ class Block:
         return blocks[1:]
 
     def _lines(self) -> list[tuple[int, int, int, str]]:
-        """Return the times, serials, codes and texts of the lines."""
         return list(zip(self.stamps, self.serials, self.codes, self.texts(), strict=True))
 
     def _set(self, lines: Sequence[tuple[int, int, int, str]], *, is_sealed: bool) -> None:
@@ -248,7 +246,6 @@ class Block:
             self.seal()
 
     def seal(self) -> None:
-        """Store the texts in one piece."""
         if self._texts is None:
             return
         pieces = [text.encode("utf-8", "surrogatepass") for text in self._texts]

@@ -35,7 +35,6 @@ class LogFinder:
         self.next(backwards=backwards or self._model.following, include_own=True)
 
     def next(self, *, backwards: bool = False, include_own: bool = False) -> None:
-        """Go to the next (or previous) match, wrapping around the ends of the log."""
         model, search, start = self._model, self._model.search, self._model.cursor
         if search is None:
             self._widget.workers.cancel_group(self._widget, _WORKERS)

@@ -55,7 +55,6 @@ class FoldDetector:
     """Folds related lines as they are read in order; keeps the state of unfinished folds."""
 
     def __init__(self, options: LogOptions, folds: list[Fold]) -> None:
-        """Create a detector that adds to `folds`."""
         self._fold_tracebacks, self._fold_progress, self._fold_repeats = options.folds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}

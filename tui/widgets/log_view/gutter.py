@@ -49,7 +49,6 @@ class NodeLabels:
         """Width in cells of the longest label so far."""
 
     def get(self, replica: str | None) -> tuple[str, int]:
-        """Return the label and color index of a replica; an empty label for None."""
         if replica is None:
             return "", 0
         known = self._labels.get(replica)

@@ -42,7 +42,6 @@ def page_from(count: int, top: ScrollPosition, height: int, lines_of: LinesOf) -
 
 
 def last_page(count: int, height: int, lines_of: LinesOf) -> ScrollPosition:
-    """Return the top of the last full page."""
     if not count:
         return ScrollPosition()
     return moved(count, ScrollPosition(count - 1, lines_of(count - 1)), -height, lines_of)

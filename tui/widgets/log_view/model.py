@@ -33,7 +33,6 @@ class LogModel:
         options: LogOptions | None = None,
         changed: Callable[[], object] = lambda: None,
     ) -> None:
-        """Create a model that follows; it calls `changed` after the store changed."""
         self.store = store
         self.rows = LogRows(store, options or LogOptions())
         self.cursor: LineKey | None = None
@@ -220,7 +219,6 @@ class LogModel:
     # --- opening rows -------------------------------------------------------------------------
 
     def toggle_fold(self, row: int) -> bool:
-        """Toggle the fold of a row, or expand its object; return True if anything changed."""
         part, index = self.rows.part(row)
         fold, shown = part.fold_around(index), self.row_key(row).shown
         if fold is not None:

@@ -130,7 +130,6 @@ class LogRenderer:
             self.forget()
 
     def rows(self, store: LogStore, row_key: RowKey) -> tuple[TextRow, ...]:
-        """Return the rows of a message, at least one."""
         key = (row_key.shown, row_key.pretty, self._wrap_cells)
         known = self._rows.get(key)
         if known is None:
@@ -157,7 +156,6 @@ class LogRenderer:
         return known
 
     def empty(self, text: str) -> list[Segment]:
-        """Return a line without a row, with text in its middle."""
         width, plain = self.geometry.width, self._style("text")
         if not text:
             return [Segment(" " * width, plain)]
@@ -167,7 +165,6 @@ class LogRenderer:
         return [Segment(" " * left + text, self._style("empty")), Segment(" " * right, plain)]
 
     def with_badge(self, segments: list[Segment], badge: str) -> list[Segment]:
-        """Return a line with a badge over its end."""
         badge = clip(badge, self.geometry.width)
         return [
             *Strip(segments).crop(0, self.geometry.width - len(badge)),
@@ -175,7 +172,6 @@ class LogRenderer:
         ]
 
     def scroll_bar(self, y: int, height: int, rows: int, first_row: int, last_row: int) -> Segment:
-        """Return a line of the scroll bar beside the page of these rows."""
         start, length = thumb(rows, first_row, last_row - first_row + 1, height)
         if not length:
             return Segment(" ", self._style("text"))

@@ -64,7 +64,6 @@ class BlockRows:
     # --- filter -------------------------------------------------------------------------------
 
     def scan(self, view: LogRows, *, may_move: bool) -> None:
-        """Filter and fold lines that are new since the last time."""
         block, line_filter = self.block, view.line_filter
         appended = self._version == block.version
         begin = self._count if appended else 0
@@ -142,7 +141,6 @@ class BlockRows:
         return [(serials[at], stamps[at], nodes[codes[at]], texts[at]) for at in indices]
 
     def derive(self) -> None:
-        """Find the lines that have a row."""
         hidden: set[int] = set()
         for fold in self.folds:
             if not fold.is_open:
@@ -159,12 +157,10 @@ class BlockRows:
         return self._anchors.get(self.block.serials[index]) if self._anchors else None
 
     def fold_around(self, index: int) -> Fold | None:
-        """Return the fold that contains a line."""
         serial = self.block.serials[index]
         return next((fold for fold in self.folds if serial in fold.lines), None)
 
     def key(self, serial: int) -> LineKey:
-        """Return the key of a line of the block."""
         return self.block.key(self.block.serials.index(serial))
 
     def place(self, index: int) -> int:
@@ -178,7 +174,6 @@ class BlockRows:
 
 
 def _joined(known: Sequence[int], more: Sequence[int]) -> Sequence[int]:
-    """Return both, which are ascending."""
     if isinstance(known, range) and isinstance(more, range) and known.stop == more.start:
         return range(known.start, more.stop)
     return array("H", [*known, *more])
@@ -279,14 +274,12 @@ class LogRows:
         return len(self) if at == len(self.parts) else self.starts[at] + self.parts[at].place(index)
 
     def count_before(self, key: LineKey) -> int:
-        """Return the number of rows before a line."""
         at, index = self.store.position(key)
         return (
             len(self) if at == len(self.parts) else self.starts[at] + bisect_left(self.parts[at].rows, index)
         )
 
     def index_at(self, time_ns: int) -> int:
-        """Return the first row at or after a time."""
         return self.count_before(LineKey(time_ns, self.store.serials[0]))
 
     def find(self, key: LineKey) -> tuple[BlockRows, int] | None:

@@ -33,7 +33,6 @@ class TimeBudget:
         return self._monotonic_s() < self._deadline_s
 
     async def renew(self) -> None:
-        """Yield to the event loop once and start a new slice."""
         await asyncio.sleep(0)
         self._deadline_s = self._monotonic_s() + SLICE_S
 
@@ -113,7 +112,6 @@ class LogSearch:
         return not self._queue
 
     async def find(self, monotonic_s: Callable[[], float]) -> LineKey | None:
-        """Return the nearest match."""
         time_left = TimeBudget(monotonic_s)
         # The rows that pass the filter may still be incomplete.
         while not (self._rows.is_complete and self.find_next(time_left)):
@@ -136,7 +134,6 @@ class LogSearch:
         return self.is_final
 
     async def count_all(self, monotonic_s: Callable[[], float], report: Callable[[], object]) -> None:
-        """Count all matches; call `report` now and then, and at the end."""
         time_left, reported_s = TimeBudget(monotonic_s), monotonic_s()
         while not (self._rows.is_complete and self.count(time_left)):
             await time_left.renew()

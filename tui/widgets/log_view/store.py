@@ -116,13 +116,11 @@ class LogStore:
         )
 
     def entries(self, block: Block, indices: Sequence[int]) -> Iterator[LogEntry]:
-        """Yield lines of a block."""
         texts = block.texts()
         for index in indices:
             yield self._entry(block, index, texts[index])
 
     def entries_after(self, key: LineKey) -> Iterator[LogEntry]:
-        """Yield the lines after a line, in order."""
         at, index = self.position(LineKey(key.time_ns, key.serial + 1))
         for block in self.blocks[at:]:
             yield from self.entries(block, range(index, len(block)))

@@ -204,7 +204,6 @@ class LogView(Widget, can_focus=True):
     # --- arriving lines -----------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Build the rows: a shared store may already hold lines."""
         self._show_times(self.options)
         self._build()
 
@@ -245,7 +244,6 @@ class LogView(Widget, can_focus=True):
             self._paint()
 
     def _schedule_refresh(self) -> None:
-        """Schedule a paint, at most one per ``REFRESH_INTERVAL_S``."""
         self.viewport.invalidate()
         if self._refresh_timer is not None or not self.is_attached:
             return
@@ -349,7 +347,6 @@ class LogView(Widget, can_focus=True):
             self.notify("Nothing to expand on this line.", timeout=3)
 
     def action_scroll_pages(self, pages: int) -> None:
-        """Scroll by a number of screens, keeping one line of overlap."""
         self.viewport.scroll(pages * max(1, self.viewport.height - 1))
 
     def action_oldest_line(self) -> None:

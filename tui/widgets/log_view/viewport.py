@@ -29,7 +29,6 @@ class Viewport:
         return len(self._renderer.rows(self._model.store, self._model.row_key(row)))
 
     def invalidate(self) -> None:
-        """Forget the page, because rows or their heights have changed."""
         self._page = None
 
     def page(self) -> list[ScrollPosition]:
@@ -173,7 +172,6 @@ class Viewport:
         return self.go_to(next(beyond, keys[0]))
 
     def toggle_bookmark(self) -> None:
-        """Toggle the bookmark on the cursor line."""
         row = self._model.own_row
         if row is not None:
             self._model.store.toggle_bookmark(self._model.rows.key(row))
@@ -184,7 +182,6 @@ class Viewport:
         self.show_from_row(min(self._model.rows.index_at(time_ns), max(0, len(self._model) - 1)))
 
     def jump(self, seconds: float) -> None:
-        """Move the cursor forward in time, or back if `seconds` is negative."""
         row, rows = self._model.own_row, self._model.rows
         if row is None:
             return
@@ -209,11 +206,9 @@ class Viewport:
         return True
 
     def select_to_line(self, y: int) -> None:
-        """Extend the selection to a line of the screen, or to its first or last one."""
         self.select_line(max(0, min(y, self.height - 1)), extend=True)
 
     def toggle_fold(self) -> bool:
-        """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""
         model, row = self._model, self._model.own_row
         key = None if row is None else model.rows.key(row)
         if row is None or key is None or not model.toggle_fold(row):
@@ -235,7 +230,6 @@ class Viewport:
         self._update()
 
     def show_from_row(self, row: int) -> None:
-        """Show the rows from this one on, with the cursor on it."""
         self.follow = False
         self._model.set_cursor(row)
         self._show_from(ScrollPosition(row))
@@ -262,7 +256,6 @@ class Viewport:
             self._keep_cursor_in_sight()
 
     def drag_to(self, y: int) -> None:
-        """Scroll to where the scroll bar's thumb was dragged."""
         last_line = max(1, self.height - 1)
         if y >= last_line:
             self.follow = True
@@ -290,7 +283,6 @@ class Viewport:
             self._kept_line = next((y for y, known in enumerate(self.page()) if known == place), None)
 
     def restore_line(self) -> None:
-        """Put the cursor back on its screen line."""
         line, row = self._kept_line, self._model.cursor_row
         self._kept_line = None
         if line is not None and row is not None:
