@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, partialmethod
 from typing import Literal
 
 from textual import on
@@ -352,15 +352,12 @@ class CompareRunsScreen(AppScreen):
     def action_zoom_out(self) -> None:
         self._zoom(ZOOM_STEP, self.view.cursor)
 
-    def action_pan_back(self) -> None:
-        self._pan_share(-PAN_SHARE)
-
-    def action_pan_on(self) -> None:
-        self._pan_share(PAN_SHARE)
-
     def _pan_share(self, share: float) -> None:
         start, end = self.view.window.bounds(*self._reach)
         self._pan(share * (end - start))
+
+    action_pan_back = partialmethod(_pan_share, -PAN_SHARE)
+    action_pan_on = partialmethod(_pan_share, PAN_SHARE)
 
     def _pan(self, by: float) -> None:
         self.view = replace(self.view, window=self.view.window.panned(by, *self._reach))

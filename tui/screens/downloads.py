@@ -156,6 +156,8 @@ class DownloadsScreen(AppScreen):
         self._show_header()
         self._show_chosen()
 
+    action_refresh = _show
+
     def _show_header(self) -> None:
         going = self.downloads.under_way
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Downloads", "key")]]
@@ -220,7 +222,3 @@ class DownloadsScreen(AppScreen):
 
     def action_clear_finished(self) -> None:
         self.post_message(ClearDownloadsRequested())
-
-    def action_refresh(self) -> None:
-        """Redraw only: the list is local, so there is no server to ask."""
-        self._show()

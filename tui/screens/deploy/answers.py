@@ -79,8 +79,7 @@ class CheckboxList(ChoiceList):
         self._marked ^= {choice.value}
         self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
 
-    def action_select(self) -> None:
-        self.action_mark()
+    action_select = action_mark
 
     def action_go_on(self) -> None:
         self.post_message(self.Complete())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partialmethod
 
 from textual import on
 from textual.app import ComposeResult
@@ -383,18 +384,13 @@ class HomeScreen(AppScreen):
         gone = set(job_ids)
         self.marked = tuple(one for one in self.marked if one not in gone)
 
-    def action_delete_job(self) -> None:
-        self._change_jobs(Verb.DELETE)
-
-    def action_stop_job(self) -> None:
-        self._change_jobs(Verb.STOP)
-
-    def action_recreate_job(self) -> None:
-        self._change_jobs(Verb.RECREATE)
-
     def _change_jobs(self, verb: Verb) -> None:
         if jobs := self._marked_jobs() or ([self._chosen] if self._chosen is not None else []):
             self.post_message(BatchRequested(verb, jobs))
+
+    action_delete_job = partialmethod(_change_jobs, Verb.DELETE)
+    action_stop_job = partialmethod(_change_jobs, Verb.STOP)
+    action_recreate_job = partialmethod(_change_jobs, Verb.RECREATE)
 
     def action_copy_id(self) -> None:
         if (job := self._chosen) is not None:

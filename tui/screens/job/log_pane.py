@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partialmethod
 
 from textual import on
 from textual.app import ComposeResult
@@ -350,21 +351,14 @@ class LogPane(Vertical):
 
     # Reading
 
-    def action_minute_back(self) -> None:
-        self._jump(-MINUTE_S)
-
-    def action_minute_on(self) -> None:
-        self._jump(MINUTE_S)
-
-    def action_hour_back(self) -> None:
-        self._jump(-HOUR_S)
-
-    def action_hour_on(self) -> None:
-        self._jump(HOUR_S)
-
     def _jump(self, seconds: int) -> None:
         for view in self.columns.views:
             view.viewport.jump(seconds)
+
+    action_minute_back = partialmethod(_jump, -MINUTE_S)
+    action_minute_on = partialmethod(_jump, MINUTE_S)
+    action_hour_back = partialmethod(_jump, -HOUR_S)
+    action_hour_on = partialmethod(_jump, HOUR_S)
 
     def _go_to(self, typed: str) -> None:
         entry = self.view.model.cursor_entry

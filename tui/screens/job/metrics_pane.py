@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partialmethod
 
 from textual import on
 from textual.app import ComposeResult
@@ -206,17 +207,14 @@ class MetricsPane(Horizontal):
             start, end = self.view.window.bounds(*reach)
             self._show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
 
+    action_pan_back = partialmethod(_pan_by, -PAN_SHARE)
+    action_pan_on = partialmethod(_pan_by, PAN_SHARE)
+
     def action_next_span(self) -> None:
         self._show_window(longer(self.view.window), full_range=self.view.full_range)
 
     def action_previous_span(self) -> None:
         self._show_window(shorter(self.view.window), full_range=self.view.full_range)
-
-    def action_pan_back(self) -> None:
-        self._pan_by(-PAN_SHARE)
-
-    def action_pan_on(self) -> None:
-        self._pan_by(PAN_SHARE)
 
     def action_first_time(self) -> None:
         reach = self._reach()
@@ -239,18 +237,6 @@ class MetricsPane(Horizontal):
             return self._builder.clock(self._run).time(x)
         return x
 
-    def action_cursor_left(self) -> None:
-        self._move_cursor(-1)
-
-    def action_cursor_right(self) -> None:
-        self._move_cursor(1)
-
-    def action_cursor_far_left(self) -> None:
-        self._move_cursor(-FAST_CURSOR_CELLS)
-
-    def action_cursor_far_right(self) -> None:
-        self._move_cursor(FAST_CURSOR_CELLS)
-
     def _move_cursor(self, cells: int) -> None:
         reach, grid = self._reach(), self._grid
         if reach is None or grid.front_chart is None:
@@ -265,6 +251,11 @@ class MetricsPane(Horizontal):
             x = min(max(held + cells * cell, reach[0]), reach[1])
         self._show_window(self.view.window.showing(x, *reach), at_once=False)
         self.view = replace(self.view, cursor=x)
+
+    action_cursor_left = partialmethod(_move_cursor, -1)
+    action_cursor_right = partialmethod(_move_cursor, 1)
+    action_cursor_far_left = partialmethod(_move_cursor, -FAST_CURSOR_CELLS)
+    action_cursor_far_right = partialmethod(_move_cursor, FAST_CURSOR_CELLS)
 
     # Charts and series
 
@@ -291,12 +282,6 @@ class MetricsPane(Horizontal):
         message.stop()
         self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
 
-    def action_next_series(self) -> None:
-        self._select(1)
-
-    def action_previous_series(self) -> None:
-        self._select(-1)
-
     def _names(self) -> tuple[str, ...]:
         chart = self._grid.front_chart
         return chart.names if chart is not None else ()
@@ -307,6 +292,9 @@ class MetricsPane(Horizontal):
             held = self.view.selected
             place = (names.index(held) + by) % len(names) if held in names else (0 if by > 0 else -1)
             self.view = replace(self.view, selected=names[place])
+
+    action_next_series = partialmethod(_select, 1)
+    action_previous_series = partialmethod(_select, -1)
 
     def action_toggle_series(self) -> None:
         names = self._names()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partialmethod
 
 from textual import on
 from textual.app import ComposeResult
@@ -236,6 +237,12 @@ class JobScreen(AppScreen):
         else:
             self.tab = tab
 
+    action_show_live = partialmethod(show_tab, "live")
+    action_show_logs = partialmethod(show_tab, "logs")
+    action_show_metrics = partialmethod(show_tab, "metrics")
+    action_show_checkpoints = partialmethod(show_tab, "checkpoints")
+    action_show_details = partialmethod(show_tab, "details")
+
     @on(MetricsPane.NodeChosen)
     def _node_chosen(self, message: MetricsPane.NodeChosen) -> None:
         self.node = message.node
@@ -251,38 +258,20 @@ class JobScreen(AppScreen):
         """The scopes active on this tab, including those active on all tabs."""
         return (*TAB_SCOPES.get(self.tab, ()), Scope.JOB)
 
-    def action_show_live(self) -> None:
-        self.show_tab("live")
-
-    def action_show_logs(self) -> None:
-        self.show_tab("logs")
-
-    def action_show_metrics(self) -> None:
-        self.show_tab("metrics")
-
-    def action_show_checkpoints(self) -> None:
-        self.show_tab("checkpoints")
-
-    def action_show_details(self) -> None:
-        self.show_tab("details")
-
     def action_next_tab(self) -> None:
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + 1) % len(TAB_IDS)])
 
     def action_previous_tab(self) -> None:
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) - 1) % len(TAB_IDS)])
 
-    def action_next_node(self) -> None:
-        self._step_node(1)
-
-    def action_previous_node(self) -> None:
-        self._step_node(-1)
-
     def _step_node(self, by: int) -> None:
         names = self.query_one(LogPane).nodes
         stops: list[str | None] = [None, *names]
         position = stops.index(self.node) if self.node in stops else 0
         self.node = stops[(position + by) % len(stops)]
+
+    action_next_node = partialmethod(_step_node, 1)
+    action_previous_node = partialmethod(_step_node, -1)
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
