@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.actions import ACTIONS, Scope, actions_of
+from tui.actions import ACTIONS, JOB_TABS, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.screens.base import AppScreen
 from tui.screens.cache import CacheScreen
@@ -12,7 +12,7 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.downloads import DownloadsScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import TAB_SCOPES, JobScreen
+from tui.screens.job.screen import JobScreen
 from tui.screens.submit import SubmitScreen
 
 SCREENS: tuple[type[AppScreen], ...] = (
@@ -28,7 +28,7 @@ SCREENS: tuple[type[AppScreen], ...] = (
 )
 TOGETHER = {
     *(screen.SCOPES for screen in SCREENS if screen is not JobScreen),
-    *((Scope.JOB, *scopes) for scopes in TAB_SCOPES.values()),
+    *((Scope.JOB, *scopes) for scopes in JOB_TABS.values()),
 }
 """Scopes whose keys work at the same time."""
 

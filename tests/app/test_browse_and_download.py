@@ -16,7 +16,7 @@ import pytest
 from textual.pilot import Pilot
 
 from api_client.emulator.processes import EmulatorChild
-from support.dashboard import text_of
+from support.dashboard import READ_ONLY, text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until, until_quiet
@@ -45,7 +45,7 @@ def demo() -> Iterator[EmulatorChild]:
 
 
 def dashboard(emulator: EmulatorChild) -> BtTuiApp:
-    return BtTuiApp(remote_of(emulator), readonly=True)  # reading and downloading change nothing there
+    return BtTuiApp(remote_of(emulator), settings=READ_ONLY)  # reading and downloading change nothing there
 
 
 async def sees(pilot: Pilot[Any], *words: str) -> None:

@@ -15,8 +15,7 @@ pytest.importorskip("textual_serve", reason="the extra web is not installed")
 from textual_serve.download_manager import DownloadManager
 
 from tui.web import server
-from tui.web.offers import Offers
-from tui.web.server import PageDashboard
+from tui.web.server import Offers, PageDashboard
 
 DRAWS = """
 import sys

@@ -24,7 +24,7 @@ from aiohttp.test_utils import TestClient, TestServer  # noqa: E402
 
 from tui.system.saved_files import Outbox, delivered_as, sweep_abandoned  # noqa: E402
 from tui.web.driver import WholeWrites  # noqa: E402
-from tui.web.offers import Offer, Offers  # noqa: E402
+from tui.web.server import Offer, Offers  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 PACKET_BYTES = 200_000

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from textual.screen import Screen
 
-from support.dashboard import Dashboard, home, settle, text_of
+from support.dashboard import READ_ONLY, Dashboard, home, settle, text_of
 from support.worlds import StubRunFeed, run
 from tui.actions import Mark, Scope, actions_of
 from tui.screens.job.screen import JobScreen
@@ -32,7 +32,7 @@ def job_screen() -> Screen[None]:
 
 @pytest.mark.parametrize(
     ("app", "scope"),
-    [(home(readonly=True), Scope.HOME), (Dashboard(job_screen, readonly=True), Scope.JOB)],
+    [(home(settings=READ_ONLY), Scope.HOME), (Dashboard(job_screen, settings=READ_ONLY), Scope.JOB)],
     ids=["home", "job"],
 )
 async def test_every_key_that_changes_something_is_refused(app: Dashboard, scope: Scope) -> None:
@@ -50,7 +50,7 @@ async def test_every_key_that_changes_something_is_refused(app: Dashboard, scope
 
 @pytest.mark.parametrize("readonly", [True, False])
 async def test_help_and_palette_say_what_is_off(readonly: bool) -> None:
-    app = home(readonly=readonly)
+    app = home(settings=READ_ONLY if readonly else None)
     async with app.run_test(size=(100, 50)) as pilot:
         await settle(pilot)
         offered = {command.title: command.help for command in app.get_system_commands(app.screen)}

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from textual.pilot import Pilot
 
 from api_client.remotes import Remote
-from support.dashboard import text_of
+from support.dashboard import READ_ONLY, text_of
 from support.fake_object_store import JOB, KEY, FakeObjectStore, Stored, serving
 from support.waiting import until, until_quiet
 from tui.app import BtTuiApp
@@ -127,7 +127,7 @@ async def seen_to(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
 @pytest.mark.usefixtures("brisk")
 async def test_no_sight_of_a_file_lets_any_of_it_out(store: FakeObjectStore) -> None:
     remote = Remote("here", store.api_url, store.api_url, key=SecretStr(KEY), key_origin="the test")
-    app = BtTuiApp(remote, readonly=True, job_id=JOB, tab="checkpoints")
+    app = BtTuiApp(remote, settings=READ_ONLY, job_id=JOB, tab="checkpoints")
     async with app.run_test(size=(140, 60)) as pilot:
         await seen_to(pilot, lambda: "[blink]FORN" in text_of(app))
         await pilot.press("down", "enter")

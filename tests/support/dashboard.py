@@ -23,11 +23,16 @@ from tui.screens.base import AppScreen
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.settings.loading import Loaded
+from tui.settings.model import Configuration
 from tui.widgets.log_view.view import LogView
 from tui.wizard.progress import WizardProgress
 from tui.wizard.state import Answers
 
 LIVE = Connection(ConnectionState.LIVE, answered_at=None)
+
+
+READ_ONLY = Loaded(Configuration(readonly=True), {"readonly": "flag --readonly"})
 
 
 class Dashboard(BtTuiApp):

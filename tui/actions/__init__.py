@@ -6,10 +6,9 @@ action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a s
 
 from __future__ import annotations
 
-from tui.actions.action import SCOPE_TITLES, Action, Mark, Scope
-from tui.actions.table import ACTIONS
+from tui.actions.table import ACTIONS, JOB_TABS, SCOPE_TITLES, Action, Mark, Scope
 
-__all__ = ["ACTIONS", "SCOPE_TITLES", "Action", "Mark", "Scope", "actions_of"]
+__all__ = ["ACTIONS", "JOB_TABS", "SCOPE_TITLES", "Action", "Mark", "Scope", "actions_of"]
 
 
 def actions_of(*scopes: Scope) -> tuple[Action, ...]:

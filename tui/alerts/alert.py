@@ -1,4 +1,4 @@
-"""What an alert says, as text and as JSON; the terminal's title; and which findings are new.
+"""Alerts as text and as JSON, the terminal's title, and a tracker of which findings are new.
 
 ``AlertTracker`` remembers what was reported, so that nothing is reported twice.
 """

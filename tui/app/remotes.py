@@ -26,7 +26,7 @@ NOT_SWITCHED_TOAST_S = 15.0
 
 
 class SessionHolder(Protocol):
-    """What switching changes: the session that is shown."""
+    """Owner of the session that is shown, which switching replaces."""
 
     session: Session | None
 

@@ -56,7 +56,7 @@ from tui.screens.messages import (
     OpenProjectRequested,
 )
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
-from tui.settings.loading import Loaded, load_or_defaults
+from tui.settings.loading import Loaded
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
@@ -64,7 +64,6 @@ from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.widgets.status_footer import DownloadBadge
 
-READONLY_FLAG = "flag --readonly"
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
@@ -96,7 +95,6 @@ class BtTuiApp(App[WelcomeChoice]):
         job_id: str | None = None,
         tab: str | None = None,
         demo: bool = False,
-        readonly: bool = False,
         why_no_remote: str = "",
         settings: Loaded | None = None,
         memory: Memory | None = None,
@@ -117,9 +115,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self._bindings = rebound(self._bindings, self._keys)
         self._job_id = job_id
         self._tab = tab
-        self._read_only_by = READONLY_FLAG if readonly else ""
-        if wanted.readonly:
-            self._read_only_by = self._settings.origin("readonly")
+        self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
         self._why_no_remote = why_no_remote
         self.outbox = Outbox()
         self.files = SavedFiles(self, self.outbox)
@@ -422,15 +418,13 @@ def run_dashboard(
     job_id: str | None = None,
     tab: str | None = None,
     demo: bool = False,
-    readonly: bool = False,
-    why_no_remote: str = "",
-    settings: Loaded | None = None,
+    settings: Loaded,
     own_emulator: Callable[[], Remote] | None = None,
 ) -> WelcomeChoice | None:
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
-    Without ``settings``, those of the environment and the file apply. ``own_emulator`` starts the local
-    emulator, if the user switches to it. A demo does not remember its state.
+    ``own_emulator`` starts the local emulator, if the user switches to it. A demo does not remember its
+    state.
     """
     gc.freeze()  # the modules are here to stay, and scanning them for garbage stalls the screen for 40 ms
     app = BtTuiApp(
@@ -438,9 +432,7 @@ def run_dashboard(
         job_id=job_id,
         tab=tab,
         demo=demo,
-        readonly=readonly,
-        why_no_remote=why_no_remote,
-        settings=settings or load_or_defaults(os.environ),
+        settings=settings,
         memory=Memory(None if demo else memory_path()),
         own_emulator=own_emulator,
         hints=True,

@@ -65,7 +65,7 @@ class CapacityScreen(AppScreen):
         yield WrappedText(id="nobody")
 
     def on_mount(self) -> None:
-        self._show()
+        self.watch_snapshot()
         self._jobs.focus()
         self.set_interval(5.0, self._show_header)  # the header shows an age
         self.run_feed("capacity feed")
@@ -79,16 +79,6 @@ class CapacityScreen(AppScreen):
         return self.query_one("#jobs", RowTable)
 
     def watch_snapshot(self) -> None:
-        self._show()
-
-    def watch_all_types(self) -> None:
-        self._show_jobs()
-
-    @on(RowTable.Highlighted, "#gpus")
-    def _other_type(self) -> None:
-        self._show_jobs()
-
-    def _show(self) -> None:
         """Distinguish loading, empty, forbidden, unsupported and failed; keep and mark old data."""
         view = self.snapshot
         refresh = self.key_for("screen.refresh")
@@ -106,7 +96,7 @@ class CapacityScreen(AppScreen):
         instead.display = not view.rows
         failed = f"✗ Can't read the capacity.\n{sanitize(view.error)}\nPress {refresh} to retry."
         instead.update(WORDS.get(view.state, failed))
-        self._show_jobs()
+        self.watch_all_types()
 
     def _show_header(self) -> None:
         view = self.snapshot
@@ -128,7 +118,8 @@ class CapacityScreen(AppScreen):
         ]
         self.query_one("#header", StatusLine).set_facts(facts, 2)
 
-    def _show_jobs(self) -> None:
+    @on(RowTable.Highlighted, "#gpus")
+    def watch_all_types(self) -> None:
         view, line = self.snapshot, self._gpus.cursor_row
         only = None if self.all_types or line is None else line.row.gpu_type
         shown = [one for one in (*view.waiting, *view.holding) if only in (None, one.gpu_type)]
@@ -141,12 +132,9 @@ class CapacityScreen(AppScreen):
             words = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
         nobody.update(words)
 
-    @on(RowTable.Selected, "#jobs")
-    def _job_chosen(self) -> None:
-        self.action_open_job()
-
     # Actions
 
+    @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
         row = self._jobs.cursor_row
         if row is not None:

@@ -1,4 +1,4 @@
-"""Dialogs: a question, what it is about, an optional field, and buttons.
+"""Dialogs: a question, what it is about, an optional field, and buttons. And the list of choices of screens.
 
 A dialog is answered only once, even if its keys are pressed twice.
 """
@@ -16,7 +16,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Button, Input
+from textual.widgets import Button, Input, OptionList
 
 from api_client.files import why_not_written
 from tui.analysis.export import ExportTable
@@ -230,3 +230,19 @@ class FileConflictScreen(Dialog[ExistingChoice]):
     def action_choose(self, choice: str) -> None:
         choices: dict[str, ExistingChoice] = {"skip": "skip", "overwrite": "overwrite", "rename": "rename"}
         self.dismiss(choices.get(choice))
+
+
+class ChoiceList(OptionList):
+    """An OptionList with the dashboard's list keys, and with enter among the key hints."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "choose"),
+        Binding("j", "cursor_down", show=False),
+        Binding("k", "cursor_up", show=False),
+        Binding("g", "first", show=False),
+        Binding("G", "last", show=False),
+    ]
+
+    def on_mount(self) -> None:
+        if self.highlighted is None:
+            self.action_first()

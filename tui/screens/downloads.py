@@ -156,7 +156,7 @@ class DownloadsScreen(AppScreen):
         self._show_header()
         self._show_chosen()
 
-    action_refresh = _show
+    action_refresh = _show  # the list is local
 
     def _show_header(self) -> None:
         going = self.downloads.under_way

@@ -325,9 +325,6 @@ class SubmitScreen(AppScreen):
         await self._feed.review(self.query_one(OverrideFields).overrides)
 
     @on(Button.Pressed, "#submit")
-    def _submit_pressed(self) -> None:
-        self.action_submit()
-
     def action_submit(self) -> None:
         snapshot = self.snapshot
         if not snapshot.can_submit or snapshot.project is None:

@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
-from tui.widgets.choice_list import ChoiceList
+from tui.screens.dialogs import ChoiceList
 
 
 class WelcomeChoice(StrEnum):

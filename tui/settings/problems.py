@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tui.actions import ACTIONS, SCOPE_TITLES, Scope, actions_of
+from tui.actions import ACTIONS, JOB_TABS, SCOPE_TITLES, Scope, actions_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-JOB_TABS: tuple[tuple[Scope, ...], ...] = (
-    (Scope.LOGS, Scope.CHARTS),
-    (Scope.LOGS,),
-    (Scope.CHARTS, Scope.METRICS),
-    (Scope.CHECKPOINTS,),
-    (),
-)
-"""Scopes of each tab of the job screen, besides those common to all tabs; a test compares them."""
 
 EVERYWHERE = (Scope.SCREEN, Scope.APP)
 MOVING = frozenset({"up", "down", "j", "k", "pageup", "pagedown", "ctrl+c"})
@@ -132,11 +123,11 @@ def _words(action_id: str) -> str:
 
 
 def _together() -> Iterator[tuple[Scope, ...]]:
-    on_job = {Scope.JOB, *(scope for tab in JOB_TABS for scope in tab)}
+    on_job = {Scope.JOB, *(scope for tab in JOB_TABS.values() for scope in tab)}
     for scope in Scope:
         if scope not in on_job and scope not in EVERYWHERE:
             yield (scope, *EVERYWHERE)
-    for tab in JOB_TABS:
+    for tab in JOB_TABS.values():
         yield (Scope.JOB, *tab, *EVERYWHERE)
 
 

@@ -1,6 +1,7 @@
 """The web server of ``bt-tui serve``, and its page: textual's terminal, nothing loaded from other sites.
 
-Each open page has a dashboard process of its own, which is ended properly when the page closes.
+Each open page has a dashboard process of its own, which is ended properly when the page closes. While it is
+open, the page may fetch the files that its dashboard offers, each by an unguessable key.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, ParamSpec
 
 from aiohttp import WSMessage, WSMsgType, web
+from aiohttp.abc import AbstractStreamWriter
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server
 
 from tui.system.saved_files import sweep_abandoned
 from tui.web.access import Guard, add_headers
-from tui.web.offers import Offer, Offers
 
 P = ParamSpec("P")
 
@@ -279,3 +281,83 @@ def host_names(host: str) -> set[str]:
 def _quieten() -> None:
     """Log errors as one line: tracebacks with variable values would expose the environment."""
     logging.basicConfig(level=logging.WARNING, format="bt-tui: %(message)s")
+
+
+OK_STATUS, PARTIAL_STATUS = 200, 206
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """A file on this machine, and its name in the browser (see ``tui.system.saved_files.safe_name``)."""
+
+    path: Path
+    save_as: str
+    owner: PageDashboard
+    fetching: int = 0
+    """Number of active requests: browsers may fetch several parts at once."""
+    is_last_byte_sent: bool = False
+
+
+class Offers:
+    """The files available for download."""
+
+    def __init__(self) -> None:
+        self._offers: dict[str, Offer] = {}
+
+    def add(self, key: str, offer: Offer) -> None:
+        self._offers[key] = offer
+
+    def withdraw(self, owner: PageDashboard) -> None:
+        """Remove the files of a closed page; transfers in progress continue."""
+        self._offers = {key: one for key, one in self._offers.items() if one.owner is not owner}
+
+    def answer(self, key: str) -> web.StreamResponse:
+        """Return the response for a file or the requested range. Raises HTTPNotFound for an unknown key.
+
+        The response has a length, so a browser detects an interrupted download and can resume it. The
+        owner is notified only after the last byte has been sent.
+        """
+        offer = self._offers.get(key)
+        if offer is None:
+            raise web.HTTPNotFound(text="This file is no longer available; save it again.\n")
+
+        async def over() -> None:
+            if self._offers.pop(key, None) is not None:
+                await offer.owner.notify_fetched(key)
+
+        return OfferedFile(offer, over)
+
+
+class OfferedFile(web.FileResponse):
+    """A response with an offered file; calls ``over`` after the last byte when no request is active."""
+
+    def __init__(self, offer: Offer, over: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(
+            offer.path,
+            headers={
+                "Content-Type": "application/octet-stream",
+                "Content-Disposition": f'attachment; filename="{offer.save_as}"',
+            },
+        )
+        self._offer = offer
+        self._over = over
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        offer = self._offer
+        offer.fetching += 1
+        try:
+            writer = await super().prepare(request)
+            offer.is_last_byte_sent |= request.method == "GET" and self._reaches_file_end()
+        finally:
+            offer.fetching -= 1
+            if offer.is_last_byte_sent and not offer.fetching:
+                await self._over()
+        return writer
+
+    def _reaches_file_end(self) -> bool:
+        if self.status == OK_STATUS:
+            return True
+        if self.status != PARTIAL_STATUS:
+            return False
+        part, _, size = self.headers["Content-Range"].rpartition("/")
+        return part.rpartition("-")[2] == str(int(size) - 1)

@@ -1,4 +1,4 @@
-"""What tables and trees have in common: a heading, rows drawn one by one, and a cursor."""
+"""Common base of tables and trees: a heading, rows drawn one by one, and a cursor."""
 
 from __future__ import annotations
 

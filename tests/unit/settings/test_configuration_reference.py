@@ -6,10 +6,8 @@ from pathlib import Path
 from textual.theme import BUILTIN_THEMES
 
 from tui.app.theme import THEMES
-from tui.screens.job.screen import TAB_SCOPES
 from tui.settings.loading import check_file
 from tui.settings.model import Configuration, ThemeSettings
-from tui.settings.problems import JOB_TABS
 from tui.settings.reference import entries, template
 from tui.widgets.log_view.gutter import TIME_MODES
 
@@ -40,4 +38,3 @@ def test_names_that_are_spelt_out_are_those_of_textual_and_of_the_screens() -> N
     assert names == [theme.name for theme in THEMES] + list(BUILTIN_THEMES)
     times = Configuration.model_json_schema()["$defs"]["LogSettings"]["properties"]["time"]["enum"]
     assert tuple(times) == TIME_MODES
-    assert set(JOB_TABS) == {*TAB_SCOPES.values(), ()}

@@ -17,8 +17,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
+from tui.screens.dialogs import ChoiceList
 from tui.text.sanitize import sanitize
-from tui.widgets.choice_list import ChoiceList
 from tui.wizard.environment_steps import read_pair
 from tui.wizard.state import SECRETS
 from tui.wizard.step import Answer, Choice, Step
@@ -79,7 +79,7 @@ class CheckboxList(ChoiceList):
         self._marked ^= {choice.value}
         self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
 
-    action_select = action_mark
+    action_select = action_mark  # a click marks
 
     def action_go_on(self) -> None:
         self.post_message(self.Complete())

@@ -283,10 +283,6 @@ class HomeScreen(AppScreen):
     def _project_chosen(self) -> None:
         self._jobs.focus()
 
-    @on(RowTable.Selected, "#jobs")
-    def _job_chosen(self) -> None:
-        self.action_open_job()
-
     @on(RowTable.HeadingPressed, "#jobs")
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
         column, descending = self.sort
@@ -316,6 +312,7 @@ class HomeScreen(AppScreen):
 
     # Actions on jobs: the marked ones, or the one under the cursor
 
+    @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
         if (job := self._chosen) is not None:
             self.post_message(OpenJobRequested(job))

@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from api_client.models import JobStatus, TrainingJob
+from tui.actions import JOB_TABS
 from tui.screens.job.chart_view import FIRST_SPAN, PRESETS
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
@@ -68,7 +69,7 @@ class TabStrip(Widget):
                 self.post_message(self.Chosen(tab_id))
 
 
-TAB_IDS = ("live", "logs", "metrics", "checkpoints", "details")
+TAB_IDS = tuple(JOB_TABS)
 _FIRST_TABS: dict[str, str] = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
 """Failed jobs open on the tab that explains why: the log, or the status history if the job never started."""
 _SPANS_S = tuple(preset.total_seconds() for preset in PRESETS)

@@ -18,8 +18,8 @@ from tui.tables.column import Span
 from tui.text.sanitize import clip, sanitize
 from tui.text.times import stamp_text
 from tui.text.units import count, percent
+from tui.widgets.log_view.finder import MatchChanged
 from tui.widgets.log_view.line import LineKey
-from tui.widgets.log_view.messages import MatchChanged
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.view import LogView
@@ -183,7 +183,7 @@ TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off"
 
 @dataclass(slots=True)
 class LogState:
-    """What is known of a log beyond its lines, and the search in it."""
+    """State of a log besides its lines, and of the search in it."""
 
     ended: bool = False
     read_part: float | None = None

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partialmethod
+from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -31,13 +32,14 @@ from tui.screens.job.log_bar import (
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
 from tui.screens.job.log_export import LogExport
 from tui.screens.job.log_field import FieldSwitches, LogField
+from tui.system.external_programs import Program
 from tui.text.names import natural_key
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import count
+from tui.widgets.log_view.finder import MatchChanged
 from tui.widgets.log_view.gutter import TIME_MODES
-from tui.widgets.log_view.messages import GapRetryRequested, MatchChanged, StatusChanged
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.view import LogView
+from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.text_panel import WrappedText
 
 MINUTE_S = 60
@@ -192,23 +194,20 @@ class LogPane(Vertical):
     def action_next_level(self) -> None:
         self.choose(with_next_level(self.options))
 
-    def action_shorter_log(self) -> None:
-        self.choose(with_next_span(self.options, 1))
+    def _next_span(self, by: int) -> None:
+        self.choose(with_next_span(self.options, by))
 
-    def action_longer_log(self) -> None:
-        self.choose(with_next_span(self.options, -1))
+    action_shorter_log = partialmethod(_next_span, 1)
+    action_longer_log = partialmethod(_next_span, -1)
 
-    def action_toggle_wrap(self) -> None:
-        self.choose(replace(self.options, wrap=not self.options.wrap))
+    def _toggle(self, option: str) -> None:
+        change: dict[str, Any] = {option: not getattr(self.options, option)}
+        self.choose(replace(self.options, **change))
 
-    def action_toggle_tracebacks(self) -> None:
-        self.choose(replace(self.options, fold_tracebacks=not self.options.fold_tracebacks))
-
-    def action_toggle_progress(self) -> None:
-        self.choose(replace(self.options, collapse_progress=not self.options.collapse_progress))
-
-    def action_toggle_repeats(self) -> None:
-        self.choose(replace(self.options, fold_repeats=not self.options.fold_repeats))
+    action_toggle_wrap = partialmethod(_toggle, "wrap")
+    action_toggle_tracebacks = partialmethod(_toggle, "fold_tracebacks")
+    action_toggle_progress = partialmethod(_toggle, "collapse_progress")
+    action_toggle_repeats = partialmethod(_toggle, "fold_repeats")
 
     def action_next_time_mode(self) -> None:
         after = TIME_MODES.index(self.options.time) + 1
@@ -400,11 +399,11 @@ class LogPane(Vertical):
         if not field.problem:
             self._close_field()
 
-    def action_page_log(self) -> None:
-        self._begin(self._export.open(self.view, "pager"), "log outside")
+    def _open_outside(self, program: Program) -> None:
+        self._begin(self._export.open(self.view, program), "log outside")
 
-    def action_edit_log(self) -> None:
-        self._begin(self._export.open(self.view, "editor"), "log outside")
+    action_page_log = partialmethod(_open_outside, "pager")
+    action_edit_log = partialmethod(_open_outside, "editor")
 
     def _begin(self, work: Coroutine[None, None, None], group: str) -> None:
         self.run_worker(work, name=group, group=group, exclusive=True, exit_on_error=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partialmethod
+from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -210,11 +211,11 @@ class MetricsPane(Horizontal):
     action_pan_back = partialmethod(_pan_by, -PAN_SHARE)
     action_pan_on = partialmethod(_pan_by, PAN_SHARE)
 
-    def action_next_span(self) -> None:
-        self._show_window(longer(self.view.window), full_range=self.view.full_range)
+    def _zoom_to_preset(self, next_window: Callable[[Window], Window]) -> None:
+        self._show_window(next_window(self.view.window), full_range=self.view.full_range)
 
-    def action_previous_span(self) -> None:
-        self._show_window(shorter(self.view.window), full_range=self.view.full_range)
+    action_next_span = partialmethod(_zoom_to_preset, longer)
+    action_previous_span = partialmethod(_zoom_to_preset, shorter)
 
     def action_first_time(self) -> None:
         reach = self._reach()
@@ -318,11 +319,10 @@ class MetricsPane(Horizontal):
     def action_nodes(self) -> None:
         self.nodes_large = not self.nodes_large
 
-    def action_matrix_metric(self) -> None:
-        self.matrix = replace(self.matrix, memory=not self.matrix.memory)
+    def _toggle_in_matrix(self, option: str) -> None:
+        change: dict[str, Any] = {option: not getattr(self.matrix, option)}
+        self.matrix = replace(self.matrix, **change)
 
-    def action_sort_nodes(self) -> None:
-        self.matrix = replace(self.matrix, worst_first=not self.matrix.worst_first)
-
-    def action_node_history(self) -> None:
-        self.matrix = replace(self.matrix, over_time=not self.matrix.over_time)
+    action_matrix_metric = partialmethod(_toggle_in_matrix, "memory")
+    action_sort_nodes = partialmethod(_toggle_in_matrix, "worst_first")
+    action_node_history = partialmethod(_toggle_in_matrix, "over_time")

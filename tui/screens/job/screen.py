@@ -15,7 +15,7 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from api_client.models import TrainingJob
-from tui.actions import Scope
+from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
 from tui.analysis.fleet.batches import Verb
@@ -49,21 +49,6 @@ from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
-
-TABS = (
-    ("live", "Live"),
-    ("logs", "Logs"),
-    ("metrics", "Metrics"),
-    ("checkpoints", "Checkpoints"),
-    ("details", "Details"),
-)
-TAB_SCOPES: dict[str, tuple[Scope, ...]] = {
-    "live": (Scope.LOGS, Scope.CHARTS),
-    "logs": (Scope.LOGS,),
-    "metrics": (Scope.CHARTS, Scope.METRICS),
-    "checkpoints": (Scope.CHECKPOINTS,),
-}
-"""Scopes that are active on a tab, in addition to those active on all tabs."""
 
 MakeFeed = Callable[..., RunFeed]
 
@@ -124,7 +109,7 @@ class JobScreen(AppScreen):
         yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed)
         yield ConnectionNotice().data_bind(JobScreen.connection)
         with Horizontal(id="tab-line"):
-            tabs = [(tab, self.key_for(f"job.show_{tab}"), label) for tab, label in TABS]
+            tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
             yield TabStrip(tabs, id="tabs")
             yield Static(id="span")
         yield MetricsPane(
@@ -175,10 +160,6 @@ class JobScreen(AppScreen):
             self._display_options = layout
             self._remember(layout)
 
-    @on(LogPane.NodeWanted)
-    def _node_wanted(self, message: LogPane.NodeWanted) -> None:
-        self.node = message.node
-
     @on(LogArrived)
     def _take_log(self, message: LogArrived) -> None:
         self.query_one(LogPane).take(message.part)
@@ -201,7 +182,7 @@ class JobScreen(AppScreen):
     # View
 
     def watch_tab(self, tab: str) -> None:
-        for name in TAB_IDS:
+        for name in JOB_TABS:
             self.set_class(name == tab, f"-tab-{name}")
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
@@ -243,8 +224,9 @@ class JobScreen(AppScreen):
     action_show_checkpoints = partialmethod(show_tab, "checkpoints")
     action_show_details = partialmethod(show_tab, "details")
 
+    @on(LogPane.NodeWanted)
     @on(MetricsPane.NodeChosen)
-    def _node_chosen(self, message: MetricsPane.NodeChosen) -> None:
+    def _node_chosen(self, message: LogPane.NodeWanted | MetricsPane.NodeChosen) -> None:
         self.node = message.node
 
     @on(MetricsPane.NodesLeft)
@@ -256,13 +238,13 @@ class JobScreen(AppScreen):
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """The scopes active on this tab, including those active on all tabs."""
-        return (*TAB_SCOPES.get(self.tab, ()), Scope.JOB)
+        return (*JOB_TABS[self.tab], Scope.JOB)
 
-    def action_next_tab(self) -> None:
-        self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + 1) % len(TAB_IDS)])
+    def _step_tab(self, by: int) -> None:
+        self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
 
-    def action_previous_tab(self) -> None:
-        self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) - 1) % len(TAB_IDS)])
+    action_next_tab = partialmethod(_step_tab, 1)
+    action_previous_tab = partialmethod(_step_tab, -1)
 
     def _step_node(self, by: int) -> None:
         names = self.query_one(LogPane).nodes
@@ -294,11 +276,11 @@ class JobScreen(AppScreen):
     def action_compare(self) -> None:
         self.post_message(CompareJobsRequested([self.job]))
 
-    def action_stop_job(self) -> None:
-        self.post_message(BatchRequested(Verb.STOP, [self.job]))
+    def _change_job(self, verb: Verb) -> None:
+        self.post_message(BatchRequested(verb, [self.job]))
 
-    def action_recreate_job(self) -> None:
-        self.post_message(BatchRequested(Verb.RECREATE, [self.job]))
+    action_stop_job = partialmethod(_change_job, Verb.STOP)
+    action_recreate_job = partialmethod(_change_job, Verb.RECREATE)
 
     def action_snooze(self) -> None:
         found = self.snapshot.findings if self.snapshot is not None else ()

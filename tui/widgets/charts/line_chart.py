@@ -116,7 +116,6 @@ class LineChart(Widget):
         self._dragged = False
         self._strips: list[Strip] = []
         self._strips_width = 0
-        self._styles: dict[str | int, Style] = {}
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
         """Show the series, the last on top, as described by `spec`; letters depend on the terminal."""
@@ -127,7 +126,6 @@ class LineChart(Widget):
         if unchanged and spec == self._spec:
             return
         if spec.first_colour != self._spec.first_colour:
-            self._styles.clear()
             self._strips = []
         self._series, self._spec = given, spec
         self._shaper.keep_only(given)
@@ -139,7 +137,6 @@ class LineChart(Widget):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles.clear()
         self._strips = []
 
     def _on_resize(self, event: events.Resize) -> None:
@@ -250,16 +247,9 @@ class LineChart(Widget):
     # --- painting -----------------------------------------------------------------------------
 
     def _style(self, role: str | int) -> Style:
-        style = self._styles.get(role)
-        if style is None:
-            if isinstance(role, str):
-                name = role
-            elif role < 0:
-                name = "off"
-            else:
-                name = f"series-{(role + self._spec.first_colour) % SERIES_COLOURS}"
-            style = self._styles[role] = self.get_component_rich_style(f"line-chart--{name}")
-        return style
+        if isinstance(role, int):
+            role = "off" if role < 0 else f"series-{(role + self._spec.first_colour) % SERIES_COLOURS}"
+        return self.get_component_rich_style(f"line-chart--{role}")
 
     def _strip(self, line: Line, width: int) -> Strip:
         segments = [Segment(text, self._style(role)) for text, role in line if text]
@@ -268,7 +258,6 @@ class LineChart(Widget):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if not self._strips:
-            self._styles.clear()
             self._strips = [self._strip(line, width) for line in self._picture().lines]
         if y < len(self._strips):
             return self._strips[y]

@@ -52,7 +52,6 @@ def time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list
         cells,
         axis=spec.x_axis,
         end_label=spec.end_label,
-        timezone=spec.timezone,
         origin=spec.origin,
     )
     limit = width + 1
@@ -100,7 +99,7 @@ def _cursor_label(
     column = grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
     if not 0 <= column < len(labels) - margin:
         return None
-    text = place_label(spec.cursor, spec.x_axis, origin=spec.origin, timezone=spec.timezone)
+    text = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
     text = clip(text, len(labels))
     begin = max(0, min(margin + column - cell_len(text) // 2, len(labels) - cell_len(text)))
     labels[begin : begin + len(text)] = [(character, "cursor") for character in text]

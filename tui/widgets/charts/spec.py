@@ -1,11 +1,10 @@
-"""What a chart draws: lines, marks, axes and cursor. Also sparklines, one row of block characters."""
+"""Description of a chart: lines, marks, axes and cursor. Also sparklines, one row of block characters."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
 from math import isfinite, isnan
 from typing import Literal
 
@@ -135,7 +134,6 @@ class ChartSpec:
         tick_base: 2 places ticks at powers of two, for bytes.
         origin: Start of an "elapsed" axis (epoch seconds).
         end_label: Label of the right edge on a relative axis.
-        timezone: Time zone of clock labels; the system's if None.
         note: Note at the right of the header.
         letters: True to mark series with letters, for terminals without color.
         log: True for a logarithmic value axis; values up to zero are left out.
@@ -155,7 +153,6 @@ class ChartSpec:
     x_axis: XAxis = "relative"
     origin: float = 0.0
     end_label: str = "now"
-    timezone: tzinfo | None = None
     empty_text: str = "no data"
     note: str = ""
     letters: bool = False

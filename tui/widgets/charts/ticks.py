@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil, floor, log2, log10
 from typing import Literal
 
@@ -235,13 +235,13 @@ def time_ticks(
     return tuple(_clock_ticks(start, end, step_s, timezone))
 
 
-def place_label(x: float, axis: XAxis, *, origin: float = 0.0, timezone: tzinfo | None = None) -> str:
+def place_label(x: float, axis: XAxis, *, origin: float = 0.0) -> str:
     if axis == "step":
         return f"step {round(x):,}"
     if axis == "elapsed":
         return exact_duration(max(0.0, x - origin))
     # On a relative axis too: "13:04:05" can be found in the log, "-12m3s" cannot.
-    return datetime.fromtimestamp(x, timezone).strftime("%H:%M:%S")
+    return f"{datetime.fromtimestamp(x, UTC).astimezone():%H:%M:%S}"
 
 
 def exact_duration(seconds: float) -> str:

@@ -80,7 +80,6 @@ class GpuMatrix(ScrollView, can_focus=True):
         self._frame = Frame()
         self._rows: tuple[MatrixRow, ...] = ()
         self._cursor: str | None = None
-        self._styles: dict[str, Style] = {}
 
     @property
     def selected(self) -> str | None:
@@ -205,18 +204,11 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     # --- painting -----------------------------------------------------------------------------
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._styles.clear()
-
     def _style(self, name: str) -> Style:
         """Return the style of a run; several names separated by spaces are combined."""
-        style = self._styles.get(name)
-        if style is None:
-            style = Style.null()
-            for part in name.split(" "):
-                style += self.get_component_rich_style(f"gpu-matrix--{part}", partial=part == "cursor")
-            self._styles[name] = style
+        style = Style.null()
+        for part in name.split(" "):
+            style += self.get_component_rich_style(f"gpu-matrix--{part}", partial=part == "cursor")
         return style
 
     def render_line(self, y: int) -> Strip:

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 
+from textual.message import Message
 from textual.widget import Widget
 
+from api_client.models.logs import LogEntry
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.messages import MatchChanged
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.viewport import Viewport
 
 _WORKERS = "search"
+
+
+@dataclass
+class MatchChanged(Message):
+    """Progress of a search; posted when the nearest match is known, and again as matches are counted.
+
+    Attributes:
+        pattern: The search pattern.
+        entry: The current match; None if nothing matches.
+        position: Position of the match, counted from 1; 0 if not known yet.
+        total: Matches counted so far.
+        total_is_final: True if all lines have been searched.
+        wrapped: True if the search wrapped around an end of the log.
+    """
+
+    pattern: LogPattern
+    entry: LogEntry | None
+    position: int
+    total: int
+    total_is_final: bool
+    wrapped: bool
 
 
 class LogFinder:

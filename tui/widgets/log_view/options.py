@@ -1,4 +1,4 @@
-"""What a log view shows of a log, and how: one immutable record, passed as a whole."""
+"""Filters and display options of a log view: one immutable record, passed as a whole."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per c
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How rows are drawn; a change clears the cache of rendered lines.
+    """Settings for drawing rows; a change clears the cache of rendered lines.
 
     The width excludes the scroll bar; `pan` cells are cut off at the left of the text.
     """

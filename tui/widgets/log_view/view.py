@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
@@ -27,7 +29,6 @@ from tui.widgets.log_view.finder import LogFinder
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
 from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
-from tui.widgets.log_view.messages import GapRetryRequested, StatusChanged
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import Geometry, LogRenderer
@@ -47,6 +48,17 @@ _STYLES = (
     *("match", "current-match", "badge", "empty", "thumb", "track", "cursor", "selected", "bookmark", "fold"),
 )
 NO_BOOKMARK = "No bookmarks yet."
+
+
+class StatusChanged(Message):
+    """Following, the number of new lines below the visible ones, or the first error changed."""
+
+
+@dataclass
+class GapRetryRequested(Message):
+    """The user asked to fetch the lines missing at a gap marker."""
+
+    gap: LogGap
 
 
 class LogView(Widget, can_focus=True):
@@ -130,7 +142,6 @@ class LogView(Widget, can_focus=True):
         self.store = store or LogStore(options.max_lines)
         self.model = LogModel(self.store, options, self._lines_changed)
         self._times = TimeColumn(time.time, timezone)
-        self._styles: dict[str, Style] = {}
         self._renderer = LogRenderer(self._times, self._style)
         self.viewport = Viewport(self.model, self._renderer, self._paint)
         self.finder = LogFinder(self, self.model, self.viewport, monotonic_s)
@@ -271,14 +282,10 @@ class LogView(Widget, can_focus=True):
         self.finder.update()
 
     def _style(self, name: str) -> Style:
-        style = self._styles.get(name)
-        if style is None:
-            style = self._styles[name] = self.get_component_rich_style(f"log-view--{name}")
-        return style
+        return self.get_component_rich_style(f"log-view--{name}")
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles.clear()
         self._renderer.forget()
 
     def _fit(self) -> None:
