@@ -148,10 +148,7 @@ class AlertTracker:
     def update(
         self, job: TrainingJob, findings: Iterable[HealthFinding], now: datetime, *, source: str
     ) -> tuple[Alert, ...]:
-        """Return the new events of a job, its end first.
-
-        ``source`` names the caller: some callers see more than others.
-        """
+        """Return the new events of a job, its end first; some ``source``s see more than others."""
         news: list[Alert] = []
         ended = self._ended.get(job.id)
         self._ended[job.id] = job.is_finished

@@ -61,10 +61,7 @@ def through_multiplexer(sequence: str, environ: Mapping[str, str]) -> str:
 
 
 def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, str]) -> OscKind:
-    """Return the sequence that the terminal supports: OSC 9, or 777 for terminals known to use it.
-
-    Terminals that support neither ignore OSC 9.
-    """
+    """Return the sequence that the terminal supports: 777 if known to, else OSC 9, which others ignore."""
     if wanted != "auto":
         return wanted
     terminal = environ.get("TERM", "")

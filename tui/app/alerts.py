@@ -43,10 +43,7 @@ Snoozed = frozenset[tuple[str, str]]
 
 
 class Alerts:
-    """Collects findings and reports new ones.
-
-    ``write`` writes an escape sequence to the terminal; ``share`` passes the snoozed findings to the screens.
-    """
+    """Reports new findings; ``share`` passes the snoozed ones to the screens."""
 
     def __init__(
         self,

@@ -75,11 +75,7 @@ HINTED = frozenset({Scope.HOME, Scope.JOB})
 
 
 class Hints:
-    """Shows hints about actions that the user has not used yet.
-
-    Stored are the number of starts in which each hint was shown; hints that were followed count as shown
-    often enough.
-    """
+    """Shows hints about unused actions; stored is in how many starts each was shown."""
 
     def __init__(self, app: App[Any], memory: Memory, keys: Mapping[str, str], *, enabled: bool) -> None:
         self._app = app

@@ -62,10 +62,7 @@ HOME = "home"
 
 
 class Navigation:
-    """Shows full screens above each other, and goes back and forward through their history.
-
-    ``share`` gives a screen the state that all screens show.
-    """
+    """Shows full screens above each other, with a history; ``share`` gives a screen the state of all."""
 
     def __init__(self, app: App[Any], keys: Mapping[str, str], share: Callable[[AppScreen], object]) -> None:
         self._app = app

@@ -51,10 +51,7 @@ RUN_CELLS = 16
 
 
 def columns_of(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
-    """Return the columns: difference marker, title, then the runs in order.
-
-    Where space is short, the last runs are hidden first.
-    """
+    """Return the columns: difference marker, title, then the runs, of which the last are hidden first."""
     runs = [
         Column(f"run-{place}", name, partial(_value, place), width=RUN_CELLS, flex=1, keep=len(names) - place)
         for place, name in enumerate(names)
@@ -109,10 +106,7 @@ class CurveBuilder:
         return kept
 
     def charts(self, runs: Sequence[ComparedRun], view: ChartView, axis: Axis) -> list[ChartData]:
-        """Return charts of loss, eval loss and throughput.
-
-        Measures that no run reports are left out, except the loss.
-        """
+        """Return charts of loss, eval loss and throughput; only the loss is shown if no run reports it."""
         found = []
         reach = self.reach(runs, axis)
         for measure in MEASURES:
@@ -145,10 +139,7 @@ class CurveBuilder:
 
 
 def _title(measure: str, lines: Sequence[Series]) -> str:
-    """Return a short title, to leave room for the legend.
-
-    A single curve has no legend, so the title names its run.
-    """
+    """Return the title of a chart. A single curve has no legend, so the title names its run."""
     return f"{measure} of {lines[0].name}" if len(lines) == 1 else measure
 
 

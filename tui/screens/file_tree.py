@@ -16,11 +16,7 @@ from tui.widgets.text_panel import WrappedText
 
 
 class TreeScreen(AppScreen):
-    """A screen with one tree that can be navigated, sorted, and filtered by ``#filter``.
-
-    Its first scope must own the actions. Subclasses compose ``#filter`` and ``#stale`` in addition to the
-    tree.
-    """
+    """A screen with one tree, ``#filter`` and ``#stale``; its first scope must own the actions."""
 
     @property
     def tree_view(self) -> FileTreeView:

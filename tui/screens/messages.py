@@ -23,10 +23,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other
 
 
 class AppMessage(Message):
-    """Base class of the messages that the app passes to the service in charge.
-
-    A read-only dashboard refuses those with ``changes_server``.
-    """
+    """Base class; a read-only dashboard refuses those with ``changes_server``."""
 
     changes_server: ClassVar[bool] = False
 
@@ -184,10 +181,7 @@ class CapacityRequested(AppMessage):
 
 @dataclass
 class ExportRequested(AppMessage):
-    """Request to save tables to a file, after asking for the path.
-
-    ``what`` names the tables, ``names`` form the file name.
-    """
+    """Request to save tables to a file; ``what`` names them, ``names`` form the file name."""
 
     what: str
     tables: Sequence[ExportTable]

@@ -178,10 +178,7 @@ class Loaded:
 
 
 def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
-    """Load the settings. ``flags`` are by setting; those not given are omitted or None.
-
-    Raises ConfigurationBroken with every problem in the file and the environment.
-    """
+    """Load the settings; ``flags`` may be None. Raises ConfigurationBroken with every problem."""
     path = config_path(environ)
     values, origins, problems = _of_file(path, required=bool(environ.get(CONFIG_VARIABLE, "").strip()))
     own, own_origins = environment_values(environ)

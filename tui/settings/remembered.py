@@ -22,10 +22,7 @@ def memory_path() -> Path:
 
 
 class Memory:
-    """Small tables of JSON values by name, in one private file; without a path, in memory only.
-
-    A file that cannot be read counts as empty; write errors are ignored.
-    """
+    """Small tables of JSON values by name, in one private file or only in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

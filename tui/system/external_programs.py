@@ -105,11 +105,7 @@ def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
 
 @dataclass(slots=True)
 class OpenAtLine:
-    """Finds the row of an entry in the written file; ``here`` None means the last row.
-
-    ``row`` counts from 1 and is None until known. Rows are counted as ``written`` writes them, one for
-    each line of a message.
-    """
+    """Finds the row, from 1, of an entry in the written file; of the last one if None."""
 
     here: LogEntry | None
     row: int | None = None

@@ -66,11 +66,7 @@ class Outbox:
 
 
 def _marked(root: Path) -> int | None:
-    """Lock a new folder as in use; return the descriptor that holds the lock.
-
-    Returns None if locks are not available, on Windows and some network file systems: leftover folders
-    are not deleted there.
-    """
+    """Lock a new folder as in use; return the descriptor, or None where locks are not available."""
     if fcntl is None:
         return None
     unnamed = root / f"{_MARK}-soon"  # a lock file with the final name is always locked
@@ -141,10 +137,7 @@ def delivered_as(files: Sequence[Path]) -> str:
 
 
 def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
-    """Return the only file, or pack all files below ``folder`` into an uncompressed archive.
-
-    Raises OSError. Blocks: call it in a thread.
-    """
+    """Return the only file, or pack all, uncompressed. Raises OSError. Blocks: call it in a thread."""
     if len(files) == 1:
         return files[0]
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
@@ -173,11 +166,7 @@ def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
 async def save_entries(
     entries: Iterator[LogEntry], path: Path, *, timezone: tzinfo | None = None, replace: bool = False
 ) -> int:
-    """Write entries to a file that only the user can read; return their number.
-
-    The file appears under its name only once it is complete. Raises FileExistsError unless ``replace``,
-    and OSError if it cannot be written.
-    """
+    """Write entries to a file that only the user can read, complete or not at all; return their number."""
     render = renderer(path, timezone)
     count = 0
     saved = await asyncio.to_thread(AtomicFile, path, mode=PRIVATE_FILE_MODE, replace=replace)
@@ -196,11 +185,7 @@ JSON_SUFFIXES = frozenset({".json"})
 
 
 def proposed_path(*names: str, suffix: str = ".csv", otherwise: str = "export") -> Path:
-    """Return a file name in the working folder.
-
-    Characters outside of ``A-Za-z0-9._-`` are replaced, so that a name from a server cannot lead
-    elsewhere.
-    """
+    """Return a file name in the working folder that a name from a server cannot lead out of."""
     stem = "-".join(_NOT_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
     return Path(f"{stem.strip('-.')[:80] or otherwise}{suffix}")
 
@@ -214,11 +199,7 @@ def typed_path(typed: str) -> Path:
 
 
 def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
-    """Return the content of each file to write.
-
-    A JSON file holds all tables, a CSV file only one: files of further tables get the table's name
-    appended.
-    """
+    """Return the content of each file: one of JSON for all tables, or one of CSV for each."""
     if path.suffix.lower() in JSON_SUFFIXES:
         return {path: json_text(tables)}
     names = [path, *(path.with_stem(f"{path.stem}-{table.name}") for table in tables[1:])]
@@ -226,11 +207,7 @@ def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
 
 
 def save_tables(tables: Sequence[ExportTable], path: Path, *, replace: bool = False) -> list[Path]:
-    """Write the tables and return the files: JSON if `path` ends in .json, else CSV.
-
-    Each file appears under its name only once it is complete. Raises FileExistsError before anything is
-    written, unless ``replace``, and OSError if a file cannot be written.
-    """
+    """Write the tables, as JSON or CSV by the suffix. Raises FileExistsError before writing, and OSError."""
     files = files_of(tables, path)
     there = [name for name in files if name.exists()]
     if there and not replace:

@@ -191,10 +191,7 @@ def _options(step: Step) -> ChoiceList:
 
 
 def choice_text(choice: Choice) -> Text:
-    """Return label and hint.
-
-    For a disabled choice, return the whole reason: the cursor cannot move there to read on.
-    """
+    """Return label and hint; the whole reason if disabled, as the cursor cannot move there to read on."""
     text = Text(sanitize(choice.label))
     if choice.disabled_reason:
         lines = textwrap.wrap(sanitize(choice.disabled_reason), REASON_CELLS, break_on_hyphens=False)

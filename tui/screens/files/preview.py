@@ -233,10 +233,7 @@ ReadWeights = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]
 
 
 class PreviewPane(Vertical):
-    """Shows a directory's totals or a file's preview.
-
-    ``look`` reads a file's preview, ``read_weights`` the combined weights of several files.
-    """
+    """Shows a directory's totals or a file's preview."""
 
     def __init__(
         self,

@@ -81,10 +81,7 @@ def _note(row: JobRow) -> list[Span]:
 
 
 def _note_without_status(row: JobRow) -> list[Span]:
-    """Return the note for layouts without a status column.
-
-    The row's sign shows the status, so the word is added only if the note does not imply it.
-    """
+    """Return the note, after the word for the status unless the note implies it: only the sign shows it."""
     if row.running or (row.note and not row.note.startswith("after ")):
         return _note(row)
     return [(f"{row.status.word} {row.note}".rstrip(), row.status.tone)]

@@ -30,10 +30,6 @@ class ChartView:
         full_range: charts of the log show the whole run, regardless of the time range.
         node: the only node shown, by GPU, or None for all nodes.
         x_axis: unit of the x axis; "step" applies only to charts of the log.
-        smoothing: weight of the exponential moving average, 0 for none.
-        log: use logarithmic value axes, except where the axis has fixed ends.
-        hidden: names of the hidden series.
-        selected: the series drawn on top.
         cursor: the time at which values are shown.
     """
 

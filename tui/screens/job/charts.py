@@ -91,11 +91,7 @@ class ChartBuilder:
         self._clock: tuple[Series, StepTimeMap] | None = None
 
     def charts(self, run: RunSnapshot, view: ChartView) -> list[ChartData]:
-        """Return the charts of a run: one series per node, or per GPU if one node is selected.
-
-        The first chart of the log (usually the loss) comes first, then GPU use and memory, then the
-        others.
-        """
+        """Return the charts of a run: usually the loss, then GPU use and memory, then the others."""
         self._used = {}
         first, last = self.reach(run)
         start, end = _stretch(view, first, last)

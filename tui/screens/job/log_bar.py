@@ -144,10 +144,7 @@ class FirstErrorLine(StatusLine):
 
 
 def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
-    """Return the error message of a line; for a traceback, its exception from a later line of the same node.
-
-    Return None if that line has not arrived yet.
-    """
+    """Return the error message of a line; for a traceback, its exception, or None until that has arrived."""
     reader = TracebackReader()
     first = reader.read(heading.message)
     if "\n" in heading.message.strip() and _HEADING in heading.message:

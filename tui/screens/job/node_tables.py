@@ -133,10 +133,7 @@ class NodesPane(Vertical):
 
 
 def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
-    """Return one row per node, or one row per GPU of the chosen node.
-
-    Memory is a share of the GPU's size.
-    """
+    """Return one row per node, or per GPU of the chosen node; memory is a share of the GPU's size."""
     memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
     size = _gpu_memory_bytes(run) if memory else 1.0

@@ -219,11 +219,7 @@ def legend_table(
     rows: int,
     order: Sequence[int],
 ) -> list[Line] | None:
-    """Return ``rows`` lines of equal width, or None if the chart is too small for a table.
-
-    Each row shows name, value (at the cursor, or the latest), minimum and maximum. If there are more
-    series than rows, the rows around the selected series are shown and the rest is counted.
-    """
+    """Return ``rows`` lines of equal width, some around the selected series; None without room."""
     if len(series) < 2 or rows < MIN_TABLE_ROWS:
         return None
     names = [sanitize(one.name) for one in series]

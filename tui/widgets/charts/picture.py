@@ -142,10 +142,7 @@ class Picture:
 def picture(
     series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper | None = None
 ) -> Picture:
-    """Return the chart as `height` lines of `width` cells each, and the position of its raster.
-
-    ``shaper`` caches smoothed samples between calls.
-    """
+    """Return the chart as `height` lines of `width` cells each, and the position of its raster."""
     if width <= 0 or height <= 0:
         return Picture([])
     if width < AXES_MIN_WIDTH or height < AXES_MIN_HEIGHT:

@@ -130,15 +130,10 @@ class ChartSpec:
     where values are read (None: the newest). Ends of the value axis that are None depend on the data.
 
     Attributes:
-        unit: Formats a value.
         tick_base: 2 places ticks at powers of two, for bytes.
         origin: Start of an "elapsed" axis (epoch seconds).
-        end_label: Label of the right edge on a relative axis.
-        note: Note at the right of the header.
-        letters: True to mark series with letters, for terminals without color.
         log: True for a logarithmic value axis; values up to zero are left out.
         smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
-        selected: Name of the series drawn on top.
         emphasis: Names of the series to highlight if there are too many for colors.
         first_colour: Color index of the first series, for a chart of a subset of many series.
     """

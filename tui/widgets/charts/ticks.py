@@ -52,10 +52,7 @@ class Window:
         return _placed(span, around + (end - around) * ratio, first, last)
 
     def panned(self, by: float, first: float, last: float) -> Window:
-        """Return the range moved by ``by`` (right if positive).
-
-        A range that reaches the newest data follows it.
-        """
+        """Return the range moved by ``by``; a range that reaches the newest data follows it."""
         start, end = self.bounds(first, last)
         # A run shorter than the range cannot be panned; keep the chosen length.
         return self if end - start >= last - first else _placed(end - start, end + by, first, last)
@@ -113,11 +110,7 @@ _FLAT_MARGIN = 0.5
 
 
 def nice_step(span: float, most: int, *, base: Literal[2, 10] = 10) -> float:
-    """Return the smallest round step that covers `span` (> 0) in at most `most` intervals.
-
-    Base 10 steps are 1, 2, 2.5 or 5 times a power of ten. Base 2 steps are powers of two, which suit
-    bytes.
-    """
+    """Return the smallest round step that covers `span` (> 0) in at most `most` intervals."""
     rough = span / max(1, most)
     if base == 2:
         return float(2.0 ** ceil(log2(rough) - 1e-9))

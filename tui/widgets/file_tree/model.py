@@ -109,10 +109,7 @@ class TreeModel:
         return True
 
     async def _build(self, wish: ViewRequest) -> None:
-        """Build a new tree.
-
-        Open directories stay open. The first tree opens its chain of single directories.
-        """
+        """Build a new tree with the same open directories, first of all the chain of single ones."""
         assert wish.entries is not None
         building = SlicedTask(build_steps(wish.entries))
         await building.run(lambda done: self._on_progress("arranging", done), always)

@@ -119,10 +119,7 @@ def _name_spans(rows: VisibleRows, node: int, cells: int, *, marked: bool) -> li
 
 
 def middle_cut(text: str, cells: int) -> str:
-    """Shorten `text` to `cells` in the middle, because files differ at the beginning and the end.
-
-    Text that is not ASCII, or has fewer than 8 cells, is cut at the end.
-    """
+    """Shorten `text` in the middle, because files differ at both ends; short or not ASCII, at the end."""
     if len(text) <= cells and cell_width(text) <= cells:
         return text
     if cells < 8 or not text.isascii():

@@ -209,10 +209,7 @@ class FileTreeView(CursorRows):
         self._post_highlighted()
 
     def _put_cursor(self, node: int | None, line: int) -> None:
-        """Put the cursor on `node` at screen line `line`.
-
-        With a filter, a node that is hidden or no match gives way to the first match.
-        """
+        """Put the cursor on `node` at screen line `line`; if a filter hides the node, on the first match."""
         rows = self.rows
         if rows is None or not rows.nodes:
             self._cursor, self._cursor_node = 0, None

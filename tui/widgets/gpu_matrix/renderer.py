@@ -27,11 +27,8 @@ class MatrixRow:
     """A node (or a GPU, if there is only one node).
 
     Attributes:
-        name: Node name.
         label_note: A sign and a word such as "▲ slow"; empty for none. Only the sign is shown if space is
             scarce.
-        values: One share (0–1) per GPU; None if unknown.
-        mean: Mean of the shares, or None.
         history: Its share over time, or the share times ``Frame.full``, for a matrix that shows time.
         facts: CPU, memory, disk … as text, in the order of ``Frame.facts``.
     """
@@ -91,10 +88,7 @@ def bar(share: float | None) -> Glyph:
 
 
 def braille_bars(shares: Sequence[float | None]) -> list[Glyph]:
-    """Return two GPUs per cell, each one to four dots high, in the heat color of the lower of the two.
-
-    An unknown share has no dots; if both are unknown, the cell is ``·``.
-    """
+    """Return two GPUs per cell, each one to four dots high, in the heat color of the lower of the two."""
     glyphs = []
     for at in range(0, len(shares), 2):
         pair = shares[at : at + 2]
@@ -150,15 +144,7 @@ class Shape:
 
 
 def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) -> Shape:
-    """Return the least dense layout in which all nodes fit into ``height`` lines, else the densest.
-
-    Args:
-        nodes: Number of nodes.
-        gpus: Largest number of GPUs of any node.
-        label_cells: Width of the widest short name.
-        width: Available cells.
-        height: Available lines, without header and footer.
-    """
+    """Return the least dense layout in which all nodes, of up to ``gpus`` each, fit; else the densest."""
     plain = Shape("lines", 1, width, 0, nodes)
     if nodes <= height or gpus == 0 or nodes == 0:
         return plain

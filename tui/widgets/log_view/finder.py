@@ -22,12 +22,8 @@ class MatchChanged(Message):
     """Progress of a search; posted when the nearest match is known, and again as matches are counted.
 
     Attributes:
-        pattern: The search pattern.
         entry: The current match; None if nothing matches.
         position: Position of the match, counted from 1; 0 if not known yet.
-        total: Matches counted so far.
-        total_is_final: True if all lines have been searched.
-        wrapped: True if the search wrapped around an end of the log.
     """
 
     pattern: LogPattern

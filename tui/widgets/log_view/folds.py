@@ -19,11 +19,8 @@ class Fold:
     """Lines of one block that are shown as one row, identified by their serials.
 
     Attributes:
-        kind: Reason for the fold.
         anchor: The line at whose position it is shown.
         shown: The line whose text is shown: a progress bar's last state, the exception.
-        lines: All lines, the anchor included.
-        is_open: True if all its lines are shown.
     """
 
     kind: FoldKind

@@ -16,7 +16,6 @@ class LineKey(NamedTuple):
     """Identifies a line for as long as it is stored. Keys sort as the lines do; none ever changes.
 
     Attributes:
-        time_ns: Time of the line, epoch nanoseconds.
         serial: Order of arrival among all lines; lines prepended from history count down.
     """
 
@@ -29,9 +28,7 @@ class LineAttributes:
     """Attributes shared by many lines.
 
     Attributes:
-        replica: Node name.
         level: Level as sent by the server.
-        late: True for late lines, which arrived after newer ones.
         shown_level: The server's level normalized, else the detected one; empty for none.
     """
 

@@ -21,10 +21,6 @@ class LogModel:
     """The rows of a view of a store, and the positions that must not move under the user.
 
     Positions are keys of lines, so that filters, folds and lines added anywhere don't affect them.
-
-    Attributes:
-        cursor: Key of the cursor line; None while following.
-        search: The current search, if any.
     """
 
     def __init__(

@@ -19,17 +19,9 @@ class LogOptions:
     Gap markers pass every filter except `since_ns`, so that missing lines stay visible.
 
     Attributes:
-        time: Format of the time column.
-        wrap: True to wrap long lines.
-        collapse_progress: True to show a progress bar as one row with its last state.
         fold_tracebacks: True to show a traceback as one row with its exception.
         fold_repeats: True to show a banner repeated by many ranks as one row.
-        nodes: Replica names to show, or None for all.
-        hidden: Replica names to hide.
         min_level: Lowest level to show; lines without a level count as ``INFO``.
-        pattern: Show only lines that match it; None for all.
-        invert: Show only lines that do not match the pattern.
-        context_lines: Number of lines to show before and after each match.
         span: Length of the log to show, up to its end; None for all. `since_ns` follows from it.
         since_ns: Show only lines logged at or after this time, epoch nanoseconds.
         max_lines: Number of lines kept in memory; older ones go to a temporary file.

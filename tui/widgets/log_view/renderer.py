@@ -34,9 +34,6 @@ class RowKey(NamedTuple):
     Attributes:
         key: The line at whose position the row is shown.
         shown: The line whose text is shown.
-        fold: Kind of fold; None for a single line.
-        lines: Number of lines in the row.
-        is_open: True if all lines of the fold are shown.
         pretty: True if an object in the message is expanded over several rows.
     """
 

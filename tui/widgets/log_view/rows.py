@@ -205,10 +205,7 @@ class LogRows:
     # --- following the store ------------------------------------------------------------------
 
     def sync(self, *, may_move: bool) -> None:
-        """Update the rows of changed blocks; call ``build`` for new ones until it returns True.
-
-        With ``may_move``, the row of a progress bar may move to its newest state.
-        """
+        """Update changed blocks; new ones need ``build``. With ``may_move``, progress bars move on."""
         if self._generation != self.store.generation:
             known = {part.block: part for part in self.parts}
             self.parts = [known.get(block) or BlockRows(block) for block in self.store.blocks]

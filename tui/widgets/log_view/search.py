@@ -38,13 +38,7 @@ class TimeBudget:
 
 
 class LogSearch:
-    """Matches of a pattern among the lines that pass the filter, folded or not.
-
-    Attributes:
-        pattern: The search pattern.
-        found: The current match, or None.
-        wrapped: True if the search wrapped around an end.
-    """
+    """Matches of a pattern among the lines that pass the filter, folded or not."""
 
     def __init__(self, rows: LogRows, pattern: LogPattern) -> None:
         self.pattern = pattern

@@ -83,10 +83,7 @@ class LogStore:
         return (self.blocks[0].stamps[0], self.blocks[-1].stamps[-1]) if self.blocks else None
 
     def position(self, key: LineKey) -> tuple[int, int]:
-        """Return the number of a block, and the index in it, of the first line at or after a key.
-
-        Beyond the last line, the number is one past the last block.
-        """
+        """Return the block and index of the first line at or after a key; past the blocks if none."""
         at = bisect_left(self.blocks, key, key=lambda block: block.last)
         return at, self.blocks[at].index(key) if at < len(self.blocks) else 0
 
@@ -155,10 +152,7 @@ class LogStore:
         self._notify()
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
-        """Prepend older entries; return their count.
-
-        Entries newer than the oldest existing one are inserted by time.
-        """
+        """Prepend older entries, inserting newer ones by time; return their count."""
         older = sorted(older, key=stamp_ns)
         cut = bisect_right(older, self.blocks[0].stamps[0], key=stamp_ns) if self.blocks else len(older)
         self._insert(older[cut:])

@@ -303,10 +303,7 @@ class LogView(Widget, can_focus=True):
         self.refresh()  # a paint between the resize and this event used the old page
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Render the lines of a region.
-
-        Check the size first, because Textual can change it without a resize event.
-        """
+        """Render the lines of a region."""
         if (self._renderer.geometry.width + 1, self.viewport.height) != self.size:
             self.on_resize()
         return super().render_lines(crop)
