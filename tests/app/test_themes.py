@@ -42,7 +42,7 @@ async def test_headings_and_the_row_under_the_cursor_stand_out() -> None:
 
 async def open_themes(pilot: Pilot[Any], app: Dashboard) -> None:
     await settle(pilot)
-    app.search_themes()
+    app.themes.search()
     await until(pilot, lambda: isinstance(app.screen, CommandPalette) and "gruvbox" in text_of(app))
 
 

@@ -12,15 +12,8 @@ from tui.actions.keymap import key_for
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
 from tui.app.files import SavedFiles
 from tui.readers.session import Session
+from tui.screens import messages
 from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
-from tui.screens.messages import (
-    CancelDownloadRequested,
-    ClearDownloadsRequested,
-    DownloadRequested,
-    DownloadsChanged,
-    Handlers,
-    RetryDownloadRequested,
-)
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
@@ -51,12 +44,12 @@ class Downloads:
         self._feed: DownloadsFeed | None = None
 
     @property
-    def handlers(self) -> Handlers:
+    def handlers(self) -> messages.Handlers:
         return {
-            DownloadRequested: self.ask,
-            CancelDownloadRequested: self.cancel,
-            RetryDownloadRequested: self.retry,
-            ClearDownloadsRequested: self.clear,
+            messages.DownloadRequested: self.ask,
+            messages.CancelDownloadRequested: self.cancel,
+            messages.RetryDownloadRequested: self.retry,
+            messages.ClearDownloadsRequested: self.clear,
         }
 
     def _running_feed(self, session: Session) -> DownloadsFeed:
@@ -65,7 +58,7 @@ class Downloads:
 
             self._feed = DownloadsFeed(
                 session,
-                publish=lambda found: self._app.post_message(DownloadsChanged(found)),
+                publish=lambda found: self._app.post_message(messages.DownloadsChanged(found)),
                 on_end=self._report_end,
             )
             self._app.run_worker(
@@ -83,7 +76,7 @@ class Downloads:
 
     # Requests from screens
 
-    def ask(self, message: DownloadRequested) -> None:
+    def ask(self, message: messages.DownloadRequested) -> None:
         if self._session is not None:
             self._run(self._ask(self._session, message.wanted))
 
@@ -134,15 +127,15 @@ class Downloads:
             existing = Existing(choice)
         feed.start(transfer_id, existing)
 
-    def cancel(self, message: CancelDownloadRequested) -> None:
+    def cancel(self, message: messages.CancelDownloadRequested) -> None:
         if self._feed is not None:
             self._feed.cancel(message.transfer_id)
 
-    def retry(self, message: RetryDownloadRequested) -> None:
+    def retry(self, message: messages.RetryDownloadRequested) -> None:
         if self._feed is not None and self._feed.can_retry(message.transfer_id):
             self._run(self._plan_and_start(self._feed, message.transfer_id))
 
-    def clear(self, _message: ClearDownloadsRequested) -> None:
+    def clear(self, _message: messages.ClearDownloadsRequested) -> None:
         if self._feed is not None:
             self._feed.clear()
 

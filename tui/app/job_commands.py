@@ -11,15 +11,10 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.fleet.batches import Batch, Verb, batch_of, name_of
 from tui.readers.session import Session
+from tui.screens import messages
 from tui.screens.base import AppScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import (
-    BatchRequested,
-    BookmarkRequested,
-    BrowserRequested,
-    Handlers,
-)
 from tui.system.external_programs import open_in_browser
 
 FAILURE_SHOWN_S = 20.0
@@ -33,14 +28,14 @@ class JobCommands:
         self._session = session
 
     @property
-    def handlers(self) -> Handlers:
+    def handlers(self) -> messages.Handlers:
         return {
-            BatchRequested: self.batch,
-            BookmarkRequested: self.bookmark,
-            BrowserRequested: self.browse,
+            messages.BatchRequested: self.batch,
+            messages.BookmarkRequested: self.bookmark,
+            messages.BrowserRequested: self.browse,
         }
 
-    def batch(self, message: BatchRequested) -> None:
+    def batch(self, message: messages.BatchRequested) -> None:
         batch = batch_of(message.verb, message.jobs)
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
@@ -72,7 +67,7 @@ class JobCommands:
             if isinstance(screen, AppScreen) and {Scope.HOME, Scope.JOB} & set(screen.SCOPES):
                 screen.action_refresh()
 
-    def browse(self, message: BrowserRequested) -> None:
+    def browse(self, message: messages.BrowserRequested) -> None:
         if self._session is None:
             return
         link = self._session.job_link(message.job)
@@ -82,7 +77,7 @@ class JobCommands:
             self._app.copy_to_clipboard(link)
             self._app.notify(f"No browser found; link copied: {link}")
 
-    def bookmark(self, message: BookmarkRequested) -> None:
+    def bookmark(self, message: messages.BookmarkRequested) -> None:
         name = name_of(message.job)
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):

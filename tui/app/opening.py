@@ -20,19 +20,8 @@ from tui.actions import Scope
 from tui.app.history import HistoryEntry, Navigation
 from tui.app.teams import Teams
 from tui.readers.session import Session
+from tui.screens import messages
 from tui.screens.base import AppScreen
-from tui.screens.messages import (
-    CapacityRequested,
-    CompareCheckpointsRequested,
-    CompareJobsRequested,
-    DeployRequested,
-    Handlers,
-    JobSubmitted,
-    NewJobRequested,
-    OpenCacheRequested,
-    OpenCheckpointRequested,
-    OpenJobRequested,
-)
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
@@ -65,22 +54,22 @@ class ScreenOpener:
         self._compared_runs: RunCache | None = None
 
     @property
-    def handlers(self) -> Handlers:
+    def handlers(self) -> messages.Handlers:
         return {
-            OpenJobRequested: self.job,
-            CompareJobsRequested: self.compare,
-            CapacityRequested: self.capacity,
-            OpenCacheRequested: self.cache,
-            OpenCheckpointRequested: self.checkpoint,
-            CompareCheckpointsRequested: self.compare_checkpoints,
-            NewJobRequested: self.new_job,
-            JobSubmitted: self.submitted,
-            DeployRequested: self.deploy,
+            messages.OpenJobRequested: self.job,
+            messages.CompareJobsRequested: self.compare,
+            messages.CapacityRequested: self.capacity,
+            messages.OpenCacheRequested: self.cache,
+            messages.OpenCheckpointRequested: self.checkpoint,
+            messages.CompareCheckpointsRequested: self.compare_checkpoints,
+            messages.NewJobRequested: self.new_job,
+            messages.JobSubmitted: self.submitted,
+            messages.DeployRequested: self.deploy,
         }
 
     # One job
 
-    def job(self, message: OpenJobRequested) -> None:
+    def job(self, message: messages.OpenJobRequested) -> None:
         self.show_job(message.job)
 
     def show_job(self, job: TrainingJob, tab: str | None = None) -> None:
@@ -146,7 +135,7 @@ class ScreenOpener:
 
     # Several jobs
 
-    def compare(self, message: CompareJobsRequested) -> None:
+    def compare(self, message: messages.CompareJobsRequested) -> None:
         if len(message.jobs) > 1:
             self._show_comparison(tuple(message.jobs))
         elif message.jobs:
@@ -187,7 +176,7 @@ class ScreenOpener:
         place = HistoryEntry(key, partial(self._show_comparison, jobs))
         self._navigation.push(CompareRunsScreen(jobs, feed_with), place)
 
-    def capacity(self, message: CapacityRequested) -> None:
+    def capacity(self, message: messages.CapacityRequested) -> None:
         from tui.feeds.capacity import CapacityFeed
         from tui.screens.capacity import CapacityScreen
 
@@ -196,7 +185,7 @@ class ScreenOpener:
 
     # Files
 
-    def cache(self, message: OpenCacheRequested) -> None:
+    def cache(self, message: messages.OpenCacheRequested) -> None:
         from tui.feeds.files import CacheFeed
         from tui.screens.cache import CacheScreen
 
@@ -204,7 +193,7 @@ class ScreenOpener:
         place = HistoryEntry(("cache", message.project_id), partial(self.cache, message))
         self._navigation.push(screen, place)
 
-    def checkpoint(self, message: OpenCheckpointRequested) -> None:
+    def checkpoint(self, message: messages.OpenCheckpointRequested) -> None:
         from tui.feeds.files import CheckpointFilesFeed
         from tui.screens.files.screen import FilesScreen
 
@@ -214,7 +203,7 @@ class ScreenOpener:
         place = HistoryEntry(key, partial(self.checkpoint, message))
         self._navigation.push(FilesScreen(job, checkpoint, feed_with), place)
 
-    def compare_checkpoints(self, message: CompareCheckpointsRequested) -> None:
+    def compare_checkpoints(self, message: messages.CompareCheckpointsRequested) -> None:
         from tui.screens.files.compare import CompareScreen
 
         job, left, right = message.job, message.left, message.right
@@ -225,20 +214,20 @@ class ScreenOpener:
 
     # New jobs and deployments
 
-    def new_job(self, _message: NewJobRequested) -> None:
+    def new_job(self, _message: messages.NewJobRequested) -> None:
         from tui.feeds.submission import SubmissionFeed
         from tui.screens.submit import SubmitScreen
 
         feed_with = partial(SubmissionFeed, self._session, team=self._teams.team)
         self._navigation.push(SubmitScreen(feed_with, self._session.place))
 
-    def submitted(self, message: JobSubmitted) -> None:
+    def submitted(self, message: messages.JobSubmitted) -> None:
         screen = self._app.screen
         if isinstance(screen, AppScreen) and Scope.SUBMIT in screen.SCOPES:
             self._app.pop_screen()
             self.show_job(message.job)
 
-    def deploy(self, message: DeployRequested) -> None:
+    def deploy(self, message: messages.DeployRequested) -> None:
         from tui.feeds.deployment import DeployFeed
         from tui.screens.deploy.screen import DeployScreen
         from tui.wizard.state import Answers

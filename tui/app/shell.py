@@ -45,16 +45,9 @@ from tui.app.teams import Teams
 from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.readers.session import Session
+from tui.screens import messages
 from tui.screens.base import AppScreen
 from tui.screens.help import HelpScreen
-from tui.screens.messages import (
-    AppMessage,
-    CopyRequested,
-    DownloadsChanged,
-    Handlers,
-    OpenJobRequested,
-    OpenProjectRequested,
-)
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded
 from tui.settings.problems import Problem, changed_keys
@@ -146,11 +139,11 @@ class BtTuiApp(App[WelcomeChoice]):
         self.jobs = JobCommands(self, session)
         self._handlers = self._handlers_of(session)
 
-    def _handlers_of(self, session: Session | None) -> Handlers:
-        handlers: dict[type[AppMessage], Callable[[Any], object]] = {
-            DownloadsChanged: self._take_transfers,
-            CopyRequested: self._copy,
-            OpenProjectRequested: self.teams.open_project,
+    def _handlers_of(self, session: Session | None) -> messages.Handlers:
+        handlers: dict[type[messages.AppMessage], Callable[[Any], object]] = {
+            messages.DownloadsChanged: self._take_transfers,
+            messages.CopyRequested: self._copy,
+            messages.OpenProjectRequested: self.teams.open_project,
         }
         for service in (self.jobs, self.downloads, self.files, self.alerts):
             handlers |= service.handlers
@@ -161,13 +154,13 @@ class BtTuiApp(App[WelcomeChoice]):
             handlers |= self.opener.handlers
         return handlers
 
-    @on(AppMessage)
-    def _carry_out(self, message: AppMessage) -> None:
+    @on(messages.AppMessage)
+    def _carry_out(self, message: messages.AppMessage) -> None:
         if message.changes_server and self._read_only_by:
             self.notify(f"This dashboard is read-only ({self._read_only_by}).", severity="warning")
         elif (carry_out := self._handlers.get(type(message))) is not None:
             carry_out(message)
-        if isinstance(message, OpenJobRequested):
+        if isinstance(message, messages.OpenJobRequested):
             self.hints.done(f"{Scope.HOME}.open_job")
 
     def first_screen(self) -> Screen[None]:
@@ -254,7 +247,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     watch_connection = watch_transfers = watch_snoozed = _share
 
-    def _take_transfers(self, message: DownloadsChanged) -> None:
+    def _take_transfers(self, message: messages.DownloadsChanged) -> None:
         self.transfers = message.downloads
 
     # The terminal
@@ -291,7 +284,7 @@ class BtTuiApp(App[WelcomeChoice]):
     def _end_delivery(self, event: events.DeliveryComplete | events.DeliveryFailed) -> None:
         self.files.finish_delivery(event)
 
-    def _copy(self, message: CopyRequested) -> None:
+    def _copy(self, message: messages.CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
         if not self.is_web:
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
@@ -355,11 +348,8 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         yield from action_commands(self._scopes(screen), self.run_action, read_only=bool(self._read_only_by))
-        yield SystemCommand("Theme", "Switch the color theme.", self.action_change_theme)
+        yield SystemCommand("Theme", "Switch the color theme.", self.themes.search)
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
-
-    def search_themes(self) -> None:
-        self.themes.search()
 
     def save_screen(self) -> None:
         self.run_worker(self.files.save_screenshot(), name="screenshot", group="picture", exit_on_error=False)

@@ -293,22 +293,18 @@ class CompareRunsScreen(AppScreen):
 
     @on(Zoomed)
     def _zoomed(self, message: Zoomed) -> None:
-        message.stop()
         self._zoom(message.factor, message.around)
 
     @on(Panned)
     def _panned(self, message: Panned) -> None:
-        message.stop()
         self._pan(message.by)
 
     @on(Pointed)
     def _pointed(self, message: Pointed) -> None:
-        message.stop()
         self.view = replace(self.view, cursor=message.x)
 
     @on(SeriesClicked)
     def _switched(self, message: SeriesClicked) -> None:
-        message.stop()
         self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
 
     def _zoom(self, factor: float, around: float | None) -> None:

@@ -22,13 +22,8 @@ from tui.analysis.transfers import (
     speed_text,
     time_left,
 )
+from tui.screens import messages
 from tui.screens.base import AppScreen
-from tui.screens.messages import (
-    CancelDownloadRequested,
-    ClearDownloadsRequested,
-    CopyRequested,
-    RetryDownloadRequested,
-)
 from tui.tables.column import Span
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
@@ -209,16 +204,16 @@ class DownloadsScreen(AppScreen):
 
     def action_cancel_download(self) -> None:
         if (item := self._chosen) is not None:
-            self.post_message(CancelDownloadRequested(item.id))
+            self.post_message(messages.CancelDownloadRequested(item.id))
 
     def action_retry_download(self) -> None:
         if (item := self._chosen) is not None:
-            self.post_message(RetryDownloadRequested(item.id))
+            self.post_message(messages.RetryDownloadRequested(item.id))
 
     def action_copy_folder(self) -> None:
         item = self._chosen
         if item is not None:
-            self.post_message(CopyRequested(item.folder, "folder"))
+            self.post_message(messages.CopyRequested(item.folder, "folder"))
 
     def action_clear_finished(self) -> None:
-        self.post_message(ClearDownloadsRequested())
+        self.post_message(messages.ClearDownloadsRequested())

@@ -245,7 +245,7 @@ class DashboardServer(Server):
         try:
             site = web.TCPSite(runner, host, port)
             await site.start()
-            ready(_port_of(runner))
+            ready(int(runner.addresses[0][1]))
             with redirect_stdout(sys.stderr):  # textual-serve prints the process's own output to stdout
                 await over.wait()
         finally:
@@ -267,11 +267,6 @@ def _cells(request: web.Request, name: str, otherwise: int) -> int:
 
 def _clamped(cells: int) -> int:
     return min(max(1, cells), MOST_CELLS)
-
-
-def _port_of(runner: web.AppRunner) -> int:
-    address = runner.addresses[0]
-    return int(address[1])
 
 
 def host_names(host: str) -> set[str]:

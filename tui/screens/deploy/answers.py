@@ -132,6 +132,8 @@ class QuestionPane(Vertical):
             widget.focus()
             break
 
+    @on(CheckboxList.Complete)
+    @on(Input.Submitted)
     def give(self) -> None:
         match self.step.kind:
             case "choices":
@@ -157,23 +159,12 @@ class QuestionPane(Vertical):
 
     @on(OptionList.OptionSelected)
     def _option_chosen(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         if self.step.kind in ("text", "number"):
             field = self.query_one("#text", Input)
             field.value = event.option.id or ""
             field.focus()
         else:
             self.post_message(self.Answered(event.option.id))
-
-    @on(CheckboxList.Complete)
-    def _marked(self, event: CheckboxList.Complete) -> None:
-        event.stop()
-        self.give()
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.give()
 
 
 def _options(step: Step) -> ChoiceList:

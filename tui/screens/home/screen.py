@@ -27,24 +27,9 @@ from tui.analysis.fleet.snapshot import (
     without_snoozed,
 )
 from tui.feeds.fleet import FleetFeed
+from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS, header_facts
-from tui.screens.messages import (
-    BatchRequested,
-    BookmarkRequested,
-    BrowserRequested,
-    CapacityRequested,
-    CompareJobsRequested,
-    CopyRequested,
-    DeployRequested,
-    ExportRequested,
-    FleetChecked,
-    NewJobRequested,
-    OpenCacheRequested,
-    OpenJobRequested,
-    OpenProjectRequested,
-    SnoozeRequested,
-)
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
 from tui.widgets.notice import StatusLine
@@ -154,7 +139,7 @@ class HomeScreen(AppScreen):
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
         self._show_jobs()
-        self.post_message(FleetChecked(snapshot))
+        self.post_message(messages.FleetChecked(snapshot))
 
     def palette_items(self) -> Iterator[PaletteItem]:
         snapshot = self.snapshot
@@ -164,11 +149,11 @@ class HomeScreen(AppScreen):
             about = f"{jobs_text(project.jobs)}, {project.running} running"
             if project.team:
                 about = f"{project.team} · {about}"
-            wish = OpenProjectRequested(project.id)
+            wish = messages.OpenProjectRequested(project.id)
             yield PaletteItem("project", project.name, about, wish, project.id)
         for row in snapshot.jobs:
             about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
-            yield PaletteItem("job", row.name, about, OpenJobRequested(row.job), row.id)
+            yield PaletteItem("job", row.name, about, messages.OpenJobRequested(row.job), row.id)
 
     def watch_snoozed(self) -> None:
         if self.is_mounted:
@@ -315,24 +300,24 @@ class HomeScreen(AppScreen):
     @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
         if (job := self._chosen) is not None:
-            self.post_message(OpenJobRequested(job))
+            self.post_message(messages.OpenJobRequested(job))
 
     def action_new_job(self) -> None:
-        self.post_message(NewJobRequested())
+        self.post_message(messages.NewJobRequested())
 
     def action_snooze(self) -> None:
         row = self._jobs.cursor_row
         if row is not None and row.findings:
-            self.post_message(SnoozeRequested(row.job, row.findings))
+            self.post_message(messages.SnoozeRequested(row.job, row.findings))
         elif row is not None:
             self.notify(f"No problems found with {row.name}.")
 
     def action_open_cache(self) -> None:
         project = self._projects.cursor_row
         if project is not None and project.id != ALL_PROJECTS:
-            self.post_message(OpenCacheRequested(project.id, project.name))
+            self.post_message(messages.OpenCacheRequested(project.id, project.name))
         elif (job := self._chosen) is not None:
-            self.post_message(OpenCacheRequested(job.project_id, job.project_name))
+            self.post_message(messages.OpenCacheRequested(job.project_id, job.project_name))
         else:
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
 
@@ -347,7 +332,7 @@ class HomeScreen(AppScreen):
 
     def action_bookmark(self) -> None:
         if (job := self._chosen) is not None:
-            self.post_message(BookmarkRequested(job))
+            self.post_message(messages.BookmarkRequested(job))
 
     def action_compare(self) -> None:
         jobs, chosen = self._marked_jobs(), self._chosen
@@ -360,17 +345,19 @@ class HomeScreen(AppScreen):
             mark = self.key_for("home.mark")
             self.notify(f"Compare at most {MAX_COMPARED_RUNS} jobs; press {mark} to unmark one.")
         else:
-            self.post_message(CompareJobsRequested(jobs))
+            self.post_message(messages.CompareJobsRequested(jobs))
 
     def action_open_capacity(self) -> None:
-        self.post_message(CapacityRequested())
+        self.post_message(messages.CapacityRequested())
 
     def action_export(self) -> None:
         table = jobs_table(self._jobs.rows)
-        self.post_message(ExportRequested(jobs_text(len(table.rows)), [table], (self._place, "jobs")))
+        self.post_message(
+            messages.ExportRequested(jobs_text(len(table.rows)), [table], (self._place, "jobs"))
+        )
 
     def action_deploy(self) -> None:
-        self.post_message(DeployRequested(self._chosen))
+        self.post_message(messages.DeployRequested(self._chosen))
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
@@ -383,7 +370,7 @@ class HomeScreen(AppScreen):
 
     def _change_jobs(self, verb: Verb) -> None:
         if jobs := self._marked_jobs() or ([self._chosen] if self._chosen is not None else []):
-            self.post_message(BatchRequested(verb, jobs))
+            self.post_message(messages.BatchRequested(verb, jobs))
 
     action_delete_job = partialmethod(_change_jobs, Verb.DELETE)
     action_stop_job = partialmethod(_change_jobs, Verb.STOP)
@@ -391,11 +378,11 @@ class HomeScreen(AppScreen):
 
     def action_copy_id(self) -> None:
         if (job := self._chosen) is not None:
-            self.post_message(CopyRequested(job.id, "job id"))
+            self.post_message(messages.CopyRequested(job.id, "job id"))
 
     def action_open_browser(self) -> None:
         if (job := self._chosen) is not None:
-            self.post_message(BrowserRequested(job))
+            self.post_message(messages.BrowserRequested(job))
 
     # View
 

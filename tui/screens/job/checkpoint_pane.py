@@ -14,13 +14,8 @@ from api_client.models import TrainingJob
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, last_checkpoint, resume_snippet
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
+from tui.screens import messages
 from tui.screens.base import key_on
-from tui.screens.messages import (
-    CompareCheckpointsRequested,
-    CopyRequested,
-    DownloadRequested,
-    OpenCheckpointRequested,
-)
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Span, chosen
 from tui.text.names import natural_key
@@ -206,7 +201,6 @@ class CheckpointPane(Vertical):
 
     @on(RowTable.HeadingPressed)
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
-        message.stop()
         firsts = dict(ORDERS)
         if message.column_id == self._order[0]:
             self.action_reverse_checkpoints()
@@ -261,7 +255,7 @@ class CheckpointPane(Vertical):
     @on(RowTable.Selected)
     def action_open_checkpoint(self) -> None:
         if (chosen := self._chosen_checkpoint) is not None:
-            self.post_message(OpenCheckpointRequested(self._job, chosen.checkpoint))
+            self.post_message(messages.OpenCheckpointRequested(self._job, chosen.checkpoint))
 
     def action_download_checkpoint(self) -> None:
         chosen = self._chosen_checkpoint
@@ -271,7 +265,7 @@ class CheckpointPane(Vertical):
         sizes = [one.checkpoint.size_bytes for one in wanted]
         size = sum(size for size in sizes if size is not None) if any(sizes) else None
         names = tuple(dict.fromkeys(one.name for one in wanted))
-        self.post_message(DownloadRequested(DownloadRequest(self._job, names, size_bytes=size)))
+        self.post_message(messages.DownloadRequested(DownloadRequest(self._job, names, size_bytes=size)))
 
     def action_compare_checkpoints(self) -> None:
         marked, chosen = self.marked, self.chosen
@@ -283,12 +277,14 @@ class CheckpointPane(Vertical):
             self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
             return
         left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
-        self.post_message(CompareCheckpointsRequested(self._job, left, right))
+        self.post_message(messages.CompareCheckpointsRequested(self._job, left, right))
 
     def action_copy_load_config(self) -> None:
         if (chosen := self._chosen_checkpoint) is not None:
             snippet = resume_snippet(self._job.id, chosen.name)
-            self.post_message(CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True))
+            self.post_message(
+                messages.CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True)
+            )
 
 
 def _none(run: RunSnapshot) -> str:

@@ -194,14 +194,12 @@ class LogField(Vertical):
 
     @on(Input.Changed, "#log-input")
     def _changed(self, event: Input.Changed) -> None:
-        event.stop()
         self.problem = ""
         if self.is_open:
             self.post_message(self.Typed(self.purpose, event.value))
 
     @on(Input.Submitted, "#log-input")
     def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
         if event.value:
             known = self._history.setdefault(self.purpose, [])
             if event.value in known:

@@ -292,7 +292,6 @@ class LogPane(Vertical):
 
     @on(LogField.Typed)
     def _typed(self, message: LogField.Typed) -> None:
-        message.stop()
         field = self.field
         if message.purpose in ("find", "filter"):
             field.problem = field.pattern.problem if field.pattern else ""
@@ -301,7 +300,6 @@ class LogPane(Vertical):
 
     @on(LogField.Given)
     def _given(self, message: LogField.Given) -> None:
-        message.stop()
         field = self.field
         if message.purpose == "save":
             self._begin(self._save(message.text), "save log")

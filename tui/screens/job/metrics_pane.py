@@ -149,7 +149,6 @@ class MetricsPane(Horizontal):
 
     @on(RowTable.Selected)
     def _node_row_chosen(self, message: RowTable.Selected) -> None:
-        message.stop()
         self.post_message(self.NodeChosen(None if self.view.node == message.key else message.key))
 
     def leave(self) -> bool:
@@ -190,7 +189,6 @@ class MetricsPane(Horizontal):
 
     @on(Zoomed)
     def _zoom(self, message: Zoomed) -> None:
-        message.stop()
         reach = self._reach()
         if reach is not None:
             around = None if message.around is None else self._time_on(message.chart, message.around)
@@ -198,7 +196,6 @@ class MetricsPane(Horizontal):
 
     @on(Panned)
     def _pan(self, message: Panned) -> None:
-        message.stop()
         spec = message.chart.spec
         self._pan_by(message.by / (spec.end - spec.start))
 
@@ -229,7 +226,6 @@ class MetricsPane(Horizontal):
 
     @on(Pointed)
     def _point(self, message: Pointed) -> None:
-        message.stop()
         self.view = replace(self.view, cursor=self._time_on(message.chart, message.x))
 
     def _time_on(self, chart: LineChart, x: float) -> float:
@@ -280,7 +276,6 @@ class MetricsPane(Horizontal):
 
     @on(SeriesClicked)
     def _toggle_clicked(self, message: SeriesClicked) -> None:
-        message.stop()
         self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
 
     def _names(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from tui.analysis.run.snapshot import RunSnapshot, is_settled
 from tui.analysis.transfers import DownloadRequest
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
+from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.job.chart_view import words
 from tui.screens.job.checkpoint_pane import CheckpointPane
@@ -31,20 +32,6 @@ from tui.screens.job.header import RunHeader
 from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.metrics_pane import MetricsPane
-from tui.screens.messages import (
-    BatchRequested,
-    BookmarkRequested,
-    BrowserRequested,
-    CompareJobsRequested,
-    CopyRequested,
-    DeployRequested,
-    DownloadRequested,
-    ExportRequested,
-    OpenCacheRequested,
-    OpenCheckpointRequested,
-    RunChecked,
-    SnoozeRequested,
-)
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.notice import ConnectionNotice
@@ -139,7 +126,7 @@ class JobScreen(AppScreen):
         self.query_one(LogPane).set_origin(snapshot.running_since)
         self.snapshot = snapshot
         self._keep_layout()
-        self.post_message(RunChecked(snapshot, settled=is_settled(snapshot)))
+        self.post_message(messages.RunChecked(snapshot, settled=is_settled(snapshot)))
 
     def palette_items(self) -> Iterator[PaletteItem]:
         run = self.snapshot
@@ -148,7 +135,7 @@ class JobScreen(AppScreen):
             of = f"of {sanitize(self.job.name or self.job.id)}"
             facts = (of, sanitize(checkpoint.checkpoint_type or ""), size)
             about = " · ".join(fact for fact in facts if fact)
-            wish = OpenCheckpointRequested(self.job, checkpoint)
+            wish = messages.OpenCheckpointRequested(self.job, checkpoint)
             yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, wish)
 
     def _keep_layout(self) -> None:
@@ -260,24 +247,24 @@ class JobScreen(AppScreen):
         shown = [(one.spec.title, one.unit, one.spec.x_axis, one.series) for one in charts]
         table = table_of_series("metrics", shown)
         names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
-        self.post_message(ExportRequested("the charts shown", [table], names))
+        self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
     def action_deploy(self) -> None:
         chosen = self.query_one(CheckpointPane).chosen
         name = chosen.name if chosen is not None and self.tab == "checkpoints" else None
-        self.post_message(DeployRequested(self.job, name, self.snapshot))
+        self.post_message(messages.DeployRequested(self.job, name, self.snapshot))
 
     def action_open_cache(self) -> None:
-        self.post_message(OpenCacheRequested(self.job.project_id, self.job.project_name))
+        self.post_message(messages.OpenCacheRequested(self.job.project_id, self.job.project_name))
 
     def action_download_source(self) -> None:
-        self.post_message(DownloadRequested(DownloadRequest(self.job, archive=True)))
+        self.post_message(messages.DownloadRequested(DownloadRequest(self.job, archive=True)))
 
     def action_compare(self) -> None:
-        self.post_message(CompareJobsRequested([self.job]))
+        self.post_message(messages.CompareJobsRequested([self.job]))
 
     def _change_job(self, verb: Verb) -> None:
-        self.post_message(BatchRequested(verb, [self.job]))
+        self.post_message(messages.BatchRequested(verb, [self.job]))
 
     action_stop_job = partialmethod(_change_job, Verb.STOP)
     action_recreate_job = partialmethod(_change_job, Verb.RECREATE)
@@ -285,18 +272,18 @@ class JobScreen(AppScreen):
     def action_snooze(self) -> None:
         found = self.snapshot.findings if self.snapshot is not None else ()
         if found:
-            self.post_message(SnoozeRequested(self.job, found))
+            self.post_message(messages.SnoozeRequested(self.job, found))
         else:
             self.notify("No problems found with this job.")
 
     def action_bookmark(self) -> None:
-        self.post_message(BookmarkRequested(self.job))
+        self.post_message(messages.BookmarkRequested(self.job))
 
     def action_copy_id(self) -> None:
-        self.post_message(CopyRequested(self.job.id, "job id"))
+        self.post_message(messages.CopyRequested(self.job.id, "job id"))
 
     def action_open_browser(self) -> None:
-        self.post_message(BrowserRequested(self.job))
+        self.post_message(messages.BrowserRequested(self.job))
 
     def action_back(self) -> None:
         """Undo the innermost state (filter, cursor, marks, selected node), else close the screen."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -26,33 +26,6 @@ from tui.text.units import percent
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.file_tree.model import SlicedTask, TreeModel, ViewRequest, always, open_below_steps
 from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
-
-
-@dataclass
-class TreeMessage(Message):
-    """Base class of file tree messages."""
-
-    view: FileTreeView
-
-
-class Highlighted(TreeMessage):
-    """The cursor moved to another node."""
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, Highlighted) and message.view is self.view
-
-
-class FileChosen(TreeMessage):
-    """A file was chosen by Enter or a click on the row under the cursor."""
-
-
-class Arranged(TreeMessage):
-    """The rows changed: after a filter, a sort, or newer files."""
-
-
-class MarksChanged(TreeMessage):
-    """The set of marked nodes changed."""
-
 
 REPORT_EVERY_S = 0.15
 """Minimum interval between progress updates, because repainting takes time from the work itself."""
@@ -71,10 +44,20 @@ class FileTreeView(CursorRows):
         Binding("left,h", "go_out", "close", show=False),
     ]
 
-    Highlighted = Highlighted
-    FileChosen = FileChosen
-    Arranged = Arranged
-    MarksChanged = MarksChanged
+    class Highlighted(Message):
+        """The cursor moved to another node."""
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, FileTreeView.Highlighted)
+
+    class FileChosen(Message):
+        """A file was chosen by Enter or a click on the row under the cursor."""
+
+    class Arranged(Message):
+        """The rows changed: after a filter, a sort, or newer files."""
+
+    class MarksChanged(Message):
+        """The set of marked nodes changed."""
 
     def __init__(
         self,
@@ -205,8 +188,8 @@ class FileTreeView(CursorRows):
             cursor = self.file_tree.node_of(path) if path is not None else None
         self._adopt_rows()
         self._put_cursor(cursor, line)
-        self.post_message(Arranged(self))
-        self._post_highlighted()
+        self.post_message(self.Arranged())
+        self.post_message(self.Highlighted())
 
     def _put_cursor(self, node: int | None, line: int) -> None:
         """Put the cursor on `node` at screen line `line`; if a filter hides the node, on the first match."""
@@ -240,7 +223,7 @@ class FileTreeView(CursorRows):
         self._cursor, self._cursor_node = row, rows.nodes[row]
         self._scroll_to_cursor()
         if self._cursor_node != node:
-            self._post_highlighted()
+            self.post_message(self.Highlighted())
 
     def _do(self, work: Work) -> None:
         """Do the work now if it fits in one slice; otherwise continue in a worker."""
@@ -322,10 +305,7 @@ class FileTreeView(CursorRows):
 
     def _cursor_moved(self) -> None:
         self._cursor_node = self._shown_nodes[self._cursor]
-        self._post_highlighted()
-
-    def _post_highlighted(self) -> None:
-        self.post_message(Highlighted(self))
+        self.post_message(self.Highlighted())
 
     def action_go_in(self) -> None:
         rows, node = self.rows, self.cursor_node
@@ -357,7 +337,7 @@ class FileTreeView(CursorRows):
         if rows.tree.is_directory(node):
             self.toggle()
         else:
-            self.post_message(FileChosen(self))
+            self.post_message(self.FileChosen())
 
     def toggle(self) -> None:
         rows, node = self.rows, self.cursor_node
@@ -386,7 +366,7 @@ class FileTreeView(CursorRows):
             return
         self._marks ^= {node}
         self.refresh()
-        self.post_message(MarksChanged(self))
+        self.post_message(self.MarksChanged())
         self._move(self._cursor + 1)
 
     def clear_marks(self) -> bool:
@@ -394,7 +374,7 @@ class FileTreeView(CursorRows):
         self._marks.clear()
         if had:
             self.refresh()
-            self.post_message(MarksChanged(self))
+            self.post_message(self.MarksChanged())
         return had
 
     # Mouse
