@@ -82,7 +82,6 @@ class Action:
 FOOTER, DANGEROUS, FIELD = Mark.FOOTER, Mark.DANGEROUS, Mark.FIELD
 
 Row = tuple[str, str, str, str] | tuple[str, str, str, str, Mark]
-"""An action's id, keys, label and help, and its marks."""
 
 ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.HOME: (

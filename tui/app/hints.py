@@ -83,7 +83,6 @@ class Hints:
         self._keys = keys
         self._enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
-        """Names of the hints shown since the start."""
 
     def start(self) -> None:
         """Poll for a suitable hint, because tabs and screens change; this costs next to nothing."""

@@ -13,7 +13,6 @@ from tui.actions.keymap import key_for
 from tui.screens.base import AppScreen
 
 LONGEST = 100
-"""Maximum number of visits in the history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,6 @@ class PaletteProvider(Provider):
 
 THEME_MEMORY = "theme"
 MARK = "● "
-"""Prefix of the current theme."""
 
 
 class Palette(CommandPalette):

@@ -61,9 +61,7 @@ PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
-"""Maximum width of the copied text that the notice repeats."""
 SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
-"""Groups of the app's workers that belong to a session."""
 
 
 class BtTuiApp(App[WelcomeChoice]):

@@ -187,10 +187,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
         raise ConfigurationBroken(problems)
     _merge(values, own)
     origins |= own_origins
-    for setting, value in (flags or {}).items():
-        if value is not None:
-            _merge(values, _nested(setting, value))
-            origins[setting] = f"flag --{setting.rpartition('.')[2].replace('_', '-')}"
+    _merge_flags(values, origins, flags)
     try:
         configuration = _validated(values)
     except ValidationError as error:  # values that are valid on their own may conflict
@@ -214,10 +211,7 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
         forbidden_by = _forbidden_by(path, environ)
         if forbidden_by:
             values[READONLY], origins[READONLY] = True, forbidden_by
-        for setting, value in (flags or {}).items():
-            if value is not None:
-                _merge(values, _nested(setting, value))
-                origins[setting] = "flag"
+        _merge_flags(values, origins, flags)
         return Loaded(_validated(values), origins, path, tuple(broken.problems))
 
 
@@ -320,11 +314,14 @@ def _errors(invalid: ValidationError) -> list[Any]:
     return invalid.errors(include_url=False)
 
 
-def _nested(setting: str, value: Any) -> Tree:
-    tree: Any = value
-    for part in reversed(setting.split(".")):
-        tree = {part: tree}
-    return dict(tree)
+def _merge_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] | None) -> None:
+    for setting, value in (flags or {}).items():
+        if value is not None:
+            tree: Any = value
+            for part in reversed(setting.split(".")):
+                tree = {part: tree}
+            _merge(values, tree)
+            origins[setting] = f"flag --{setting.rpartition('.')[2].replace('_', '-')}"
 
 
 def _merge(into: Tree, over: Tree) -> None:

@@ -146,7 +146,6 @@ TITLE = "bt-tui"
 COLUMNS, ROWS = 80, 24
 """Size of a page that does not report one."""
 MOST_CELLS = 2000
-"""Maximum columns or rows of a page."""
 HEARTBEAT_S = 15.0
 END_TIMEOUT_S = 3.0
 """Time for open requests to finish after the dashboards of all pages have ended."""

@@ -197,7 +197,6 @@ class KeyHints(Widget):
 
 
 STALE_AFTER_S = 15.0
-"""Data older than this counts as stale."""
 
 
 class ConnectionBadge(Widget):

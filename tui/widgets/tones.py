@@ -49,7 +49,6 @@ SERIES = Palette(
     ),
 )
 SERIES_COLOURS = len(SERIES)
-"""Number of series colors before they repeat."""
 
 HEAT = Palette(
     dark=("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4"),
@@ -57,7 +56,6 @@ HEAT = Palette(
     ansi=("ansi_magenta", "ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green"),
 )
 HEAT_LEVELS = len(HEAT)
-"""Number of steps in the heat scale, from the lowest."""
 
 
 _VARIABLE_OF_TONE = {

@@ -50,7 +50,7 @@ class TreeApp(App[None]):
     def names(self) -> list[str]:
         return [_name(line) for line in self.lines()[1:]]
 
-    def on_file_chosen(self) -> None:
+    def on_file_tree_view_file_chosen(self) -> None:
         self.heard.append(f"chosen {self.tree_view.cursor_path}")
 
 

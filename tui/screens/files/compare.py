@@ -19,7 +19,6 @@ WHAT_CELLS = 24
 FRAME_CELLS = 7
 """Width of everything but the text: margins, scroll bar, difference marker and column gaps."""
 RETRY_DELAY_S = 10.0
-"""Delay before another attempt to list the files."""
 
 ListFiles = Callable[[str], Awaitable[Sequence[CheckpointFile]]]
 

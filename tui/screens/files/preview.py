@@ -59,7 +59,6 @@ TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Generic", "Subheading"): "strong",
     ("Punctuation",): "muted",
 }
-"""Theme tone of each type of syntax token."""
 _PLAIN = frozenset({"", "text", "default"})
 _BYTES_A_LINE = 8
 _LABEL_CELLS = 15
@@ -226,7 +225,6 @@ HOVER_DELAY_S = 0.15
 RETRY_DELAY_S = 10.0
 """Delay before a file that could not be read is retried, while it is still shown."""
 REMEMBERED = 64
-"""Maximum number of cached previews."""
 
 Look = Callable[[CheckpointFile], Awaitable[FilePreview]]
 ReadWeights = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]

@@ -29,7 +29,6 @@ from tui.widgets.text_panel import WrappedText
 
 MAX_FILES_SCANNED = 2000
 MAX_SHARDS_READ = 100
-"""Maximum number of safetensors headers read to count a directory's parameters."""
 FILTER_HINT = "text or pattern: adapter, *.json"
 NO_FILES = "No files stored for this checkpoint.\n\nThey appear as they are uploaded; press {key} to refresh."
 

@@ -133,4 +133,3 @@ SORT_ORDERS: tuple[tuple[str, bool], ...] = (
     ("project", False),
     ("note", True),
 )
-"""Sort orders that the sort key cycles through: (column, descending)."""

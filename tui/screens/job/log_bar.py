@@ -26,7 +26,6 @@ from tui.widgets.log_view.view import LogView
 from tui.widgets.notice import StatusLine
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
-"""Minimum levels to cycle through; None shows all lines."""
 
 SPANS: dict[timedelta | None, str] = {
     None: "all",
@@ -39,7 +38,6 @@ SPANS: dict[timedelta | None, str] = {
 """Time ranges to cycle through, which end at the end of the log, and their labels."""
 
 CONTEXT_STOPS = (0, 1, 3, 10)
-"""Numbers of context lines around a match to cycle through."""
 
 _PATTERN_CELLS = 120
 

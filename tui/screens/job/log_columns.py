@@ -58,7 +58,6 @@ class LogColumns(Horizontal):
         self.main = LogView(options=options, id="log-view")
         self.options = options
         self.is_split = False
-        """True while nodes are shown side by side."""
         self.nodes: tuple[str, ...] = ()
         """The nodes shown side by side; empty if there is only one column."""
         self._origin_ns: int | None = None

@@ -77,7 +77,6 @@ class LogPane(Vertical):
         """Names of the known nodes, from the metrics and from the log."""
         self._export = LogExport(self, job, self._hold)
         self.retry = retry
-        """Reads the lines of a gap again."""
         self._before_field = options
         self._state = LogState()
         self._origin: datetime | None = None

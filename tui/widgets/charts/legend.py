@@ -15,7 +15,6 @@ SWATCH = "━"
 SWITCHED_OFF = "·"
 SELECTED = "▶"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-"""Series marks for terminals without color."""
 
 _BETWEEN = "  "
 _NAME_CELLS = 24

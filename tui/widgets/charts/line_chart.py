@@ -63,9 +63,7 @@ _ROLES = (
     *("mark-good", "mark-caution", "mark-bad"),
 )
 ZOOM_STEP = 1.25
-"""Zoom factor per notch of the mouse wheel."""
 PAN_SHARE = 0.1
-"""Fraction of the time range moved per notch of horizontal scrolling."""
 
 
 class LineChart(Widget):

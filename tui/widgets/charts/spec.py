@@ -13,7 +13,6 @@ from tui.widgets.charts.braille import value_range
 from tui.widgets.charts.ticks import XAxis
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-"""The eight block heights of a cell."""
 
 GAP = "·"
 """Character for an unknown value."""
@@ -102,7 +101,6 @@ A hidden series has the role ``-1 - index`` in the legend.
 """
 
 Run = tuple[str, Role]
-"""A piece of a line and its role."""
 
 Line = list[Run]
 

@@ -46,7 +46,6 @@ class NodeLabels:
         self._labels: dict[str, tuple[str, int]] = {}
         self._taken: set[str] = set()
         self.width = 0
-        """Width in cells of the longest label so far."""
 
     def get(self, replica: str | None) -> tuple[str, int]:
         if replica is None:

@@ -66,7 +66,6 @@ class AttributeTable:
     def __init__(self) -> None:
         self.attributes: list[Attributes] = []
         self.error_codes: set[int] = set()
-        """Codes of error lines."""
         self.gap_codes: set[int] = set()
         self._codes: dict[tuple[str | None, str | None, bool, str] | LogGap, int] = {}
 

@@ -19,7 +19,6 @@ from tui.widgets.log_view.rows import BlockRows, LogRows
 SLICE_S = 0.008
 """Maximum time of filtering, folding or searching between two turns of the event loop."""
 COUNT_REPORT_S = 0.1
-"""Minimum interval between reports while matches are counted."""
 
 
 class TimeBudget:

@@ -40,7 +40,6 @@ from tui.widgets.tones import SERIES
 REFRESH_INTERVAL_S = 0.05
 """Minimum interval between paints; faster updates cost time and are not visible."""
 RELATIVE_TICK_S = 5.0
-"""Update interval of ages while they are shown."""
 WHEEL_LINES = 3
 
 _STYLES = (
@@ -151,7 +150,6 @@ class LogView(Widget, can_focus=True):
         self._relative_timer: Timer | None = None
         self._is_building = False
         self._drag: Callable[[int], object] | None = None
-        """What a drag to a line of the screen does."""
         self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
 
     @property
