@@ -16,15 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from api_client.files import PRIVATE_FILE_MODE, AtomicFile, write_file
 from api_client.models.logs import LogEntry
 from tui.analysis.export import ExportTable, csv_text, json_text
 from tui.text.log_entries import record_of, written
-
-if TYPE_CHECKING:  # commands that save files need no textual
-    from textual.app import App
 
 try:
     import fcntl
@@ -111,7 +108,14 @@ def safe_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:] or "file"
 
 
-def landing(app: App[Any], path: Path) -> Path:
+class DeliveryHost(Protocol):
+    """The app, in a terminal or on a web page."""
+
+    @property
+    def is_web(self) -> bool: ...
+
+
+def landing(app: DeliveryHost, path: Path) -> Path:
     """Return where to write a file that the user saves as ``path``: that path, or the browser's outbox."""
     outbox = getattr(app, "outbox", None)
     return outbox.place(path.name) if app.is_web and isinstance(outbox, Outbox) else path
