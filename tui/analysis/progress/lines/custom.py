@@ -8,40 +8,12 @@ from typing import Any
 import re2
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.analysis.progress.lines.reading import ParsedMetrics, to_float, to_step
+from tui.analysis.progress.lines.reading import FIELD_OF_GROUP, ParsedMetrics, from_groups
 
-GROUPS = (
-    "step",
-    "total",
-    "epoch",
-    "epochs",
-    "loss",
-    "eval_loss",
-    "lr",
-    "grad_norm",
-    "tokens_per_s",
-    "samples_per_s",
-    "step_time_s",
-    "step_time_ms",
-    "rank",
-    "checkpoint",
-)
+GROUPS = (*FIELD_OF_GROUP, "checkpoint")
 """The groups that a pattern may name; at least one of them must be a measure."""
 
 _DIALECT = "patterns are RE2's: no look-around, back-references or possessive quantifiers"
-_WHOLE = {"step": "step", "total": "total_steps", "rank": "rank"}
-_FRACTIONS = {
-    "epoch": "epoch",
-    "epochs": "total_epochs",
-    "loss": "loss",
-    "eval_loss": "eval_loss",
-    "lr": "learning_rate",
-    "grad_norm": "grad_norm",
-    "tokens_per_s": "tokens_per_s",
-    "samples_per_s": "samples_per_s",
-    "step_time_s": "step_time_s",
-    "step_time_ms": "step_time_s",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +56,4 @@ class ProgressPattern:
         groups = match.groupdict()
         if groups.get("checkpoint"):
             return ParsedMetrics(checkpoint=groups["checkpoint"].strip()[:120])
-        found: dict[str, float | int] = {}
-        for group, text_found in groups.items():
-            if text_found is None:
-                continue
-            if group in _WHOLE:
-                whole = to_step(text_found.strip())
-                if whole is not None:
-                    found[_WHOLE[group]] = whole
-            elif group in _FRACTIONS:
-                number = to_float(text_found.strip())
-                if number is not None:
-                    found[_FRACTIONS[group]] = number / 1000 if group == "step_time_ms" else number
-        return ParsedMetrics(**found) if found.keys() - {"rank"} else None  # type: ignore[arg-type]
+        return from_groups(groups)

@@ -9,24 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import reduce
 
 from tui.analysis.progress.lines import bars, saves, structured, text, trainers
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.progress.lines.reading import ParsedMetrics, to_step
+from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.text.sanitize import last_carriage_segment, strip_ansi
-
-_TOTAL = re.compile(
-    r"\b(?:total (?:optimi[sz]ation|training|train)[ _]steps|total steps)(?: ?[=:] ?| )(\d[\d,]{0,14})\b",
-    re.IGNORECASE,
-)
-
-
-def read_announced_total(text: str) -> ParsedMetrics | None:
-    """Read the total number of steps as Transformers, Unsloth, TRL and verl announce it."""
-    match = _TOTAL.search(text) if "otal" in text else None
-    total = to_step(match[1]) if match is not None else None
-    return ParsedMetrics(total_steps=total) if total else None
-
 
 MAX_CHARACTERS = 8192
 """Longer lines are never progress lines, so parsing them would waste time."""
@@ -83,12 +71,10 @@ _READERS = (
     trainers.read_keras,
     trainers.read_nemo,
     trainers.read_torchtitan_start,
-    trainers.read_deepspeed,
+    trainers.read_own_format,
     trainers.read_boosting,
-    trainers.read_marian,
-    trainers.read_coqui,
     text.read,
-    read_announced_total,
+    trainers.read_announced_total,
 )
 
 
@@ -118,7 +104,7 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetri
     if "\n" not in text:
         return _read_line(text)
     told = [reading for line in text.split("\n")[-_MAX_LINES:] if (reading := _read_line(line)) is not None]
-    return _together(told) if told else None
+    return reduce(_merged, told) if told else None
 
 
 def _read_line(text: str) -> ParsedMetrics | None:
@@ -167,34 +153,19 @@ def _read_facts(text: str) -> ParsedMetrics | None:
         if rest != text and len(rest.strip()) > _SHORT:
             after = _read_facts(rest)
             if after is not None:
-                reading = _filled(reading, after)
+                reading = replace(_merged(after, reading), from_bar=True)
     save = saves.read(text)
     if save is None:
         return reading
     return save if reading is None else replace(reading, checkpoint=save.checkpoint)
 
 
-def _filled(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:
-    """Return the reading with the other's values for what it lacks."""
+def _merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:
+    """Return the reading with all values of the other."""
     return replace(
-        reading,
-        **{
-            name: value
-            for name in _FIELDS
-            if getattr(reading, name) is None and (value := getattr(other, name)) is not None
-        },
+        reading, **{name: value for name in _FIELDS if (value := getattr(other, name)) is not None}
     )
 
 
 def _number(rank: re.Match[str]) -> int:
     return int(rank[rank.lastindex or 1])
-
-
-def _together(told: Sequence[ParsedMetrics]) -> ParsedMetrics:
-    """Combine several lines of one message: the last value of each field."""
-    together = told[0]
-    for reading in told[1:]:
-        together = replace(
-            together, **{name: value for name in _FIELDS if (value := getattr(reading, name)) is not None}
-        )
-    return together

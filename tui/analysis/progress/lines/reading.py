@@ -9,11 +9,10 @@ from typing import Any
 
 from tui.analysis.progress.lines.vocabulary import meaning
 
-WHOLE = frozenset({"step", "total_steps"})
+WHOLE = frozenset({"step", "total_steps", "rank"})
 """Fields that hold integers."""
 
 _FINITE = frozenset({"epoch", "learning_rate", "tokens_per_s", "samples_per_s", "step_time_s"})
-
 
 NUMBER = (
     r"[-+]?(?:\d++(?:[,_]\d{3}(?!\d))*+(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+"
@@ -77,6 +76,35 @@ def to_step(value: object) -> int | None:
     if number is None or not math.isfinite(number) or not 0 <= number <= MAX_STEP or number != int(number):
         return None
     return int(number)
+
+
+FIELD_OF_GROUP = {
+    "step": "step",
+    "total": "total_steps",
+    "epoch": "epoch",
+    "epochs": "total_epochs",
+    "loss": "loss",
+    "eval_loss": "eval_loss",
+    "lr": "learning_rate",
+    "grad_norm": "grad_norm",
+    "tokens_per_s": "tokens_per_s",
+    "samples_per_s": "samples_per_s",
+    "step_time_s": "step_time_s",
+    "step_time_ms": "step_time_s",
+    "rank": "rank",
+}
+"""The named groups of an expression that reads a line, and the fields that they fill."""
+
+
+def from_groups(groups: Mapping[str, str | None]) -> ParsedMetrics | None:
+    """Build a reading from the named groups of a match; None if no group contains a number."""
+    found: dict[str, Any] = {}
+    for group, text in groups.items():
+        field = FIELD_OF_GROUP[group]
+        value = None if text is None else (to_step if field in WHOLE else to_float)(text.strip())
+        if value is not None:
+            found[field] = value / 1000 if group == "step_time_ms" else value
+    return ParsedMetrics(**found) if found.keys() - {"rank"} else None
 
 
 def from_values(values: Mapping[str, object], **known: Any) -> ParsedMetrics:

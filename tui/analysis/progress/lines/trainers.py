@@ -4,34 +4,63 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from tui.analysis.progress.lines import text as plain
-from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, from_values, to_float, to_step
-
-_OPTIMIZER = re.compile(rf"\bstep=(\d+), skipped=\d+, lr=\[({NUMBER})")
-_TIMER = re.compile(
-    rf"\btimer\.py:\d+:stop\] (?:\d+/(\d+)|epoch=\d+/micro_step=\d+/global_step=(\d+)), "
-    rf"(?:RunningAvgSamplesPerSec=(?:{NUMBER}), )?(?:Curr)?SamplesPerSec=({NUMBER})"
+from tui.analysis.progress.lines.reading import (
+    NUMBER,
+    ParsedMetrics,
+    from_groups,
+    from_values,
+    to_float,
+    to_step,
 )
-_TIMER_EPOCH = re.compile(r"\bepoch=(\d+)/micro_step")
+
+_TIMER = r"\btimer\.py:\d+:stop\] "
+_SPEED = rf", (?:RunningAvgSamplesPerSec=(?:{NUMBER}), )?(?:Curr)?SamplesPerSec=(?P<samples_per_s>{NUMBER})"
+# A text that such a line contains, and the expression that reads it: its groups are those of the users' own.
+_FORMATS = (
+    # DeepSpeed: its optimizer line and its throughput timer, which name no loss.
+    ("step=", re.compile(rf"\bstep=(?P<step>\d+), skipped=\d+, lr=\[(?P<lr>{NUMBER})")),
+    ("SamplesPerSec", re.compile(rf"{_TIMER}\d+/(?P<step>\d+){_SPEED}")),
+    (
+        "SamplesPerSec",
+        re.compile(rf"{_TIMER}epoch=(?P<epoch>\d+)/micro_step=\d+/global_step=(?P<step>\d+){_SPEED}"),
+    ),
+    (
+        "learn: ",  # CatBoost
+        re.compile(
+            rf"^(?P<step>\d{{1,9}}):\s+learn: (?P<loss>{NUMBER})(?:\s+test: (?P<eval_loss>{NUMBER}))?"
+            r".{0,60}\btotal: "
+        ),
+    ),
+    (
+        "[valid] Ep. ",  # Marian
+        re.compile(
+            rf"\[valid\] Ep\. (?P<epoch>\d{{1,6}}) : Up\. (?P<step>\d{{1,12}}) : "
+            rf"(?:(?:cross-entropy|ce-mean(?:-words)?) : (?P<eval_loss>{NUMBER}))?"
+        ),
+    ),
+    (
+        "Up. ",
+        re.compile(
+            rf"\bEp\. (?P<epoch>\d{{1,6}}) : Up\. (?P<step>\d{{1,12}}) :.{{0,60}}\bCost (?P<loss>{NUMBER})"
+            rf"(?:.{{0,120}}?(?P<tokens_per_s>[\d.]{{1,16}}) words/s)?"
+            rf"(?:.{{0,20}}?\bgNorm (?P<grad_norm>{NUMBER}))?(?:.{{0,60}}?\bL\.r\. (?P<lr>{NUMBER}))?"
+        ),
+    ),
+    # Coqui TTS
+    ("GLOBAL_STEP", re.compile(r"--> STEP: \d{1,9}/\d{1,9} -- GLOBAL_STEP: (?P<step>\d{1,12})\s*$")),
+)
 
 
-def read_deepspeed(text: str) -> ParsedMetrics | None:
-    """DeepSpeed: its optimizer line and its throughput timer, which name no loss."""
-    if "step=" not in text and "SamplesPerSec" not in text:
-        return None
-    match = _OPTIMIZER.search(text)
-    if match is not None:
-        return ParsedMetrics(step=to_step(match[1]), learning_rate=to_float(match[2]))
-    match = _TIMER.search(text)
-    if match is None:
-        return None
-    epoch = _TIMER_EPOCH.search(text)
-    return ParsedMetrics(
-        step=to_step(match[1] or match[2]),
-        samples_per_s=to_float(match[3]),
-        epoch=None if epoch is None else float(epoch[1]),
-    )
+def read_own_format(text: str) -> ParsedMetrics | None:
+    """Parse lines that a single expression can read."""
+    for hint, expression in _FORMATS:
+        match = expression.search(text) if hint in text else None
+        if match is not None:
+            return from_groups(match.groupdict())
+    return None
 
 
 _EPOCH = re.compile(
@@ -79,73 +108,18 @@ _SCORE = re.compile(
     rf"(?P<data>train|training|valid|validation|eval|test)(?:_?\d{{1,2}})?(?:'s)?[ _:-]{{1,2}}"
     rf"(?:[a-z]{{1,12}}_)?(?:m?log_?loss|rmse|mae|l1|l2|error|merror|mphe|quantile|huber)\s?:\s?(?P<value>{NUMBER})"
 )
-_CATBOOST = re.compile(
-    rf"^(?P<round>\d{{1,9}}):\s+learn: (?P<loss>{NUMBER})(?:\s+test: (?P<test>{NUMBER}))?.{{0,60}}\btotal: "
-)
 
 
 def read_boosting(text: str) -> ParsedMetrics | None:
-    """XGBoost, LightGBM and CatBoost: a round with the score on each set of data."""
-    if "learn: " in text:
-        match = _CATBOOST.match(text)
-        if match is None:
-            return None
-        return ParsedMetrics(
-            step=to_step(match["round"]), loss=to_float(match["loss"]), eval_loss=to_float(match["test"])
-        )
+    """XGBoost and LightGBM: a round with the score on each set of data."""
     match = _BOOSTING.match(text) if text.lstrip().startswith("[") else None
     if match is None:
         return None
-    scores: dict[str, float | None] = {}
+    scores: dict[str, Any] = {}
     for score in _SCORE.finditer(text, match.end()):
-        scores.setdefault(
-            "loss" if score["data"].startswith("train") else "eval_loss", to_float(score["value"])
-        )
-    if not scores:
-        return None
-    return ParsedMetrics(
-        step=to_step(match["round"]), loss=scores.get("loss"), eval_loss=scores.get("eval_loss")
-    )
-
-
-_MARIAN = re.compile(
-    rf"\bEp\. (?P<epoch>\d{{1,6}}) : Up\. (?P<step>\d{{1,12}}) :.{{0,60}}\bCost (?P<loss>{NUMBER})"
-    rf"(?:.{{0,120}}?(?P<rate>[\d.]{{1,16}}) words/s)?(?:.{{0,20}}?\bgNorm (?P<norm>{NUMBER}))?"
-    rf"(?:.{{0,60}}?\bL\.r\. (?P<lr>{NUMBER}))?"
-)
-
-
-_MARIAN_VALID = re.compile(
-    rf"\[valid\] Ep\. (?P<epoch>\d{{1,6}}) : Up\. (?P<step>\d{{1,12}}) : "
-    rf"(?:(?:cross-entropy|ce-mean(?:-words)?) : (?P<loss>{NUMBER}))?"
-)
-
-
-def read_marian(text: str) -> ParsedMetrics | None:
-    valid = _MARIAN_VALID.search(text) if "[valid] Ep. " in text else None
-    if valid is not None:
-        return ParsedMetrics(
-            step=to_step(valid["step"]), epoch=to_float(valid["epoch"]), eval_loss=to_float(valid["loss"])
-        )
-    match = _MARIAN.search(text) if "Up. " in text else None
-    if match is None:
-        return None
-    return ParsedMetrics(
-        step=to_step(match["step"]),
-        epoch=to_float(match["epoch"]),
-        loss=to_float(match["loss"]),
-        tokens_per_s=to_float(match["rate"]),
-        grad_norm=to_float(match["norm"]),
-        learning_rate=to_float(match["lr"]),
-    )
-
-
-_COQUI = re.compile(r"--> STEP: \d{1,9}/\d{1,9} -- GLOBAL_STEP: (?P<step>\d{1,12})\s*$")
-
-
-def read_coqui(text: str) -> ParsedMetrics | None:
-    match = _COQUI.search(text) if "GLOBAL_STEP" in text else None
-    return None if match is None else ParsedMetrics(step=to_step(match["step"]))
+        is_training = score["data"].startswith("train")
+        scores.setdefault("loss" if is_training else "eval_loss", to_float(score["value"]))
+    return ParsedMetrics(step=to_step(match["round"]), **scores) if scores else None
 
 
 _NEMO = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\b")
@@ -171,3 +145,16 @@ def read_torchtitan_start(text: str) -> ParsedMetrics | None:
         return None
     first, total = to_step(start[1]), to_step(start[2] or start[3])
     return ParsedMetrics(step=max(0, first - 1), total_steps=total) if first is not None and total else None
+
+
+_TOTAL = re.compile(
+    r"\b(?:total (?:optimi[sz]ation|training|train)[ _]steps|total steps)(?: ?[=:] ?| )(\d[\d,]{0,14})\b",
+    re.IGNORECASE,
+)
+
+
+def read_announced_total(text: str) -> ParsedMetrics | None:
+    """Read the total number of steps as Transformers, Unsloth, TRL and verl announce it."""
+    match = _TOTAL.search(text) if "otal" in text else None
+    total = to_step(match[1]) if match is not None else None
+    return ParsedMetrics(total_steps=total) if total else None
