@@ -36,20 +36,33 @@ _IN_EPOCH = re.compile(
 _BRACKETS = re.compile(
     r"(?:^|[\s(])\[\s{0,8}(?:train: \d+, )?(?P<step>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})\](?=\s|:)"
 )
-_ITER_OF_RUN = re.compile(r"\biter\s?\(train\) *\[\s*(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
-_MNIST = re.compile(r"\btrain epoch: (?P<epoch>\d+) \[(?P<done>\d+)/(?P<total>\d+) \(\d+%\)\]")
 _BATCH = re.compile(r"(?<![a-z])batch\b[^|,]{0,12}\d")
 _AFTER = re.compile(r"\bafter (?P<step>\d[\d,]{0,14}) (?:steps|iterations|updates)\s?[:,|]")
-_ESPNET = re.compile(r"\b(?P<epoch>\d{1,9})epoch:train:\d{1,12}-\d{1,12}batch: ")
-_WENET = re.compile(r"\btrain batch (?P<epoch>\d{1,9})/(?P<step>\d{1,12}) loss ")
 _LEADING_OF_TOTAL = re.compile(
     # Only a rank, a time, a level and the percentage may come first.
     r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?:progress:? ?)?(?:\d{1,3}(?:\.\d{1,3})?%(?: \|)? )?"
     r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|- ))"
 )
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
-_CLU = re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")
-_TUTORIAL = re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")  # PyTorch's: epoch, batch
+# Lines counted in their own way: a text that they contain, and an expression with their counts. ESPNet's
+# range of batches gives no step, and what the MNIST example counts within its epoch are samples.
+_SPECIAL = (
+    (
+        "epoch:train:",
+        re.compile(r"\b(?P<epoch>\d{1,9})epoch:train:\d{1,12}-\d{1,12}batch: "),
+    ),  # ESPNet
+    ("train batch ", re.compile(r"\btrain batch (?P<epoch>\d{1,9})/(?P<step>\d{1,12}) loss ")),  # WeNet
+    (
+        "(train)",
+        re.compile(r"\biter\s?\(train\) *\[\s*(?P<step>\d{1,12})/(?P<total>\d{1,12})\]"),
+    ),
+    (
+        "train epoch: ",
+        re.compile(r"\btrain epoch: (?P<epoch>\d+) \[\d+/\d+ \(\d+%\)\]"),
+    ),
+    ("logging_writer", re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")),  # CLU
+    ("] loss: ", re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")),  # PyTorch's tutorial: epoch, batch
+)
 _TIMES = {"k": 1e3, "m": 1e6}
 
 
@@ -87,16 +100,18 @@ class Counts:
 
 def find_counts(text: str, lowered: str) -> Counts | None:
     """Return what a line counts; ``None`` if it counts nothing."""
-    if "epoch:train:" in lowered or "train batch " in lowered:
-        special = _counted_by_speech_toolkit(lowered)
+    for hint, expression in _SPECIAL:
+        special = expression.search(lowered) if hint in lowered else None
         if special is not None:
-            return special
+            found = special.groupdict()
+            epoch_found = to_float(found.get("epoch"))
+            return Counts(to_step(found.get("step")), to_step(found.get("total")), epoch_found)
     step = _best_step(lowered)
     epoch = _find_epoch(lowered)
     if "[" in text or " / " in text:
-        special = _counted_in_brackets(text, lowered, step)
-        if special is not None:
-            return special
+        counts = _counted_within_epoch(lowered, step)
+        if counts is not None:
+            return counts
     if step is None and "[" in text and "loss" in lowered:
         step = _BRACKETS.search(lowered, epoch.end() if epoch is not None else 0)  # [40/900] loss: 1.2
     if step is None and epoch is None:
@@ -142,39 +157,17 @@ def _best_step(lowered: str) -> re.Match[str] | None:
     return best
 
 
-def _counted_in_brackets(text: str, lowered: str, step: re.Match[str] | None) -> Counts | None:
-    run = _ITER_OF_RUN.search(lowered) if "(train)" in lowered else None
-    if run is not None:
-        return Counts(step=to_step(run["done"]), total=to_step(run["total"]))
-    mnist = _MNIST.search(lowered) if "train epoch: " in lowered else None
-    if mnist is not None:
-        return Counts(epoch=float(mnist["epoch"]))  # what it counts within the epoch are samples
+def _counted_within_epoch(lowered: str, step: re.Match[str] | None) -> Counts | None:
     match = _IN_EPOCH.search(lowered) if "epoch" in lowered or "train" in lowered else None
-    if match is not None:
-        epochs = to_step(match["epochs"])
-        # torchvision and timm count epochs from zero, the others from one.
-        from_zero = epochs is None and match["colon"] and (match["open"] or match["head"] == "train")
-        whole = int(match["epoch"]) if from_zero else max(0, int(match["epoch"]) - 1)
-        updates = _whole(step["step"]) if step is not None and step["updates"] else None
-        return Counts(
-            step=updates, epochs=epochs, within=(int(match["done"]), int(match["total"])), whole=whole
-        )
-    clu = _CLU.search(lowered) if "logging_writer" in lowered else None
-    if clu is not None:
-        return Counts(step=to_step(clu["step"]))
-    tutorial = _TUTORIAL.match(lowered)
-    if tutorial is not None:
-        return Counts(epoch=to_float(tutorial["epoch"]))
-    return None
-
-
-def _counted_by_speech_toolkit(lowered: str) -> Counts | None:
-    """Read ESPnet's range of batches, which gives no step, and WeNet's epoch and batch."""
-    match = _ESPNET.search(lowered)
-    if match is not None:
-        return Counts(epoch=to_float(match["epoch"]))
-    match = _WENET.search(lowered)
-    return None if match is None else Counts(step=to_step(match["step"]), epoch=to_float(match["epoch"]))
+    if match is None:
+        return None
+    epochs = to_step(match["epochs"])
+    # torchvision and timm count epochs from zero, the others from one.
+    from_zero = epochs is None and match["colon"] and (match["open"] or match["head"] == "train")
+    whole = int(match["epoch"]) if from_zero else max(0, int(match["epoch"]) - 1)
+    updates = _whole(step["step"]) if step is not None and step["updates"] else None
+    within = (int(match["done"]), int(match["total"]))
+    return Counts(step=updates, epochs=epochs, within=within, whole=whole)
 
 
 def _counted_otherwise(lowered: str) -> Counts | None:
