@@ -17,7 +17,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
-from tui.text.times import DATE_AND_MINUTE, iso_time, local_time
+from tui.text.times import DATE_AND_MINUTE, iso_time, local_time, time_key
 from tui.text.units import UNKNOWN, count, duration, money, number, significant
 
 if TYPE_CHECKING:
@@ -318,9 +318,7 @@ def _checkpoint_count(one: ComparedRun) -> int | None:
 def _last_checkpoint(one: ComparedRun) -> str | None:
     listed = one.run.checkpoints if one.run else None
     if listed:
-        return max(
-            listed, key=lambda found: found.created_at.timestamp() if found.created_at else 0.0
-        ).checkpoint_id
+        return max(listed, key=lambda found: time_key(found.created_at)).checkpoint_id
     told = one.progress.last_checkpoint
     return told[0] if told else None
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from api_client.models import RUNNABLE_STATUSES, JobStatus, QueueEvent, TrainingJob
+from tui.text.units import counted
 
 _SECONDS_PER_MINUTE = 60.0
 _SECONDS_PER_HOUR = 3600.0
@@ -121,11 +122,11 @@ def cost_of(
 
 
 def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
-    counted = "run time" if ran.measured else "time since creation"
-    nodes = f"{node_count} node" + ("s" if node_count != 1 else "")
+    time = "run time" if ran.measured else "time since creation"
+    nodes = counted(node_count, "node")
     if price_per_minute is None:
-        return f"{nodes} × {counted}; price unknown"
-    return f"list price ${price_per_minute:g} per node-minute × {nodes} × {counted}"
+        return f"{nodes} × {time}; price unknown"
+    return f"list price ${price_per_minute:g} per node-minute × {nodes} × {time}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from api_client.models import CheckpointFile, TrainingJob
 from api_client.transfers.records import FileProgress, FileState
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, count, duration, percent
+from tui.text.units import bytes_iec, count, counted, duration, percent
 
 
 class TransferState(StrEnum):
@@ -130,7 +130,7 @@ class Transfers:
             return "↓ listing"
         done = sum(item.done_bytes for item in going)
         size = sum(item.size_bytes or 0 for item in going)
-        parts = [f"↓ {count(left)} file{'' if left == 1 else 's'}"]
+        parts = [f"↓ {counted(left, 'file')}"]
         if size:
             parts.append(percent(min(1.0, done / size)))
         speed = sum(item.speed or 0.0 for item in going)
@@ -139,11 +139,6 @@ class Transfers:
         elif speed:
             parts.append(speed_text(speed))
         return " ".join(parts)
-
-
-def files_text(number: int) -> str:
-    """Return ``1 file``, ``1,204 files``."""
-    return f"{count(number)} file{'' if number == 1 else 's'}"
 
 
 def speed_text(bytes_per_s: float | None) -> str:
@@ -160,7 +155,7 @@ def outcome_text(item: Transfer) -> str:
         return f"Download of {item.title} incomplete{why}. Press T, then t to resume."
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
     kept = f", {count(skipped)} already there" if skipped else ""
-    size = f"{bytes_iec(item.size_bytes)}, {files_text(len(item.files))}{kept}"
+    size = f"{bytes_iec(item.size_bytes)}, {counted(len(item.files), 'file')}{kept}"
     return f"Downloaded {item.title} to {sanitize(item.folder)}: {size}."
 
 

@@ -11,7 +11,7 @@ from textual.app import App
 from textual.markup import escape
 
 from api_client.models import TrainingJob
-from tui.analysis.fleet.snapshot import FleetSnapshot, jobs_text, of_team, teams_of
+from tui.analysis.fleet.snapshot import FleetSnapshot, of_team, teams_of
 from tui.analysis.run.finding import HealthFinding
 from tui.app.palette import open_palette
 from tui.feeds.fleet import FleetFeed
@@ -21,6 +21,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenProjectRequested
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
+from tui.text.units import counted
 
 TEAM_MEMORY = "teams"
 ALL_TEAMS = ""
@@ -97,14 +98,14 @@ class Teams:
             return
         teams = teams_of(fleet.projects)
         running = sum(row.running for row in fleet.jobs)
-        everything = f"{len(fleet.projects)} projects, {jobs_text(len(fleet.jobs))}, {running} running"
+        everything = f"{len(fleet.projects)} projects, {counted(len(fleet.jobs), 'job')}, {running} running"
         commands = [("all teams and projects", partial(self._show_team, ALL_TEAMS), everything)]
         commands += [
             (f"team {escape(team.name)}", partial(self._show_team, team.name), team.about) for team in teams
         ]
         for project in fleet.projects:
             about = f"{escape(project.team)} · " if project.team else ""
-            about += f"{jobs_text(project.jobs)}, {project.running} running"
+            about += f"{counted(project.jobs, 'job')}, {project.running} running"
             show = partial(self._show_project, project.id)
             commands.append((f"project {escape(project.name)}", show, about))
         open_palette(self._app, commands, "Which team or project?")

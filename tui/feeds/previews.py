@@ -32,6 +32,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.health_metrics import STEP_S, HealthMetrics
 from tui.readers.run import LINES_AT_ONCE, checkpoints_of, history_of
 from tui.readers.session import Session
+from tui.text.times import time_key
 
 PREVIEW_POINTS = 2000
 """Maximum number of points per curve: Home draws none, but checks the loss."""
@@ -216,7 +217,7 @@ class PreviewFeed:
     def watch(self, jobs: Iterable[TrainingJob]) -> None:
         """Poll the running jobs among these from now on, and drop the data of all others."""
         running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
-        running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
+        running.sort(key=lambda job: time_key(job.created_at), reverse=True)
         self._running = running[:MAX_PREVIEWED_JOBS]
         kept = {job.id for job in running}
         self._watched = {job_id: known for job_id, known in self._watched.items() if job_id in kept}

@@ -29,6 +29,7 @@ from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.health_metrics import STEP_S as HEALTH_STEP_S
 from tui.readers.health_metrics import HealthMetrics, has_many_nodes
 from tui.readers.session import Session, listed_prices
+from tui.text.times import time_key
 
 STATUS_INTERVAL_S = 3.0
 STATUSES_MISSED = 3
@@ -194,7 +195,7 @@ class RunFeed:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
         restarts = run.progress.restarts if run.progress is not None else ()
         broken = [(one.kind, one.since) for one in run.findings if one.kind in LOSS_KINDS]
-        newest = max(run.checkpoints or (), key=_created, default=None)
+        newest = max(run.checkpoints or (), key=lambda one: time_key(one.created_at), default=None)
         waits = newest is not None and saved_key(newest) not in (run.faults or {})
         readings = len(run.progress.loss_series) if waits and run.progress is not None else 0
         of = (run.log_read, run.checkpoints, restarts, broken, readings)
@@ -363,7 +364,3 @@ class RunFeed:
 
     async def _pause(self, pause_s: float | None) -> None:
         await sleep_or_event(self._session.clock, self._asked, pause_s)
-
-
-def _created(checkpoint: Checkpoint) -> float:
-    return checkpoint.created_at.timestamp() if checkpoint.created_at is not None else 0.0

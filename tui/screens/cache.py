@@ -14,12 +14,11 @@ from textual.widgets import Input
 from tui.actions import Scope
 from tui.analysis.file_tree.rows import Order, SortKey
 from tui.analysis.file_tree.tree import ROOT, FileTree
-from tui.analysis.transfers import files_text
 from tui.feeds.files import CacheFeed, CacheSnapshot
 from tui.screens.file_tree import TreeScreen
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
-from tui.text.units import age, bytes_iec, percent
+from tui.text.units import age, bytes_iec, counted, percent
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.file_tree.renderer import middle_cut
 from tui.widgets.notice import StatusLine
@@ -102,7 +101,7 @@ class CacheScreen(TreeScreen):
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Cache ", "key"), (self._project, "strong")]]
         if snapshot.entries and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
-            facts.append([(files_text(tree.file_count), "plain")])
+            facts.append([(counted(tree.file_count, "file"), "plain")])
         if snapshot.captured_s is not None:
             seconds = self._now_s() - snapshot.captured_s
             facts.append([(f"captured {age(seconds)} ago", "muted")])

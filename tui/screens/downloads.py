@@ -18,7 +18,6 @@ from tui.analysis.transfers import (
     Transfer,
     Transfers,
     TransferState,
-    files_text,
     speed_text,
     time_left,
 )
@@ -27,7 +26,7 @@ from tui.screens.base import AppScreen
 from tui.tables.column import Span
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, duration, percent, share_bar
+from tui.text.units import bytes_iec, counted, duration, percent, share_bar
 from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.text_panel import WrappedText
@@ -174,7 +173,7 @@ class DownloadsScreen(AppScreen):
             return
         self.query_one("#files", RowTable).set_rows(item.files)
         # the files are not listed yet, or never will be
-        files = f"{files_text(len(item.files))}, " if item.files else ""
+        files = f"{counted(len(item.files), 'file')}, " if item.files else ""
         lead = f"{files}{bytes_iec(item.size_bytes)} → "
         about = Text(
             lead + clip_middle(sanitize(item.folder), max(MIN_FOLDER_CELLS, self.size.width - 2 - len(lead)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from textual import on
 from textual.widgets import Input
 
-from tui.analysis.transfers import files_text
 from tui.screens.base import AppScreen
 from tui.screens.messages import CopyRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec
+from tui.text.units import bytes_iec, counted
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.text_panel import WrappedText
 
@@ -37,7 +36,7 @@ class TreeScreen(AppScreen):
         matches = rows.matches
         return [
             [(self.key_before(f"{self.SCOPES[0]}.filter"), "key"), (sanitize(matches.pattern), "accent")],
-            [(f"{files_text(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")],
+            [(f"{counted(matches.file_count, 'file')}, {bytes_iec(matches.total_bytes)}", "plain")],
         ]
 
     def path_under_cursor(self) -> str | None:

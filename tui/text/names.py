@@ -22,6 +22,12 @@ def shortened(text: str, characters: int) -> str:
     return head.rstrip(" ,;:.-–(") + ELLIPSIS
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return ``a, b and 7 more``, naming at most ``most``."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 NaturalKey = tuple[tuple[int, int, str], ...]

@@ -23,6 +23,11 @@ def moment_at(time_ns: int, timezone: tzinfo | None = None) -> datetime | None:
         return None
 
 
+def time_key(moment: datetime | None) -> float:
+    """Return a sort key (epoch seconds) that puts what has no time first."""
+    return moment.timestamp() if moment else 0.0
+
+
 def local_time(moment: datetime | None, pattern: str = DATE_AND_TIME) -> str:
     """Format a time in the local time zone; return an empty string for None."""
     return moment.astimezone().strftime(pattern) if moment else ""

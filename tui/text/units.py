@@ -139,6 +139,11 @@ def count(value: float | None) -> str:
     return f"{round(value):,}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return ``1 file``, ``1,204 files``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def money(usd: float | None) -> str:
     """Format US dollars: ``$0.42``, ``$12.50``, ``$1,012``; without cents from a hundred on."""
     if usd is None or _missing(usd):

@@ -11,9 +11,10 @@ from api_client.definitions.compute import offered_accelerators
 from api_client.definitions.job_request import normal_gpu_type
 from api_client.deployment import ListedInstance, fitting_instances, memory_hint, needed_gpu_bytes
 from api_client.models import Checkpoint
+from tui.text.names import listed
 from tui.text.units import BYTES_PER_MIB, HOUR_S, MINUTE_S, bytes_iec, money
 from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pairs, WizardState
-from tui.wizard.step import Answer, Choice, Step, listed
+from tui.wizard.step import NAMED_AT_MOST, Answer, Choice, Step
 
 USUAL_HF_SECRET = "hf_access_token"
 """Name of the secret that the official tools propose (API facts, 7)."""
@@ -132,7 +133,7 @@ def _secret_problem(names: tuple[str, ...] | None, answer: Answer) -> str:
         return "choose a secret, or none"
     if answer == NO_SECRET or names is None or answer in names:
         return ""
-    has = f"it has {listed(list(names))}" if names else "it has none"
+    has = f"it has {listed(list(names), NAMED_AT_MOST)}" if names else "it has none"
     return f"the workspace has no secret {answer!r}; {has}"
 
 
@@ -148,7 +149,7 @@ def gpu_step(state: WizardState) -> Step:
     if not choices:
         refusal = "the account has no GPU instance type to deploy on"
     elif all(choice.disabled_reason for choice in choices):
-        types = listed(list(dict.fromkeys(choice.value for choice in choices)))
+        types = listed(list(dict.fromkeys(choice.value for choice in choices)), NAMED_AT_MOST)
         refusal = f"config files have no name for the account's GPU types: {types}"
     return Step(
         state,
@@ -248,16 +249,12 @@ def _gpu_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer
         return "choose GPUs as TYPE:COUNT, e.g. H100:2"
     gpu_type, count = gpu
     if gpu_type not in offered_accelerators():
-        return f"no GPU type {gpu_type}; use {listed([choice.value for choice in choices])}"
+        return f"no GPU type {gpu_type}; use {listed([choice.value for choice in choices], NAMED_AT_MOST)}"
     instance = smallest(state.facts.instances, gpu_type, count)
     if instance is None or instance.gpu_count != count:
-        has = listed([choice.value for choice in choices if not choice.disabled_reason])
+        has = listed([choice.value for choice in choices if not choice.disabled_reason], NAMED_AT_MOST)
         return f"no instance type has {count} × {gpu_type}; use {has}"
     return ""
-
-
-def _put_gpu(state: WizardState, answer: Answer) -> WizardState:
-    return replace(state, answers=replace(state.answers, gpu=normal_gpu(str(answer))))
 
 
 def normal_gpu(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from api_client.definitions import LORA_RANKS
 from api_client.deployment import (
@@ -17,7 +19,9 @@ from api_client.models import Checkpoint, TrainingJob
 from api_client.models.jobs import JobStatus
 from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view
+from tui.text.names import listed
 from tui.text.sanitize import sanitize
+from tui.text.times import time_key
 from tui.text.units import age, bytes_iec
 from tui.wizard.state import (
     BASE_MODEL,
@@ -32,7 +36,9 @@ from tui.wizard.state import (
     is_lora,
     proposed_model_name,
 )
-from tui.wizard.step import Answer, Choice, Step, choice_problem, listed
+from tui.wizard.step import NAMED_AT_MOST, Answer, Choice, Step, choice_problem
+
+Created = TypeVar("Created", TrainingJob, Checkpoint)
 
 UNSTARTED_STATUSES = frozenset(
     {
@@ -74,7 +80,7 @@ def job_step(state: WizardState) -> Step:
 def checkpoints_step(state: WizardState) -> Step:
     """Ask for one or several checkpoints; the newest deployable one is proposed."""
     facts = state.facts
-    choices = tuple(_checkpoint_choice(each, state) for each in _newest_checkpoint_first(facts.checkpoints))
+    choices = tuple(_checkpoint_choice(each, state) for each in _newest_first(facts.checkpoints))
     possible = [choice.value for choice in choices if not choice.disabled_reason]
     proposed = [choice.value for choice in choices if not choice.disabled_reason and not choice.warning]
     refusal = ""
@@ -107,14 +113,8 @@ def _checkpoint_hint(state: WizardState) -> list[str]:
     return [*fault_lines(judged), *best]
 
 
-def _newest_first(jobs: tuple[TrainingJob, ...]) -> list[TrainingJob]:
-    return sorted(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
-
-
-def _newest_checkpoint_first(checkpoints: tuple[Checkpoint, ...]) -> list[Checkpoint]:
-    return sorted(
-        checkpoints, key=lambda each: each.created_at.timestamp() if each.created_at else 0.0, reverse=True
-    )
+def _newest_first(each: Iterable[Created]) -> list[Created]:
+    return sorted(each, key=lambda one: time_key(one.created_at), reverse=True)
 
 
 def _job_choice(job: TrainingJob, state: WizardState) -> Choice:
@@ -156,7 +156,7 @@ def _checkpoints_problem(state: WizardState, choices: tuple[Choice, ...], answer
 
 
 def _reasons(choices: tuple[Choice, ...]) -> str:
-    return listed([f"{choice.value} ({choice.disabled_reason})" for choice in choices])
+    return listed([f"{choice.value} ({choice.disabled_reason})" for choice in choices], NAMED_AT_MOST)
 
 
 def _put_job(state: WizardState, answer: Answer) -> WizardState:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
+from tui.text.names import listed
 from tui.wizard.state import Pairs, WizardState
 
 StepKind = Literal["choice", "choices", "text", "number", "pairs", "review"]
@@ -15,6 +16,7 @@ Answer = str | int | tuple[str, ...] | Pairs | None
 """An answer by kind: the chosen value, the chosen values, text, number, or name and value pairs."""
 
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+NAMED_AT_MOST = 12
 LONGEST_NUMBER = 18
 """Maximum number of digits: longer numbers are never valid, and Python refuses to parse very long ones."""
 
@@ -119,16 +121,8 @@ def choice_problem(choices: tuple[Choice, ...], value: object, what: str) -> str
             return f"{value}: {choice.disabled_reason}" if choice.disabled_reason else ""
     if value is None or value == "":
         return f"choose {what}"
-    known = listed([choice.value for choice in choices if not choice.disabled_reason])
+    known = listed([choice.value for choice in choices if not choice.disabled_reason], NAMED_AT_MOST)
     return f"no {what_of(what)} {value!r}" + (f"; use {known}" if known else "")
-
-
-NAMED_AT_MOST = 12
-
-
-def listed(names: list[str]) -> str:
-    more = len(names) - NAMED_AT_MOST
-    return ", ".join(names[:NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def what_of(what: str) -> str:

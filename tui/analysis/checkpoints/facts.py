@@ -29,9 +29,10 @@ from tui.analysis.run.snapshot import (
     saved_key,
     step_of,
 )
-from tui.text.names import clip_middle
+from tui.text.names import clip_middle, listed
 from tui.text.sanitize import cell_width
-from tui.text.units import count, number
+from tui.text.times import time_key
+from tui.text.units import number
 
 __all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
 
@@ -138,11 +139,7 @@ def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
     for one in facts:
         if one.fault is not None:
             names.setdefault(one.fault.words(None), []).append(one.name)
-    return [
-        f"{words}: {', '.join(those[:NAMED_AT_MOST])}"
-        + (f" and {count(len(those) - NAMED_AT_MOST)} more" if len(those) > NAMED_AT_MOST else "")
-        for words, those in names.items()
-    ]
+    return [f"{words}: {listed(those, NAMED_AT_MOST)}" for words, those in names.items()]
 
 
 def checkpoint_facts(
@@ -223,13 +220,12 @@ def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> i
 
     def age(place: int) -> tuple[float, int, int]:
         created, step = checkpoints[place].created_at, steps[place]
-        return (created.timestamp() if created else -math.inf, -1 if step is None else step, place)
+        return (time_key(created), -1 if step is None else step, place)
 
     return max(range(len(checkpoints)), key=age)
 
 
 _COUNTED = re.compile(r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?\d{1,12}", re.IGNORECASE)
-_OLDEST = datetime.min.replace(tzinfo=UTC)
 
 CheckpointLocation = Literal["stored", "uploading", "log"]
 
@@ -255,7 +251,7 @@ class LastCheckpoint:
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """Return the newest checkpoint the API lists, else the newest in the log, else None."""
     if run.checkpoints:
-        newest = max(run.checkpoints, key=lambda one: one.created_at or _OLDEST)
+        newest = max(run.checkpoints, key=lambda one: time_key(one.created_at))
         where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:

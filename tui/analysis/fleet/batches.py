@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from api_client.models import TrainingJob
+from tui.text.names import listed
 from tui.text.sanitize import sanitize
 
 NAMES_SHOWN = 6
@@ -110,7 +111,7 @@ class Batch:
         words = _WORDS[self.verb]
         failed = {job.id for job, _ in failures}
         done = [job for job in self.jobs if job.id not in failed]
-        ids = listed([sanitize(job.id) for job in made])
+        ids = listed([sanitize(job.id) for job in made], NAMES_SHOWN)
         lines = [f"{names_of(done)}: {words.done.format(ids)}."] if done else []
         lines += [f"✗ {name_of(job)}: {sanitize(why)}" for job, why in failures[:FAILURES_SHOWN]]
         rest = len(failures) - FAILURES_SHOWN
@@ -134,9 +135,4 @@ def name_of(job: TrainingJob) -> str:
 
 
 def names_of(jobs: Sequence[TrainingJob]) -> str:
-    return listed([name_of(job) for job in jobs])
-
-
-def listed(names: Sequence[str]) -> str:
-    rest = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    return listed([name_of(job) for job in jobs], NAMES_SHOWN)

@@ -22,7 +22,8 @@ from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
-from tui.text.units import UNKNOWN, age, count, duration, hardware
+from tui.text.times import time_key
+from tui.text.units import UNKNOWN, age, count, counted, duration, hardware
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,8 @@ class TeamRow:
 
     @property
     def about(self) -> str:
-        projects = "1 project" if self.projects == 1 else f"{self.projects} projects"
-        return f"{projects}, {jobs_text(self.jobs)}, {self.running} running"
-
-
-def jobs_text(number: int) -> str:
-    """Return ``1 job``, ``204 jobs``."""
-    return f"{number} job{'' if number == 1 else 's'}"
+        projects = counted(self.projects, "project")
+        return f"{projects}, {counted(self.jobs, 'job')}, {self.running} running"
 
 
 def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
@@ -71,7 +67,6 @@ def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
 
 _OUT_OF_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemory", re.IGNORECASE)
 _EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
-_OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +123,7 @@ class JobRow:
     @property
     def created_at(self) -> datetime:
         """The time the job was created; jobs without a timestamp count as oldest."""
-        return self.job.created_at or _OLDEST
+        return self.job.created_at or datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +160,7 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
         job=job,
         id=job.id,
         project_id=job.project_id,
-        rank=(status.order, -(job.created_at or _OLDEST).timestamp()),
+        rank=(status.order, -time_key(job.created_at)),
         name=sanitize(job.name or job.id),
         project=sanitize(job.project_name),
         status=status,

@@ -20,6 +20,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import CheckpointFault, RunSnapshot, SavedKey, saved_key, step_of
 from tui.analysis.series import Series
+from tui.text.times import time_key
 
 MAX_CHECKED_CHECKPOINTS = 200
 """Check only the newest checkpoints, because each may take a few milliseconds."""
@@ -39,7 +40,7 @@ def checkpoint_faults(
         return None
     told = run.progress or ProgressSnapshot()
     losses = _Losses(run, told, rules)
-    newest = sorted(run.checkpoints, key=lambda one: one.created_at.timestamp() if one.created_at else 0.0)
+    newest = sorted(run.checkpoints, key=lambda one: time_key(one.created_at))
     found: dict[SavedKey, CheckpointFault | None] = {}
     before: float | None = None
     for checkpoint in newest[-MAX_CHECKED_CHECKPOINTS:]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from api_client.models import JobStatus, QueueContext
+from api_client.models.capacity import ActiveJobAtSubmit, PendingJobAhead
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
+from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import duration
 
@@ -125,20 +127,18 @@ def _at_submission(queue: QueueContext) -> str:
     if queue.active_at_submit:
         held = sum(job.total_gpus for job in queue.active_at_submit)
         biggest = sorted(queue.active_at_submit, key=lambda job: -job.total_gpus)
-        names = _names([job.training_job_name or job.training_job_id for job in biggest])
+        names = _names(biggest)
         limit = queue.team_capacity or queue.org_capacity
         of = f" of {limit.max_gpus}" if limit is not None and limit.max_gpus else ""
         parts.append(f"{held}{of} in use by {names}")
     if queue.pending_ahead_at_submit:
         ahead = queue.pending_ahead_at_submit
-        names = _names([job.training_job_name or job.training_job_id for job in ahead])
+        names = _names(ahead)
         parts.append(f"{len(ahead)} ahead: {names}")
     elif queue.active_at_submit:
         parts.append("none ahead")
     return "; ".join(parts)
 
 
-def _names(names: list[str]) -> str:
-    told = ", ".join(sanitize(name) for name in names[:_NAMED])
-    more = len(names) - _NAMED
-    return f"{told} and {more} more" if more > 0 else told
+def _names(jobs: Sequence[ActiveJobAtSubmit] | Sequence[PendingJobAhead]) -> str:
+    return listed([sanitize(job.training_job_name or job.training_job_id) for job in jobs], _NAMED)

@@ -32,7 +32,7 @@ from tui.commands.support.tables import table_of
 from tui.feeds.checkpoint_evidence import Evidence
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import chosen
-from tui.text.times import iso_time, local_time
+from tui.text.times import iso_time, local_time, time_key
 from tui.text.units import UNKNOWN, bytes_decimal
 
 SORTS = ("checkpoint-id", "size", "created", "type")
@@ -103,7 +103,7 @@ async def list_checkpoints(
 _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
     "checkpoint-id": lambda one: one.checkpoint_id,
     "size": lambda one: one.size_bytes or 0,
-    "created": lambda one: one.created_at.timestamp() if one.created_at else 0.0,
+    "created": lambda one: time_key(one.created_at),
     "type": lambda one: one.checkpoint_type or "",
 }
 

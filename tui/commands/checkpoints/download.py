@@ -16,13 +16,14 @@ from api_client.models import TrainingJob
 from api_client.transfers import DownloadError, DownloadPlan, DownloadReport, Existing, FileProgress
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import JSON, TABLE, JobChoice, examples, format_option, job_options
 from tui.commands.support.output import Output, cannot_write, failure_code, run_plan
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_rows
 from tui.commands.support.terminal import can_ask
 from tui.tables.column import Column, text_column
+from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 
@@ -83,10 +84,10 @@ async def snippet(
     job = await choice.find(client)
     found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
     named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
+    if checkpoint is not None and not named:
+        raise not_in_job(job.id, "checkpoint", checkpoint, [one.name for one in found])
     if not named:
-        known = [one.name for one in found]
-        what = "no checkpoints" if checkpoint is None else no_such("checkpoint", checkpoint, known)
-        raise CommandFailed(f"job {job.id} has {what}", ExitCode.NOT_FOUND)
+        raise CommandFailed(f"job {job.id} has no checkpoints", ExitCode.NOT_FOUND)
     if named[0].sync == "uploading":
         output.remark(f"{named[0].name} is still uploading")
     output.data(resume_snippet(job.id, named[0].name))
@@ -155,9 +156,7 @@ async def download_checkpoints(
     if plan.absent:
         listed = await client.checkpoints.list(job.project_id, job.id)
         known = [one.checkpoint_id for one in listed]
-        raise CommandFailed(
-            f"job {job.id} has {no_such('checkpoint', plan.absent[0], known)}", ExitCode.NOT_FOUND
-        )
+        raise not_in_job(job.id, "checkpoint", plan.absent[0], known)
     if (patterns or checkpoints) and not plan.files and not plan.refused:
         raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
     for refused in plan.refused:
@@ -179,9 +178,7 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
     """
     if existing != "ask" or not plan.conflicts:
         return Existing.SKIP if existing == "ask" else Existing(existing)
-    names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:NAMES_SHOWN])
-    more = len(plan.conflicts) - NAMES_SHOWN
-    shown = names + (f" and {more} more" if more > 0 else "")
+    shown = listed([str(file.path.relative_to(plan.folder)) for file in plan.conflicts], NAMES_SHOWN)
     if not can_ask():
         raise CommandFailed(
             f"other files already exist: {shown} (give --existing skip, overwrite or rename)",

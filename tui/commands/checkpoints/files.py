@@ -7,7 +7,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import CheckpointFile, TrainingJob
 from tui.analysis.export import csv_lines
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
+from tui.commands.support.exit_codes import not_in_job
 from tui.commands.support.options import CSV, JSON, JobChoice, examples, job_options, listing_format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
@@ -66,9 +66,7 @@ async def checkpoint_files(
     if not found:
         names = [one.checkpoint_id for one in await client.checkpoints.list(job.project_id, job.id)]
         if checkpoint not in names:
-            raise CommandFailed(
-                f"job {job.id} has {no_such('checkpoint', checkpoint, names)}", ExitCode.NOT_FOUND
-            )
+            raise not_in_job(job.id, "checkpoint", checkpoint, names)
     return found
 
 

@@ -12,7 +12,7 @@ from api_client.client import TrainingClient
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.commands.deploy.options import DeployOptions, deploy_options, given_options
 from tui.commands.deploy.terminal import TerminalDeployer, with_health
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import (
     CommandSettings,
     examples,
@@ -121,7 +121,4 @@ def _check_checkpoints(state: WizardState, given: Answers) -> None:
     known = [each.checkpoint_id for each in state.facts.checkpoints]
     for name in given.checkpoint_names:
         if state.facts.checkpoints_of is not None and name not in known:
-            raise CommandFailed(
-                f"job {state.facts.checkpoints_of} has {no_such('checkpoint', name, known)}",
-                ExitCode.NOT_FOUND,
-            )
+            raise not_in_job(state.facts.checkpoints_of, "checkpoint", name, known)

@@ -23,7 +23,7 @@ from tui.commands.support.session import client_command, configuration_if_any
 from tui.readers.run import LoadedRun
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
-from tui.text.units import age
+from tui.text.units import age, counted
 
 WORST_FIRST = (
     ExitCode.CRITICAL,
@@ -101,7 +101,7 @@ def _total(verdicts: Sequence[str]) -> str:
         return "no running or queued jobs"
     counts = Counter(verdicts)
     words = ", ".join(f"{counts[word]} {word}" for word in TOTALLED if counts[word])
-    return f"{len(verdicts)} job{'' if len(verdicts) == 1 else 's'}: {words}"
+    return f"{counted(len(verdicts), 'job')}: {words}"
 
 
 async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:

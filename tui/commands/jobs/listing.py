@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 import click
 
@@ -27,16 +26,13 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, print_list
 from tui.tables.jobs import JOB_FIELDS, JOBS, PROJECT_FIELDS, PROJECTS
+from tui.text.times import time_key
 
 
 def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
     """Sort jobs: running, about to run, waiting, then ended; newest first within each group."""
-    newest_first = sorted(jobs, key=_created, reverse=True)
+    newest_first = sorted(jobs, key=lambda job: time_key(job.created_at), reverse=True)
     return sorted(newest_first, key=lambda job: status_view(job.current_status).order)
-
-
-def _created(job: TrainingJob) -> datetime:
-    return job.created_at or datetime.min.replace(tzinfo=UTC)
 
 
 @examples("bt-tui job abc1234", "bt-tui job abc1234 -o json | jq -r .current_status")

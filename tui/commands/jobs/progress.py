@@ -17,7 +17,7 @@ from tui.analysis.run.snapshot import seconds_left, seconds_left_range
 from tui.analysis.series import Series, latest, value_range
 from tui.analysis.status import status_view
 from tui.commands.jobs.progress_file import show_file
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
+from tui.commands.support.exit_codes import ExitCode, not_in_job
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -276,7 +276,7 @@ def progress(
         told = reading.run.progress
         known = [one.key for one in told.streams] if told is not None else []
         if stream is not None and known and stream not in known:
-            raise CommandFailed(f"job {found.id} has {no_such('stream', stream, known)}", ExitCode.NOT_FOUND)
+            raise not_in_job(found.id, "stream", stream, known)
         if told is None or (told.step is None and told.loss is None):
             output.remark("no training progress found in the log")
         if output_format == JSON:

@@ -49,7 +49,7 @@ from tui.commands.support.tables import Cell, print_facts, print_job, print_rows
 from tui.commands.support.terminal import can_ask, confirm
 from tui.tables.column import Column, Span, text_column
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec
+from tui.text.units import bytes_iec, counted
 
 
 async def print_or_tail(
@@ -122,9 +122,8 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
         facts.append(("team", Cell(project["team_name"])))
     facts.extend((name, Cell(text)) for name, text in _leaves(job, ""))
     print_facts(output, facts)
-    count = len(archive["files"])
     size = bytes_iec(archive["size_bytes"])
-    output.data(f"\narchive: {count} {'file' if count == 1 else 'files'}, {size}\n")
+    output.data(f"\narchive: {counted(len(archive['files']), 'file')}, {size}\n")
     left_out = [{**each, "size_bytes": None} for each in archive["dropped"]]
     print_rows(output, ARCHIVED, [*archive["files"], *left_out])
     output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
@@ -332,7 +331,7 @@ async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOp
 
 def _count_of_errors(findings: Sequence[Finding]) -> str:
     count = sum(finding.severity == "error" for finding in findings)
-    return "" if not count else "1 error" if count == 1 else f"{count} errors"
+    return counted(count, "error") if count else ""
 
 
 def _stop_or_ask(findings: Sequence[Finding], cli_options: PushOptions) -> None:

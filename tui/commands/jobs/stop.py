@@ -25,6 +25,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job
 from tui.commands.support.terminal import confirm
+from tui.text.names import listed
 
 NAMES_SHOWN = 10
 
@@ -118,8 +119,7 @@ def _question(jobs: Sequence[TrainingJob]) -> str:
 
 
 def _names(jobs: Sequence[TrainingJob]) -> str:
-    more = f" and {len(jobs) - NAMES_SHOWN} more" if len(jobs) > NAMES_SHOWN else ""
-    return ", ".join(_name(job) for job in jobs[:NAMES_SHOWN]) + more
+    return listed([_name(job) for job in jobs], NAMES_SHOWN)
 
 
 def _name(job: TrainingJob) -> str:

@@ -22,6 +22,7 @@ from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, o
 from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_named
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
 from tui.commands.support.session import client_command
+from tui.text.units import counted
 
 T = TypeVar("T")
 
@@ -123,8 +124,8 @@ async def _print(
     finally:
         line.clear()
     if reading.gap_count:
-        stretches = "1 part" if reading.gap_count == 1 else f"{reading.gap_count} parts"
-        output.remark(f"{stretches} of the log could not be read (marked as gaps in the output)")
+        parts = counted(reading.gap_count, "part")
+        output.remark(f"{parts} of the log could not be read (marked as gaps in the output)")
     if not reading.line_count and not request.follow:
         output.remark("no lines: the log is empty, or no line matches the options")
     return code, reading.line_count

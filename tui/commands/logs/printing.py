@@ -12,7 +12,7 @@ from functools import partial
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
+from tui.commands.support.exit_codes import not_in_job
 from tui.commands.support.output import Output, ascii_json
 from tui.text.log_entries import NO_NODE, record_of
 from tui.text.sanitize import sanitize
@@ -133,7 +133,7 @@ class NodeChooser:
         numbers = {_number_of(name) for name in seen} | set(range(job.node_count or 0))
         for name in self._nodes:
             if name not in seen and not (_is_number(name) and int(name) in numbers):
-                raise CommandFailed(f"job {job.id} has {no_such('node', name, seen)}", ExitCode.NOT_FOUND)
+                raise not_in_job(job.id, "node", name, seen)
 
 
 def _is_number(name: str) -> bool:

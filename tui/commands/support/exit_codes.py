@@ -18,7 +18,7 @@ from api_client.errors import (
     Unauthorized,
 )
 from api_client.files import FULL_DISK, why_not_written
-from tui.text.names import natural_key
+from tui.text.names import listed, natural_key
 from tui.text.sanitize import clip, sanitize
 
 MAX_LISTED_NAMES = 12
@@ -36,13 +36,7 @@ def known_names(names: Iterable[str]) -> str:
         return "none"
     if len(found) >= MIN_RANGE_NAMES and _is_range(found):
         return f"{_shown(found[0])} to {_shown(found[-1])}"
-    more = f" and {len(found) - MAX_LISTED_NAMES} more" if len(found) > MAX_LISTED_NAMES else ""
-    return ", ".join(map(_shown, found[:MAX_LISTED_NAMES])) + more
-
-
-def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """Return ``no checkpoint 'x' (it has: a, b)``; the caller adds the subject."""
-    return f"no {what} {_shown(name)!r} (it has: {known_names(known)})"
+    return listed(list(map(_shown, found)), MAX_LISTED_NAMES)
 
 
 def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
@@ -132,6 +126,12 @@ class CommandFailed(Exception):
     def __init__(self, message: str, exit_code: ExitCode) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def not_in_job(job_id: str, what: str, name: str, known: Iterable[str]) -> CommandFailed:
+    """Return the error to raise: ``job abc1234 has no checkpoint 'x' (it has: a, b)``."""
+    message = f"job {job_id} has no {what} {_shown(name)!r} (it has: {known_names(known)})"
+    return CommandFailed(message, ExitCode.NOT_FOUND)
 
 
 def explain(error: Exception) -> tuple[str, ExitCode]:

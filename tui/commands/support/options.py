@@ -15,6 +15,7 @@ import click
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import NON_INTERACTIVE
+from tui.text.times import time_key
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -89,7 +90,7 @@ class JobChoice:
 
 async def newest_job(client: TrainingClient, project_id: str | None = None) -> TrainingJob | None:
     jobs = await client.jobs.search(project_id=project_id)
-    return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, default=None)
+    return max(jobs, key=lambda job: time_key(job.created_at), default=None)
 
 
 def job_options(command: Command) -> Command:

@@ -17,7 +17,7 @@ from tui.commands.support.session import configuration_if_any
 from tui.feeds.checkpoint_evidence import Evidence, evidence_of
 from tui.readers.run import LoadedRun, read_run
 from tui.text.times import LogTimes, moment_of, span_of
-from tui.text.units import count, percent
+from tui.text.units import count, counted, percent
 
 EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 """Digits of an epoch time of this century → its units per second."""
@@ -106,8 +106,7 @@ async def read_with_line(
             own_prices=own.prices if own is not None else None,
         )
     if reading.gap_count:
-        what = "1 part" if reading.gap_count == 1 else f"{reading.gap_count} parts"
-        output.remark(f"{what} of the log of {job.id} could not be read")
+        output.remark(f"{counted(reading.gap_count, 'part')} of the log of {job.id} could not be read")
     for part, error in reading.unread.items():
         output.remark(f"the {part} of {job.id} could not be read: {error}")
     return reading

@@ -20,12 +20,11 @@ from api_client.checkpoints import SafetensorsHeader, TrainerState, Weights
 from api_client.models import CheckpointFile
 from tui.analysis.checkpoints.facts import epoch_s
 from tui.analysis.series import Series
-from tui.analysis.transfers import files_text
 from tui.feeds.files import FilePreview
 from tui.screens.base import key_on
 from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import UNKNOWN, age, bytes_iec, count, number
+from tui.text.units import UNKNOWN, age, bytes_iec, count, counted, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.notice import StatusLine
@@ -145,7 +144,7 @@ def directory_lines(weights: Weights | str) -> list[Line]:
     if isinstance(weights, str):
         return [[(f"✗ {weights}", "bad")]]
     shards, tensors = len(weights.shards), len(weights.tensors)
-    stored = f" in {count(tensors)} tensor{'' if tensors == 1 else 's'} in {files_text(shards)}"
+    stored = f" in {counted(tensors, 'tensor')} in {counted(shards, 'file')}"
     lines: list[Line] = [
         *_parameters(weights, stored),
         _fact("read", f"{bytes_iec(weights.bytes_read)} (headers only)"),
@@ -284,7 +283,7 @@ class PreviewPane(Vertical):
         key = tuple(map(_key, weights))
         known = self._directory_cache.get(key, [])
         self._stop()
-        lines: list[Line] = [[(f"{files_text(files)}, {bytes_iec(size_bytes)}", "plain")]]
+        lines: list[Line] = [[(f"{counted(files, 'file')}, {bytes_iec(size_bytes)}", "plain")]]
         if newest_s is not None:
             lines.append([(f"newest {age(self._now_s() - newest_s)} ago", "muted")])
         into, fetch, below = (

@@ -15,14 +15,14 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import is_safetensors
 from tui.actions import Scope
 from tui.analysis.checkpoints.facts import checkpoint_entries
-from tui.analysis.transfers import DownloadRequest, files_text
+from tui.analysis.transfers import DownloadRequest
 from tui.feeds.files import CheckpointFilesFeed, FilesSnapshot
 from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import PreviewPane
 from tui.screens.messages import DownloadRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, count
+from tui.text.units import bytes_iec, count, counted
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -124,7 +124,7 @@ class FilesScreen(TreeScreen):
             facts.append([(f"✓ {count(marked)} marked", "good")])
         if priority_count == 1 and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
-            facts.append([(files_text(tree.file_count), "plain")])
+            facts.append([(counted(tree.file_count, "file"), "plain")])
         if self.snapshot.is_loading:
             facts.append([("↻ listing", "muted")])
         if (checkpoint.sync_status or "").upper() == "SYNCING":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tui.analysis.cost import charges_cost
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, jobs_text
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow
 from tui.tables.column import Span
-from tui.text.units import count, money
+from tui.text.units import count, counted, money
 from tui.widgets.charts.spec import trace
 from tui.widgets.row_table import Column
 
@@ -36,7 +36,7 @@ def header_facts(
     total = len(snapshot.jobs) if snapshot is not None else 0
     if snapshot is not None and (query or project):
         within = [(" in ", "muted"), (project, "accent")] if project else []
-        facts.append([(f"{len(rows)} of {jobs_text(total)}", "plain"), *within])
+        facts.append([(f"{len(rows)} of {counted(total, 'job')}", "plain"), *within])
     priority_count = len(facts)
     if marked:
         facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
@@ -46,7 +46,7 @@ def header_facts(
         if alarmed:
             facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} attention", "warn")])
         if not (query or project):
-            facts.append([(jobs_text(total), "muted")])
+            facts.append([(counted(total, "job"), "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])
         busy = sum(row.gpu_count for row in running)
         if busy:

@@ -23,7 +23,6 @@ from tui.analysis.fleet.snapshot import (
     JobRow,
     ProjectRow,
     jobs_table,
-    jobs_text,
     without_snoozed,
 )
 from tui.feeds.fleet import FleetFeed
@@ -32,6 +31,7 @@ from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS, header_facts
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
+from tui.text.units import counted
 from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
@@ -146,7 +146,7 @@ class HomeScreen(AppScreen):
         if snapshot is None:
             return
         for project in snapshot.projects:
-            about = f"{jobs_text(project.jobs)}, {project.running} running"
+            about = f"{counted(project.jobs, 'job')}, {project.running} running"
             if project.team:
                 about = f"{project.team} · {about}"
             wish = messages.OpenProjectRequested(project.id)
@@ -352,9 +352,8 @@ class HomeScreen(AppScreen):
 
     def action_export(self) -> None:
         table = jobs_table(self._jobs.rows)
-        self.post_message(
-            messages.ExportRequested(jobs_text(len(table.rows)), [table], (self._place, "jobs"))
-        )
+        what = counted(len(table.rows), "job")
+        self.post_message(messages.ExportRequested(what, [table], (self._place, "jobs")))
 
     def action_deploy(self) -> None:
         self.post_message(messages.DeployRequested(self._chosen))
