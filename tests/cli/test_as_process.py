@@ -1,6 +1,5 @@
 """What only a process of its own can show: imports, pipes, signals."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -72,18 +71,6 @@ def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(
         process.wait(LIMIT_S)
         assert process.stderr.read() == ""
     assert process.returncode == 0
-
-
-def test_ctrl_c_while_following_ends_with_130(cli_process: Start, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("job1", "RUNNING")]
-    stranger.logs["job1"] = [line("running")]
-    with cli_process("logs", "job1", "--follow", "-o", "ndjson") as process:
-        assert json.loads(process.stdout.readline())["message"] == "running"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 130
-    assert out == ""
-    assert "Traceback" not in err
 
 
 def test_ctrl_c_while_the_server_is_silent(cli_process: Start, stranger: FakeBaseten) -> None:

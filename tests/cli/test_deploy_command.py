@@ -4,7 +4,6 @@ import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,8 +19,10 @@ from support.deploying_server import (
 )
 from support.stranger_runs import iso
 
-ENOUGH = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--model-name", "tuned", "--gpu", "H100:2")
-ALL = (*ENOUGH, "--base-model", LLAMA, "--lora-rank", "32", "--hf-secret", "hf_access_token")
+NAMED = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name tuned"
+ENOUGH = f"{NAMED} --gpu H100:2"
+ALL = f"{ENOUGH} --base-model {LLAMA} --lora-rank 32 --hf-secret hf_access_token"
+RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
 
 
 @pytest.fixture
@@ -32,16 +33,14 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy
 
 
 def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, stranger: DeployingServer) -> None:
-    options = (*ALL, "--env", "A=b=c", "--secret", "W=hf_access_token", "-o", "json")
-    result = cli("deploy_checkpoints", *options, "--yes")
-
+    command = f"{ALL} --env A=b=c --secret W=hf_access_token -o json"
+    result = cli(f"{command} --yes".replace("deploy", "deploy_checkpoints", 1))
     assert result.code == 0
     document = result.json
     assert (document["model_id"], document["deployment_id"]) == ("model0", "dep0")
     assert document["link"] == f"{stranger.url}/models/model0/logs/dep0"
     assert document["models"] == ["checkpoint-100"]
-    assert "checkpoint-100" in document["curl"]
-    assert "checkpoint-100" in document["python"]
+    assert "checkpoint-100" in document["curl"] and "checkpoint-100" in document["python"]
     assert "the emulator serves no models" in result.err  # a server of this machine is taken for one
     (request,) = stranger.requests
     assert (request["metadata"], request["instance_type_id"]) == ({"oracle_name": "tuned"}, "h100:2x1")
@@ -51,44 +50,41 @@ def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, strang
         {"name": "W", "value": "hf_access_token", "is_secret_reference": True},
     ]
     for name in ("deploy-checkpoints", "deploy"):
-        assert cli(name, *options, "--dry-run").code == 0
+        assert cli(f"{command} --dry-run".replace("deploy", name, 1)).code == 0
     assert stranger.requests[1:] == [request | {"dry_run": True}] * 2
 
 
 def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
     cli: RunCli, stranger: DeployingServer, tmp_path: Path
 ) -> None:
-    result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
+    result = cli(f"{ENOUGH} --dry-run -o json")
     assert result.code == 0
     document = result.json
-    assert document["dry_run"] is True
-    assert document["truss_config"] == TRUSS_CONFIG
+    assert (document["dry_run"], document["truss_config"]) == (True, TRUSS_CONFIG)
     written = tmp_path / document["truss_config_path"]
     assert yaml.safe_load(written.read_text()) == TRUSS_CONFIG
     assert written.parent.parent == tmp_path / "truss_configs"
     assert written.parent.name.startswith("dry_run_")
-    told = cli("deploy", *ENOUGH, "--dry-run", "--yes", "--truss-config-output-dir", str(tmp_path / "out"))
+    told = cli(f"{ENOUGH} --dry-run --yes --truss-config-output-dir out")
     assert (tmp_path / "out" / "config.yaml").exists()
     assert "gpu           H100:2 · $12.00 an hour" in told.out
-    assert stranger.wet == []
-    assert len(stranger.requests) == 2
+    assert (stranger.wet, len(stranger.requests)) == ([], 2)
 
 
 @pytest.mark.parametrize(
-    ("options", "missing"),
+    ("command", "missing"),
     [
-        ((), ("--job-id", "--checkpoint", "--model-name", "--gpu", "--yes")),
-        ((*ENOUGH[:6], "--yes"), ("--gpu",)),
-        (ALL, ("--yes",)),
+        ("deploy", "--job-id --checkpoint --model-name --gpu --yes"),
+        (f"{NAMED} --yes", "--gpu"),
+        (ALL, "--yes"),
     ],
 )
 def test_missing_answers_are_named_before_anything_is_asked(
-    cli: RunCli, stranger: DeployingServer, options: tuple[str, ...], missing: tuple[str, ...]
+    cli: RunCli, stranger: DeployingServer, command: str, missing: str
 ) -> None:
-    result = cli("deploy", *options, "-o", "json")
-    assert (result.code, result.out) == (2, "")
-    assert all(flag in result.err for flag in missing)
-    assert stranger.requests == []
+    result = cli(f"{command} -o json")
+    assert (result.code, result.out, stranger.requests) == (2, "", [])
+    assert [flag for flag in missing.split() if flag not in result.err] == []
 
 
 @pytest.mark.parametrize(("r", "rank"), [(24, 32), ("abc", 16)])
@@ -96,75 +92,48 @@ def test_the_rank_is_read_off_the_adapter_and_told(
     cli: RunCli, stranger: DeployingServer, r: int | str, rank: int
 ) -> None:
     stranger.checkpoints = [listed_checkpoint("checkpoint-100", r=r)]
-    result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
-    details = result.json["config"]["checkpoint_details"]
-    assert details["checkpoints"][0]["lora_details"]["rank"] == rank
-    assert f"LoRA rank {rank}" in result.err
-
-
-@pytest.mark.parametrize(("listed", "known"), [(["a", "c"], "a, c"), ([], "none")])
-def test_a_checkpoint_that_does_not_exist_ends_with_those_that_do(
-    cli: RunCli, stranger: DeployingServer, listed: list[str], known: str
-) -> None:
-    stranger.checkpoints = [listed_checkpoint(name) for name in listed]
-    result = cli("deploy --job-id job1 --checkpoint b --model-name m --gpu H100 --yes")
-    assert (result.code, result.err) == (7, f"bt-tui: job job1 has no checkpoint 'b' (it has: {known})\n")
-
-
-@pytest.mark.parametrize(
-    ("checkpoints", "names", "words"),
-    [
-        ([listed_checkpoint("a"), listed_checkpoint("b", "full")], ("a", "b"), "only LoRA checkpoints"),
-        ([listed_checkpoint("a", r=600)], ("a",), "512"),
-        ([listed_checkpoint("a", base=None)], ("a",), "--base-model"),
-    ],
-)
-def test_checkpoints_that_cannot_be_deployed_stop_it(
-    cli: RunCli, stranger: DeployingServer, checkpoints: list[Any], names: tuple[str, ...], words: str
-) -> None:
-    stranger.checkpoints = checkpoints
-    chosen = [part for name in names for part in ("--checkpoint", name)]
-    result = cli("deploy", "--job-id", "job1", *chosen, "--model-name", "m", "--gpu", "H100", "--yes")
-    assert result.code == 2
-    assert words in result.err
-    assert stranger.requests == []
+    result = cli(f"{ENOUGH} --dry-run -o json")
+    (chosen,) = result.json["config"]["checkpoint_details"]["checkpoints"]
+    assert (chosen["lora_details"]["rank"], f"LoRA rank {rank}" in result.err) == (rank, True)
 
 
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        *((("--lora-rank", rank), 2, "8, 16, 32, 64, 128, 256, 320, 512") for rank in ("24", "16.5")),
-        (("--lora-rank=-8",), 2, "8, 16, 32, 64, 128, 256, 320, 512"),
-        (("--gpu", "H100:3"), 2, "--gpu: no instance type"),
-        (("--hf-secret", "nope"), 2, "no secret 'nope'"),
-        (("--secret", "A=nope"), 2, "no secret 'nope'"),
-        (("--env", "A"), 2, "NAME=value"),
-        (("--env", "A=1", "--env", "A=2"), 2, "set twice"),
-        (("--job-id", "nonesuch"), 7, "nonesuch"),
-        (("--project", "nonesuch"), 7, "nonesuch"),
+        ("--lora-rank 24", 2, RANKS),
+        ("--lora-rank 16.5", 2, RANKS),
+        ("--lora-rank=-8", 2, RANKS),
+        ("--gpu H100:3", 2, "--gpu: no instance type"),
+        ("--hf-secret nope", 2, "no secret 'nope'"),
+        ("--secret A=nope", 2, "no secret 'nope'"),
+        ("--env s3cret", 2, "NAME=value"),
+        ("--env A=s3cret --env A=2", 2, "set twice"),
+        ("--job-id nonesuch", 7, "nonesuch"),
+        ("--project nonesuch", 7, "nonesuch"),
+        ("--checkpoint b", 7, "job job1 has no checkpoint 'b' (it has: bare, checkpoint-100, full, wide)"),
+        ("--checkpoint checkpoint-100 --checkpoint full", 2, "only LoRA checkpoints"),
+        ("--checkpoint wide", 2, "512"),
+        ("--checkpoint bare", 2, "--base-model"),
     ],
 )
 def test_wrong_answers_are_named(
-    cli: RunCli, stranger: DeployingServer, options: tuple[str, ...], code: int, words: str
+    cli: RunCli, stranger: DeployingServer, options: str, code: int, words: str
 ) -> None:
-    result = cli("deploy", *ENOUGH, *options, "--yes")
-    assert result.code == code
-    assert words in result.err
-    assert stranger.requests == []
-
-
-def test_the_value_of_a_variable_is_never_printed(cli: RunCli, stranger: DeployingServer) -> None:
-    result = cli("deploy", *ENOUGH, "--env", "TOKEN=s3cret", "--yes")
-    wrong = cli("deploy", *ENOUGH, "--env", "s3cret", "--yes")
-    assert result.code == 0
-    assert "s3cret" not in result.out + result.err + wrong.out + wrong.err
+    stranger.checkpoints += [
+        listed_checkpoint("full", "full"),
+        listed_checkpoint("wide", r=600),
+        listed_checkpoint("bare", base=None),
+    ]
+    enough = ENOUGH.replace("--checkpoint checkpoint-100", "") if "--checkpoint" in options else ENOUGH
+    result = cli(f"{enough} {options} --yes")
+    assert (result.code, words in result.err, stranger.requests) == (code, True, []), result.err
+    assert "s3cret" not in result.out + result.err
 
 
 def test_a_config_file_is_enough_and_options_win(
     cli: RunCli, stranger: DeployingServer, tmp_path: Path
 ) -> None:
-    path = tmp_path / "deploy.py"
-    path.write_text(
+    (tmp_path / "deploy.py").write_text(
         f"""
 from truss_train import definitions
 from truss.base import truss_config
@@ -184,13 +153,10 @@ config = definitions.DeployCheckpointsConfig(
 )
 """
     )
-
-    plain = cli("deploy", "--config", str(path), "--dry-run", "-o", "json")
-    changed = cli(
-        *("deploy", "--config", str(path), "--dry-run", "-o", "json"), *("--gpu", "L4", "--model-name", "x")
-    )
-    other = cli("deploy", "--config", str(path), "--dry-run", "--job-id", "job9")
-
+    by_file = "deploy --config deploy.py --dry-run"
+    plain = cli(f"{by_file} -o json")
+    changed = cli(f"{by_file} -o json --gpu L4 --model-name x")
+    other = cli(f"{by_file} --job-id job9")
     assert (plain.code, changed.code, other.code) == (0, 0, 2)
     first, second = stranger.requests
     assert (first["metadata"], first["instance_type_id"]) == ({"oracle_name": "from-file"}, "h100:1x1")
@@ -210,63 +176,51 @@ config = definitions.DeployCheckpointsConfig(
 def test_a_config_file_that_will_not_do_is_refused(
     cli: RunCli, stranger: DeployingServer, tmp_path: Path, kind: str, name: str, more: str, words: str
 ) -> None:
-    path = tmp_path / "deploy.py"
     chosen = f"{kind}(training_job_id='job1', checkpoint_name='{name}'{more})"
-    path.write_text(
+    (tmp_path / "deploy.py").write_text(
         "from truss_train.definitions import *\n"
         f"config = DeployCheckpointsConfig(model_name='m', compute=Compute(accelerator='H100'),"
         f" checkpoint_details=CheckpointList(checkpoints=[{chosen}]))"
     )
-    result = cli("deploy", "--config", str(path), "--yes")
-    assert result.code == 2
-    assert words in result.err
-    assert stranger.requests == []
+    result = cli("deploy --config deploy.py --yes")
+    assert (result.code, words in result.err, stranger.requests) == (2, True, [])
 
 
 def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, stranger: DeployingServer) -> None:
-    first = cli("deploy", *ALL, "--env", "A=it's $HOME", "--dry-run", "-o", "json")
+    first = cli(f'{ALL} --env "A=it\'s s3cret \\$HOME" --dry-run -o json')
     program, *arguments = shlex.split(first.json["command"])
-    cli(*arguments, "--dry-run")
+    again = cli(*arguments, "--dry-run")
     assert program == "bt-tui"
     assert stranger.requests[0] == stranger.requests[1]
+    assert "s3cret" not in again.out + again.err, "the value of a variable is not printed for people"
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
-    cli: RunCli, stranger: DeployingServer, monkeypatch: pytest.MonkeyPatch
+    cli: RunCli, stranger: DeployingServer
 ) -> None:
-    monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
     stranger.created_at = iso(time.time())
     stranger.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
-    good = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
+    good = cli(f"{ENOUGH} --yes --wait -o json")
     stranger.statuses = ["BUILDING", "BUILD_FAILED"]
-    bad = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
+    bad = cli(f"{ENOUGH} --yes --wait -o json")
     assert (good.code, good.json["status"]) == (0, "ACTIVE")
     assert "status: LOADING_MODEL" in good.err
     assert (bad.code, bad.json["status"]) == (5, "BUILD_FAILED")
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize(
-    ("trouble", "code", "words"),
-    [("refused", 1, "no such checkpoint"), ("bad gateway", 1, "Check the workspace's models")],
+    ("trouble", "words"),
+    [("refused", "no such checkpoint"), ("bad gateway", "Check the workspace's models")],
 )
 def test_what_goes_wrong_is_told_and_never_sent_twice(
-    cli: RunCli,
-    stranger: DeployingServer,
-    trouble: Trouble,
-    code: int,
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
+    cli: RunCli, stranger: DeployingServer, trouble: Trouble, words: str
 ) -> None:
-    monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
     stranger.trouble, stranger.makes_it = trouble, False
-    result = cli("deploy", *ENOUGH, "--yes", "-o", "json")
-    assert (result.code, result.out) == (code, "")
-    assert words in result.err
+    result = cli(f"{ENOUGH} --yes -o json")
+    assert (result.code, result.out, words in result.err) == (1, "", True)
     assert len(stranger.requests) == 1
-
-
-async def _no_sleep(_self: object, _seconds: float) -> None:
-    """Do not wait."""
 
 
 @pytest.mark.parametrize("how", ["--dry-run", "--yes"])
@@ -274,9 +228,8 @@ def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(
     cli: RunCli, stranger: DeployingServer, how: str
 ) -> None:
     broken_loss(stranger)
-    options = ("--job-id", "job1", "--model-name", "x", "--gpu", "L4")
-    bad = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-200", how)
-    good = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-100", how)
+    command = f"deploy --job-id job1 --model-name x --gpu L4 {how} --checkpoint"
+    bad, good = cli(f"{command} checkpoint-200"), cli(f"{command} checkpoint-100")
     assert (bad.code, good.code) == (0, 0)
     assert "'checkpoint-200' was written" in bad.err and "after the loss became NaN (" in bad.err
     assert "best: 'checkpoint-100'" in bad.err

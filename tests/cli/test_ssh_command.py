@@ -8,10 +8,10 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -31,10 +31,8 @@ class Proxy:
     """The proxy's side: takes the token, answers one byte, and says everything back that it hears."""
 
     def __init__(self, answer: bytes = b"\x00", *, hangs_up: bool = False) -> None:
-        self.answer = answer
-        self.hangs_up = hangs_up
-        self.token = ""
-        self.heard = b""
+        self.answer, self.hangs_up = answer, hangs_up
+        self.token, self.heard = "", b""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -57,20 +55,14 @@ class Proxy:
                     return
                 connection.sendall(chunk)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_about: object) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes a thread that still accepts
         self._thread.join(LIMIT_S)
         self._listener.close()
-
-
-@contextmanager
-def proxy(answer: bytes = b"\x00", *, hangs_up: bool = False) -> Iterator[Proxy]:
-    made = Proxy(answer, hangs_up=hangs_up)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture
@@ -122,7 +114,7 @@ def test_ssh_signs_for_the_node_and_goes_through_the_proxy(
     running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
 ) -> None:
     environ = ssh_environ | {"PATH": f"{stand_in_for_ssh(tmp_path / 'bin')}:{ssh_environ['PATH']}"}
-    with proxy() as way:
+    with Proxy() as way:
         signs(running, way.address)
         done = run(environ, *PROGRAM, "ssh", "job1", "--", "nvidia-smi", "-L")
 
@@ -145,7 +137,7 @@ def test_the_real_ssh_comes_through_to_the_other_side(
     running: FakeBaseten, ssh_environ: dict[str, str]
 ) -> None:
     assert shutil.which("ssh", path=ssh_environ["PATH"])
-    with proxy(hangs_up=True) as way:
+    with Proxy(hangs_up=True) as way:
         signs(running, way.address)
         done = run(ssh_environ, *PROGRAM, "ssh", "job1", "--node", "0", "--", "true")
     assert done.returncode == 255
@@ -153,36 +145,27 @@ def test_the_real_ssh_comes_through_to_the_other_side(
 
 
 def test_a_token_serves_once(cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
-    with proxy() as way:
-        signs(running, way.address)
-        assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
-        assert run(ssh_environ, *PROGRAM, "ssh-proxy", HOST).returncode == 0
-        again = cli("ssh-proxy", HOST, environ=ssh_environ)
-    assert (again.code, "bt-tui ssh job1" in again.err) == (2, True)
+    """And not if the proxy turns the connection away."""
+    for answer, code, words in ((b"\x00", 0, b""), (b"\x01", 8, b"refused the connection")):
+        with Proxy(answer) as way:
+            signs(running, way.address)
+            assert cli(f"ssh-sign {HOST}", environ=ssh_environ).code == 0
+            done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
+        assert (done.returncode, done.stdout, words in done.stderr) == (code, b"", True)
+        again = cli(f"ssh-proxy {HOST}", environ=ssh_environ)
+        assert (again.code, "bt-tui ssh job1" in again.err) == (2, True)
 
 
 def test_a_token_is_never_sent_readably(
     cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]
 ) -> None:
     del ssh_environ["BASETEN_SSH_PROXY_INSECURE"]
-    with proxy() as way:
+    with Proxy() as way:
         signs(running, way.address)
-        assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
+        assert cli(f"ssh-sign {HOST}", environ=ssh_environ).code == 0
         done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
     assert done.returncode == 8
-    assert TOKEN.encode() not in way.heard
-    assert way.token != TOKEN
-
-
-def test_a_proxy_that_turns_the_connection_away_is_said(
-    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]
-) -> None:
-    with proxy(b"\x01") as way:
-        signs(running, way.address)
-        assert cli("ssh-sign", HOST, environ=ssh_environ).code == 0
-        done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
-    assert (done.returncode, done.stdout) == (8, b"")
-    assert b"refused the connection" in done.stderr
+    assert (TOKEN.encode() in way.heard, way.token == TOKEN) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -207,21 +190,6 @@ def test_job_ids_that_no_host_can_have(
     assert running.asked == []
 
 
-def test_ssh_config_is_what_ssh_understands(
-    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
-) -> None:
-    config, keys = tmp_path / "ssh_config", tmp_path / "keys"
-    config.write_text(cli("ssh-config", environ=ssh_environ).out)
-    with proxy() as way:
-        signs(running, way.address)
-        told = run(ssh_environ, "ssh", "-G", "-F", str(config), HOST).stdout.decode().splitlines()
-    assert "user baseten" in told
-    assert any(f"certificatefile {keys}/{name}-cert.pub" in told for name in ("%n", HOST))
-    assert (keys / f"{HOST}-cert.pub").exists()
-    named = cli("ssh-config --remote staging", environ=ssh_environ).out
-    assert "ssh-sign --remote=staging '%n'" in named
-
-
 def test_installing_it_replaces_an_earlier_one_and_nothing_else(
     cli: RunCli, ssh_environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -239,7 +207,7 @@ def test_installing_it_replaces_an_earlier_one_and_nothing_else(
     assert text.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
     assert text.endswith("# --- end bt-tui ssh ---\nHost below\n")
     assert text.count("Match originalhost") == 1
-    assert "--remote=x" in text
+    assert "ssh-sign --remote=x '%n'" in text
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
 
 
@@ -250,32 +218,38 @@ def test_the_host_may_name_the_remote(
     trussrc.write_text(f"[here]\nremote_url={running.url}\napi_key={running.key}\n")
     environ = {name: value for name, value in ssh_environ.items() if not name.startswith("BASETEN_")}
     environ["BASETEN_SSH_DIR"] = str(tmp_path / "keys")
-    with proxy() as way:
+    with Proxy() as way:
         signs(running, way.address)
         result = cli("ssh-sign training-job-job1-0.here.ssh.baseten.co", environ=environ)
     assert result.code == 0
     assert (tmp_path / "keys" / "training-job-job1-0.here.ssh.baseten.co-cert.pub").exists()
 
 
-@pytest.mark.parametrize("name", ["a\nProxyCommand touch here", 'a"b', "a\\", "it's", "\x1b]0;a", "${HOME}"])
+UNQUOTABLE_NAMES = ("a\nProxyCommand touch here", 'a"b', "a\\", "it's", "\x1b]0;a", "${HOME}")
+UNQUOTABLE_FOLDERS = ('a"b', "a\\b", "a\nUser root", "${HOME}")
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        *((("ssh-config", "--remote", name), "keys") for name in UNQUOTABLE_NAMES),
+        *((words, folder) for words in (("ssh", "job1"), ("ssh-config",)) for folder in UNQUOTABLE_FOLDERS),
+    ],
+)
 def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(
-    cli: RunCli, ssh_environ: dict[str, str], name: str
+    cli: RunCli,
+    running: FakeBaseten,
+    ssh_environ: dict[str, str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    folder: str,
 ) -> None:
-    result = cli("ssh-config", "--remote", name, environ=ssh_environ)
+    """Nor a folder for the keys."""
+    signs(running, "127.0.0.1:1")
+    result = cli(*words, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
     assert (result.code, result.out) == (2, "")
     assert "can't be written to an ssh configuration" in result.err
     assert "\x1b" not in result.err
-
-
-@pytest.mark.parametrize("folder", ['a"b', "a\\b", "a\nUser root", "${HOME}"])
-def test_a_folder_that_ssh_cannot_be_told_of_is_refused(
-    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path, folder: str
-) -> None:
-    signs(running, "127.0.0.1:1")
-    for command in (("ssh", "job1"), ("ssh-config",)):
-        result = cli(*command, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
-        assert (result.code, result.out) == (2, "")
-        assert "can't be written to an ssh configuration" in result.err
 
 
 @pytest.mark.parametrize("name", ["$({})", "`{}`", "x;{};x", "x';{};'x", "x'$({})'x", "x\\';{};'"])
@@ -310,8 +284,10 @@ def test_a_folder_of_the_package_s_name_is_not_run(
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("open('here', 'w')")
         (tmp_path / package / "__main__.py").write_text("open('here', 'w')")
-    with proxy() as way:
+    with Proxy() as way:
         signs(running, way.address)
-        run(ssh_environ, "ssh", "-G", "-F", str(config), HOST, folder=tmp_path)
+        told = run(ssh_environ, "ssh", "-G", "-F", str(config), HOST, folder=tmp_path).stdout.decode()
+    assert "\nuser baseten\n" in told
+    assert any(f"certificatefile {tmp_path}/keys/{name}-cert.pub\n" in told for name in ("%n", HOST))
     assert not (tmp_path / "here").exists()
     assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.cli import RunCli
 from support.deploying_server import DeployingServer
 from support.stranger import Answer, FakeBaseten
-from support.terminal import ROOT, AtTerminal
+from support.terminal import AtTerminal
 
 WIPE = b"\x15"
 
@@ -67,19 +68,12 @@ def test_a_yes_or_no_is_asked_again(stranger: FakeBaseten, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
-@pytest.mark.parametrize("command", [("secrets", "set", "s"), ("login", "--api-key-stdin")])
+@pytest.mark.parametrize("command", ["secrets set s", "login --api-key-stdin"])
 def test_what_is_piped_in_must_be_utf_8(
-    stranger: FakeBaseten, tmp_path: Path, command: tuple[str, ...], errors: str
+    cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch, command: str, errors: str
 ) -> None:
-    settings = {"HOME": str(tmp_path), "PYTHONIOENCODING": f"utf-8:{errors}"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tui", *command],
-        input=b"pass\xe9word\n",
-        env={**os.environ, **stranger.environ(), **settings},
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"standard input is not UTF-8" in done.stderr
-    assert stranger.asked == []
+    piped = io.TextIOWrapper(io.BytesIO(b"pass\xe9word\n"), encoding="utf-8", errors=errors)
+    monkeypatch.setattr(sys, "stdin", piped)
+    result = cli(command)
+    assert (result.code, result.out, stranger.asked) == (2, "", [])
+    assert "standard input is not UTF-8" in result.err
