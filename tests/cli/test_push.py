@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -115,33 +114,32 @@ def test_options_win_over_the_config(cli: RunCli, account: FakeBaseten, config: 
     assert "replaces" in result.err
 
 
-@pytest.mark.parametrize(
-    "environ", [{}, {"BASETEN_API_KEY": "k", "BASETEN_REMOTE_URL": "http://127.0.0.1:9"}]
-)
-def test_a_dry_run_without_a_server_leaves_the_account_out(
-    cli: RunCli, config: Path, environ: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if environ:
-        environ = environ | {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": "http://127.0.0.1:9"}
-        monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
-    result = cli("push", str(config), "--dry-run", "-o", "json", environ=environ)
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("url", ["", "http://127.0.0.1:9"])
+def test_a_dry_run_without_a_server_leaves_the_account_out(cli: RunCli, config: Path, url: str) -> None:
+    variables = ("BASETEN_API_KEY", "BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE")
+    result = cli("push", str(config), "--dry-run", "-o", "json", environ=dict.fromkeys(variables, url))
     assert result.code == 0
     (finding,) = [each for each in result.json["findings"] if each["field"] == "account"]
     assert "not checked" in finding["problem"]
 
 
-async def _no_sleep(_self: object, _seconds: float) -> None:
-    """Do not wait between attempts."""
-
-
-def test_errors_stop_it_before_anything_is_sent(cli: RunCli, account: FakeBaseten, config: Path) -> None:
+def test_errors_stop_it_before_anything_is_sent_unless_the_checks_are_skipped(
+    cli: RunCli, account: FakeBaseten, config: Path
+) -> None:
     account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
+    account.on("GET", "/v1/blobs/credentials/train", Answer(403, {"message": "no uploads for you"}))
+    skipped = cli("push", str(config), "--skip-checks")
+    assert (skipped.code, "no uploads for you" in skipped.err) == (6, True)
     (config.parent / "run.sh").unlink()
     result = cli("push", str(config), "--yes")
     assert result.code == 2
-    assert "run.sh is not in the archive" in result.err
-    assert "the workspace has no secret 'hf'" in result.err
-    assert "not submitted: 2 errors" in result.err
+    for words in (
+        "run.sh is not in the archive",
+        "the workspace has no secret 'hf'",
+        "not submitted: 2 errors",
+    ):
+        assert words in result.err
     assert changes(account) == []
 
 
@@ -150,30 +148,18 @@ def test_options_that_no_job_can_have(
     cli: RunCli, account: FakeBaseten, config: Path, flags: tuple[str, ...]
 ) -> None:
     result = cli("push", str(config), *flags)
-    assert result.code == 2
-    assert flags[1] in result.err
-    assert changes(account) == []
+    assert (result.code, flags[1] in result.err, changes(account)) == (2, True, [])
 
 
-def test_skipping_the_checks_goes_on_to_the_upload(cli: RunCli, account: FakeBaseten, config: Path) -> None:
-    account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
-    account.on("GET", "/v1/blobs/credentials/train", Answer(403, {"message": "no uploads for you"}))
-    result = cli("push", str(config), "--skip-checks")
-    assert result.code == 6
-    assert "no uploads for you" in result.err
-    assert changes(account) == []
-
-
-@pytest.mark.parametrize(("text", "words"), [("x = 1 +", "config.py:1"), (None, "config.py")])
 def test_a_config_that_cannot_be_loaded_is_one_clear_message(
-    cli: RunCli, stranger: FakeBaseten, tmp_path: Path, text: str | None, words: str
+    cli: RunCli, stranger: FakeBaseten, tmp_path: Path
 ) -> None:
-    if text is not None:
-        (tmp_path / "config.py").write_text(text)
-    result = cli("push", str(tmp_path / "config.py"))
-    assert result.code == 2
-    assert words in result.err
-    assert "Traceback" not in result.err
+    path = tmp_path / "config.py"
+    missing = cli("push", str(path))
+    path.write_text("x = 1 +")
+    broken = cli("push", str(path))
+    for result, words in ((missing, "config.py"), (broken, "config.py:1")):
+        assert (result.code, words in result.err, "Traceback" in result.err) == (2, True, False)
     assert stranger.asked == []
 
 
@@ -211,6 +197,11 @@ def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, stranger: FakeBase
     assert (result.code, result.out) == (0, "job1\njob2\n")
     assert "job job2 has already ended" in result.err
     assert changes(stranger) == ["/v1/training_projects/proj1/jobs/job1/stop"]
+    # It does not say that a job goes on when it cannot know.
+    stranger.on("POST", "/v1/.*/job1/stop", Answer(502, {"message": "bad gateway"}))
+    unsure = cli("stop job1")
+    assert (unsure.code, "it may have taken effect" in unsure.err) == (8, True)
+    assert "job job1 may not have been stopped: " in unsure.err
 
 
 def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, stranger: FakeBaseten) -> None:
@@ -218,53 +209,38 @@ def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, stranger:
     stranger.on("POST", "/v1/.*/job1/stop", Answer(409, {"message": "it is just ending"}))
     stranger.on("POST", "/v1/.*/job2/stop", Answer(body={"training_job": job("job2", "STOPPED")}))
     result = cli("stop --all --yes -o json")
-    assert result.code == 1
+    assert (result.code, [each["id"] for each in result.json]) == (1, ["job2"])
     assert "it is just ending" in result.err
-    assert [each["id"] for each in result.json] == ["job2"]
-
-
-def test_stop_does_not_say_that_a_job_goes_on_when_it_cannot_know(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("job1", "RUNNING")]
-    stranger.on("POST", "/v1/.*/job1/stop", Answer(502, {"message": "bad gateway"}))
-    result = cli("stop job1")
-    assert result.code == 8
-    assert "job job1 may not have been stopped: " in result.err
-    assert "it may have taken effect" in result.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "statuses", "code"),
+    ("command", "statuses", "code"),
     [
-        ((), ["RUNNING", "COMPLETED"], 2),
-        (("--yes",), ["COMPLETED"], 7),
-        (("--yes",), ["RUNNING", "RUNNING"], 2),
-        (("--all", "job0"), ["RUNNING"], 2),
-        (("nonesuch",), ["RUNNING"], 7),
+        ("stop", "RUNNING COMPLETED", 2),
+        ("stop --yes", "COMPLETED", 7),
+        ("stop --yes", "RUNNING RUNNING", 2),
+        ("stop --all job0", "RUNNING", 2),
+        ("stop nonesuch", "RUNNING", 7),
+        ("recreate", "FAILED", 2),
     ],
 )
-def test_stop_of_nothing_in_particular(
-    cli: RunCli, stranger: FakeBaseten, arguments: tuple[str, ...], statuses: list[str], code: int
+def test_nothing_in_particular_is_neither_stopped_nor_made_again(
+    cli: RunCli, stranger: FakeBaseten, command: str, statuses: str, code: int
 ) -> None:
-    stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses)]
-    assert cli("stop", *arguments).code == code
-    assert changes(stranger) == []
+    stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses.split())]
+    assert (cli(command).code, changes(stranger)) == (code, [])
 
 
-def test_recreate_without_an_id_takes_the_newest_after_asking(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_recreate_takes_the_newest_and_is_sent_once_even_if_the_server_fails(
+    cli: RunCli, stranger: FakeBaseten
+) -> None:
     stranger.jobs = [
         job("old", "FAILED", created_at="2025-01-01T00:00:00Z"),
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
     ]
     stranger.on("POST", "/v1/.*/recreate", Answer(body={"training_job": job("newest", "CREATED")}))
-    assert cli("recreate").code == 2
-    assert changes(stranger) == []
     result = cli("recreate --yes")
-    assert result.code == 0
+    assert (result.code, "newest" in result.out) == (0, True)
     assert changes(stranger) == ["/v1/training_projects/proj1/jobs/new/recreate"]
-    assert "newest" in result.out
-
-
-def test_recreate_is_sent_once_even_if_the_server_fails(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("POST", "/v1/.*/recreate", Answer(500, {"message": "oops"}))
-    assert cli("recreate job1").code == 8
-    assert len(changes(stranger)) == 1
+    assert (cli("recreate old").code, len(changes(stranger))) == (8, 2)
