@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from api_client.transfers.part_file import part_paths
+from support.cli import Result, RunCli
 from support.fake_object_store import JOB, FakeObjectStore, Stored, serving
-from support.stranger import Answer, FakeBaseten, job
+from support.stranger import Answer, FakeBaseten
 
 MIB = 1024 * 1024
 SIZE_BYTES = 24 * MIB
@@ -41,62 +42,47 @@ def archive() -> bytes:
     return packed.getvalue()
 
 
-def test_download_unpacks_into_the_official_folder(
-    cli: Callable, store: FakeObjectStore, tmp_path: Path
+def test_download_unpacks_into_the_official_folder_or_keeps_the_archive(
+    cli: RunCli, store: FakeObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    packed = f"download {JOB} --no-unzip -o json"
+    without = cli(packed, environ=store.environ())
+    assert (without.code, without.out, "no code archive" in without.err) == (7, "", True)
     store.archive = archive()
-    result = cli("download", JOB, "--target-directory", str(tmp_path / "to"), environ=store.environ())
+    result = cli(f"download {JOB} --target-directory to", environ=store.environ())
     folder = tmp_path / "to" / f"my project_{JOB}"
-    assert (result.code, result.out) == (0, f"{folder}\n")
+    assert (result.code, tmp_path / result.out.strip()) == (0, folder)
     assert (folder / "src/config.py").read_text() == "x=1"
     assert [path.name for path in (tmp_path / "to").iterdir()] == [folder.name]
-    again = cli(
-        "download", "--job-id", JOB, "--target-directory", str(tmp_path / "to"), environ=store.environ()
-    )
-    assert again.code == 2
-    assert "already exists" in again.err
-
-
-def test_download_keeps_the_archive(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
-    options = ("--target-directory", str(tmp_path), "--no-unzip", "-o", "json")
-    without = cli("download", JOB, *options, environ=store.environ())
-    assert (without.code, without.out) == (7, "")
-    assert "no code archive" in without.err
-    store.archive = archive()
-    result = cli("download", JOB, *options, environ=store.environ())
-    assert result.code == 0
-    document = result.json
-    assert Path(document["path"]).read_bytes() == store.archive
+    again = cli(f"download --job-id {JOB} --target-directory to", environ=store.environ())
+    assert (again.code, "already exists" in again.err) == (2, True)
+    document = cli(packed, environ=store.environ()).json
+    assert (tmp_path / document["path"]).read_bytes() == store.archive
     assert document["path"].endswith(f"_{JOB}.tgz")
-    assert cli("download", JOB, *options, environ=store.environ()).code == 2
+    assert cli(packed, environ=store.environ()).code == 2
 
 
-def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("bare")]
-    route = f"/v1/training_projects/{stranger.jobs[0]['training_project_id']}/jobs/bare/download"
-    stranger.on("GET", route, Answer(404, {"message": "no artifact"}))
-    result = cli("download bare")
+def test_a_server_that_has_no_code_of_the_job_is_understood(cli: RunCli, stranger: FakeBaseten) -> None:
+    stranger.on("GET", "/v1/.*/jobs/job1/download", Answer(404, {"message": "no artifact"}))
+    result = cli("download job1")
     assert (result.code, result.out) == (7, "")
-    assert "the job has no code archive" in result.err
-    assert "no artifact" in result.err
+    assert "the job has no code archive" in result.err and "no artifact" in result.err
 
 
-def test_all_checkpoints(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
-    result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), "-o", "json", environ=store.environ())
-    assert result.code == 0
-    document = result.json
+def test_all_or_some_checkpoints_and_files(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
+    def fetch(folder: str, *more: str) -> Result:
+        result = cli(*DOWNLOAD, "--to", str(tmp_path / folder), *more, environ=store.environ())
+        assert result.code == 0, result.err
+        return result
+
+    document = fetch("all", "-o", "json").json
     assert [file["state"] for file in document["files"]] == ["done", "done"]
     assert [Path(file["path"]).read_bytes() for file in document["files"]] == [b"{}", b"b" * 100]
     assert document["fetched_bytes"] == 102
-
-
-def test_some_checkpoints_and_files(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
-    to = ("--to", str(tmp_path / "to"))
-    result = cli(*DOWNLOAD, "ckpt-2", *to, environ=store.environ())
-    assert result.code == 0
-    assert str(tmp_path / "to/ckpt-2/b.bin") in result.out
+    assert str(tmp_path / "to/ckpt-2/b.bin") in fetch("to", "ckpt-2").out
     assert not (tmp_path / "to/ckpt-1").exists()
-    assert cli(*DOWNLOAD, "--file", "*.json", *to, environ=store.environ()).code == 0
+    fetch("to", "--file", "*.json")
     assert (tmp_path / "to/ckpt-1/a.json").exists()
 
 
@@ -116,22 +102,16 @@ def test_names_that_the_file_system_cannot_hold_are_spelled_in_what_it_can(
     ]
 
 
-@pytest.mark.parametrize("arguments", [("nonesuch",), ("--file", "*.nope")])
-def test_what_is_not_there(
-    cli: Callable, store: FakeObjectStore, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    result = cli(*DOWNLOAD, *arguments, "--to", str(tmp_path / "to"), environ=store.environ())
-    assert (result.code, result.out) == (7, "")
-    assert not store.requests
-
-
-def test_files_in_the_way_are_never_overwritten_unasked(
-    cli: Callable, store: FakeObjectStore, tmp_path: Path
+def test_nothing_is_fetched_of_what_is_not_there_or_over_files_in_the_way(
+    cli: RunCli, store: FakeObjectStore, tmp_path: Path
 ) -> None:
     taken = tmp_path / "to/ckpt-1/a.json"
     taken.parent.mkdir(parents=True)
     taken.write_text("mine")
     to = ("--to", str(tmp_path / "to"))
+    for missing in (("nonesuch",), ("--file", "*.nope")):
+        result = cli(*DOWNLOAD, *missing, *to, environ=store.environ())
+        assert (result.code, result.out, store.requests) == (7, "", [])
     result = cli(*DOWNLOAD, *to, environ=store.environ())
     assert (result.code, result.out) == (2, "")
     assert "--existing" in result.err
@@ -140,7 +120,7 @@ def test_files_in_the_way_are_never_overwritten_unasked(
 
 
 def test_hostile_names_do_not_reach_the_terminal_and_those_that_lead_out_are_refused(
-    cli: Callable, store: FakeObjectStore, tmp_path: Path
+    cli: RunCli, store: FakeObjectStore, tmp_path: Path
 ) -> None:
     store.files.append(Stored("ckpt-1/\x1b[31mred\nline", b"x"))
     arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))
@@ -159,7 +139,8 @@ def test_hostile_names_do_not_reach_the_terminal_and_those_that_lead_out_are_ref
     assert "MiB free" in result.err and "nothing was downloaded" in result.err
 
 
-def test_a_store_that_is_gone(cli: Callable, store: FakeObjectStore, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_waits")
+def test_a_store_that_is_gone(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
     store.objects.shutdown()
     store.objects.server_close()
     result = cli(*DOWNLOAD, "--file", "a.json", "--to", str(tmp_path / "to"), environ=store.environ())

@@ -150,6 +150,8 @@ def test_what_makes_no_sense_is_said_before_anything_is_asked(cli: RunCli, stran
         assert (result.code, result.out) == (2, "")
         assert told in result.err
     assert stranger.asked == []
+    future = cli("logs job1 --since 2099-01-01")
+    assert (future.code, future.out, "in the future" in future.err) == (2, "", True)
 
 
 def test_times_as_wanted(cli: RunCli, filled: FakeBaseten) -> None:
