@@ -77,15 +77,11 @@ class LoopsCheckpoint:
         return LoopsRunCheckpoint(run_id=run_id, checkpoint_name=checkpoint_name, target=target)
 
 
-def _latest_of_own_project() -> list[LoadableCheckpoint]:
-    return [LatestCheckpoint()]
-
-
 class LoadCheckpointConfig(StrictDefinition):
     """Checkpoints to load into ``BT_LOAD_CHECKPOINT_DIR`` before a job starts."""
 
     enabled: bool = False
-    checkpoints: list[LoadableCheckpoint] = Field(default_factory=_latest_of_own_project)
+    checkpoints: list[LoadableCheckpoint] = [LatestCheckpoint()]  # of the job's own project
     download_folder: str = LOADED_CHECKPOINTS_FOLDER
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -35,22 +36,15 @@ def fitting_instances(
     """
     one_node = [each for each in instances if getattr(each, "node_count", 1) in (1, None)]
     if not gpu_type:
-        return tuple(sorted((each for each in one_node if not each.gpu_count), key=_cpu_size))
+        size = attrgetter("millicpu_limit", "memory_limit_mib")
+        return tuple(sorted((each for each in one_node if not each.gpu_count), key=size))
     wanted = normal_gpu_type(gpu_type)
     fitting = (
         each
         for each in one_node
         if each.gpu_count >= max(gpu_count, 1) and each.gpu_type and normal_gpu_type(each.gpu_type) == wanted
     )
-    return tuple(sorted(fitting, key=_gpu_count))
-
-
-def _gpu_count(machine: InstanceType) -> int:
-    return machine.gpu_count
-
-
-def _cpu_size(machine: InstanceType) -> tuple[int, int]:
-    return machine.millicpu_limit, machine.memory_limit_mib
+    return tuple(sorted(fitting, key=attrgetter("gpu_count")))
 
 
 def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> Machine | None:

@@ -87,28 +87,22 @@ def _unknown_name(place: str, wanted: CheckpointToDeploy, listed: Iterable[Check
     similar = get_close_matches(wanted.checkpoint_name, names, n=1)
     hint = f"did you mean {similar[0]!r}? " if similar else ""
     more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-    return Finding(
-        "error", place, problem, f"{hint}it has {', '.join(map(repr, names[:_NAMED_AT_MOST]))}{more}"
-    )
+    listed_names = ", ".join(map(repr, names[:_NAMED_AT_MOST]))
+    return Finding("error", place, problem, f"{hint}it has {listed_names}{more}")
 
 
 def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Checkpoint) -> Iterator[Finding]:
     kind = kind_of(checkpoint)
     told = wanted.model_weight_format.value
     if kind not in ("other", told):
-        yield Finding(
-            "error",
-            f"{place}.model_weight_format",
-            f"{wanted.checkpoint_name!r} is declared as {told}, but is {kind}",
-            f"use the class for {kind} weights",
-        )
+        problem = f"{wanted.checkpoint_name!r} is declared as {told}, but is {kind}"
+        yield Finding("error", f"{place}.model_weight_format", problem, f"use the class for {kind} weights")
     elif kind == "lora":
         rank = wanted.lora_details.rank if isinstance(wanted, LoRACheckpoint) else None
         problem = check_rank(rank, adapter_ranks([checkpoint]))
         if problem:
-            yield Finding(
-                "error", f"{place}.lora_details.rank", problem, "choose a rank that fits the adapter"
-            )
+            remedy = "choose a rank that fits the adapter"
+            yield Finding("error", f"{place}.lora_details.rank", problem, remedy)
 
 
 def _rank_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:
@@ -119,23 +113,16 @@ def _rank_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iter
     adapters = [checkpoint for checkpoint in found if kind_of(checkpoint) == "lora"]
     own = rank_for(adapter_ranks(adapters)).default if adapters else None
     if own is not None and chosen > own:
-        yield Finding(
-            "info",
-            "checkpoint_details.checkpoints",
-            f"the config sets rank {chosen}, but the platform uses the adapter's own ({own})",
-        )
+        problem = f"the config sets rank {chosen}, but the platform uses the adapter's own ({own})"
+        yield Finding("info", "checkpoint_details.checkpoints", problem)
 
 
 def _name_findings(place: str, found: Sequence[Checkpoint]) -> Iterator[Finding]:
     names = [checkpoint.checkpoint_id for checkpoint in found]
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
-            yield Finding(
-                "warning",
-                place,
-                f"{names.count(name)} checkpoints are named {name!r}, but requests select one by name",
-                "deploy them one at a time",
-            )
+            problem = f"{names.count(name)} checkpoints are named {name!r}, but requests select one by name"
+            yield Finding("warning", place, problem, "deploy them one at a time")
     if names == [ROOT_CHECKPOINT]:
         yield Finding("info", place, "'.' is the job's checkpoint folder itself")
 
@@ -149,13 +136,10 @@ def _servable_findings(
             missing_parts(checkpoint.checkpoint_id, files or ()) if kind_of(checkpoint) == "full" else ()
         )
         if missing:
-            yield Finding(
-                "warning",
-                f"{place}.{index}",
-                f"{checkpoint.checkpoint_id!r} has weights but no {' and no '.join(missing)}:"
-                " vLLM cannot serve it",
-                "save model and tokenizer with save_pretrained, or write your own Truss",
-            )
+            lacking = " and no ".join(missing)
+            problem = f"{checkpoint.checkpoint_id!r} has weights but no {lacking}: vLLM cannot serve it"
+            remedy = "save model and tokenizer with save_pretrained, or write your own Truss"
+            yield Finding("warning", f"{place}.{index}", problem, remedy)
 
 
 def _base_model_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:
@@ -164,19 +148,11 @@ def _base_model_findings(details: CheckpointList, found: Sequence[Checkpoint]) -
     base_model = (details.base_model_id or "").strip()
     inferred = next((checkpoint.base_model for checkpoint in adapters if checkpoint.base_model), None)
     if adapters and not base_model and not inferred:
-        yield Finding(
-            "error",
-            place,
-            "the adapter needs a base model, but the checkpoint names none",
-            "give the model it was trained on",
-        )
+        problem = "the adapter needs a base model, but the checkpoint names none"
+        yield Finding("error", place, problem, "give the model it was trained on")
     elif base_model and inferred and base_model != inferred:
-        yield Finding(
-            "warning",
-            place,
-            f"the adapter was trained on {inferred!r}, not on {base_model!r}",
-            "the server uses the adapter's config",
-        )
+        problem = f"the adapter was trained on {inferred!r}, not on {base_model!r}"
+        yield Finding("warning", place, problem, "the server uses the adapter's config")
 
 
 def _compute_findings(
@@ -187,17 +163,12 @@ def _compute_findings(
         yield Finding("error", "compute", "no GPU is chosen", "choose a GPU type and count")
         return
     if compute.node_count != 1:
-        yield Finding(
-            "error", "compute.node_count", "checkpoints are deployed on one node", "leave node_count at 1"
-        )
+        problem = "checkpoints are deployed on one node"
+        yield Finding("error", "compute.node_count", problem, "leave node_count at 1")
     if instances is not None and smallest_instance(instances, compute) is None:
         asked = str(compute.accelerator or "") or f"{compute.cpu_count} CPUs and {compute.memory}"
-        yield Finding(
-            "error",
-            "compute.accelerator",
-            f"no single-node instance type has {asked}",
-            "choose one of the account's instance types",
-        )
+        problem = f"no single-node instance type has {asked}"
+        yield Finding("error", "compute.accelerator", problem, "choose one of the account's instance types")
 
 
 def _environment_findings(
@@ -211,9 +182,5 @@ def _environment_findings(
             yield Finding("error", place, f"{name!r} is not a valid variable name", "rename it")
         if isinstance(value, SecretReference) and known is not None and value.name not in known:
             # The key may not see every team's secrets, so this is not an error.
-            yield Finding(
-                "warning",
-                place,
-                f"the workspace has no secret {value.name!r}",
-                "add it to the workspace, or choose another",
-            )
+            problem = f"the workspace has no secret {value.name!r}"
+            yield Finding("warning", place, problem, "add it to the workspace, or choose another")

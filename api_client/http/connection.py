@@ -178,7 +178,9 @@ async def connect(
     """
     needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
     # Loading the trusted certificates takes a tenth of a second, so don't do it on the event loop.
-    context = await asyncio.to_thread(trusting_context) if needs_tls else _untrusting_context()
+    context = (
+        await asyncio.to_thread(trusting_context) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
     limits = httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
     try:
         # Don't let httpx read the environment: other code must also know if there is a proxy.
@@ -223,8 +225,3 @@ def trusting_context() -> ssl.SSLContext:
     except OSError as error:
         reason = error.strerror or type(error).__name__
     raise ConfigurationError(f"can't read the trusted certificates (SSL_CERT_FILE?): {reason}")
-
-
-def _untrusting_context() -> ssl.SSLContext:
-    """Return a verifying context without certificates; it is fast to create, for clients without TLS."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -390,7 +390,9 @@ class Follower:
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         fresh = self._deduplicator.new_lines(lines, remember_from_ms)
         delivered_ns = self._delivered_ns
-        found: list[LogEntry] = [_late(line) if line.timestamp_ns < delivered_ns else line for line in fresh]
+        found: list[LogEntry] = [
+            line._replace(late=True) if line.timestamp_ns < delivered_ns else line for line in fresh
+        ]
         if gaps:
             found = sorted([*found, *gaps], key=stamp_ns)
             self._gaps = sorted([*self._gaps, *map(_window_of, gaps)])
@@ -406,10 +408,6 @@ class Follower:
         self._delivered_ns = max(self._delivered_ns, newest_ns)
         self._delivered_count += len(fresh)
         self._delivered_s = self._clock.monotonic()
-
-
-def _late(line: LogLine) -> LogLine:
-    return LogLine(line.timestamp_ns, line.message, line.replica, line.level, line.request_id, late=True)
 
 
 def _window_of(gap: LogGap) -> Window:

@@ -61,12 +61,13 @@ def workstation_project(wanted: Workstation) -> TrainingProject:
     Raises ConfigurationError for unknown GPUs.
     """
     accelerator = _accelerator(wanted.accelerator)
+    default_image = NEWER_IMAGE if accelerator in NEEDING_NEWER_IMAGE else DEFAULT_IMAGE
     latest = None
     if wanted.checkpoint_from_job:
         reference = BasetenCheckpoint.from_latest_checkpoint(job_id=wanted.checkpoint_from_job)
         latest = LoadCheckpointConfig(enabled=True, checkpoints=[reference])
     job = TrainingJob(
-        image=Image(base_image=wanted.image or _default_image(accelerator)),
+        image=Image(base_image=wanted.image or default_image),
         compute=Compute(
             node_count=wanted.node_count,
             accelerator=AcceleratorSpec(accelerator=accelerator, count=wanted.gpu_count),
@@ -114,7 +115,3 @@ def _accelerator(name: str) -> Accelerator:
     if name.upper() not in choices:
         raise ConfigurationError(f"unknown accelerator {name!r}; known: {', '.join(choices)}")
     return Accelerator(name.upper())
-
-
-def _default_image(accelerator: Accelerator) -> str:
-    return NEWER_IMAGE if accelerator in NEEDING_NEWER_IMAGE else DEFAULT_IMAGE

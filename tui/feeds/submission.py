@@ -24,8 +24,9 @@ from api_client.files import PRIVATE_FOLDER_MODE, write_private
 from api_client.models import TrainingJob
 from api_client.submission.archive import ArchivePlan, plan_archive
 from api_client.submission.config_file import load_training_project
+from api_client.submission.findings import Finding
 from api_client.submission.payload import Overrides, apply_overrides
-from api_client.submission.preflight import Finding, preflight
+from api_client.submission.preflight import preflight
 from api_client.submission.submitting import SubmissionProgress, submit
 from tui.readers.session import Session
 from tui.system.saved_files import own_path

@@ -187,7 +187,9 @@ def _document(path: str, kind: str) -> Any:
     with sandbox:
         module = execute(path)
     definition = only_one(module, getattr(definitions, kind))
-    return _training_document(definition) if kind == TRAINING else _deployment_document(definition)
+    if kind == TRAINING:
+        return {**definition.model_dump(exclude_none=True), "job": definition.job.model_dump()}
+    return _deployment_document(definition)
 
 
 def _official() -> Any:
@@ -218,10 +220,6 @@ def _own() -> Any:
             f"pydantic 2): {error}"
         ) from error
     return definitions, module_sandbox(official_modules(refuse_to_push))
-
-
-def _training_document(project: Any) -> dict[str, Any]:
-    return {**project.model_dump(exclude_none=True), "job": project.job.model_dump()}
 
 
 def _deployment_document(config: Any) -> dict[str, Any]:

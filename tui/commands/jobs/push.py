@@ -18,8 +18,9 @@ from api_client.models import TrainingJob
 from api_client.remotes import RemoteNotConfigured
 from api_client.submission.archive import ArchivePlan, plan_archive
 from api_client.submission.config_file import load_training_project
+from api_client.submission.findings import Finding
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
-from api_client.submission.preflight import Finding, check, preflight
+from api_client.submission.preflight import check, preflight
 from api_client.submission.submitting import (
     Submission,
     SubmissionProgress,

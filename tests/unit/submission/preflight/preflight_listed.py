@@ -21,7 +21,7 @@ from api_client.models import (
     TeamGpuCapacity,
     TrainingCapacity,
 )
-from api_client.submission.preflight import Finding
+from api_client.submission.findings import Finding
 
 PLAIN, EXECUTABLE = 0o644, 0o755
 

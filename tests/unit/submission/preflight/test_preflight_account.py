@@ -17,7 +17,9 @@ from api_client.definitions import (
     WeightsSource,
 )
 from api_client.models import InstanceType, Team, TrainingJob
-from api_client.submission.preflight import AccountFacts, Finding, check
+from api_client.submission.account_rules import AccountFacts
+from api_client.submission.findings import Finding
+from api_client.submission.preflight import check
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 H100S = (machine("H100", 1), machine("H100", 8))

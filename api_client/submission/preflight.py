@@ -1,4 +1,12 @@
-"""Run all checks of a job, and check the request on its own."""
+"""Check a job before it costs money.
+
+::
+
+    findings = await preflight(client, project, plan)
+
+The rules are pure functions of the request to send, the archive to upload and a few facts about the account,
+which are fetched once and never changed.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +16,15 @@ from datetime import UTC, datetime
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
 from api_client.definitions.job_request import JobRequest, read_job_request
-from api_client.submission.archive import ArchivePlan
-from api_client.submission.findings import Finding, most_severe_first
-from api_client.submission.payload import job_payload, unknown_fields
-from api_client.submission.preflight.account import (
+from api_client.submission.account_rules import (
     AccountFacts,
     account_findings,
     fetch_account_facts,
 )
-from api_client.submission.preflight.archive_rules import archive_findings
+from api_client.submission.archive import ArchivePlan
+from api_client.submission.archive_rules import archive_findings
+from api_client.submission.findings import Finding, most_severe_first
+from api_client.submission.payload import job_payload, unknown_fields
 from api_client.submission.submitting import SubmissionClient
 
 SESSION_ON_STARTUP = "on_startup"
