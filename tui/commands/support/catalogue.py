@@ -56,6 +56,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "update_session": ("sessions.command:update_session", ""),
     "wait": ("jobs.wait:wait", "Wait until jobs end; the exit code is their result."),
     "watch": ("app.dashboard:watch", "Open the dashboard on one job."),
+    "why": ("jobs.why:why", "Explain a job's problems: root cause, evidence, log lines."),
     "workstation": ("sessions.workstation:workstation", "Start a machine with GPUs to use over SSH."),
 }
 """Module below ``tui.commands``, the command in it, and its help; commands without help are not listed."""

@@ -1,0 +1,90 @@
+"""The explanation of a finding, for a screen, a terminal or Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from api_client.models.logs import NS_PER_S
+from tui.analysis.run.finding import HealthFinding
+from tui.analysis.series import Series
+from tui.text.names import shortened
+from tui.text.sanitize import sanitize, sanitize_multiline
+
+_MARKDOWN_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """A log line, or ``count`` lines that differ only in their numbers; ``text`` is not sanitized.
+
+    ``at_ns`` is the time of the newest (epoch ns), ``node`` the replica that logged it. ``is_warning``
+    is also True for errors.
+    """
+
+    text: str
+    at_ns: int
+    node: str | None = None
+    count: int = 1
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Log lines under a title, in the order to read them."""
+
+    title: str
+    clues: tuple[Clue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Series of one kind, to be drawn together; ``unit`` is ``%``, ``B`` or empty."""
+
+    title: str
+    unit: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is known about the cause of a problem.
+
+    ``finding`` is None for a job that has ended. ``answer`` is a sentence, empty if the data explains
+    nothing. ``facts`` are short statements. Texts come from the server and the log: sanitize them.
+    """
+
+    problem: str
+    finding: HealthFinding | None = None
+    answer: str = ""
+    facts: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+def clock(at_ns: int) -> str:
+    """Return the time of a line as UTC."""
+    return datetime.fromtimestamp(at_ns / NS_PER_S, UTC).strftime("%H:%M:%S")
+
+
+def markdown(explanation: Explanation, title: str) -> str:
+    """Return the explanation as Markdown, with times in UTC."""
+    return "\n".join(_markdown_lines(explanation, title)) + "\n"
+
+
+def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
+    yield f"### {sanitize(title)}: {sanitize(explanation.problem)}"
+    if explanation.answer:
+        yield f"\n**{sanitize(explanation.answer)}**"
+    if explanation.facts:
+        yield ""
+        yield from (f"- {sanitize(fact)}" for fact in explanation.facts)
+    for section in explanation.sections:
+        yield f"\n{sanitize(section.title)} (times in UTC):\n\n```"
+        for clue in section.clues:
+            # A fence inside of a line would end the block.
+            text = shortened(sanitize_multiline(clue.text), _MARKDOWN_CHARACTERS).replace("```", "'''")
+            times = f"{clue.count}× " if clue.count > 1 else ""
+            yield f"{clock(clue.at_ns)} {sanitize(clue.node or '')} {times}{text}".replace("  ", " ")
+        yield "```"

@@ -1,0 +1,129 @@
+"""Find the first error of a failed run, and tell it apart from the errors that follow from it.
+
+When a rank dies, the others report timeouts and closed connections, and the launcher reports every
+process that it stops. The cause is the first error that is none of these and after which the run made no
+more steps.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from api_client.models.logs import NS_PER_S, LogLine
+from tui.analysis.logs.errors import SAME_ERROR_NS, TracebackReader, error_text
+from tui.analysis.why.explanation import Clue
+from tui.analysis.why.lines import shape, shown
+
+_CONSEQUENCE = re.compile(
+    r"collective operation timeout|Watchdog caught|ProcessGroup(?:NCCL|Gloo)|DistBackendError"
+    r"|NCCL (?:communicator was aborted|operations have failed)|ncclRemoteError|remote process exited"
+    r"|ncclSystemError|ncclInternalError|Connection (?:reset|closed|refused)|Broken pipe"
+    r"|[Ss]ocket (?:closed|Timeout)"
+    r"|recvValue failed|recvBytes|sendBytes|TCPStore|Rendezvous\w*Error|store\w* (?:closed|timeout)"
+    r"|ChildFailedError|torch\.?distributed|elastic|closing signal|SignalException|SIGTERM|signal 15"
+    r"|exit ?code|exited with|exit status|stopping the others|Killing subprocess|terminated by"
+    r"|srun: error|mpirun|The actor (?:died|is dead)|ActorDiedError|WorkerCrashedError|RayActorError"
+    r"|Root Cause|Traceback \(most recent call last\):$",
+)
+"""Errors that follow when another process has died."""
+
+_DEATHS = re.compile(
+    r"^\s*(?:[\w./-]+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted)\b"
+    r"|Out of memory: Killed process|oom-kill|oom_reaper|exitcode +: -?\d+",
+    re.IGNORECASE,
+)
+"""Deaths of a process that are reported without a level."""
+
+_EXIT = re.compile(
+    r"\bexit(?:ed)?(?: with)?[ _-]?(?:code|status)(?: of| is)?\s{0,4}[:=]?\s{0,4}\(?(-?\d{1,3})\b",
+    re.IGNORECASE,
+)
+_TRACE_LINES = 20
+_FOLLOWING = 8
+_SLACK_S = 20.0
+_SHELL_SIGNAL_BASE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first error of a failed run (None: not found), its lines, and the errors that followed."""
+
+    cause: Clue | None = None
+    trace: tuple[Clue, ...] = ()
+    following: tuple[Clue, ...] = ()
+    exit_code: int | None = None
+
+
+def failure_of(
+    lines: Sequence[LogLine], last_step_ns: int | None, step_interval_s: float | None, message: str
+) -> Failure:
+    """Return the failure in the last lines of a run, in time order; ``message`` is the platform's."""
+    slack_ns = int((_SLACK_S + (step_interval_s or 0.0)) * NS_PER_S)
+    since = 0 if last_step_ns is None else last_step_ns - slack_ns
+    errors = [line for line in lines if line.timestamp_ns >= since and _is_error(line)]
+    causes = [line for line in errors if not _CONSEQUENCE.search(_error(line))]
+    code = exit_code(message)
+    if code is None:
+        code = next((found for line in errors if (found := exit_code(line.message)) is not None), None)
+    if not causes:
+        return Failure(None, (), _following(errors, None), code)
+    cause = causes[0]
+    clue = Clue(_error(cause), cause.timestamp_ns, cause.replica, is_warning=True)
+    return Failure(clue, _trace(lines, cause), _following(errors, cause), code)
+
+
+def _is_error(line: LogLine) -> bool:
+    return error_text(line.message, line.level) is not None or _DEATHS.search(line.message[:400]) is not None
+
+
+def _error(line: LogLine) -> str:
+    return error_text(line.message, line.level) or shown(line)
+
+
+def _trace(lines: Sequence[LogLine], cause: LogLine) -> tuple[Clue, ...]:
+    """Return the error with the lines of its traceback on the same node."""
+    reader = TracebackReader()
+    trace: list[LogLine] = []
+    for line in lines:
+        if line.replica != cause.replica or abs(line.timestamp_ns - cause.timestamp_ns) > SAME_ERROR_NS:
+            continue
+        is_part = reader.read(shown(line)) is not None
+        if line is cause or is_part:
+            trace.append(line)
+    place = trace.index(cause)
+    around = trace[max(0, place - _TRACE_LINES) : place + _TRACE_LINES]
+    return tuple(Clue(shown(line), line.timestamp_ns, line.replica) for line in around)
+
+
+def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
+    """Return the other errors, once for all nodes that report the same."""
+    found: dict[str, Clue] = {}
+    own = shape(_error(cause)) if cause is not None else ""
+    for line in errors:
+        text = _error(line)
+        key = shape(text)
+        if line is cause or key == own:
+            continue
+        count = found[key].count + 1 if key in found else 1
+        first = found.get(key, Clue(text, line.timestamp_ns, line.replica, is_warning=True))
+        found[key] = Clue(first.text, first.at_ns, first.node, count, is_warning=True)
+    return tuple(found.values())[:_FOLLOWING]
+
+
+def exit_code(text: str) -> int | None:
+    """Return the exit code that a message names; None for none and for 0."""
+    match = _EXIT.search(text)
+    return (int(match[1]) or None) if match else None
+
+
+def exit_words(code: int) -> str:
+    """Return an exit code in words: shells add 128 to a signal, Python negates it."""
+    number = -code if code < 0 else code - _SHELL_SIGNAL_BASE
+    try:
+        name = signal.Signals(number).name if number > 0 else ""
+    except ValueError:
+        name = ""
+    return f"exit code {code} ({name})" if name else f"exit code {code}"

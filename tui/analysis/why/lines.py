@@ -1,0 +1,81 @@
+"""Group log lines that differ only in their numbers, and compare what the nodes log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from api_client.models.logs import LogLine
+from tui.analysis.logs.levels import RANKS, level_of
+from tui.analysis.logs.repeats import progress_bar
+from tui.analysis.why.explanation import Clue
+from tui.text.sanitize import last_carriage_segment, strip_ansi
+
+_SHAPE_CHARACTERS = 240
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d[\d.,:]*(?:e[+-]?\d+)?")
+_OFTEN = 3
+"""Lines without a warning must repeat this often before they count as something that a node does."""
+
+
+def shown(line: LogLine) -> str:
+    """Return the message as a terminal would show it, without escape sequences."""
+    return strip_ansi(last_carriage_segment(line.message)).strip()
+
+
+def shape(text: str) -> str:
+    """Return the text with its numbers replaced, so that lines of one statement are equal."""
+    return _NUMBERS.sub("#", text[:_SHAPE_CHARACTERS])
+
+
+def is_warning(line: LogLine) -> bool:
+    """Return True for warnings and errors."""
+    return RANKS[level_of(line.message, line.level)] >= RANKS["WARNING"]
+
+
+def grouped(lines: Iterable[LogLine]) -> list[Clue]:
+    """Return one clue per node and kind of line, with the newest text; in order of first appearance."""
+    found: dict[tuple[str | None, str], Clue] = {}
+    for line in lines:
+        text = shown(line)
+        if not text:
+            continue
+        key = (line.replica, shape(text))
+        count = found[key].count + 1 if key in found else 1
+        found[key] = Clue(text, line.timestamp_ns, line.replica, count, is_warning(line))
+    return list(found.values())
+
+
+def only_on(lines: Iterable[LogLine], node: str, *, limit: int) -> tuple[Clue, ...]:
+    """Return what only this node logs: warnings and errors first, then what it repeats; most often first.
+
+    Empty if no other node logs at all: then nothing is special.
+    """
+    clues = grouped(lines)
+    elsewhere = {shape(clue.text) for clue in clues if clue.node != node}
+    if not elsewhere:
+        return ()
+    own = [
+        clue
+        for clue in clues
+        if clue.node == node
+        and shape(clue.text) not in elsewhere
+        and (clue.is_warning or clue.count >= _OFTEN)
+        and progress_bar(clue.text) is None
+    ]
+    own.sort(key=lambda clue: (not clue.is_warning, -clue.count))
+    return tuple(own[:limit])
+
+
+def warnings(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
+    """Return the warnings and errors of all nodes, most often first."""
+    clues = grouped(line for line in lines if is_warning(line))
+    return tuple(sorted(clues, key=lambda clue: -clue.count)[:limit])
+
+
+def last_lines(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
+    """Return the newest line of each node, the oldest of them first."""
+    newest: dict[str | None, Clue] = {}
+    for line in lines:
+        if text := shown(line):
+            newest[line.replica] = Clue(text, line.timestamp_ns, line.replica, is_warning=is_warning(line))
+    return tuple(sorted(newest.values(), key=lambda clue: clue.at_ns)[:limit])

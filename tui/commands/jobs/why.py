@@ -1,0 +1,118 @@
+"""``bt-tui why``: explain the findings of a running job, or why a job failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from api_client.client import TrainingClient
+from tui.analysis.health.checks import judged
+from tui.analysis.health.rules import DEFAULT_RULES
+from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.snapshot import RunSnapshot, verdict
+from tui.analysis.why.explain import is_failed
+from tui.analysis.why.explanation import Clue, Explanation, clock, markdown
+from tui.commands.support.options import JSON, TEXT, examples, format_option, job_argument
+from tui.commands.support.output import Output
+from tui.commands.support.run_options import read_with_line
+from tui.commands.support.session import client_command, configuration_if_any
+from tui.readers.account import listed_prices
+from tui.readers.why import read_explanation
+from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.times import iso_time
+
+MARKDOWN = "markdown"
+
+
+@examples(
+    "bt-tui why abc1234",
+    "bt-tui why abc1234 -o markdown | pbcopy",
+    "bt-tui why abc1234 -o json | jq -r '.explanations[].answer'",
+)
+@click.command()
+@job_argument
+@click.option(
+    "--kind", type=click.Choice([str(kind) for kind in FindingKind]), help="Explain only these findings."
+)
+@format_option(TEXT, JSON, MARKDOWN)
+@client_command
+async def why(
+    client: TrainingClient, output: Output, job_id: str, kind: str | None, output_format: str
+) -> None:
+    """Explain the findings of a running job, or why a job failed, by its log and its metrics.
+
+    For a failed job it names the first error, apart from the errors that follow when a process dies; for a
+    slow node the lines that only this node logs; for a stall the last line of each node; for a broken loss
+    the step, the gradient norms before it, and the last checkpoint from before.
+
+    Nothing is claimed that the data does not show: "answer" is empty if nothing explains a finding. Times
+    are in UTC.
+    """
+    job = await client.jobs.find(job_id)
+    reading = await read_with_line(
+        client, job, output, with_health_metrics=True, prices=await listed_prices(client)
+    )
+    own = configuration_if_any()
+    run = judged(reading.run, own.health if own is not None else DEFAULT_RULES)
+    wanted: list[HealthFinding | None] = [one for one in run.findings if kind in (None, str(one.kind))]
+    if is_failed(run) and kind is None:
+        wanted = [None]
+    explanations = [await read_explanation(client, run, finding) for finding in wanted]
+    title = job.name or job.id
+    if output_format == JSON:
+        output.json({"job_id": job.id, "explanations": [_record(one) for one in explanations]})
+    elif output_format == MARKDOWN:
+        output.data("\n".join(markdown(one, title) for one in explanations))
+    else:
+        for one in explanations:
+            _print(output, one)
+    if not explanations:
+        output.remark(f"nothing to explain: {_nothing(run, kind)}")
+
+
+def _nothing(run: RunSnapshot, kind: str | None) -> str:
+    if kind is not None:
+        return f"no finding {kind}"
+    return f"the job is {run.status.word}" if run.job.is_finished else verdict(run).words
+
+
+def _record(explanation: Explanation) -> dict[str, Any]:
+    found = explanation.finding
+    return {
+        "kind": str(found.kind) if found is not None else "failed",
+        "severity": found.severity if found is not None else "critical",
+        "node": found.node if found is not None else None,
+        "since": iso_time(found.since) if found is not None and found.since else None,
+        "problem": explanation.problem,
+        "answer": explanation.answer,
+        "facts": list(explanation.facts),
+        "sections": [
+            {"title": section.title, "lines": [_line(clue) for clue in section.clues]}
+            for section in explanation.sections
+        ],
+    }
+
+
+def _line(clue: Clue) -> dict[str, Any]:
+    return {
+        "timestamp": str(clue.at_ns),
+        "replica": clue.node,
+        "count": clue.count,
+        "message": clue.text,
+    }
+
+
+def _print(output: Output, explanation: Explanation) -> None:
+    output.data(f"{output.paint(sanitize(explanation.problem), 'strong')}\n")
+    if explanation.answer:
+        output.data(f"  {output.paint(sanitize(explanation.answer), 'caution')}\n")
+    for fact in explanation.facts:
+        output.data(f"  {sanitize(fact)}\n")
+    for section in explanation.sections:
+        output.data(f"  {output.paint(sanitize(section.title), 'muted')}\n")
+        for clue in section.clues:
+            times = f"{clue.count}× " if clue.count > 1 else ""
+            node = f"{sanitize(clue.node)} " if clue.node else ""
+            text = sanitize_multiline(clue.text).replace("\n", "\n" + 6 * " ")
+            output.data(f"    {clock(clue.at_ns)} {node}{times}{text}\n")
