@@ -14,6 +14,7 @@ from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.submit import SubmitScreen
+from tui.screens.why import WhyScreen
 
 SCREENS: tuple[type[AppScreen], ...] = (
     HomeScreen,
@@ -25,6 +26,7 @@ SCREENS: tuple[type[AppScreen], ...] = (
     DownloadsScreen,
     SubmitScreen,
     DeployScreen,
+    WhyScreen,
 )
 TOGETHER = {
     *(screen.SCOPES for screen in SCREENS if screen is not JobScreen),

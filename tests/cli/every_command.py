@@ -27,6 +27,7 @@ READING: dict[str, tuple[str, ...]] = {
     "metrics": OF_JOB,
     "progress": (JOB,),
     "health": (JOB,),
+    "why": (JOB,),
     "compare": (JOB, ENDED),
     "capacity view": (),
     "checkpoints list": OF_JOB,

@@ -20,6 +20,7 @@ class Scope(StrEnum):
     DOWNLOADS = "downloads"
     COMPARE = "compare"
     CAPACITY = "capacity"
+    WHY = "why"
     SUBMIT = "submit"
     DEPLOY = "deploy"
     SCREEN = "screen"  # every screen, each with its own behavior
@@ -127,6 +128,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
             FOOTER,
         ),
         ("previous_node", "left_square_bracket", "previous node", "Show only the previous node."),
+        ("why", "exclamation_mark", "why", "Explain what is wrong with this job (or click it).", FOOTER),
         ("deploy", "d", "deploy", "Deploy this job's checkpoints.", FOOTER | DANGEROUS),
         ("stop_job", "s", "stop", "Stop this job.", FOOTER | DANGEROUS),
         ("recreate_job", "R", "run again", "Run this job again.", DANGEROUS),
@@ -290,6 +292,10 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("other_table", "tab", "GPUs/jobs", "Switch between GPUs and jobs.", FOOTER),
         ("every_type", "a", "all types", "Show jobs of the selected GPU type, or of all types.", FOOTER),
         ("export", "E", "export", "Export limits and queue as CSV or JSON.", FOOTER),
+    ),
+    Scope.WHY: (
+        ("next_problem", "exclamation_mark,n", "next", "Explain the next problem.", FOOTER),
+        ("copy_markdown", "Y", "copy", "Copy the explanation as Markdown.", FOOTER),
     ),
     Scope.SUBMIT: (("submit", "ctrl+s", "submit", "Submit this job.", FOOTER | DANGEROUS),),
     Scope.DEPLOY: (

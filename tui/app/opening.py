@@ -59,6 +59,7 @@ class ScreenOpener:
             messages.OpenJobRequested: self.job,
             messages.CompareJobsRequested: self.compare,
             messages.CapacityRequested: self.capacity,
+            messages.WhyRequested: self.why,
             messages.OpenCacheRequested: self.cache,
             messages.OpenCheckpointRequested: self.checkpoint,
             messages.CompareCheckpointsRequested: self.compare_checkpoints,
@@ -182,6 +183,14 @@ class ScreenOpener:
 
         screen = CapacityScreen(self._session.place, partial(CapacityFeed, self._session))
         self._navigation.push(screen, HistoryEntry(("capacity",), partial(self.capacity, message)))
+
+    def why(self, message: messages.WhyRequested) -> None:
+        from tui.feeds.why import WhyFeed
+        from tui.screens.why import WhyScreen
+
+        job = message.run.job
+        screen = WhyScreen(job, partial(WhyFeed, self._session, message.run))
+        self._navigation.push(screen, HistoryEntry(("why", job.id), partial(self.why, message)))
 
     # Files
 

@@ -180,6 +180,13 @@ class CapacityRequested(AppMessage):
 
 
 @dataclass
+class WhyRequested(AppMessage):
+    """Request to explain the problems of a run."""
+
+    run: RunSnapshot
+
+
+@dataclass
 class ExportRequested(AppMessage):
     """Request to save tables to a file; ``what`` names them, ``names`` form the file name."""
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from statistics import median
 
 from api_client.models import JobStatus
-from api_client.models.logs import NS_PER_S, LogLine
+from api_client.models.logs import LogLine
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.run.finding import LOSS_KINDS, FindingKind, HealthFinding
 from tui.analysis.run.saved import step_of
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
-from tui.analysis.why.explanation import Clue, Explanation, Figure, Section, clock
+from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, warnings
 from tui.text.names import shortened
@@ -45,8 +45,11 @@ KILLED = frozenset({137, -9})
 FAILED = frozenset({JobStatus.FAILED, JobStatus.DEPLOY_FAILED})
 
 
-def is_failed(run: RunSnapshot) -> bool:
-    return run.job.current_status in FAILED
+def explained_findings(run: RunSnapshot) -> tuple[HealthFinding | None, ...]:
+    """Return the findings that can be explained, worst first; for a failed job None, its end."""
+    if run.job.current_status in FAILED:
+        return (None,)
+    return tuple(found for found in run.findings if found.kind is not FindingKind.QUEUED)
 
 
 def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[datetime, datetime]:
@@ -152,7 +155,7 @@ def _loss(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) ->
     if told is not None and since_s is not None:
         step = _value_before(told.step_series, since_s + 1.0)
         if step is not None:
-            facts.append(f"began at step {count(step)}, {clock(int(since_s * NS_PER_S))} UTC")
+            facts.append(f"began at step {count(step)}")
         before = _value_before(told.loss_series, since_s)
         if before is not None:
             facts.append(f"last loss before: {number(before)}")
@@ -234,7 +237,7 @@ def _value_before(series: Series, at_s: float) -> float | None:
     return None
 
 
-_FIGURES = (
+_FIGURES: tuple[tuple[str, str, Callable[[NodeSnapshot], Series]], ...] = (
     ("GPU use", "%", lambda node: node.mean_utilization),
     ("CPU", "cores", lambda node: node.cpu),
     ("GPU memory", "B", lambda node: node.mean_memory),

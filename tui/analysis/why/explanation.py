@@ -29,6 +29,15 @@ class Clue:
     count: int = 1
     is_warning: bool = False
 
+    @property
+    def at(self) -> datetime:
+        return datetime.fromtimestamp(self.at_ns / NS_PER_S, UTC)
+
+    @property
+    def clock(self) -> str:
+        """The time of day in UTC."""
+        return f"{self.at:%H:%M:%S}"
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -63,18 +72,15 @@ class Explanation:
     figures: tuple[Figure, ...] = ()
 
 
-def clock(at_ns: int) -> str:
-    """Return the time of a line as UTC."""
-    return datetime.fromtimestamp(at_ns / NS_PER_S, UTC).strftime("%H:%M:%S")
-
-
 def markdown(explanation: Explanation, title: str) -> str:
     """Return the explanation as Markdown, with times in UTC."""
     return "\n".join(_markdown_lines(explanation, title)) + "\n"
 
 
 def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
-    yield f"### {sanitize(title)}: {sanitize(explanation.problem)}"
+    found = explanation.finding
+    since = f" (since {found.since:%H:%M:%S} UTC)" if found is not None and found.since is not None else ""
+    yield f"### {sanitize(title)}: {sanitize(explanation.problem)}{since}"
     if explanation.answer:
         yield f"\n**{sanitize(explanation.answer)}**"
     if explanation.facts:
@@ -86,5 +92,5 @@ def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
             # A fence inside of a line would end the block.
             text = shortened(sanitize_multiline(clue.text), _MARKDOWN_CHARACTERS).replace("```", "'''")
             times = f"{clue.count}× " if clue.count > 1 else ""
-            yield f"{clock(clue.at_ns)} {sanitize(clue.node or '')} {times}{text}".replace("  ", " ")
+            yield f"{clue.clock} {sanitize(clue.node or '')} {times}{text}".replace("  ", " ")
         yield "```"

@@ -32,7 +32,7 @@ _CONSEQUENCE = re.compile(
 
 _DEATHS = re.compile(
     r"^\s*(?:[\w./-]+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted)\b"
-    r"|Out of memory: Killed process|oom-kill|oom_reaper|exitcode +: -?\d+",
+    r"|Out of memory: Killed process|oom-kill|oom_reaper|exitcode *: *-?\d+",
     re.IGNORECASE,
 )
 """Deaths of a process that are reported without a level."""

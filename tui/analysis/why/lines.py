@@ -19,7 +19,7 @@ _OFTEN = 3
 
 def shown(line: LogLine) -> str:
     """Return the message as a terminal would show it, without escape sequences."""
-    return strip_ansi(last_carriage_segment(line.message)).strip()
+    return strip_ansi(last_carriage_segment(line.message)).rstrip()
 
 
 def shape(text: str) -> str:
@@ -36,7 +36,7 @@ def grouped(lines: Iterable[LogLine]) -> list[Clue]:
     """Return one clue per node and kind of line, with the newest text; in order of first appearance."""
     found: dict[tuple[str | None, str], Clue] = {}
     for line in lines:
-        text = shown(line)
+        text = shown(line).strip()
         if not text:
             continue
         key = (line.replica, shape(text))
@@ -76,6 +76,6 @@ def last_lines(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
     """Return the newest line of each node, the oldest of them first."""
     newest: dict[str | None, Clue] = {}
     for line in lines:
-        if text := shown(line):
+        if text := shown(line).strip():
             newest[line.replica] = Clue(text, line.timestamp_ns, line.replica, is_warning=is_warning(line))
     return tuple(sorted(newest.values(), key=lambda clue: clue.at_ns)[:limit])

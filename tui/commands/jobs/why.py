@@ -9,10 +9,10 @@ import click
 from api_client.client import TrainingClient
 from tui.analysis.health.checks import judged
 from tui.analysis.health.rules import DEFAULT_RULES
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot, verdict
-from tui.analysis.why.explain import is_failed
-from tui.analysis.why.explanation import Clue, Explanation, clock, markdown
+from tui.analysis.why.explain import explained_findings
+from tui.analysis.why.explanation import Clue, Explanation, markdown
 from tui.commands.support.options import JSON, TEXT, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
@@ -55,9 +55,7 @@ async def why(
     )
     own = configuration_if_any()
     run = judged(reading.run, own.health if own is not None else DEFAULT_RULES)
-    wanted: list[HealthFinding | None] = [one for one in run.findings if kind in (None, str(one.kind))]
-    if is_failed(run) and kind is None:
-        wanted = [None]
+    wanted = [one for one in explained_findings(run) if kind in (None, str(one.kind) if one else "failed")]
     explanations = [await read_explanation(client, run, finding) for finding in wanted]
     title = job.name or job.id
     if output_format == JSON:
@@ -104,7 +102,9 @@ def _line(clue: Clue) -> dict[str, Any]:
 
 
 def _print(output: Output, explanation: Explanation) -> None:
-    output.data(f"{output.paint(sanitize(explanation.problem), 'strong')}\n")
+    found = explanation.finding
+    since = f" (since {found.since:%H:%M:%S} UTC)" if found is not None and found.since is not None else ""
+    output.data(f"{output.paint(sanitize(explanation.problem), 'strong')}{since}\n")
     if explanation.answer:
         output.data(f"  {output.paint(sanitize(explanation.answer), 'caution')}\n")
     for fact in explanation.facts:
@@ -115,4 +115,4 @@ def _print(output: Output, explanation: Explanation) -> None:
             times = f"{clue.count}× " if clue.count > 1 else ""
             node = f"{sanitize(clue.node)} " if clue.node else ""
             text = sanitize_multiline(clue.text).replace("\n", "\n" + 6 * " ")
-            output.data(f"    {clock(clue.at_ns)} {node}{times}{text}\n")
+            output.data(f"    {clue.clock} {node}{times}{text}\n")

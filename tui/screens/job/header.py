@@ -7,8 +7,10 @@ from math import isfinite
 from typing import Literal
 
 from rich.cells import cell_len
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
@@ -60,6 +62,9 @@ class RunHeader(Vertical):
     RunHeader > #progress, RunHeader > #health { max-height: 30vh; }
     """
 
+    class FindingsClicked(Message):
+        """The health line, or the reason of a failure, was clicked."""
+
     snapshot: var[RunSnapshot | None] = var(None)
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
 
@@ -79,6 +84,10 @@ class RunHeader(Vertical):
     def on_resize(self) -> None:
         if self.snapshot is not None:
             self._say(self.snapshot)
+
+    @on(events.Click, "#progress, #health")
+    def _clicked(self) -> None:
+        self.post_message(self.FindingsClicked())
 
     def _say(self, snapshot: RunSnapshot) -> None:
         self.query_one("#identity", StatusLine).set_facts(identity(snapshot))

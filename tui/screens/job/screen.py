@@ -21,6 +21,7 @@ from tui.analysis.export import table_of_series
 from tui.analysis.fleet.batches import Verb
 from tui.analysis.run.snapshot import RunSnapshot, is_settled
 from tui.analysis.transfers import DownloadRequest
+from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.screens import messages
@@ -159,6 +160,8 @@ class JobScreen(AppScreen):
         """Update the panels that are visible and whose data changed."""
         if snapshot is None:
             return
+        if before is None or explained_findings(before) != explained_findings(snapshot):
+            self.refresh_bindings()
         if before is None or before.metrics is not snapshot.metrics:
             nodes = snapshot.metrics.nodes if snapshot.metrics else ()
             self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
@@ -268,6 +271,20 @@ class JobScreen(AppScreen):
 
     action_stop_job = partialmethod(_change_job, Verb.STOP)
     action_recreate_job = partialmethod(_change_job, Verb.RECREATE)
+
+    @on(RunHeader.FindingsClicked)
+    def action_why(self) -> None:
+        if self.snapshot is not None and self._is_explainable:
+            self.post_message(messages.WhyRequested(self.snapshot))
+
+    @property
+    def _is_explainable(self) -> bool:
+        return self.snapshot is not None and bool(explained_findings(self.snapshot))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "why" and not self._is_explainable:
+            return False
+        return super().check_action(action, parameters)
 
     def action_snooze(self) -> None:
         found = self.snapshot.findings if self.snapshot is not None else ()

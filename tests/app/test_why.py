@@ -1,0 +1,74 @@
+"""Explaining what is wrong with jobs of the demo world, on the screen and by the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from api_client.emulator.processes import EmulatorChild
+from support.dashboard import text_of
+from support.emulator import running_emulator
+from support.remotes import remote_of
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.cli import main
+from tui.screens.job.header import RunHeader
+from tui.screens.job.screen import JobScreen
+from tui.screens.why import WhyScreen
+from tui.widgets.notice import StatusLine
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[EmulatorChild]:
+    with running_emulator("demo") as emulator:
+        yield emulator
+
+
+async def test_from_home_to_why_a_node_is_slow_by_two_keys_and_by_a_click(demo: EmulatorChild) -> None:
+    app = BtTuiApp(remote_of(demo), readonly=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "llama-70b" in text_of(app))
+        await pilot.press("slash", *"longctx-v1", "enter")
+        await until(pilot, lambda: "node-2 slow" in text_of(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and "! why" in text_of(app))
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: isinstance(app.screen, WhyScreen))
+        await until(pilot, lambda: "/scratch reads at" in text_of(app))
+        shown = text_of(app)
+        assert "Only node-2 logs this" in shown
+        assert "median of the" in shown
+        await pilot.press("Y")
+        await until(pilot, lambda: app.clipboard.startswith("### llama-70b-longctx-v1: node-2 lags"))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        health = app.screen.query_one(RunHeader).query_one("#health", StatusLine)
+        await pilot.click(health, offset=(3, 0))
+        await until(pilot, lambda: isinstance(app.screen, WhyScreen))
+
+
+async def test_a_job_without_problems_offers_no_explanation(demo: EmulatorChild) -> None:
+    app = BtTuiApp(remote_of(demo), readonly=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "llama-70b" in text_of(app))
+        await pilot.press("slash", *"llama-70b-sft-v2", "enter", "enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and "COMPLETED" in text_of(app))
+        await pilot.press("exclamation_mark")
+        assert "! why" not in text_of(app)
+        assert isinstance(app.screen, JobScreen)
+
+
+def test_the_command_names_the_first_error_of_a_failed_job(
+    demo: EmulatorChild, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in demo.remote_environ().items():
+        monkeypatch.setenv(name, value)
+    assert main(["why", "2nzck1r2", "-o", "json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert told["answer"].startswith("node-0: torch.OutOfMemoryError: CUDA out of memory")
+    assert "exit code 1" in told["facts"]
+    assert [section["title"] for section in told["sections"]] == ["The first error", "Errors that followed"]
+    assert main(["why", "sk017d5z"]) == 0
+    assert "nothing to explain: the job is completed" in capsys.readouterr().err

@@ -1,0 +1,151 @@
+"""The evidence behind findings and failures."""
+
+from __future__ import annotations
+
+import pytest
+
+from api_client.models.logs import NS_PER_S, LogLine
+from tui.analysis.why.explain import late_ranks
+from tui.analysis.why.explanation import Clue, Explanation, Section, markdown
+from tui.analysis.why.failure import exit_code, exit_words, failure_of
+from tui.analysis.why.lines import last_lines, only_on, warnings
+
+RANK_5_DIED = """
+ 0 node-0 step 118 loss 1.2
+ 3 node-1 [rank13]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+ 4 node-1 E torch.distributed.elastic: failed (exitcode: 1) local_rank: 5 (pid: 77) of binary: /usr/bin/python
+ 9 node-0 [rank2]: RuntimeError: NCCL communicator was aborted on rank 2.
+ 9 node-0 [rank3]: RuntimeError: NCCL communicator was aborted on rank 3.
+ 9 node-0 ERROR Sending process 81 closing signal SIGTERM
+"""
+KILLED = """
+ 0 node-0 step 10 loss 3.1
+ 5 node-0 run.sh: line 12:   412 Killed                  python train.py
+ 6 node-0 ERROR torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 412)
+"""
+SURVIVED_THEN_FAILED = """
+ 0 node-0 ERROR ValueError: bad sample 7, skipped
+99 node-0 step 900 loss 0.4
+120 node-0 Traceback (most recent call last):
+120 node-0   File "train.py", line 3, in <module>
+120 node-0     save()
+120 node-0 OSError: [Errno 28] No space left on device
+"""
+ONLY_TIMEOUTS = """
+ 0 node-0 step 50 loss 1.0
+600 node-0 [rank0]: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=90)
+601 node-1 [rank8]: RuntimeError: Connection reset by peer
+"""
+
+
+def log(text: str) -> list[LogLine]:
+    """Parse lines ``SECONDS NODE MESSAGE``."""
+    lines = []
+    for row in text.strip("\n").splitlines():
+        at, node, message = row.strip().split(" ", 2)
+        lines.append(LogLine(int(at) * NS_PER_S, message, node, None))
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("text", "last_step_s", "cause", "code"),
+    [
+        (RANK_5_DIED, 0, "node-1 [rank13]: torch.OutOfMemoryError: CUDA out of memory.", 1),
+        (KILLED, 0, "node-0 run.sh: line 12:   412 Killed", -9),
+        (SURVIVED_THEN_FAILED, 99, "node-0 OSError: [Errno 28] No space left on device", None),
+        (ONLY_TIMEOUTS, 0, "", None),
+        ("0 node-0 step 1", 0, "", None),
+    ],
+    ids=["out of memory", "killed", "after a survived error", "only timeouts", "no error"],
+)
+def test_the_cause_of_a_failure_is_told_apart_from_what_follows(
+    text: str, last_step_s: int, cause: str, code: int | None
+) -> None:
+    found = failure_of(log(text), last_step_s * NS_PER_S, 1.0, "")
+    said = f"{found.cause.node} {found.cause.text}" if found.cause is not None else ""
+    assert said.startswith(cause) if cause else said == ""
+    assert found.exit_code == code
+
+
+def test_the_traceback_comes_with_the_cause_and_alike_errors_are_counted() -> None:
+    assert [
+        clue.text.strip() for clue in failure_of(log(SURVIVED_THEN_FAILED), 99 * NS_PER_S, 1.0, "").trace
+    ] == [
+        "Traceback (most recent call last):",
+        'File "train.py", line 3, in <module>',
+        "save()",
+        "OSError: [Errno 28] No space left on device",
+    ]
+    followed = failure_of(log(RANK_5_DIED), 0, 1.0, "").following
+    assert [(clue.count, clue.text[:20]) for clue in followed] == [
+        (1, "E torch.distributed."),
+        (2, "[rank2]: RuntimeErro"),
+        (1, "ERROR Sending proces"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("node-0: exit code 137 (killed: out of host memory)", 137, "exit code 137 (SIGKILL)"),
+        ("failed (exitcode: -11) local_rank: 3", -11, "exit code -11 (SIGSEGV)"),
+        ("exitcode  : 1 (pid: 77)", 1, "exit code 1"),
+        ("process exited with code 143", 143, "exit code 143 (SIGTERM)"),
+        ("exit code 0", None, ""),
+        ("will exit in 10 s", None, ""),
+    ],
+)
+def test_exit_codes(text: str, code: int | None, words: str) -> None:
+    assert exit_code(text) == code
+    if code is not None:
+        assert exit_words(code) == words
+
+
+SLOW = log(
+    "\n".join(
+        f"{at} node-{node} {text}"
+        for at in range(4)
+        for node in range(3)
+        for text in (
+            f"WARNING dataloader waited {at} ms",
+            f"rank {node} at step {at}",
+            *([f"WARNING /scratch reads at 0.{at} GB/s", f"cache miss {at}"] if node == 2 else []),
+        )
+    )
+)
+
+
+def test_what_only_one_node_logs() -> None:
+    clues = only_on(SLOW, "node-2", limit=9)
+    assert [(clue.text, clue.count, clue.is_warning) for clue in clues] == [
+        ("WARNING /scratch reads at 0.3 GB/s", 4, True),
+        ("cache miss 3", 4, False),
+    ]
+    assert only_on(SLOW, "node-1", limit=9) == ()
+    assert only_on([line for line in SLOW if line.replica == "node-2"], "node-2", limit=9) == ()
+
+
+def test_the_last_line_of_each_node_and_the_warnings_of_all() -> None:
+    assert [(clue.node, clue.at_ns // NS_PER_S) for clue in last_lines(SLOW[:-5], limit=9)] == [
+        ("node-2", 2),
+        ("node-0", 3),
+        ("node-1", 3),
+    ]
+    assert [(clue.node, clue.count) for clue in warnings(SLOW, limit=2)] == [("node-0", 4), ("node-1", 4)]
+
+
+@pytest.mark.parametrize(
+    ("work", "late"), [((90, 90, 89, 90), [2]), ((90, 90, 89, 89), []), ((90, 90, 90, 90), []), ((90,), [])]
+)
+def test_the_ranks_that_a_collective_waits_for(work: tuple[int, ...], late: list[int]) -> None:
+    text = "[Rank {}] failure detected, last enqueued NCCL work: {}, last completed NCCL work: 88"
+    lines = [LogLine(0, text.format(rank, last), "node-0", None) for rank, last in enumerate(work)]
+    assert late_ranks(lines) == late
+
+
+def test_markdown_holds_hostile_lines() -> None:
+    clue = Clue("```\n\x1b[31m# not a heading", 0, "node-0", 3)
+    text = markdown(Explanation("bad", None, "because", ("one",), (Section("Lines", (clue,)),)), "run")
+    assert text.count("```") == 2
+    assert "\x1b" not in text
+    assert "00:00:00 node-0 3× '''" in text

@@ -1,0 +1,75 @@
+"""The feed of the screen that explains a finding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from api_client.errors import RequestError
+from tui.analysis.run.finding import HealthFinding
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.why.explain import explained_findings
+from tui.analysis.why.explanation import Explanation
+from tui.feeds.throttle import sleep_or_event
+from tui.readers.run import fetch_health_metrics
+from tui.readers.session import Session
+from tui.readers.why import read_explanation
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView:
+    """The ``place``-th of the problems, explained; ``explanation`` is None while it is read."""
+
+    problems: tuple[HealthFinding | None, ...]
+    place: int = 0
+    explanation: Explanation | None = None
+    error: str = ""
+
+
+class WhyFeed:
+    """Publishes ``WhyView``s of a run: at first its worst problem, then the one asked for."""
+
+    def __init__(self, session: Session, run: RunSnapshot, *, publish: Callable[[WhyView], object]) -> None:
+        self._session = session
+        self._run = run
+        self._publish = publish
+        self._view = WhyView(explained_findings(run))
+        self._known: dict[int, Explanation] = {}
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        while True:
+            self._asked.clear()
+            await self._explain()
+            await sleep_or_event(self._session.clock, self._asked, None)
+
+    def refresh(self) -> None:
+        self._known.clear()
+        self._asked.set()
+
+    def show_next(self) -> None:
+        place = (self._view.place + 1) % len(self._view.problems)
+        self._change(place=place, explanation=self._known.get(place), error="")
+        self._asked.set()
+
+    async def _explain(self) -> None:
+        place = self._view.place
+        if place in self._known:
+            return
+        client = self._session.client
+        try:
+            if self._run.health_metrics is None:
+                metrics = await fetch_health_metrics(client, self._run.job, self._session.clock.now())
+                self._run = replace(self._run, health_metrics=metrics)
+            found = await read_explanation(client, self._run, self._view.problems[place])
+        except RequestError as error:
+            self._change(error=str(error))
+            return
+        self._known[place] = found
+        if place == self._view.place:
+            self._change(explanation=found, error="")
+
+    def _change(self, **changes: object) -> None:
+        self._view = replace(self._view, **changes)  # type: ignore[arg-type]
+        self._publish(self._view)

@@ -1,0 +1,149 @@
+"""The screen that explains a problem: an answer if there is one, facts, log lines, and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.reactive import var
+
+from api_client.models import TrainingJob
+from tui.actions import Scope
+from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
+from tui.feeds.why import WhyFeed, WhyView
+from tui.screens.base import AppScreen
+from tui.screens.messages import CopyRequested
+from tui.tables.column import Span
+from tui.text.sanitize import sanitize
+from tui.text.times import TIME_OF_DAY, local_time
+from tui.text.units import bytes_iec, cores, number, percent
+from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.spec import ChartSpec
+from tui.widgets.notice import StatusLine
+from tui.widgets.text_panel import TextPanel
+
+MakeFeed = Callable[..., WhyFeed]
+
+MAX_CHARTS = 2
+UNITS = {"%": percent, "B": bytes_iec, "cores": cores}
+_SIGNS = {"critical": ("✗ ", "bad"), "warning": ("▲ ", "warn"), "info": ("ℹ ", "plain")}
+Line = list[Span]
+
+
+class WhyScreen(AppScreen):
+    """Explains the problems of a job, one at a time; ``feed_with`` creates the feed that reads them."""
+
+    CSS_PATH = "why.tcss"
+    SCOPES = (Scope.WHY,)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
+    _feed: WhyFeed
+    job: TrainingJob
+
+    snapshot: var[WhyView] = var(WhyView(()), init=False)
+
+    def __init__(self, job: TrainingJob, feed_with: MakeFeed) -> None:
+        super().__init__()
+        self.job = job
+        self._feed = feed_with(publish=self.publish)
+
+    def compose_body(self) -> ComposeResult:
+        with Horizontal(id="body"):
+            yield TextPanel(id="evidence")
+            with Horizontal(id="charts"):
+                for place in range(MAX_CHARTS):
+                    yield LineChart(id=f"chart-{place}")
+
+    def on_mount(self) -> None:
+        self._show()
+        self.query_one("#evidence").focus()
+        self.run_feed("why feed")
+
+    def watch_snapshot(self) -> None:
+        self._show()
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "next_problem" and len(self.snapshot.problems) < 2:
+            return False
+        return super().check_action(action, parameters)
+
+    def _show(self) -> None:
+        view = self.snapshot
+        facts: list[Line] = [
+            [("‹ ", "muted"), ("Why ", "key"), (sanitize(self.job.name or self.job.id), "strong")]
+        ]
+        if len(view.problems) > 1:
+            facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
+        self.query_one("#header", StatusLine).set_facts(facts)
+        self.query_one("#evidence", TextPanel).set_lines(list(self._lines(view)))
+        figures = view.explanation.figures[:MAX_CHARTS] if view.explanation is not None else ()
+        self.query_one("#charts").display = bool(figures)
+        for place in range(MAX_CHARTS):
+            chart = self.query_one(f"#chart-{place}", LineChart)
+            chart.display = place < len(figures)
+            if place < len(figures):
+                chart.show(figures[place].series, _spec(figures[place]))
+
+    def _lines(self, view: WhyView) -> Iterator[Line]:
+        if view.error:
+            yield [(f"✗ {sanitize(view.error)} Press {self.key_for('screen.refresh')} to retry.", "bad")]
+        elif view.explanation is None:
+            yield [("Reading the evidence…", "muted")]
+        else:
+            yield from _evidence(view.explanation)
+
+    # Actions
+
+    def action_next_problem(self) -> None:
+        self._feed.show_next()
+
+    def action_copy_markdown(self) -> None:
+        explanation = self.snapshot.explanation
+        if explanation is not None:
+            text = markdown(explanation, self.job.name or self.job.id)
+            self.post_message(CopyRequested(text, "explanation", lines=True))
+
+
+def _evidence(explanation: Explanation) -> Iterator[Line]:
+    found = explanation.finding
+    sign, tone = _SIGNS[found.severity if found is not None else "critical"]
+    node = f"{found.node}: " if found is not None and found.node else ""
+    problem = explanation.problem
+    since = f" (since {local_time(found.since, TIME_OF_DAY)})" if found is not None and found.since else ""
+    words = sanitize(problem if node.strip(": ") in problem else node + problem)
+    yield [(sign, tone), (words, tone), (since, "muted")]
+    if explanation.answer:
+        yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]
+    for fact in explanation.facts:
+        yield [("  ", "plain"), (sanitize(fact), "plain")]
+    for section in explanation.sections:
+        yield []
+        yield [(sanitize(section.title), "key")]
+        for clue in section.clues:
+            yield from _clue(clue)
+
+
+def _clue(clue: Clue) -> Iterator[Line]:
+    time = local_time(clue.at, TIME_OF_DAY)
+    node = f"{sanitize(clue.node)} " if clue.node else ""
+    times = f"{clue.count}× " if clue.count > 1 else ""
+    first, *others = clue.text.splitlines() or [""]
+    tone = "warn" if clue.is_warning else "plain"
+    yield [(f"{time} {node}", "muted"), (times, "strong"), (sanitize(first), tone)]
+    yield from ([("    ", "plain"), (sanitize(line), tone)] for line in others)
+
+
+def _spec(figure: Figure) -> ChartSpec:
+    times = [time for series in figure.series for time in (series.times[:1] + series.times[-1:])]
+    return ChartSpec(
+        title=figure.title,
+        start=min(times),
+        end=max(*times, min(times) + 1),
+        y_min=0.0,
+        y_max=1.0 if figure.unit == "%" else None,
+        unit=UNITS.get(figure.unit, number),
+        tick_base=2 if figure.unit == "B" else 10,
+        x_axis="clock",
+        selected=figure.series[-1].name,
+    )
