@@ -17,7 +17,7 @@ from tui.commands.support.options import JSON, TEXT, examples, format_option, jo
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command, configuration_if_any
-from tui.readers.account import listed_prices
+from tui.readers.session import listed_prices
 from tui.readers.why import read_explanation
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.times import iso_time
