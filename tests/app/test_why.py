@@ -14,10 +14,12 @@ from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.cli import main
+from tui.screens.home.screen import HomeScreen
 from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
 from tui.screens.why import WhyScreen
 from tui.widgets.notice import StatusLine
+from tui.widgets.row_table import RowTable
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +28,19 @@ def demo() -> Iterator[EmulatorChild]:
         yield emulator
 
 
-async def test_from_home_to_why_a_node_is_slow_by_two_keys_and_by_a_click(demo: EmulatorChild) -> None:
+async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChild) -> None:
     app = BtTuiApp(remote_of(demo), readonly=True)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "llama-70b" in text_of(app))
-        await pilot.press("slash", *"longctx-v1", "enter")
-        await until(pilot, lambda: "node-2 slow" in text_of(app))
+        await until(pilot, lambda: "node-2 slow" in text_of(app) and "! attention" in text_of(app))
+        await pilot.click(StatusLine, offset=(text_of(app).splitlines()[0].index("need"), 0))
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        jobs = home.query_one("#jobs", RowTable)
+        alarmed = [row.id for row in jobs.rows if row.alarmed]
+        assert jobs.cursor_key == alarmed[0]
+        while jobs.cursor_row.name != "llama-70b-longctx-v1":
+            await pilot.press("exclamation_mark")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and "! why" in text_of(app))
         await pilot.press("exclamation_mark")

@@ -94,6 +94,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
             "Filter jobs, e.g. llama status:running gpu:h100 age<2d.",
             FOOTER | FIELD,
         ),
+        ("next_alarmed", "exclamation_mark", "attention", "Go to the next job that needs attention.", FOOTER),
         ("sort", "S", "sort", "Sort by the next column (or click a heading).", FOOTER),
         ("reverse_sort", "V", "reverse", "Reverse sort order."),
         ("new_job", "n", "new", "Submit a new job from a config file.", FOOTER | DANGEROUS),

@@ -12,6 +12,8 @@ from tui.widgets.charts.spec import trace
 from tui.widgets.row_table import Column
 
 MIN_GPU_HOURS = 1.0
+ATTENTION = "warn"
+"""Tone of the number of jobs that need attention; no other fact of the header has it."""
 
 
 def header_facts(
@@ -44,7 +46,7 @@ def header_facts(
         running = [row for row in rows if row.running]
         alarmed = sum(row.alarmed for row in rows)
         if alarmed:
-            facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} attention", "warn")])
+            facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} attention", ATTENTION)])
         if not (query or project):
             facts.append([(counted(total, "job"), "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partialmethod
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.reactive import var
@@ -28,11 +28,18 @@ from tui.analysis.fleet.snapshot import (
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
-from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS, header_facts
+from tui.screens.home.columns import (
+    ALL_PROJECTS,
+    ATTENTION,
+    JOB_COLUMNS,
+    PROJECT_COLUMNS,
+    SORT_ORDERS,
+    header_facts,
+)
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
-from tui.widgets.notice import StatusLine
+from tui.widgets.notice import FACT, StatusLine
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
 
@@ -70,6 +77,7 @@ class HomeScreen(AppScreen):
         self._memory = memory if memory is not None else Memory()
         self._place = place
         self._query = Query()
+        self._attention_place = -1
         self._feed = feed_with(self.publish)
 
     def compose_body(self) -> ComposeResult:
@@ -235,6 +243,10 @@ class HomeScreen(AppScreen):
             query=sanitize(self.query_text.strip()),
             project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
+        place = next((place for place, fact in enumerate(facts) if fact[0][1] == ATTENTION), -1)
+        if (place < 0) != (self._attention_place < 0):
+            self.refresh_bindings()
+        self._attention_place = place
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
 
     def _show_emptiness(self) -> None:
@@ -384,6 +396,25 @@ class HomeScreen(AppScreen):
             self.post_message(messages.BrowserRequested(job))
 
     # View
+
+    def action_next_alarmed(self) -> None:
+        """Go to the next job that needs attention, from the last to the first again."""
+        rows, chosen = self._jobs.rows, self._jobs.cursor_key
+        alarmed = [place for place, row in enumerate(rows) if row.alarmed]
+        here = next((place for place, row in enumerate(rows) if row.id == chosen), -1)
+        if alarmed:
+            self._jobs.move_to(rows[next((place for place in alarmed if place > here), alarmed[0])].id)
+            self._jobs.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "next_alarmed" and self._attention_place < 0:
+            return False
+        return super().check_action(action, parameters)
+
+    @on(events.Click, "#header")
+    def _header_clicked(self, event: events.Click) -> None:
+        if event.style.meta.get(FACT) == self._attention_place:
+            self.action_next_alarmed()
 
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
