@@ -22,14 +22,9 @@ from api_client.files import USUAL_FILE_MODE, new_file, open_folder
 
 MAX_MEMBERS = 500_000
 MAX_BYTES = 64 * 1024**3  # maximum size of all files: more code than anyone submits
-MAX_NAME_BYTES = 1024
-"""Maximum length of a name.
-
-It is far below PATH_MAX; beyond that, systems and Python disagree on where a path leads.
-"""
+MAX_NAME_BYTES = 1024  # far below PATH_MAX, beyond which systems and Python disagree on where a path leads
 MAX_DEPTH = 64
-MAX_HEADER_BYTES = 16 * 1024
-"""Limit for all headers of one member. They are held in memory and searched in quadratic time."""
+MAX_HEADER_BYTES = 16 * 1024  # for all headers of one member: they are searched in quadratic time
 MAX_PADDING_BYTES = 1024 * 1024
 
 _CHUNK_BYTES = 256 * 1024

@@ -28,5 +28,4 @@ class RequestEvent:
     status: int | None = None
 
 
-RequestListener = Callable[[RequestEvent], None]
-"""Called on the event loop for every event; it should return at once and must not raise."""
+RequestListener = Callable[[RequestEvent], None]  # called on the event loop; returns at once and never raises

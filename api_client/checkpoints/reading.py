@@ -75,8 +75,7 @@ def _decoded(content: bytes, is_whole: bool) -> str:
 
 FILES_AT_ONCE = 4
 FIRST_READ_BYTES = 32 * 1024  # holds the whole header of most adapters, and the beginning of larger headers
-JSON_LIMIT_BYTES = 16 * 1024 * 1024
-"""Maximum size of a JSON file; the index of a model with 100,000 tensors takes about 10 MB."""
+JSON_LIMIT_BYTES = 16 * 1024 * 1024  # the index of a model with 100,000 tensors takes about 10 MB
 MAX_CACHED_URLS = 100_000
 
 Parsed = TypeVar("Parsed")

@@ -11,9 +11,7 @@ from api_client.definitions.compute import Compute
 from api_client.definitions.images import EnvironmentValue
 
 DEFAULT_LORA_RANK = 16
-LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""LoRA ranks that can be served, as listed on the SDK's page: the choices of vLLM's ``max_lora_rank``."""
-
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # the choices of vLLM's max_lora_rank
 DEPLOYED_CHECKPOINTS_FOLDER = "/tmp/training_checkpoints"  # default folder of the checkpoints in a deployment
 
 

@@ -42,8 +42,7 @@ from api_client.servable import find_checkpoint, kind_of
 
 HF_TOKEN = "HF_TOKEN"  # environment variable with a deployment's Hugging Face token
 
-NO_CPU_REQUEST, NO_MEMORY_REQUEST = 0, "0Mi"
-"""The official wizard leaves CPU and memory to the instance type (API facts, 7)."""
+NO_CPU_REQUEST, NO_MEMORY_REQUEST = 0, "0Mi"  # as in the official wizard: the instance type decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +146,7 @@ mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
     }
 }
 """
-DEPLOY_FIELD = "create_model_version_from_inference_template"
-"""Field of the GraphQL answer that holds the result."""
-
+DEPLOY_FIELD = "create_model_version_from_inference_template"  # of the answer
 _COMMAND = "bt-tui deploy_checkpoints"
 
 

@@ -96,9 +96,7 @@ READS_BY_POST = tuple(
 )
 """Routes of the published API that use POST but change nothing."""
 
-CHANGES_BY_GET = frozenset({"/v1/blobs/credentials/train"})
-"""Credentials for uploads: only needed for a change."""
-
+CHANGES_BY_GET = frozenset({"/v1/blobs/credentials/train"})  # only needed for an upload
 GRAPHQL_PATH = "/graphql/"
 _CHANGING_OPERATIONS = ("mutation", "subscription")
 

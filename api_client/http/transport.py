@@ -25,19 +25,10 @@ from api_client.http.readonly import only_reads, refusal
 from api_client.http.retry import RetryPolicy, retrying
 from api_client.remotes import Remote, check_key
 
-ANSWER_TIMEOUT_S = 300.0
-"""Limit from the first byte sent to the last one received.
-
-A server that sends slowly must not hold a slot forever.
-"""
-
-MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""Maximum size of an answer (decompressed); the largest real ones are metrics of tens of MB."""
-
+ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received: nobody holds a slot forever
+MAX_ANSWER_BYTES = 256 * 1024 * 1024  # decompressed; the largest real answers are metrics of tens of MB
 MAX_REDIRECTS = 3
-DECODE_IN_THREAD_BYTES = 256 * 1024
-"""Answers of this size or larger are decoded in a thread, so that the event loop is not blocked."""
-
+DECODE_IN_THREAD_BYTES = 256 * 1024  # from this size on, decoding would block the event loop
 T = TypeVar("T")
 Site = Literal["api", "app"]
 QueryValue = str | int | list[str] | None

@@ -21,8 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-TOLERANT = ConfigDict(extra="ignore", defer_build=True)
-"""Ignore unknown fields. Build validators on first use: most commands need only two or three."""
+TOLERANT = ConfigDict(extra="ignore", defer_build=True)  # built on first use: most commands need two or three
 
 
 T = TypeVar("T")

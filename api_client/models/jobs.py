@@ -15,12 +15,8 @@ from pydantic import AfterValidator, Field
 from api_client.models.base import ApiModel, UtcDatetime
 
 STATUS_PREFIX = "TRAINING_JOB_"
-
-CLOCK_SKEW = timedelta(minutes=5)
-"""Maximum time by which a job's first line may precede its creation: nodes have their own clocks."""
-
-LOG_LIFE = timedelta(days=7)
-"""The longest time range that the server reads, used for a job without a creation time."""
+CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
+LOG_LIFE = timedelta(days=7)  # the longest time range that the server reads
 
 
 class JobStatus(StrEnum):

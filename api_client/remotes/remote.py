@@ -21,8 +21,7 @@ from pydantic import SecretStr
 from api_client.addresses import BaseUrl, parse_base_url
 from api_client.errors import ConfigurationError
 
-EXPIRY_LEEWAY = timedelta(seconds=60)
-"""Renew a token this long before it expires, as the official client does."""
+EXPIRY_LEEWAY = timedelta(seconds=60)  # renew a token this early, as the official client does
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ from api_client.streams.logs import LogIncrements, fill_gap, read_logs
 from api_client.streams.pages import MAX_PAGE_LINES, Direction
 
 LOG_PAGE = TypeAdapter(LogsPage)
-
-FUTURE = timedelta(days=1)
-"""Maximum time by which the newest lines may be ahead of our clock, in case clocks are wrong."""
+FUTURE = timedelta(days=1)  # clocks may be wrong: the newest lines may be ahead of ours
 
 
 LogQuery = dict[str, QueryValue]

@@ -49,23 +49,14 @@ be wrong.
 
 GENEROUS_LINES = 100_000
 CHEAP_LINES = 240
-CHEAP_CHARACTERS = 512 * 1024
-"""Every poll is a deep read while no more is unsettled than this: it fits a small page."""
-
-DEDUPLICATED_LINES = 1_000_000
-"""Maximum number of tracked lines. More are settled without having been read again for late lines."""
-
+CHEAP_CHARACTERS = 512 * 1024  # up to here every poll is a deep read: it fits a small page
+DEDUPLICATED_LINES = 1_000_000  # more are settled without having been read again for late lines
 EDGE_OVERLAP_S = 2.0  # how much a poll of a busy log reads again
-DEEP_PAGES_PER_S = 1.5
-"""Maximum average cost of deep reads of a busy log, and of reading its last ``LATENESS_MS`` again."""
-
+DEEP_PAGES_PER_S = 1.5  # average cost of deep reads of a busy log, and of reads of its last minute
 CALM_AFTER_S = 300.0  # both cost half once neither has found a line for this long
 DEEP_INTERVAL_S = 2.5
 DEEP_INTERVAL_LIMIT_S = 60.0
-
-SHORTEST_DRAIN_S = 65.0
-"""How long to wait for late lines after the job was seen to have ended: they may arrive a minute late."""
-
+SHORTEST_DRAIN_S = 65.0  # lines may arrive a minute after the job's end
 DRAIN_QUIET_S = 10.0  # the log must also have been quiet for this long
 QUIET_FACTOR = 2.0  # reads that have found nothing for a long time cost this many times less
 
@@ -106,12 +97,8 @@ class PollPacer:
 DRAIN_BEYOND_DELAYS_S = 10.0  # margin for late lines that are later than any seen so far
 LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
 DRAIN_SLACK_S = 5.0  # the last full read may begin this long before the end of the wait
-SLOW_INTERVAL_S = 4.0
-"""After this long without a line, the next one is unlikely to be followed by others soon."""
-
-MIN_PAUSE_SHARE = 0.3
-"""Minimum pause between polls, as a fraction of the interval, if the polls themselves take long."""
-
+SLOW_INTERVAL_S = 4.0  # after so long without a line, the next is unlikely to be followed by others soon
+MIN_PAUSE_SHARE = 0.3  # of the interval, between polls that take long themselves
 MAX_READ_S = 5.0  # limit for one read of new lines, even if more keep arriving; the next poll continues
 NEWEST_LINE_SEARCH_WINDOWS = 8
 

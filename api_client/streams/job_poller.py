@@ -57,14 +57,11 @@ class ServerTime:
 
 
 JOB_INTERVAL_S = 7.5
-
-LONG_FINISHED_S = 240.0
-"""No late lines are expected if the job's last activity is this old by our clock (off by 2 min at most)."""
+LONG_FINISHED_S = 240.0  # no late lines are expected so long after a job's last activity
 
 
 MAX_UNREADABLE_ANSWERS = 6
-MAX_UNREADABLE_S = 600.0
-"""Minimum time before giving up on a job that was readable before: a maintenance page is HTML, too."""
+MAX_UNREADABLE_S = 600.0  # for a job that was readable before: a maintenance page is HTML, too
 
 
 class JobPoller:

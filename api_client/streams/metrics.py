@@ -24,9 +24,7 @@ OVERLAP_S = 120.0
 It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds, ``SHORT_OVERLAP_S`` otherwise.
 """
 
-WHOLE_OVERLAP_EVERY_S = 20.0
-"""Samples of 64 nodes over the whole overlap are megabytes, so it is used only once in this many seconds."""
-
+WHOLE_OVERLAP_EVERY_S = 20.0  # for 64 nodes, the samples of the whole overlap are megabytes
 SHORT_OVERLAP_S = 15.0
 """Overlap of all other increments, before the newest sample of the series that lags most.
 
@@ -34,8 +32,7 @@ Series that lag by more than ``OVERLAP_S`` are not counted.
 """
 
 OVERLAP_STEPS = 3  # minimum overlap, in sample steps
-AFTER_END_S = 300.0
-"""A finished job's time range ends this long after its last change, for clock skew and late samples."""
+AFTER_END_S = 300.0  # after a finished job's last change, for clock skew and late samples
 
 
 async def follow_metrics(

@@ -20,10 +20,7 @@ from api_client.streams.pages import Page, PageRefused, PageSource
 
 TOO_MANY = "the API can't return more lines of one millisecond"
 TOO_MANY_ALIKE = "the API can't return more lines of one timestamp"
-
-MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S
-"""Longest range to request: one hour less than the API's 7 days, as a server may move the end itself."""
-
+MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S  # of the API's 7 days, as a server may move the end itself
 PIECES = 8
 MAX_REFUSALS = 3  # the smallest part of a range is given up after this many refusals
 LONGEST_REASON = 200

@@ -24,9 +24,7 @@ from api_client.submission.workspace import (
     read_ignore_rules,
 )
 
-ARCHIVE_NAME = "archive.tgz"
-"""File name of the archive, although it is not compressed: the platform's convention."""
-
+ARCHIVE_NAME = "archive.tgz"  # the platform's convention, although it is not compressed
 LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage (API facts, 3.5)
 MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform (API facts, 3.5)
 _REPORT_EVERY_BYTES = 1024 * 1024

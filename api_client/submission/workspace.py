@@ -20,9 +20,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 from api_client.definitions import Workspace
 from api_client.errors import ArchiveError
 
-IGNORE_FILE = ".truss_ignore"
-"""Located at the root of the archived folder; its rules replace all built-in ones."""
-
+IGNORE_FILE = ".truss_ignore"  # at the root of the archived folder; replaces all built-in rules
 _COMPILED = ("__pycache__/", "*.py[cod]", "*$py.class", "*.so", "cython_debug/")
 _PACKAGED = (
     ".Python", "build/", "develop-eggs/", "dist/", "downloads/", "eggs/", ".eggs/", "lib/", "lib64/",

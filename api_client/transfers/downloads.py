@@ -56,9 +56,7 @@ RESERVED_DISK_BYTES = 64 * 1024**2  # disk space that unpacking leaves free
 REPORT_EVERY_S = 0.2
 FILES_AT_ONCE = 4
 REQUESTS_AT_ONCE = 4  # limit for all files together; more were measured to be slower
-FAILURES_IN_A_ROW = 8
-"""After this many consecutive failures the rest is skipped: nobody waits for 5,000 timeouts."""
-
+FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
 MIB = 1024 * 1024
 _MAX_RENAMES = 10_000
 

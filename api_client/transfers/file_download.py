@@ -18,12 +18,8 @@ from api_client.transfers.planning import UrlCache, identity_of, modified
 from api_client.transfers.records import DownloadError, PlannedFile, ProgressMeter
 
 PART_BYTES = 16 * 1024 * 1024  # size of one request for a larger file
-RECORD_BYTES = 4 * 1024 * 1024
-"""Bytes after which an unfinished part is recorded: all that a killed process can lose of it."""
-
-PARTS_AT_ONCE = 4
-"""Concurrent requests for one file. On loopback one is as fast; distant stores need several."""
-
+RECORD_BYTES = 4 * 1024 * 1024  # all that a killed process can lose of a part
+PARTS_AT_ONCE = 4  # on loopback one is as fast; distant stores need several
 SWIFT_RETRY_BYTES = 64 * 1024  # a connection that delivered this much before it broke is replaced at once
 MAX_FAILED_RENEWALS = 2  # fresh URLs that may fail without data before the store's refusal counts as final
 MAX_FRESH_STARTS = 2  # maximum number of restarts for a file that changed or arrived damaged

@@ -16,9 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MAX_COMPONENT_BYTES = 240
-"""Maximum length of a file or folder name: file systems allow 255 bytes, and a suffix must fit."""
-
+MAX_COMPONENT_BYTES = 240  # file systems allow 255 bytes, and a suffix must fit
 MAX_PATH_BYTES = 2000
 MAX_DEPTH = 64
 TEMPORARY_NAME_PREFIX = ".bt-tui-"  # prefix of our own temporary files; no server's file may start with it

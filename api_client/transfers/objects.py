@@ -33,8 +33,7 @@ from api_client.transfers.object_answers import (
 CHUNK_BYTES = 512 * 1024  # maximum number of bytes taken from a connection at once
 MAX_ERROR_BYTES = 65_536
 MAX_REDIRECTS = 3
-MAX_READ_BYTES = 256 * 1024 * 1024
-"""Maximum that one ``read`` holds in memory; the longest safetensors headers are tens of MB."""
+MAX_READ_BYTES = 256 * 1024 * 1024  # held in memory; the longest safetensors headers are tens of MB
 
 OnHead = Callable[[ObjectHead], object]
 OnChunk = Callable[[int, bytes], object]

@@ -27,9 +27,7 @@ from api_client.transfers.records import DownloadError, NoRoom
 Span = tuple[int, int]  # start (inclusive) and end (exclusive)
 
 _VERSION = 2
-_RESERVED_BYTES = 4096
-"""Written to a new journal at once, so that a disk that fills up later still has room for its lines."""
-
+_RESERVED_BYTES = 4096  # written to a new journal at once: a disk that fills up later has room for its lines
 _MAX_JOURNAL_BYTES = 1024 * 1024
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 

@@ -143,8 +143,7 @@ class DownloadProgress:
     note: str = ""
 
 
-OnProgress = Callable[[DownloadProgress], object]
-"""Called with the progress on the event loop, a few times a second and once at the end."""
+OnProgress = Callable[[DownloadProgress], object]  # on the event loop, a few times a second and at the end
 
 
 SPEED_OVER_S = 5.0

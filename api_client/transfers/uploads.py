@@ -38,9 +38,7 @@ from api_client.remotes import Remote
 from api_client.transfers.connections import Connections, Tunnel, parse_object_url
 from api_client.transfers.object_answers import element
 
-PART_BYTES = 5 * 1024 * 1024
-"""Size of all parts but the last: the least that S3 takes, because obstore keeps parts in memory."""
-
+PART_BYTES = 5 * 1024 * 1024  # the least that S3 takes, because obstore keeps parts in memory
 PARTS_AT_ONCE = 2  # concurrent parts: a third takes memory and no less time
 CHUNK_BYTES = 64 * 1024  # bytes read from the file at a time: larger ones take memory and no less time
 PART_TIMEOUT_S = 300.0  # time limit for one request: 2 parts at once need 35 KiB/s
@@ -53,8 +51,7 @@ UNUSABLE_NAME = "the server's name for the archive can't be used"
 DEFAULT_REGION = "us-east-1"  # AWS reveals here in which region a bucket is
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 _ANSWER = re.compile(r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", re.DOTALL)
-LONGEST_PATH_BYTES = 16_384
-"""Maximum length of bucket and key in UTF-8 that a request line can carry; S3's own limit is 1,024."""
+LONGEST_PATH_BYTES = 16_384  # bucket and key that a request line can carry; S3's own limit is 1,024
 
 _HINTS = {
     "ExpiredToken": "the upload credentials have expired; submit again",
