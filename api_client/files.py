@@ -14,7 +14,6 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 PRIVATE_FOLDER_MODE = 0o700
@@ -140,12 +139,7 @@ class AtomicFile:
     def __enter__(self) -> BinaryIO:
         return self.file
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
         try:
             if kind is None:
                 self.commit()

@@ -15,7 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
 
@@ -200,6 +200,7 @@ def _is_silent(idle: socket.socket) -> bool:
     return not poll.poll(0)
 
 
+@dataclass
 class Tunnel:
     """A relay on loopback through which obstore reaches checked addresses only.
 
@@ -209,14 +210,12 @@ class Tunnel:
     ``on_sent`` is called with the number of bytes sent to the store.
     """
 
-    def __init__(
-        self, endpoint: BaseUrl, destinations: Destinations, on_sent: Callable[[int], object]
-    ) -> None:
-        self._endpoint = endpoint
-        self._destinations = destinations
-        self._on_sent = on_sent
-        self._relays: set[asyncio.Task[None]] = set()
-        self.host = self.url = ""
+    endpoint: BaseUrl
+    destinations: Destinations
+    on_sent: Callable[[int], object]
+    host: str = ""
+    url: str = ""
+    _relays: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def open(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -230,9 +229,9 @@ class Tunnel:
         await asyncio.gather(*self._relays, return_exceptions=True)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        endpoint = self._endpoint
+        endpoint = self.endpoint
         connected = await asyncio.to_thread(
-            open_socket, self._destinations, endpoint.scheme, endpoint.host, endpoint.port
+            open_socket, self.destinations, endpoint.scheme, endpoint.host, endpoint.port
         )
         connected.setblocking(False)
         return await asyncio.open_connection(sock=connected, limit=RELAY_BYTES)
@@ -246,13 +245,13 @@ class Tunnel:
         upstream: asyncio.StreamWriter | None = None
         try:
             with suppress(OSError, EOFError, asyncio.LimitOverrunError, httpx.TransportError, RequestError):
-                if self._endpoint.scheme == "https":
+                if self.endpoint.scheme == "https":
                     await reader.readuntil(b"\r\n\r\n")
                 answers, upstream = await self._connect()
-                if self._endpoint.scheme == "https":
+                if self.endpoint.scheme == "https":
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(_copy(reader, upstream, self._on_sent))
+                    group.create_task(_copy(reader, upstream, self.on_sent))
                     group.create_task(_copy(answers, writer, lambda _size_bytes: None))
         finally:
             for each in (writer, upstream):

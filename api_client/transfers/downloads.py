@@ -107,34 +107,24 @@ class _Task:
     path: Path
 
 
+@dataclass
 class DownloadRun:
     """Executes one plan, once."""
 
-    def __init__(
-        self,
-        plan: DownloadPlan,
-        objects: Objects,
-        urls: UrlCache,
-        *,
-        clock: Clock,
-        retry: RetryPolicy,
-        on_progress: OnProgress | None,
-        existing: Existing,
-    ) -> None:
-        self._plan = plan
-        self._clock = clock
-        self._existing = existing
-        self._on_progress = on_progress
-        self._objects = objects
-        self._urls = urls
-        self._retry = retry
-        self._failed_in_a_row = 0
-        self._last_error = ""
+    plan: DownloadPlan
+    objects: Objects
+    urls: UrlCache
+    clock: Clock
+    retry: RetryPolicy
+    on_progress: OnProgress | None
+    existing: Existing
+    _failed_in_a_row: int = 0
+    _last_error: str = ""
 
     async def run(self) -> DownloadReport:
         """Run the plan. Raises NoRoom; any other error fails only its own file."""
-        began_s = self._clock.monotonic()
-        plan = await asyncio.to_thread(refreshed_plan, self._plan)
+        began_s = self.clock.monotonic()
+        plan = await asyncio.to_thread(refreshed_plan, self.plan)
         begun = await asyncio.to_thread(lambda: [self._begun(file) for file in plan.files])
         todo = [
             _Task(place, file, progress.path)
@@ -142,16 +132,16 @@ class DownloadRun:
             if not progress.state.is_final
         ]
         _check_disk_space(plan, todo)
-        meter = self._meter = ProgressMeter(begun, self._clock.monotonic)
+        meter = self._meter = ProgressMeter(begun, self.clock.monotonic)
         self._context = DownloadContext(
             job_id=plan.job_id,
             folder=plan.folder,
-            objects=self._objects,
-            urls=self._urls,
+            objects=self.objects,
+            urls=self.urls,
             requests=asyncio.Semaphore(REQUESTS_AT_ONCE),
             meter=meter,
-            clock=self._clock,
-            retry=self._retry,
+            clock=self.clock,
+            retry=self.retry,
         )
         waiting = iter(todo)
         failure: BaseException | None = None
@@ -172,27 +162,27 @@ class DownloadRun:
             files=meter.files,
             refused=plan.refused,
             fetched_bytes=meter.fetched_bytes,
-            elapsed_s=self._clock.monotonic() - began_s,
+            elapsed_s=self.clock.monotonic() - began_s,
         )
 
     async def _report_progress(self) -> None:
         """Report even while no data arrives, so that the listener sees the speed fall."""
         while True:
             self._report()
-            await self._clock.sleep(REPORT_EVERY_S)
+            await self.clock.sleep(REPORT_EVERY_S)
 
     def _report(self) -> None:
-        if self._on_progress is not None:
-            self._on_progress(self._meter.progress())
+        if self.on_progress is not None:
+            self.on_progress(self._meter.progress())
 
     def _begun(self, file: PlannedFile) -> FileProgress:
         """Decide what to do about a file: its state is final if it is not fetched."""
         begun = FileProgress(file.name, file.path, size_bytes=file.size_bytes)
         if is_there(file):
             return replace(begun, state=FileState.SKIPPED, note="already there")
-        if not os.path.lexists(file.path) or self._existing is Existing.OVERWRITE:
+        if not os.path.lexists(file.path) or self.existing is Existing.OVERWRITE:
             return begun
-        if self._existing is Existing.RENAME:
+        if self.existing is Existing.RENAME:
             path, is_same = free_name(file)
             return replace(begun, path=path, state=FileState.SKIPPED if is_same else FileState.WAITING)
         return replace(begun, state=FileState.SKIPPED, note="another file exists; left unchanged")
@@ -221,7 +211,7 @@ class DownloadRun:
     async def _fetch(self, task: _Task) -> None:
         place, meter = task.place, self._meter
         meter.change(place, state=FileState.ACTIVE)
-        download = FileDownload(self._context, place, self._urls[task.file.key])
+        download = FileDownload(self._context, place, self.urls[task.file.key])
         part = await download.fetch(task.path)
         try:
             meter.change(place, state=FileState.VERIFYING)
@@ -238,7 +228,7 @@ class DownloadRun:
         )
 
     def _finish(self, part: PartFile, path: Path, modified_s: float | None) -> None:
-        if self._existing is not Existing.OVERWRITE and os.path.lexists(path):
+        if self.existing is not Existing.OVERWRITE and os.path.lexists(path):
             raise DownloadError(f"{path.name} appeared meanwhile; left unchanged")
         if path.is_dir():
             raise DownloadError(f"{path} is a directory; left unchanged")
