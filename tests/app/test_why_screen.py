@@ -29,7 +29,7 @@ def demo() -> Iterator[EmulatorChild]:
 
 
 async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChild) -> None:
-    app = BtTuiApp(remote_of(demo), readonly=True)
+    app = BtTuiApp(remote_of(demo))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "llama-70b" in text_of(app))
         await until(pilot, lambda: "node-2 slow" in text_of(app) and "! attention" in text_of(app))
@@ -59,7 +59,7 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
 
 
 async def test_a_job_without_problems_offers_no_explanation(demo: EmulatorChild) -> None:
-    app = BtTuiApp(remote_of(demo), readonly=True)
+    app = BtTuiApp(remote_of(demo))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "llama-70b" in text_of(app))
         await pilot.press("slash", *"llama-70b-sft-v2", "enter", "enter")
