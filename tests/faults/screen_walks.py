@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -21,6 +21,7 @@ from api_client.remotes import Remote
 from support.dashboard import text_of
 from support.fake_backend import START, START_MS, FakeBackend
 from support.faulty import FaultyServer, faulty_server
+from support.remotes import remote_of
 from support.served_platform import KEY, counting_bytes, served_platform
 from support.waiting import until
 from tui.analysis.checkpoints.facts import checkpoint_facts
@@ -39,6 +40,7 @@ from tui.screens.job.screen import JobScreen
 from tui.screens.messages import CompareCheckpointsRequested, OpenCheckpointRequested
 from tui.screens.submit import SubmitScreen
 
+SIZE = (120, 30)
 LONGEST_PAUSE_S = 0.2
 TICK_S = 1.0
 """The pauses up to this one pace what is painted; only longer ones, until a next try, are cut short."""
@@ -185,3 +187,18 @@ WALKS = {
     "submit": Walk(SubmitScreen, "from-the-screen", to_review, asks=False),
 }
 """Every screen that the app can show on a remote."""
+
+
+@asynccontextmanager
+async def home_of(faulty: FaultyServer) -> AsyncIterator[tuple[HastyDashboard, Pilot[Any]]]:
+    """The dashboard on Home, while nothing is wrong with the server."""
+    faulty.set_faults()
+    app = HastyDashboard(remote_of(faulty))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: WALKS["home"].words in text_of(app))
+        yield app, pilot
+
+
+def words_on(app: HastyDashboard) -> str:
+    """What is on the screen, wrapped words joined."""
+    return " ".join(text_of(app).split())

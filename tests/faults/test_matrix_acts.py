@@ -10,12 +10,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from screen_walks import WALKS, HastyDashboard, faulty_world, first_job, to_review
+from screen_walks import (
+    WALKS,
+    HastyDashboard,
+    faulty_world,
+    first_job,
+    home_of,
+    to_review,
+    words_on,
+)
 from textual.pilot import Pilot
 
 from support.dashboard import text_of
 from support.faulty import FaultyServer
-from support.remotes import remote_of
 from support.waiting import until
 from tui.analysis.transfers import DownloadRequest, TransferState
 from tui.screens.deploy.answers import QuestionPane
@@ -27,7 +34,6 @@ from tui.screens.messages import DownloadRequested
 from tui.screens.submit import SubmitScreen
 from tui.wizard.state import REVIEW
 
-SIZE = (120, 30)
 FAULTS = {"401": "refused the key", "reset": "broke off"}
 """A refusal and an outage: what becomes of the others is in ``test_matrix_resources``."""
 
@@ -39,10 +45,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
 
 
 async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(faulty: FaultyServer) -> None:
-    faulty.set_faults()
-    app = HastyDashboard(remote_of(faulty))
-    async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "job job00001" in text_of(app))
+    async with home_of(faulty) as (app, pilot):
         job = first_job(app)
         await pilot.press("T")
         for fault, words in FAULTS.items():
@@ -53,7 +56,7 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
             await until(pilot, lambda: isinstance(app.screen, DownloadsScreen))
             await until(pilot, lambda: app.transfers.items[-1:] and app.transfers.items[-1].error != "")
             assert words in app.transfers.items[-1].error
-            await until(pilot, lambda w=words: w in " ".join(text_of(app).split()))  # type: ignore[misc]
+            await until(pilot, lambda w=words: w in words_on(app))  # type: ignore[misc]
             faulty.set_faults()
             await pilot.press("t")
             await until(pilot, lambda: app.transfers.items[-1].state is TransferState.DONE)
@@ -87,10 +90,7 @@ async def to_the_last_question(app: HastyDashboard, pilot: Pilot[Any]) -> Deploy
 async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_once(
     faulty: FaultyServer,
 ) -> None:
-    faulty.set_faults()
-    app = HastyDashboard(remote_of(faulty))
-    async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "job job00001" in text_of(app))
+    async with home_of(faulty) as (app, pilot):
         screen = await to_the_last_question(app, pilot)
 
         async def deploy() -> None:
@@ -104,7 +104,7 @@ async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_on
             await deploy()
             await until(pilot, lambda: step_of(screen) == REVIEW and screen.snapshot.error != "")
             assert words in screen.snapshot.error
-            await until(pilot, lambda w=words: w in " ".join(text_of(app).split()))  # type: ignore[misc]
+            await until(pilot, lambda w=words: w in words_on(app))  # type: ignore[misc]
         faulty.set_faults()
         await deploy()
         await until(pilot, lambda: screen.snapshot.stage == "following")
@@ -113,10 +113,7 @@ async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_on
 async def test_a_submission_that_fails_says_why_keeps_the_review_and_is_made_once(
     faulty: FaultyServer,
 ) -> None:
-    faulty.set_faults()
-    app = HastyDashboard(remote_of(faulty))
-    async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "job job00001" in text_of(app))
+    async with home_of(faulty) as (app, pilot):
         await to_review(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, SubmitScreen) and "from-the-screen" in text_of(app))
         screen = app.screen
@@ -128,7 +125,7 @@ async def test_a_submission_that_fails_says_why_keeps_the_review_and_is_made_onc
             await pilot.press("ctrl+s")
             await until(pilot, lambda w=words: w in screen.snapshot.error)  # type: ignore[misc]
             await until(pilot, lambda: screen.snapshot.stage == "reviewing")
-            await until(pilot, lambda w=words: w in " ".join(text_of(app).split()))  # type: ignore[misc]
+            await until(pilot, lambda w=words: w in words_on(app))  # type: ignore[misc]
             assert faulty.handled("POST", "/jobs") == 0
         faulty.set_faults()
         await pilot.press("ctrl+s")

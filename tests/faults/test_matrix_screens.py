@@ -7,20 +7,19 @@ says which; what was there is there still; the fault ends, and nobody presses a 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
-from screen_walks import LONGEST_PAUSE_S, WALKS, HastyDashboard, faulty_world
+from screen_walks import LONGEST_PAUSE_S, WALKS, HastyDashboard, faulty_world, home_of, words_on
 from textual.pilot import Pilot
 
 from support.dashboard import text_of
 from support.faulty import FaultyServer
-from support.remotes import remote_of
 from support.waiting import until
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 
-SIZE = (120, 30)
 FAULTS = {
     "404": "404",
     "401": "401",
@@ -50,21 +49,18 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
         yield server
 
 
+def shows(app: HastyDashboard, *words: str) -> bool:
+    return all(each in words_on(app) for each in words)
+
+
 def is_well(app: HastyDashboard, words: str) -> bool:
     """Whether nothing is wrong, and what the screen is for is on it."""
     shown = text_of(app)
     return words in shown and "● live" in shown and "✗" not in shown
 
 
-def flat(app: HastyDashboard) -> str:
-    """What is on the screen, wrapped words joined."""
-    return " ".join(text_of(app).split())
-
-
 async def test_home_tells_every_fault_keeps_what_was_there_and_comes_back(faulty: FaultyServer) -> None:
-    faulty.set_faults()
-    app = HastyDashboard(remote_of(faulty))
-    async with app.run_test(size=SIZE) as pilot:
+    async with home_of(faulty) as (app, pilot):
         for fault in FAULTS:
             await until(pilot, lambda: is_well(app, WALKS["home"].words))
             await strike(app, pilot, faulty, fault)
@@ -76,14 +72,12 @@ async def strike(app: HastyDashboard, pilot: Pilot[Any], faulty: FaultyServer, f
     """Begin the fault, and wait until the screen tells of it."""
     faulty.set_faults(fault)
     await pilot.press("r")
-    await until(pilot, lambda: FAULTS[fault] in flat(app))
+    await until(pilot, lambda: FAULTS[fault] in words_on(app))
 
 
 async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: FaultyServer) -> None:
     """A screen names each that it opens under and fills when they end; under others, what was there stays."""
-    faulty.set_faults()
-    app = HastyDashboard(remote_of(faulty))
-    async with app.run_test(size=SIZE) as pilot:
+    async with home_of(faulty) as (app, pilot):
         for name, walk in WALKS.items():
             await until(pilot, lambda: is_well(app, WALKS["home"].words))
             faulty.set_faults(OPENING[0] if walk.opens_asking else "")
@@ -92,14 +86,14 @@ async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: Fault
             for fault in OPENING if walk.opens_asking else ():
                 await strike(app, pilot, faulty, fault)
             faulty.set_faults()
-            await until(pilot, lambda w=walk: is_well(app, w.words))  # type: ignore[misc]
+            await until(pilot, partial(is_well, app, walk.words))
             for fault in LATER:
                 if not walk.asks and fault in REFUSALS:
                     continue
                 await strike(app, pilot, faulty, fault)
                 for key, on_tab in walk.tabs:
                     await pilot.press(key)
-                    await until(pilot, lambda f=fault, t=on_tab: FAULTS[f] in flat(app) and t in text_of(app))  # type: ignore[misc]
+                    await until(pilot, partial(shows, app, FAULTS[fault], on_tab))
                 assert walk.words in text_of(app), name
             faulty.set_faults(ODD)
             await pilot.press("r")
@@ -110,20 +104,17 @@ async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: Fault
 
 
 async def test_a_route_that_fails_alone_is_named_and_only_where_it_is_shown(faulty: FaultyServer) -> None:
-    faulty.set_faults()
-    app = HastyDashboard(remote_of(faulty))
-    async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "job job00001" in text_of(app))
+    async with home_of(faulty) as (app, pilot):
         await WALKS["job"].go(app, pilot)
         await until(pilot, lambda: is_well(app, WALKS["job"].words))
         faulty.set_faults("503;paths=/checkpoints")
         await pilot.press("r")
-        await until(pilot, lambda: "the checkpoints" in flat(app) and "503" in flat(app))
+        await until(pilot, lambda: "the checkpoints" in words_on(app) and "503" in words_on(app))
         await until(pilot, lambda: "○ stale" in text_of(app))
         await pilot.press("T")
         await until(pilot, lambda: is_well(app, WALKS["downloads"].words))
         await pilot.press("escape")
-        await until(pilot, lambda: "the checkpoints" in flat(app))
+        await until(pilot, lambda: "the checkpoints" in words_on(app))
         faulty.set_faults()
         await until(pilot, lambda: is_well(app, WALKS["job"].words))
 
