@@ -23,40 +23,23 @@ Path(sys.argv[1]).write_text(document([("start", 1.0, rows, "")], 0.1, ["start"]
 """
 
 
-def write(path: Path, *figures: float) -> None:
-    command = [sys.executable, "-c", WRITE, str(path), *map(str, figures)]
-    subprocess.run(command, cwd=BENCHMARKS, check=True, capture_output=True, text=True)
-
-
-def compare(old: Path, new: Path) -> tuple[int, list[str]]:
-    command = [sys.executable, "compare.py", str(old), str(new)]
-    done = subprocess.run(command, cwd=BENCHMARKS, check=False, capture_output=True, text=True)
-    return done.returncode, done.stdout.splitlines()
+def ran(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=BENCHMARKS, check=False, capture_output=True, text=True)
 
 
 def test_what_is_missed_now_what_moved_and_what_came_and_went(tmp_path: Path) -> None:
+    """Figures beside two programs are told apart."""
     old, new = tmp_path / "old.md", tmp_path / "new.md"
-    write(old, 150, 190, 60, 7, 0)
-    write(new, 150, 210, 40, 0, 312)
-    code, said = compare(old, new)
-    assert code == 1
-    assert said == [
+    for path, figures in ((old, (150, 190, 60, 7, 0)), (new, (300, 210, 40, 0, 312))):
+        assert ran("-c", WRITE, path, *figures).returncode == 0
+    compared = ran("compare.py", old, new)
+    assert compared.returncode == 1
+    assert compared.stdout.splitlines() == [
+        "start: --help (python -c 'pass'): 1.50 × → 3.00 × (+100%)",
         "start: --help (truss train --help): NO LONGER MET (≤ 0.2 ×): 0.19 × → 0.21 ×",
         "start: worst stall: met now (≤ 50 ms): 60.0 ms → 40.0 ms",
         "start: left out: is gone",
         "start: taken in: is new: 312 met",
         "5 figures, 1 budgets no longer met",
     ]
-
-
-def test_figures_beside_two_programs_are_told_apart(tmp_path: Path) -> None:
-    old, new = tmp_path / "old.md", tmp_path / "new.md"
-    write(old, 150, 100, 60, 0, 0)
-    write(new, 300, 100, 60, 0, 0)
-    assert compare(old, new) == (
-        0,
-        [
-            "start: --help (python -c 'pass'): 1.50 × → 3.00 × (+100%)",
-            "4 figures, 0 budgets no longer met",
-        ],
-    )

@@ -26,22 +26,16 @@ class Terminal(io.StringIO):
     ],
 )
 def test_colours_only_where_they_are_wanted(stream: Any, environ: dict[str, Any], coloured: bool) -> None:
-    painted = Output(stream, io.StringIO(), environ).paint("word", "bad")
-
-    assert painted == ("\x1b[31mword\x1b[0m" if coloured else "word")
-
-
-def test_what_is_no_tone_and_no_terminal() -> None:
-    assert Output(Terminal(), io.StringIO(), {}).paint("word", "sparkling") == "word"
-    assert Output(io.StringIO(), io.StringIO(), {}).width_cells is None
+    output = Output(stream, io.StringIO(), environ)
+    assert output.paint("word", "bad") == ("\x1b[31mword\x1b[0m" if coloured else "word")
+    assert output.paint("word", "sparkling") == "word"
+    assert (output.width_cells is None) == (not stream.isatty())
 
 
 def test_remarks_are_one_inert_line_and_a_closed_stderr_is_no_error() -> None:
     stderr = io.StringIO()
     output = Output(io.StringIO(), stderr, {})
-
     output.remark("server says \x1b[31m\nno")
-
     assert stderr.getvalue().count("\n") == 1
     assert "\x1b" not in stderr.getvalue()
     stderr.close()
@@ -54,9 +48,7 @@ HOSTILE = "\x1b]0;title\x07\x1b[2J\x1b[5m\x9b31m\u202e\u200b\U000e0041\x00\r\tx"
 @pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["terminal", "pipe"])
 def test_data_holds_nothing_that_a_terminal_obeys_but_our_own_colours(stream: Any) -> None:
     output = Output(stream, io.StringIO(), {"TERM": "xterm"})
-
     output.data(f"{output.paint(HOSTILE, 'bad')} {HOSTILE}\nsecond\n")
-
     shown = stream.getvalue().replace("\x1b[31m", "").replace("\x1b[0m", "")
     assert [letter for letter in shown if not letter.isprintable()] == ["\n", "\n"]
     assert ("\x1b[31m" in stream.getvalue()) == output.has_colour
@@ -64,10 +56,8 @@ def test_data_holds_nothing_that_a_terminal_obeys_but_our_own_colours(stream: An
 
 def test_verbatim_data_is_as_it_is_in_a_pipe_and_sanitized_at_a_terminal() -> None:
     pipe, terminal = io.StringIO(), Terminal()
-
     Output(pipe, io.StringIO(), {}).verbatim().data(HOSTILE)
     Output(terminal, io.StringIO(), {}).verbatim().data(HOSTILE)
-
     assert pipe.getvalue() == HOSTILE
     assert "\x1b]" not in terminal.getvalue()
 
@@ -87,10 +77,8 @@ def test_json_is_ascii_whatever_is_inside() -> None:
 
 def test_json_has_null_for_numbers_that_it_does_not_know() -> None:
     out = io.StringIO()
-
     Output(stdout=out).json({"loss": [float("nan"), 1.5, float("-inf")], "half": "\ud83d"})
     Output(stdout=out).json(float("inf"))
-
     assert "[null,1.5,null]" in "".join(out.getvalue().split())
     assert out.getvalue().endswith("\nnull\n")
 
@@ -103,9 +91,7 @@ def test_answers_are_written_as_any_other_json(text: str) -> None:
     fields = {"id": text, "current_status": "X", "created_at": "2025-03-01T12:00:00.5Z", "later": later}
     jobs = [TrainingJob.model_validate(fields)]
     ours = io.StringIO()
-
     Output(stdout=ours).json(jobs)
-
     plain = json.dumps([job.model_dump(mode="json") for job in jobs], indent=2)
     assert ours.getvalue() == plain.replace("\x7f", "\\u007f") + "\n"
     assert ours.getvalue().isascii()

@@ -19,7 +19,6 @@ COLUMNS: tuple[Column[tuple[str, str, str]], ...] = (
 
 def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:
     rows = [("a", "short", "5d"), ("bbb", "a longer name", "12h")]
-
     assert render_table(COLUMNS, rows, width_cells=None, paint=plain) == (
         "ID   NAME           AGE\n"
         "a    short           5d\n"
@@ -29,18 +28,14 @@ def test_columns_are_aligned_and_lines_have_no_trailing_blanks() -> None:
 
 def test_wide_letters_take_two_cells() -> None:
     rows = [("a", "你好", "1s"), ("b", "abcd", "1s")]
-
     _header, wide, narrow = render_table(COLUMNS, rows, width_cells=None, paint=plain).splitlines()
-
     assert (wide, narrow) == ("a   你好   1s", "b   abcd   1s")
 
 
 @pytest.mark.parametrize("width_cells", [40, 3])
 def test_on_a_terminal_only_shrinking_columns_are_clipped(width_cells: int) -> None:
     rows = [("identifier", "n" * 80, "5d")]
-
     table = render_table(COLUMNS, rows, width_cells=width_cells, paint=plain)
-
     assert max(map(len, table.splitlines())) <= max(width_cells, len("identifier  nnnnnnnn  AGE"))
     assert "identifier" in table and "…" in table
 

@@ -44,13 +44,11 @@ def weights(**fields: Any) -> d.WeightsSource:
 )
 def test_wrong_values_are_refused_in_words(make: Callable[[], Any], words: list[str]) -> None:
     message = refusal(make)
-
     assert not [word for word in words if word not in message], message
 
 
 def test_assignments_are_checked() -> None:
     compute = d.Compute()
-
     assert "node_count" in refusal(lambda: setattr(compute, "node_count", "2"))
     assert "nodes" in refusal(lambda: setattr(compute, "nodes", 2))
     assert compute == d.Compute()
@@ -67,7 +65,6 @@ def test_assignments_are_checked() -> None:
 )
 def test_accelerators_in_the_short_form(text: str, accelerator: d.Accelerator, count: int) -> None:
     spec = d.Compute(accelerator=text).accelerator
-
     assert spec == d.AcceleratorSpec(accelerator=accelerator, count=count)
     assert str(spec) == text.strip()
     assert d.AcceleratorSpec.model_validate(text) == spec
@@ -79,7 +76,6 @@ def test_accelerators_in_the_short_form(text: str, accelerator: d.Accelerator, c
 )
 def test_other_texts_are_no_accelerators(text: str) -> None:
     message = refusal(lambda: d.Compute(accelerator=text))
-
     assert f"input_value={text!r}" in message
     assert "accelerator" in message
 
@@ -143,7 +139,6 @@ def test_each_docker_login_wants_its_own_block_alone(method: d.DockerAuthType) -
 )
 def test_wrong_weights_are_refused_in_words(fields: dict[str, Any], words: list[str]) -> None:
     message = refusal(lambda: weights(**fields))
-
     assert not [word for word in words if word not in message], message
 
 
@@ -166,7 +161,6 @@ def test_sources_of_weights(source: str) -> None:
 
 def test_both_spellings_of_a_cache_cannot_be_mixed() -> None:
     cache = d.CacheConfig(enabled=True)
-
     assert "cache_config" in refusal(lambda: d.Runtime(enable_cache=True, cache_config=cache))
     runtime = d.Runtime(cache_config=cache)
     assert "cache_config" in refusal(lambda: setattr(runtime, "enable_cache", True))
@@ -175,16 +169,13 @@ def test_both_spellings_of_a_cache_cannot_be_mixed() -> None:
 
 def test_checkpoints_of_jobs_and_of_loops_cannot_be_deployed_together() -> None:
     full = d.FullCheckpoint(training_job_id="j", checkpoint_name="c")
-
     assert "Cannot mix" in refusal(lambda: d.CheckpointList(checkpoints=[full], loops_checkpoint_ids=["l"]))
 
 
 def test_checkpoints_written_as_dicts_get_the_class_of_their_format() -> None:
     names = {"training_job_id": "j", "checkpoint_name": "c"}
     formats = ("lora", "full", "whisper")
-
     listed = d.CheckpointList(checkpoints=[{**names, "model_weight_format": form} for form in formats])
-
     classes = [type(checkpoint) for checkpoint in listed.checkpoints]
     assert classes == [d.LoRACheckpoint, d.FullCheckpoint, d.WhisperCheckpoint]
     assert d.CheckpointList.model_validate_json(listed.model_dump_json()) == listed
@@ -194,6 +185,5 @@ def test_a_job_survives_being_written_and_read() -> None:
     session = d.InteractiveSession(trigger=d.InteractiveSessionTrigger.ON_STARTUP)
     spot = d.Compute(accelerator="H100:8", availability_model=d.AvailabilityModel.SPOT)
     job = d.TrainingJob(image=IMAGE, compute=spot, interactive_session=session, weights=[weights(odd=1)])
-
     assert d.TrainingJob.model_validate_json(job.model_dump_json()) == job
     assert f"{d.Accelerator.H100}" == "Accelerator.H100"  # as in the official SDK

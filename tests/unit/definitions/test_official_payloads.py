@@ -38,9 +38,7 @@ def test_there_is_a_record_of_every_example() -> None:
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_is_sent_as_the_official_sdk_sends_it(name: str) -> None:
     project = load_training_project(ALL[name])
-
     payload = job_payload(project.job, artifact=("bucket", "key"), user_env=SENDER)
-
     assert payload.pop("truss_user_env") == SENDER
     assert payload == recorded(name)["training_job"]
     assert project_payload(project) == recorded(name)["training_project"]
@@ -50,15 +48,12 @@ def test_a_job_is_sent_as_the_official_sdk_sends_it(name: str) -> None:
 @pytest.mark.parametrize("name", DEPLOYMENTS)
 def test_a_deployment_is_read_as_the_official_sdk_reads_it(name: str) -> None:
     config = load_deploy_checkpoints_config(ALL[name])
-
     assert config.model_dump(mode="json") == recorded(name)["definition"]
 
 
 def test_without_an_archive_nothing_is_referred_to() -> None:
     job = load_training_project(ALL["minimal"]).job
-
     payload = job_payload(job, artifact=None, user_env=None)
-
     assert payload["runtime"]["artifacts"] == []
     assert payload["truss_user_env"] is None
 
@@ -67,9 +62,7 @@ def test_the_deprecated_cache_switch_assigned_later_is_sent_as_a_cache() -> None
     job = load_training_project(ALL["minimal"]).job
     job.runtime.enable_cache = True
     job.runtime.start_commands = ["python train.py"]
-
     runtime = job_payload(job, artifact=None, user_env=None)["runtime"]
-
     assert runtime["enable_cache"] is None
     assert runtime["cache_config"]["enabled"] is True
     assert runtime["cache_config"]["enable_legacy_hf_mount"] is True

@@ -32,7 +32,6 @@ def test_fields_of_a_newer_sdk_are_named_when_they_are_set_and_always_sent() -> 
     project.keep_newer_field(("region",), "eu")
     project.job.keep_newer_field(("compute", "zone"), "a")
     project.job.keep_newer_field(("runtime", "shell"), None)
-
     assert {"region", "compute.zone"} < set(unknown_fields(project))
     assert not [field for field in unknown_fields(project) if "shell" in field]
     assert project_payload(project) == {"name": "p", "region": "eu"}
@@ -46,7 +45,6 @@ def test_newer_fields_survive_a_copy_and_go_with_the_part_they_belong_to() -> No
     project.job.keep_newer_field(("weights", 0, "mirror"), "m")
     copy = project.model_copy(deep=True)
     copy.job.weights = []
-
     assert job_payload(project.job, artifact=None, user_env=None)["weights"][0]["mirror"] == "m"
     assert job_payload(copy.job, artifact=None, user_env=None)["weights"] == []
 
@@ -54,6 +52,5 @@ def test_newer_fields_survive_a_copy_and_go_with_the_part_they_belong_to() -> No
 def test_a_value_that_json_cannot_hold_is_refused_in_words() -> None:
     project = a_project()
     project.job.weights[0] = WeightsSource(source="s3://b/c", mount_location="/x", odd=object())
-
     with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
         job_payload(project.job, artifact=None, user_env=None)
