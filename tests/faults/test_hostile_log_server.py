@@ -1,25 +1,20 @@
 """Every line exactly once, from a server that makes all the trouble it can; over real sockets."""
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from api_client import LogEnd, LogGap, LogLine, TrainingClient
-from support.log_server import NS_PER_S, FakeLog, FastClock, LogServer, hostile_lines, running_ns
+from api_client.clock import SystemClock
+from support.cli import Result
+from support.log_server import NS_PER_S, FakeLog, FastClock, LogServer, hostile_lines
 from support.remotes import remote_of
 from support.stranger import FAULTS
+from tui.cli import main
 
-ROOT = Path(__file__).parents[2]
-LIMIT_S = 60.0
 LASTING_S = 40.0
 BURST_LINES = 1_600
-SPEED = 30.0
 WORLDS = [
     {"seed": 1, "end": "exclusive", "skew_s": 120.0},
     {"seed": 2, "end": "inclusive", "skew_s": -120.0, "mirrored": False, "default_direction": "asc"},
@@ -73,42 +68,30 @@ def _long_ago(clock: FastClock) -> datetime:
     return clock.now() - timedelta(days=20)
 
 
-def test_the_command_follows_to_the_end_and_then_reads_it_all(clean_environ):
-    """Processes, on a server whose minute lasts two seconds; every wait after a fault is a real one."""
-    now_ns = running_ns(SPEED, skew_s=120.0)
-    begin_ns = now_ns()
-    finishes_ns = begin_ns + int(LASTING_S * NS_PER_S)
-    lines = hostile_lines(5, begin_ns, LASTING_S, burst=BURST_LINES)
-    log = FakeLog(lines, now_ns, begin_ns, finishes_ns, "FAILED", "inclusive")
-    with LogServer(log, fault_rate=0.1, seed=5) as server:
+def test_the_command_follows_to_the_end_and_then_reads_it_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = FastClock(skew_s=120.0)
+    for name in ("now", "monotonic", "sleep"):
+        monkeypatch.setattr(SystemClock, name, staticmethod(getattr(clock, name)))
+    with served(clock, seed=5, skew_s=120.0, end="inclusive", status="FAILED") as server:
+        for name, value in server.environ().items():
+            monkeypatch.setenv(name, value)
 
-        def logs(*arguments: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [sys.executable, "-m", "tui", "logs", "job1", "-o", "ndjson", *arguments],
-                cwd=ROOT,
-                env=clean_environ | server.environ(),
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
-            )
+        def logs(*arguments: str) -> Result:
+            code = main(("logs", "job1", "-o", "ndjson", *arguments))
+            said = capsys.readouterr()
+            return Result(code, said.out, said.err)
 
-        followed = logs("--follow", "--drain", "2.5")
+        followed = logs("--follow", "--drain", "30")
         read = logs()
-
-    assert (followed.returncode, read.returncode) == (3, 0), followed.stderr + read.stderr
-    assert "job job1 ended: failed, waiting for late lines" in followed.stderr
+    assert (followed.code, read.code) == (3, 0), followed.err + read.err
+    assert "job job1 ended: failed, waiting for late lines" in followed.err
     for result in (followed, read):
-        assert result.stdout.isascii()
-        records = [json.loads(line) for line in result.stdout.splitlines()]
-        assert not [record for record in records if "gap" in record]
-        found = Counter((int(each["timestamp"]), each["message"], each["replica"]) for each in records)
+        assert result.out.isascii()
+        assert not [record for record in result.ndjson if "gap" in record]
+        found = Counter((int(each["timestamp"]), each["message"], each["replica"]) for each in result.ndjson)
         assert found == server.log.expected()
-        stamps = [int(each["timestamp"]) for each in records if not each.get("late")]
+        stamps = [int(each["timestamp"]) for each in result.ndjson if not each.get("late")]
         assert stamps == sorted(stamps)
-    assert not any(json.loads(line).get("late") for line in read.stdout.splitlines())
-
-
-@pytest.fixture
-def clean_environ(tmp_path: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TZ": "UTC"}
+    assert not any(each.get("late") for each in read.ndjson)

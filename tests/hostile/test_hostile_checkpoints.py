@@ -128,7 +128,7 @@ async def seen_to(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
 async def test_no_sight_of_a_file_lets_any_of_it_out(store: FakeObjectStore) -> None:
     remote = Remote("here", store.api_url, store.api_url, key=SecretStr(KEY), key_origin="the test")
     app = BtTuiApp(remote, settings=READ_ONLY, job_id=JOB, tab="checkpoints")
-    async with app.run_test(size=(140, 60)) as pilot:
+    async with app.run_test(size=(120, 40)) as pilot:
         await seen_to(pilot, lambda: "[blink]FORN" in text_of(app))
         await pilot.press("down", "enter")
         await seen_to(pilot, lambda: isinstance(app.screen, FilesScreen) and "adapter_config" in text_of(app))
