@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from api_client.client import TrainingClient
 from api_client.transfers import (
     DownloadProgress,
     DownloadReport,
@@ -232,7 +231,7 @@ async def test_what_is_no_digest_of_the_file_fails_nothing(tmp_path: Path, heade
         assert report.files[0].verified_by == "size"
 
 
-async def cancelled_half_way(client: TrainingClient, store: FakeObjectStore, folder: Path) -> None:
+async def cancelled_half_way(store: FakeObjectStore, folder: Path) -> None:
     """Run until half is here, then cancel; the store holds back the other half until then."""
     half = sum(len(file.content) for file in store.files) // 2
     is_half, go_on = asyncio.Event(), threading.Event()
@@ -247,12 +246,13 @@ async def cancelled_half_way(client: TrainingClient, store: FakeObjectStore, fol
             is_half.set()
 
     store.behaviour.before_piece = hold
-    plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
-    running = asyncio.create_task(client.downloads.run(plan, on_progress=look))
-    await is_half.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    async with store.client() as client:
+        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
+        running = asyncio.create_task(client.downloads.run(plan, on_progress=look))
+        await is_half.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
     go_on.set()
     store.behaviour.before_piece = lambda _sent_bytes: None
 
@@ -260,9 +260,9 @@ async def cancelled_half_way(client: TrainingClient, store: FakeObjectStore, fol
 async def test_a_cancelled_download_goes_on_where_it_stopped(tmp_path: Path) -> None:
     content = some_bytes(8 * UNIT)
     with serving(Stored("ckpt/a.bin", content)) as store:
+        await cancelled_half_way(store, tmp_path)
+        assert not (tmp_path / "ckpt/a.bin").exists()
         async with store.client() as client:
-            await cancelled_half_way(client, store, tmp_path)
-            assert not (tmp_path / "ckpt/a.bin").exists()
             plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path)
             assert plan.files[0].part_bytes > 2 * UNIT
             assert plan.needed_bytes == len(content) - plan.files[0].part_bytes
@@ -281,8 +281,7 @@ async def test_a_cancelled_download_goes_on_where_it_stopped(tmp_path: Path) -> 
 async def test_a_journal_that_does_not_fit_starts_the_file_over(tmp_path: Path, damage: str) -> None:
     content = some_bytes(4 * UNIT)
     with serving(Stored("ckpt/a.bin", content)) as store:
-        async with store.client() as client:
-            await cancelled_half_way(client, store, tmp_path)
+        await cancelled_half_way(store, tmp_path)
         part, journal = part_paths(tmp_path / "ckpt/a.bin")
         first, *rest = journal.read_text().splitlines()
         good = json.loads(first)
@@ -305,8 +304,7 @@ async def test_a_journal_that_does_not_fit_starts_the_file_over(tmp_path: Path, 
 async def test_a_file_that_was_replaced_meanwhile_starts_over(tmp_path: Path) -> None:
     old, new = some_bytes(4 * UNIT, 1), some_bytes(4 * UNIT, 2)
     with serving(Stored("ckpt/a.bin", old, headers={"ETag": '"old"'})) as store:
-        async with store.client() as client:
-            await cancelled_half_way(client, store, tmp_path)
+        await cancelled_half_way(store, tmp_path)
         store.files[0].content, store.files[0].headers = new, {"ETag": '"new"'}
         await download_whole(store, tmp_path)
 
@@ -320,8 +318,7 @@ async def test_another_time_of_the_same_object_is_no_other_file(
 ) -> None:
     old, new = some_bytes(4 * UNIT, 1), some_bytes(4 * UNIT, 1 if should_continue else 2)
     with serving(Stored("ckpt/a.bin", old, headers={"ETag": before} if before else {})) as store:
-        async with store.client() as client:
-            await cancelled_half_way(client, store, tmp_path)
+        await cancelled_half_way(store, tmp_path)
         _part, journal = part_paths(tmp_path / "ckpt/a.bin")
         journal.write_text(journal.read_text().replace(LISTED_TIME, "last week"))
         store.files[0].content, store.files[0].headers = new, {"ETag": now} if now else {}
@@ -514,8 +511,7 @@ async def test_a_digest_is_remembered_until_the_file_is_whole(tmp_path: Path) ->
     content = some_bytes(4 * UNIT)
     headers = {"x-amz-checksum-sha256": in_base64("sha256", content)}
     with serving(Stored("ckpt/a.bin", content, headers=headers)) as store:
-        async with store.client() as client:
-            await cancelled_half_way(client, store, tmp_path)
+        await cancelled_half_way(store, tmp_path)
         with part_paths(tmp_path / "ckpt/a.bin")[0].open("r+b") as damaged:
             damaged.write(b"damage")
         store.files[0].headers = {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
 from api_client.addresses import Destinations
-from api_client.errors import InvalidAnswer, RedirectRefused, Unreachable, UrlExpired
+from api_client.errors import InvalidAnswer, RedirectRefused, RequestError, Unreachable, UrlExpired
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.objects import Objects
 from support.fake_object_store import Behaviour, FakeObjectStore, Stored, error, serving
@@ -65,10 +66,15 @@ async def test_a_store_that_ignores_ranges_is_hung_up_on(objects: Objects) -> No
         go_on.set()
 
 
+async def refusal(store: FakeObjectStore, objects: Objects, kind: type[RequestError], **words: str) -> Any:
+    with pytest.raises(kind, **words) as caught:
+        await objects.read(store.url(store.files[0]), length=8)
+    return caught.value
+
+
 async def test_a_body_that_stays_short_is_an_error(store: FakeObjectStore, objects: Objects) -> None:
-    store.behaviour.cut_after = lambda _number: 10
-    with pytest.raises(Unreachable):
-        await objects.read(store.url(store.files[0]), length=5000)
+    store.behaviour.cut_after = lambda _number: 5
+    await refusal(store, objects, Unreachable)
     assert len(store.requests) == QUICK.max_attempts
 
 
@@ -76,11 +82,8 @@ async def test_a_closed_door_is_named_and_not_knocked_at_again(
     store: FakeObjectStore, objects: Objects
 ) -> None:
     store.behaviour.answer = lambda _number: error(410, "Nope", "Why")
-    with pytest.raises(UrlExpired, match="410 Nope: Why") as caught:
-        await objects.read(store.url(store.files[0]), length=8)
-    assert caught.value.status == 410
-    assert not caught.value.retryable
-    assert len(store.requests) == 1
+    refused = await refusal(store, objects, UrlExpired, match="410 Nope: Why")
+    assert (refused.status, refused.retryable, len(store.requests)) == (410, False, 1)
 
 
 async def test_no_error_quotes_what_opens_the_object(store: FakeObjectStore, objects: Objects) -> None:
@@ -91,39 +94,24 @@ async def test_no_error_quotes_what_opens_the_object(store: FakeObjectStore, obj
     assert "0123456789secret" not in f"{caught.value} {caught.value.server_message} {caught.value.path}"
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Content-Range": "bytes 0-7/*8"},
-        {"Content-Range": "bytes 10-17/100"},
-        {"Content-Range": "bytes 0-99/100"},
-        {"Content-Range": "bytes 7-0/100"},
-    ],
-)
+@pytest.mark.parametrize("told", ["", "0-7/*8", "10-17/100", "0-99/100", "7-0/100"])
 async def test_another_range_than_asked_is_no_data(
-    store: FakeObjectStore, objects: Objects, headers: dict[str, str]
+    store: FakeObjectStore, objects: Objects, told: str
 ) -> None:
+    headers = {"Content-Range": f"bytes {told}"} if told else {}
     store.behaviour.answer = lambda _number: (206, headers, b"01234567")
-    with pytest.raises(InvalidAnswer):
-        await objects.read(store.url(store.files[0]), length=8)
+    await refusal(store, objects, InvalidAnswer)
 
 
-@pytest.mark.parametrize(
-    "location", ["http://example.test/x", "ftp://127.0.0.1/x", "https://a:b@127.0.0.1/", "", "//["]
-)
-async def test_redirects_that_are_not_followed(
-    store: FakeObjectStore, objects: Objects, location: str
-) -> None:
-    store.behaviour.answer = lambda _number: (302, {"Location": location}, b"")
-    with pytest.raises(RedirectRefused):
-        await objects.read(store.url(store.files[0]), length=8)
+ELSEWHERE = ("http://example.test/x", "ftp://127.0.0.1/x", "https://a:b@127.0.0.1/", "", "//[")
 
 
-async def test_a_circle_of_redirects_ends(store: FakeObjectStore, objects: Objects) -> None:
+async def test_redirects_that_are_not_followed(store: FakeObjectStore, objects: Objects) -> None:
+    for location in ELSEWHERE:
+        store.behaviour.answer = lambda _number, to=location: (302, {"Location": to}, b"")  # type: ignore[misc]
+        await refusal(store, objects, RedirectRefused)
     store.behaviour.answer = lambda _number: (302, {"Location": store.url(store.files[0])}, b"")
-    with pytest.raises(RedirectRefused, match="more than"):
-        await objects.read(store.url(store.files[0]), length=8)
+    await refusal(store, objects, RedirectRefused, match="more than")
 
 
 @pytest.mark.parametrize(

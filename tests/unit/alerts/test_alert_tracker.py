@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import pytest
 
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert, AlertTracker
@@ -22,34 +25,38 @@ def told(alerts: tuple[Alert, ...]) -> list[str]:
     return [alert.finding.key if alert.finding else alert.job.current_status for alert in alerts]
 
 
-def test_what_is_new_is_told_once_whoever_sees_it() -> None:
+OLD = HealthFinding(FindingKind.STALLED, "critical", "no step", since=at(-1))
+STORIES: dict[str, list[tuple[float, tuple[HealthFinding, ...], Literal["run", "fleet"], str]]] = {
+    "what is new is told once, whoever sees it": [
+        (0, (), "run", ""),
+        (1, (STALL,), "run", "stalled"),
+        (2, (STALL, SLOW), "run", "straggler:node-2"),
+        (3, (STALL, SLOW), "fleet", ""),
+    ],
+    "what began before the dashboard is no news": [
+        (1, (OLD, SLOW), "fleet", ""),
+        (2, (OLD, SLOW), "fleet", ""),
+    ],
+    "one that wavers is told once, and one that comes back after long again": [
+        (0, (), "run", ""),
+        (1, (SLOW,), "run", "straggler:node-2"),
+        (5, (), "run", ""),
+        (20, (SLOW,), "run", ""),
+        (21, (), "run", ""),
+        (60, (SLOW,), "run", "straggler:node-2"),
+    ],
+}
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_what_is_news(story: list[tuple[float, tuple[HealthFinding, ...], Any, str]]) -> None:
     book = AlertTracker(ONE_O_CLOCK)
-    assert told(book.update(RUNNING, (), at(0), source="run")) == []
-    assert told(book.update(RUNNING, (STALL,), at(1), source="run")) == ["stalled"]
-    assert told(book.update(RUNNING, (STALL, SLOW), at(2), source="run")) == ["straggler:node-2"]
-    assert told(book.update(RUNNING, (STALL, SLOW), at(3), source="fleet")) == []
+    for minute, findings, source, news in story:
+        assert told(book.update(RUNNING, findings, at(minute), source=source)) == news.split(), minute
+    assert told(book.update(job("other"), (STALL,), at(61), source="fleet")) == ["stalled"]
 
 
-def test_what_began_before_the_dashboard_is_no_news() -> None:
-    book = AlertTracker(ONE_O_CLOCK)
-    old = HealthFinding(FindingKind.STALLED, "critical", "no step", since=at(-1))
-    assert told(book.update(RUNNING, (old, SLOW), at(1), source="fleet")) == []
-    assert told(book.update(RUNNING, (old, SLOW), at(2), source="fleet")) == []
-    later = book.update(job("other"), (STALL,), at(5), source="fleet")
-    assert told(later) == ["stalled"]
-
-
-def test_one_that_wavers_is_told_once_and_one_that_comes_back_after_long_again() -> None:
-    book = AlertTracker(ONE_O_CLOCK)
-    book.update(RUNNING, (), at(0), source="run")
-    assert told(book.update(RUNNING, (SLOW,), at(1), source="run")) == ["straggler:node-2"]
-    book.update(RUNNING, (), at(5), source="run")
-    assert told(book.update(RUNNING, (SLOW,), at(20), source="run")) == []
-    book.update(RUNNING, (), at(21), source="run")
-    assert told(book.update(RUNNING, (SLOW,), at(60), source="run")) == ["straggler:node-2"]
-
-
-def test_a_snooze_is_for_a_finding_and_a_while_and_then_it_is_told_again() -> None:
+def test_a_snooze_is_for_a_finding_and_a_while_and_only_its_end_is_told() -> None:
     book = AlertTracker(ONE_O_CLOCK)
     book.update(RUNNING, (STALL,), at(1), source="run")
     book.snooze(RUNNING.id, ["stalled"], at(31))
@@ -59,14 +66,9 @@ def test_a_snooze_is_for_a_finding_and_a_while_and_then_it_is_told_again() -> No
     assert told(book.update(RUNNING, (STALL, SLOW), at(32), source="run")) == ["stalled"]
     assert told(book.update(RUNNING, (STALL, SLOW), at(33), source="run")) == []
     assert book.snoozed(at(33)) == frozenset()
-
-
-def test_who_is_woken_is_not_told_at_once() -> None:
-    book = AlertTracker(ONE_O_CLOCK)
-    book.update(RUNNING, (STALL,), at(1), source="run")
-    book.snooze(RUNNING.id, ["stalled"], at(31))
+    book.snooze(RUNNING.id, ["stalled"], at(63))
     book.wake(RUNNING.id, ["stalled"])
-    assert told(book.update(RUNNING, (STALL,), at(2), source="run")) == []
+    assert told(book.update(RUNNING, (STALL, SLOW), at(34), source="run")) == []
 
 
 def test_the_end_of_a_job_is_told_if_it_was_seen_running() -> None:

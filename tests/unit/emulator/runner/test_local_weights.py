@@ -229,30 +229,25 @@ async def test_a_stop_ends_a_hub_that_is_slow(tmp_path: Path) -> None:
 
 SECRET_AUTH = {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "none"}
 BAD_SOURCES: list[tuple[dict[str, Any], str]] = [
-    ({"source": "azure://a/b", "mount_location": "/m"}, "azure://a/b"),
-    ({"mount_location": "/m"}, "weights[0].source"),
+    ({"source": "azure://a/b"}, "azure://a/b"),
+    ({}, "weights[0].source"),
     ({"source": "file:///tmp", "mount_location": "m"}, "absolute"),
     ({"source": "file:///tmp", "mount_location": "/m/../../etc"}, "'..'"),
-    ({"source": "file:///no/such/folder", "mount_location": "/m"}, "/no/such/folder"),
-    ({"source": "file://model", "mount_location": "/m"}, "absolute path"),
-    ({"source": "r2://bucket/path", "mount_location": "/m"}, "account_id"),
-    (
-        {"source": "s3://a/b", "mount_location": "/m", "auth": {"auth_method": "AWS_OIDC"}},
-        "AWS_OIDC",
-    ),
-    ({"source": "s3://a/b", "mount_location": "/m", "auth": SECRET_AUTH}, "'none'"),
-    (
-        {"source": "s3://a/b", "mount_location": "/m", "auth": SECRET_AUTH, "auth_secret_name": "x"},
-        "given twice",
-    ),
-    ({"source": "s3://a/b", "mount_location": "/m", "allow_patterns": "*"}, "allow_patterns"),
-    ({"source": "file:///etc", "mount_location": "/m", "allow_patterns": ["*.no"]}, "no file that matches"),
+    ({"source": "file:///no/such/folder"}, "/no/such/folder"),
+    ({"source": "file://model"}, "absolute path"),
+    ({"source": "r2://bucket/path"}, "account_id"),
+    ({"source": "s3://a/b", "auth": {"auth_method": "AWS_OIDC"}}, "AWS_OIDC"),
+    ({"source": "s3://a/b", "auth": SECRET_AUTH}, "'none'"),
+    ({"source": "s3://a/b", "auth": SECRET_AUTH, "auth_secret_name": "x"}, "given twice"),
+    ({"source": "s3://a/b", "allow_patterns": "*"}, "allow_patterns"),
+    ({"source": "file:///etc", "allow_patterns": ["*.no"]}, "no file that matches"),
 ]
 
 
 async def test_what_cannot_be_delivered_says_why(tmp_path: Path) -> None:
     async with local_world(tmp_path / "data") as world:
-        for number, (source, reason) in enumerate(BAD_SOURCES):
+        for number, (fields, reason) in enumerate(BAD_SOURCES):
+            source = {"mount_location": "/m", **fields}
             job = await world.run(f"job{number}", {**job_spec("true"), "weights": [source]})
             assert job.current_status == JobStatus.DEPLOY_FAILED, source
             assert reason in (job.error_message or "")
