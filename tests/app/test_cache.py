@@ -15,7 +15,6 @@ from support.waiting import at_rest, until
 from tui.analysis.file_tree.tree import FileEntry
 from tui.feeds.files import CacheSnapshot
 from tui.screens.cache import CacheScreen
-from tui.widgets.file_tree import FileTreeView
 
 GIB = 2**30
 HUB = "huggingface/hub/models--meta-llama--Llama-3.1-8B/snapshots/0e9e39f249a16976918f6564b8830bc894c89659"
@@ -102,16 +101,3 @@ async def looked_at(pilot: Pilot[Any]) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)])
 def test_the_looks_of_the_cache(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     assert snap_compare(cache_view(FULL), terminal_size=size, run_before=looked_at)
-
-
-async def test_a_cache_that_is_emptied_and_filled_again_keeps_the_keyboard_and_the_cursor() -> None:
-    app = cache_view(FULL, CacheSnapshot(False, True, (), 1.7e9), FULL)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await at_rest(pilot)
-        tree = app.screen.query_one(FileTreeView)
-        await pilot.press("j")
-        chosen = tree.cursor_path
-        for _ in range(2):
-            await refreshed(pilot)
-            assert app.screen.focused is tree
-        assert tree.cursor_path == chosen is not None

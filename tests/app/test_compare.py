@@ -24,7 +24,6 @@ from support.waiting import until
 from support.worlds import JOBS, fleet, run
 from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
-from tui.feeds.comparison import RunCache
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.messages import CompareJobsRequested
@@ -159,29 +158,6 @@ async def test_zoom_pan_and_sizes() -> None:
             text = await pressed(pilot)
             assert "Compare" in text and "loss" in text and "status" in text
             assert ("2/3 shown" in text) == (size[0] == 60)
-
-
-async def test_hostile_names_are_text() -> None:
-    evil = replace(READ[0], job=READ[0].job.model_copy(update={"name": "[red]x[/]\x1b[2J\x00"}))
-    app = compare_view((evil, replace(READ[1], state="failed", error="[bold]\x1b[31mboom")))
-    async with opened(app, (100, 30)):
-        screen = text_of(app)
-        assert "[red]x[/]" in screen and "[bold]" in screen
-        assert "\x1b" not in screen
-
-
-def test_memory_is_bounded_and_keeps_only_what_cannot_change() -> None:
-    memory = RunCache(most=2)
-    memory.keep(READ[0])  # it runs
-    assert memory.recall(READ[0].job.id) is None
-    finished = [
-        replace(READ[1], job=READ[1].job.model_copy(update={"id": f"j{number}"})) for number in range(4)
-    ]
-    for one in finished:
-        memory.keep(one)
-    memory.keep(replace(finished[0], gap_count=1))
-    assert len(memory) == 2
-    assert [memory.recall(f"j{number}") is not None for number in range(4)] == [False, False, True, True]
 
 
 async def save_as(pilot: Pilot[Any], path: Path) -> None:

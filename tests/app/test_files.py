@@ -20,7 +20,7 @@ from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.feeds.files import FilePreview, FilesSnapshot
 from tui.screens.files.compare import CompareScreen
-from tui.screens.files.preview import directory_lines, text_lines, weights_lines
+from tui.screens.files.preview import text_lines, weights_lines
 from tui.screens.files.screen import FilesScreen
 from tui.screens.messages import DownloadRequested
 from tui.widgets.file_tree import FileTreeView
@@ -91,17 +91,6 @@ async def test_every_sight_in_turn_and_what_was_there_stays_where_a_refresh_fail
         assert "Not updated" not in await refreshed(pilot)
 
 
-async def test_the_active_filter_is_always_told_with_how_much_passes() -> None:
-    app = files_view(FULL)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await at_rest(pilot)
-        await pilot.press("space", "slash", *"*.safetensors", "enter")
-        for size in ((80, 24), (60, 20), (40, 12)):
-            await pilot.resize_terminal(*size)
-            seen = await at_rest(pilot)
-            assert "/*.safetensors" in seen and "2 files, 4.00 GiB" in seen
-
-
 async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
     app = files_view(FULL)
     async with app.run_test(size=(100, 30)) as pilot:
@@ -111,11 +100,6 @@ async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
         text = text_of(app)
         assert "BF16 3,000,000,000" in text and "192 B (headers only)" in text
         assert "[b]model-3 is in the index but missing" in text
-
-
-def test_one_file_is_not_called_files() -> None:
-    line = directory_lines(Weights((ReadShard(FILES[0], header(1_000)),), ()))[0]
-    assert "".join(text for text, _ in line).endswith("in 1 tensor in 1 file")
 
 
 def test_long_names_of_tensors_differ_where_they_end_and_no_line_ends_without_a_word() -> None:

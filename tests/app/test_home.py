@@ -1,8 +1,6 @@
-from dataclasses import replace
 from datetime import timedelta
 
 from textual import events
-from textual.geometry import Size
 from textual.widgets import Input
 
 from support.dashboard import home, loading_home, settle, text_of
@@ -105,19 +103,6 @@ async def test_what_hides_jobs_and_how_many_pass_are_always_shown() -> None:
         home_of(app).choose_project("p-qwen3-grpo")
         await settle(pilot)
         assert "2 of 10 jobs in qwen3-grpo" in text_of(app)
-
-
-async def test_the_place_is_kept_when_newer_jobs_arrive() -> None:
-    app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("j", "j")
-        before = table_of(app).cursor_key
-        newcomer = JOBS[0].model_copy(update={"id": "newer", "created_at": ONE_O_CLOCK})
-        home_of(app).snapshot = fleet((newcomer, *JOBS))
-        await settle(pilot)
-        assert len(names(app)) == len(JOBS) + 1
-        assert table_of(app).cursor_key == before == "llama70"
 
 
 TROUBLES = (
@@ -232,22 +217,3 @@ async def test_any_size_shows_something_and_a_wide_one_names_of_twenty_character
         await pilot.resize_terminal(160, 24)
         await settle(pilot)
         assert "qwen3-32b-grpo-ppo-7" in text_of(app)
-
-
-async def test_a_refresh_that_brings_one_new_word_lays_nothing_out_anew() -> None:
-    app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        laid_out: list[str] = []
-        layout = app.screen._refresh_layout
-
-        def counted(size: Size | None = None, scroll: bool = False) -> None:
-            laid_out.append("again")
-            layout(size, scroll)
-
-        app.screen._refresh_layout = counted  # type: ignore[method-assign, assignment]
-        one, *others = fleet().jobs
-        home_of(app).snapshot = replace(fleet(), jobs=(replace(one, note="stranger"), *others))
-        await settle(pilot)
-        assert "stranger" in text_of(app)
-        assert laid_out == []

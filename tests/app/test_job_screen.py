@@ -7,15 +7,13 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from api_client.models import JobMetrics, NodeSeries, QueueContext
-from api_client.models.logs import LogGap, LogLine
 from support.dashboard import job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
-from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
+from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
 from tui.analysis.connection import LOG, METRICS
 from tui.analysis.progress.phases import RunPhase
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.feeds.run_log import LogPart
 from tui.screens.job import header
 from tui.screens.job.chart_view import ChartView
 from tui.screens.job.charts import ChartBuilder
@@ -69,63 +67,6 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert screen._feed.spans == [timedelta(hours=hours) for hours in (1, 6, 24, 6)]  # type: ignore[attr-defined]
         assert "Stop llama-70b-sft-v3 (llama70)?" in await pressed(pilot, "s")
     assert heard[:1] == ["llama70"]
-
-
-async def test_one_node_alone_in_log_and_charts_then_all_again() -> None:
-    app = job_view()
-    async with opened(app, (100, 40)) as pilot:
-        alone = await pressed(pilot, "right_square_bracket", "right_square_bracket")
-        assert "Log node-1" in alone and " n1 " in alone and " n2 " not in alone
-        assert "Log all nodes" in await pressed(pilot, "escape")
-        assert isinstance(app.screen, JobScreen)
-
-
-async def test_following_pauses_when_reading_back_and_counts_what_is_new() -> None:
-    app = job_view(lines=log_lines(200), tab="logs")
-    async with opened(app) as pilot:
-        assert "following" in text_of(app)
-        before = await pressed(pilot, "pageup")
-        assert "paused" in before
-        newer = tuple(
-            LogLine(int(NOW_S * 1e9) + number, f"news {number}", "node-0", None) for number in range(7)
-        )
-        after = await taken(pilot, JobScreen.LogArrived(LogPart(newer)))
-        assert "↓ 7 new" in after
-        kept, shown = ([line[:70] for line in text.splitlines()[6:20]] for text in (before, after))
-        assert kept == shown
-        assert "news 6" in await pressed(pilot, "f")
-
-
-async def test_older_history_goes_before_and_a_gap_is_seen() -> None:
-    app = job_view(tab="logs")
-    async with opened(app, (80, 60)) as pilot:
-        start = log_lines()[0].timestamp_ns
-        older = (
-            LogLine(start - 9_000_000_000, "the very first", "node-0", None),
-            LogGap(start - 8_000_000_000, start - 2_000_000_000, "the server failed"),
-        )
-        text = await taken(pilot, JobScreen.LogArrived(LogPart(older, older=True)))
-        assert text.index("the very first") < text.index("the server failed") < text.index("'loss'")
-
-
-async def test_hostile_log_text_is_inert() -> None:
-    hostile = (
-        "\x1b[2J\x1b[31mcleared?\x1b]52;c;AAAA\x07",
-        "[bold red]markup[/bold red] [@click=app.quit]x[/]",
-        "nul\x00bell\x07back\x08",
-        "x" * 1_000_000,
-        "\ud800 lone and \u202e turned",
-    )
-    lines = tuple(
-        LogLine(int(NOW_S * 1e9) + number, text, "node-0", None) for number, text in enumerate(hostile)
-    )
-    app = job_view(lines=lines, tab="logs")
-    async with opened(app):
-        text = text_of(app)
-    assert "cleared?" in text
-    assert "[bold red]markup[/bold red] [@click=app.quit]x[/]" in text
-    harm = {chr(code) for code in (*range(10), *range(11, 32), *range(127, 160), 0x202E, 0xD800)}
-    assert not harm & set(text)
 
 
 def test_a_curve_is_of_the_whole_run_once_all_of_the_log_is_read() -> None:

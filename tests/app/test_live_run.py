@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
-
 from api_client import TrainingClient
 from api_client.emulator.processes import EmulatorChild
-from api_client.remotes import Remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
@@ -77,21 +74,3 @@ async def test_a_server_that_goes_away_leaves_the_dashboard_up_and_comes_back(tm
             port = int(remote.api_url.rsplit(":", 1)[1])
             with EmulatorChild(world="demo", data_dir=tmp_path, port=port):
                 await until(pilot, lambda: "● live" in text_of(app) and "No answer" not in text_of(app))
-
-
-async def test_a_wrong_key_is_told_with_the_remote_and_where_the_key_came_from() -> None:
-    with running_emulator("empty") as emulator:
-        wrong = Remote(
-            name="acme",
-            app_url=emulator.url,
-            api_url=emulator.url,
-            key=SecretStr("not-the-key"),
-            key_origin="~/.trussrc, section acme",
-        )
-        app = BtTuiApp(wrong)
-        async with app.run_test(size=(100, 24)) as pilot:
-            await until(pilot, lambda: "key refused" in text_of(app))
-            screen = text_of(app)
-            assert "acme" in screen
-            assert "~/.trussrc" in screen
-            assert "not-the-key" not in screen

@@ -133,7 +133,7 @@ async def test_a_program_gets_no_key_and_a_private_file_that_is_gone_afterwards(
     assert "s3cret" not in told.read_text("utf-8")
 
 
-@pytest.mark.parametrize(("here", "row"), [(0, 1), (1, 2), (2, 4), (None, 4)])
+@pytest.mark.parametrize(("here", "row"), [(1, 2), (None, 4)])
 async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | None, row: int) -> None:
     """A message of several lines takes as many rows; who follows begins at the end."""
     kept = tmp_path / "kept"

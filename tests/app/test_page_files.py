@@ -31,6 +31,8 @@ PACKET_BYTES = 200_000
 """More than a pipe holds."""
 PACKETS = 30
 FILE_BYTES = 3_000_001
+LARGE_BYTES = 10 * FILE_BYTES
+"""More than sockets hold."""
 CUT_AT = 1_000_000
 LIMIT_S = 60.0
 
@@ -104,25 +106,25 @@ async def test_a_file_is_there_until_its_last_byte_has_left(file: Path) -> None:
 
 
 async def test_what_is_cut_short_can_be_fetched_again(file: Path) -> None:
-    file.write_bytes(bytes(40 * FILE_BYTES))  # more than sockets hold
+    file.write_bytes(bytes(LARGE_BYTES))
     async with offering(file) as (browser, page, _offers):
         cut = await browser.get("/")
         await cut.content.readexactly(CUT_AT)
         cut.close()
         async with browser.get("/") as answer:
-            assert len(await answer.read()) == 40 * FILE_BYTES
+            assert len(await answer.read()) == LARGE_BYTES
         await asyncio.wait_for(page.over.wait(), LIMIT_S)  # the first has noticed that nobody listens
         assert page.fetched == ["key"]
 
 
 async def test_one_that_is_being_sent_outlives_its_page(file: Path) -> None:
-    file.write_bytes(bytes(40 * FILE_BYTES))
+    file.write_bytes(bytes(LARGE_BYTES))
     async with offering(file) as (browser, page, offers):
         answer = await browser.get("/")
         await answer.content.readexactly(CUT_AT)
         offers.withdraw(page)
         file.unlink()
-        assert len(await answer.read()) == 40 * FILE_BYTES - CUT_AT
+        assert len(await answer.read()) == LARGE_BYTES - CUT_AT
         async with browser.get("/") as late:
             assert late.status == 404
 

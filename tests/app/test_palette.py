@@ -11,17 +11,12 @@ from support.dashboard import Dashboard, home, job_view, settle, text_of
 from support.waiting import until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
-from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import OpenJobRequested
 
 
-@pytest.mark.parametrize(
-    ("app", "own"),
-    [(home(), (Scope.HOME,)), (job_view(), (Scope.JOB, Scope.LOGS, Scope.CHARTS))],
-    ids=["home", "job"],
-)
-async def test_the_palette_offers_every_action_of_the_screen(app: Dashboard, own: tuple[Scope, ...]) -> None:
+async def test_the_palette_offers_every_action_of_the_screen() -> None:
+    app, own = job_view(), (Scope.JOB, Scope.LOGS, Scope.CHARTS)
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         helps = {command.help for command in app.get_system_commands(app.screen)}
@@ -44,15 +39,6 @@ async def test_an_action_is_found_by_its_name_and_done() -> None:
         screen = app.screen
         assert isinstance(screen, JobScreen)
         assert screen.tab == "checkpoints"
-
-
-async def test_quit_is_one_key() -> None:
-    app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
-        await pilot.press("q")
-    assert app.return_code == 0
 
 
 async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:

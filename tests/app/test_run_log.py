@@ -104,14 +104,3 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
     shown = Counter((e.timestamp_ns, e.message, e.replica) for e in reader.entries)
     assert shown == server.log.expected()
     assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == shown
-
-
-async def test_a_gap_before_anything_was_read_is_left_alone() -> None:
-    clock = FastClock()
-    with server_of([], clock) as server:
-        session = Session(remote_of(server), clock=clock)
-        reader = Reader(session)
-        await reader.log.retry(LogGap(0, 1, "why"))
-        await session.aclose()
-    assert reader.parts == []
-    assert server.asked == []

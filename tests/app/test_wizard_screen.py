@@ -54,16 +54,6 @@ async def test_a_rank_is_refused_with_its_reason_until_it_is_valid() -> None:
         assert step_of(app.screen) == "model_name"
 
 
-async def test_a_hostile_base_model_is_inert_in_the_field() -> None:
-    hostile = lora("checkpoint-1", base_model="[red]m[/red]\x1b[2J\x07")
-    app = deploy_view(to(walk_of(hostile), "base_model"))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        screen = text_of(app)
-        assert "[red]m[/red]" in screen
-        assert not {"\x1b", "\x07"} & set(screen)
-
-
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
     saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
     app = deploy_view(to(walk_of(*saved), CHECKPOINTS))

@@ -5,9 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC
-from itertools import count
 
-import pytest
 from log_lines import NS_PER_S, START_NS, line, lines
 from textual import events, on
 from textual.pilot import Pilot
@@ -222,26 +220,6 @@ async def test_wrapping_and_panning_show_the_rest_of_long_lines() -> None:
         assert shown(view)[0].endswith("short")
 
 
-HOSTILE = (
-    "\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b5m [bold red]markup[/] \x00 \u202eevil\u202c \ud800 "
-    "日本語 tab\tend"
-)
-
-
-@pytest.mark.parametrize("wrap", [False, True])
-async def test_hostile_lines_are_inert(wrap: bool) -> None:
-    entries = [line(0, HOSTILE), line(1, HOSTILE * 2000), line(2, "x" * 1_000_000), line(3, "last")]
-    async with running(list(entries)) as (view, pilot, app):
-        view.options = LogOptions(wrap=wrap)
-        await pilot.press("g")
-        for row in full_lines(view):
-            assert row.isprintable()
-        assert "[bold red]markup[/]" in "".join(shown(view))
-        await pilot.press("G")
-        assert "last" in shown(view)[-1] or "last" in shown(view)[3]
-        assert "\x1b[31m" not in app.export_screenshot()
-
-
 async def test_resizing_keeps_the_top_line_and_the_size() -> None:
     async with running(list(lines(0, 100)), size=(100, 30)) as (view, pilot, _):
         view.viewport.go_to_time(START_NS + 40 * NS_PER_S)
@@ -269,17 +247,6 @@ async def test_many_appends_between_two_paints_are_painted_once() -> None:
         view.flush()
         assert len(paints) == 1
         assert messages(view)[-1] == "line 59"
-
-
-async def test_a_filter_of_a_long_log_continues_slice_by_slice() -> None:
-    ticks = count()
-    view = LogView(timezone=UTC, monotonic_s=lambda: next(ticks))
-    async with LogApp(view).run_test(size=SIZE) as pilot:
-        view.store.append(lines(0, 10_000))
-        view.options = LogOptions(nodes=frozenset({"node-1"}))
-        assert not view.is_settled
-        await settled(view, pilot)
-        assert len(view.model) == 2_500
 
 
 async def test_clear_begins_anew() -> None:

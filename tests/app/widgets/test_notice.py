@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import product
 
-import pytest
 from textual.app import App, ComposeResult
 
 from support.dashboard import text_of
@@ -21,15 +21,13 @@ class Noticing(App[None]):
         yield ConnectionNotice()
 
 
-@pytest.mark.parametrize("link", list(ConnectionState))
-async def test_it_can_be_painted_at_any_time_even_when_nothing_is_wrong_any_more(
-    link: ConnectionState,
-) -> None:
+async def test_it_can_be_painted_at_any_time_even_when_nothing_is_wrong_any_more() -> None:
     """Below another screen it is painted once more before the layout hides it."""
     app = Noticing()
     async with app.run_test() as pilot:
         notice = app.query_one(ConnectionNotice)
-        for stale_resources in ((), (StaleResource("the log", "404", NOON),)):
+        stale = (StaleResource("the log", "404", NOON),)
+        for link, stale_resources in product(ConnectionState, ((), stale)):
             notice.connection = Connection(link, stale_resources=stale_resources)
             notice.display = True
             await pilot.pause()
