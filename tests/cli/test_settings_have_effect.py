@@ -13,9 +13,10 @@ from tui.settings.loading import setting_names
 TESTS = Path(__file__).parents[1]
 THRESHOLDS = "unit/analysis/test_every_threshold.py"
 CHANGED_IN = {
-    "app/test_configuration_effects.py": "readonly theme.name theme.no_color keys refresh.fleet_s"
+    "app/test_configuration_effects.py": "theme.name theme.no_color keys refresh.fleet_s"
     " refresh.status_s refresh.metrics_s refresh.checkpoints_s logs.time logs.wrap logs.min_level"
     " logs.max_lines_in_memory logs.collapse_progress logs.fold_tracebacks",
+    "app/test_readonly_keys.py": "readonly",
     "app/test_alerts.py": "notifications.toast notifications.bell notifications.title notifications.osc"
     " notifications.only_when_unfocused notifications.min_severity notifications.job_end"
     " notifications.snooze_minutes notifications.command notifications.webhook",
