@@ -22,7 +22,7 @@ _SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RunningTime:
-    """How long a job has run, and its start; ``measured`` if both come from the status history.
+    """Running time of a job, and its start; ``measured`` if both come from the status history.
 
     Without the history it is the time since the job was created: too much by its queue time.
     """

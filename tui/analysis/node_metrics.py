@@ -207,7 +207,7 @@ def mean_known(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """How the samples of a response get into buffers."""
+    """Adds the samples of a response to buffers."""
 
     step_s: float
     since_s: float

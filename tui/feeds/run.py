@@ -202,13 +202,17 @@ class RunFeed:
         if run.log_read and of != self._faults_of:
             faults = await asyncio.to_thread(checkpoint_faults, run, self._rules)
             self._faults_of = of
-            self._change(faults=faults)
-            self._throttle.request()
+            self._update(faults=faults)
 
     def _change(self, **changes: Any) -> None:
         self._snapshot = replace(self._snapshot, **changes)
 
+    def _update(self, **changes: Any) -> None:
+        self._change(**changes)
+        self._throttle.request()
+
     def _got(self, part: str) -> None:
+        self._session.report_success(part)
         if part in self._snapshot.failing:
             self._change(failing=self._snapshot.failing - {part})
 
@@ -223,8 +227,7 @@ class RunFeed:
             if what:
                 self._session.report_failure(what, error)
             if part:
-                self._change(failing=self._snapshot.failing | {part})
-                self._throttle.request()
+                self._update(failing=self._snapshot.failing | {part})
             if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                 self._was_gone = True
                 self._on_gone()
@@ -244,7 +247,6 @@ class RunFeed:
             self._got(STATUS)
             self._change(job=job, seen_at=self._session.clock.now())
             self._was_gone = False
-            self._session.report_success(STATUS)
             self._throttle.request()
             if job.current_status != status:
                 status = job.current_status
@@ -254,14 +256,12 @@ class RunFeed:
         """Read the status history; only organization admins may, and not every server has it."""
         with suppress(ErrorAnswer, InvalidAnswer):
             self._change(queue=await self._session.client.jobs.queue_context(self._job.id))
-        self._change(history_known=True)
-        self._throttle.request()
+        self._update(history_known=True)
 
     async def _read_price(self) -> None:
         self._change(price_per_minute=price_of(self._job, {}, self._prices))
         listed = await listed_prices(self._session.client)
-        self._change(price_per_minute=price_of(self._job, listed, self._prices))
-        self._throttle.request()
+        self._update(price_per_minute=price_of(self._job, listed, self._prices))
 
     async def _read_log(self) -> None:
         await self._log.read(self._job)
@@ -272,14 +272,12 @@ class RunFeed:
         self._progress = ProgressFold(patterns=self._patterns)
 
     def _take_log(self, lines: Iterable[LogLine]) -> None:
-        self._session.report_success(LOG)
         self._got(LOG)
         self._progress.add(lines)
         self._throttle.request()
 
     def _log_ended(self, job: TrainingJob) -> None:
-        self._change(job=job)
-        self._throttle.request()
+        self._update(job=job)
 
     async def _poll_metrics(self) -> None:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
@@ -312,14 +310,12 @@ class RunFeed:
         async for answer in stream:
             # The first response of a large job takes half a second to process.
             await asyncio.to_thread(fold.fold, answer, step_s)
-            self._session.report_success(METRICS)
             self._got(METRICS)
             self._metrics = fold
             now, shown = self._session.clock.now(), fold.snapshot
             if shown.at is not None:
                 self._offset.saw(shown.at, now.timestamp(), shown.step_s)
-            self._change(metrics_at=now, clock_ahead_s=self._offset.ahead_s)
-            self._throttle.request()
+            self._update(metrics_at=now, clock_ahead_s=self._offset.ahead_s)
             if not self._job.is_finished:
                 await self._take_health_metrics(answer, start if step_s == new_step_s else now)
             step_s = new_step_s
@@ -330,8 +326,7 @@ class RunFeed:
         if self._snapshot.health_metrics is None:
             await self._health_metrics.read_until(start, now)
         read = await asyncio.to_thread(self._health_metrics.take, answer, now)
-        self._change(health_metrics=read, health_metrics_at=now)
-        self._throttle.request()
+        self._update(health_metrics=read, health_metrics_at=now)
 
     @property
     def _most_points(self) -> int:
@@ -347,16 +342,14 @@ class RunFeed:
         if found != self._kept_of:
             kept = await kept_losses_of(self._session.client, self._job, found)
             self._kept_of = found
-            self._change(kept_losses=kept)
-            self._throttle.request()
+            self._update(kept_losses=kept)
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
             found = tuple(await self._session.client.checkpoints.list(self._job.project_id, self._job.id))
             self._session.report_success(CHECKPOINTS)
-            self._change(checkpoints=found)
-            self._throttle.request()
+            self._update(checkpoints=found)
             await self._read_kept_losses(found)
             uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
             is_final = self._job.is_finished and not uploading

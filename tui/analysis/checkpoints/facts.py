@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from api_client.models import CachedFile, Checkpoint, CheckpointFile
+from api_client.models.cache import ListedPath
 from api_client.models.checkpoints import name_inside
 from api_client.models.logs import NS_PER_S
 from tui.analysis.file_tree.tree import FileEntry
@@ -277,7 +278,7 @@ def epoch_s(text: str) -> float | None:
         return None
 
 
-def cache_entries(files: Iterable[CachedFile]) -> list[FileEntry]:
+def cache_entries(files: Iterable[CachedFile] | Iterable[ListedPath]) -> list[FileEntry]:
     return [
         FileEntry(file.path, file.size_bytes or 0, epoch_s(file.modified), file.file_type, file.permissions)
         for file in files

@@ -1,4 +1,4 @@
-"""What a health check gets (``Context``), and how to determine when a current problem began.
+"""The input of health checks (``Context``), and functions that find when a current problem began.
 
 The start is found by following the data back. ``now − window`` would not do: it moves as time passes, and
 differs from one check to the next.
@@ -152,7 +152,7 @@ class Context:
 
     @property
     def pause_allowed_s(self) -> float:
-        """How long the run may pause between steps: by its own pauses, or for what may happen now.
+        """Seconds that the run may pause between steps: by its own pauses, or for what may happen now.
 
         A first evaluation or save that the log announces, or that begins at a round step, has no earlier
         one to compare with.

@@ -1,4 +1,4 @@
-"""What a run does besides training (evaluating, saving), and how long it may be silent.
+"""Other activities of a run than training (evaluating, saving), and its pauses.
 
 Both are learned from the log: a pause that the run has recovered from before is no stall.
 """

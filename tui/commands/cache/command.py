@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
 from api_client.models.cache import CacheListing, ListedPath
+from tui.analysis.checkpoints.facts import cache_entries
 from tui.analysis.export import csv_lines, without_formula
-from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, build
+from tui.analysis.file_tree.tree import ROOT, FileTree, build
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     CSV,
@@ -140,27 +140,11 @@ def _csv_cell(text: str) -> str:
     return without_formula(sanitize(text))
 
 
-def _entries(listing: CacheListing) -> list[FileEntry]:
-    return [
-        FileEntry(
-            file.path, file.size_bytes, _seconds(file.modified), file.file_type or "file", file.permissions
-        )
-        for file in listing.file_summaries
-    ]
-
-
-def _seconds(stamp: str) -> float | None:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def _print_directories(
     output: Output, listing: CacheListing, project_id: str, depth: int, output_format: str
 ) -> None:
     """Print directories up to `depth`, largest first; deeper files count towards the directories shown."""
-    tree = build(_entries(listing))
+    tree = build(cache_entries(listing.file_summaries))
     nodes = [
         node for node in range(ROOT + 1, len(tree)) if tree.is_directory(node) and tree.depths[node] < depth
     ]

@@ -1,1 +1,1 @@
-"""What commands share: options, the session with a remote, output, tables, errors, completion."""
+"""Shared parts of the commands: options, the session with a remote, output, tables, errors, completion."""

@@ -1,4 +1,4 @@
-"""How commands end: exit codes, messages for every exception, and suggestions for unknown names."""
+"""The end of commands: exit codes, messages for every exception, and suggestions for unknown names."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ _TIMES = {"k": 1e3, "m": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a line counts. ``within``: the count is of the current epoch, after ``whole`` epochs."""
+    """Steps and epochs of a line. ``within``: the count is of the current epoch, after ``whole`` epochs."""
 
     step: int | None = None
     total: int | None = None

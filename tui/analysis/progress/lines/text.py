@@ -121,7 +121,7 @@ _BOX = re.compile(r"^\s*[│┃║]")
 
 
 class _LineKind(NamedTuple):
-    """What the text of a line says, whatever its numbers are."""
+    """The kind of a line by its text, whatever its numbers are."""
 
     is_report: bool
     evaluates: bool

@@ -1,4 +1,4 @@
-"""What the names that trainers print for their values mean.
+"""The meaning of the names that trainers print for their values.
 
 A name is split into words, and the words decide: ``train/loss``, ``reduced_train_loss`` and ``Loss/total``
 are the training loss, ``eval_math_loss`` is an evaluation's, and ``kl_loss`` or ``loss_scale`` is neither. A
