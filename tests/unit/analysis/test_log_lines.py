@@ -97,7 +97,6 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Epoch 0:  10%|█         | 10/100 [00:01<00:09,  9.90it/s, v_num=0, train_loss_step=2.300, train_loss_epoch=2.5]', {'step': 10, 'epoch_steps': 100, 'loss': 2.3}),
     ('\rEpoch 1: 100%|██████████| 100/100 [00:10<00:00,  9.91it/s, v_num=3, train_loss=0.51, val_loss=0.62]', {'step': 200, 'loss': 0.51, 'eval_loss': 0.62}),
     ('1875/1875 - 5s - 3ms/step - accuracy: 0.9155 - loss: 0.2912 - val_accuracy: 0.95 - val_loss: 0.1301', {'loss': 0.2912, 'eval_loss': 0.1301, 'epoch_step': 1875, 'step_time_s': 0.003}),
-    (' [2025-02-01 12:00:00.123456] iteration        5/     100 | consumed samples:           80 | elapsed time per iteration (ms): 1234.5 | throughput per GPU (TFLOP/s/GPU): 123.4 | learning rate: 1.500000E-04 | global batch size:    16 | lm loss: 1.081234E+01 | loss scale: 1.0 | grad norm: 5.412 | number of skipped iterations:   0 | number of nan iterations:   0 |', {'step': 5, 'total_steps': 100, 'loss': 10.81234, 'grad_norm': 5.412, 'step_time_s': 1.2345}),
     ('[default7]: iteration       10/  500000 | consumed samples: 10240 | consumed tokens: 20971520 | elapsed time per iteration (s): 12.52 | learning rate: 1.2E-05 | global batch size:  1024 | lm loss: 9.1E+00 | grad norm: 2.3 | samples per second: 81.8 | TFLOPs: 110.2 |', {'step': 10, 'loss': 9.1, 'step_time_s': 12.52, 'rank': 7}),
     (' validation loss at iteration 1000 on validation set | lm loss value: 1.050000E+00 | lm loss PPL: 2.8E+00 |', {'step': 1000, 'eval_loss': 1.05}),
     ('[rank0]:2024-08-01 12:00:00,123 - root - INFO - \x1b[36mstep: 10  \x1b[32mloss:  7.9021  \x1b[33mmemory: 40.14GiB(50.70%)  \x1b[34mwps: 2,345  \x1b[35mmfu: 31.20%\x1b[39m', {'step': 10, 'loss': 7.9021, 'tokens_per_s': 2345.0, 'rank': 0}),
@@ -179,7 +178,6 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Validation loss: 0.512', {'eval_loss': 0.512}),
     ('Test set: Average loss: 0.0512, Accuracy: 9812/10000 (98%)', {'eval_loss': 0.0512, 'loss': None}),
     ('step:1201/1770 train_time:120221ms step_avg:100.1ms', {'step': 1201, 'total_steps': 1770, 'step_time_s': 0.1001}),
-    ('iter 100: loss 2.3012, time 120.12ms, mfu 41.20%', {'loss': 2.3012, 'step_time_s': 0.12012}),
     ('[Step 100] loss=0.50 | ppl=1.65 | throughput=12345 tokens/s', {'tokens_per_s': 12345.0}),
     ('step=100, train/loss=0.5, train/lr=1e-4, perf/tokens_per_sec=1234', {'loss': 0.5, 'tokens_per_s': 1234.0}),
     ('12:00:00    INFO [trainer] Step 10 | Time: 12.31s | Loss: 0.0012 | Entropy: 0.41 | Grad. Norm: 0.1231 | LR: 1.00e-06 | Throughput: 12345 tokens/s', {'step': 10, 'loss': 0.0012, 'learning_rate': 1e-06, 'tokens_per_s': 12345.0}),
@@ -204,7 +202,6 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ("{'loss': 75.1831, 'grad_norm': 9.36, 'learning_rate': 9.9e-06, 'epoch': 1.0, 'num_input_tokens_seen': 65536, 'step_tokens_per_second': 18801.85, 'avg_tokens_per_second': 18801.85}", {'loss': 75.1831, 'grad_norm': 9.36}),
     ("{'loss': 0.002, 'grad_norm': 41.0, 'learning_rate': 0.0, 'num_tokens': 1770.0, 'completions/clipped_ratio': 0.0, 'rewards/reward_len/mean': 16.37, 'reward': 16.3, 'reward_std': 2.0, 'kl': 0.05, 'clip_ratio/low_mean': 0.0, 'sampling/sampling_logp_difference/mean': 0.02, 'step_time': 6.4, 'epoch': 2.89}", {'loss': 0.002, 'epoch': 2.89}),
     (" 25%|██▌       | 100/400 [10:12<30:36,  6.12s/it]\x1b[A{'loss': '1.204', 'grad_norm': '0.55', 'learning_rate': '1.5e-05', 'ppl': '3.33', 'memory/max_active (GiB)': '61.2', 'memory/max_allocated (GiB)': '61.2', 'tokens/train_per_sec_per_gpu': '2311.4', 'epoch': '0.25'}", {'loss': 1.204, 'step': 100, 'total_steps': 400, 'tokens_per_s': 2311.4}),
-    ("[INFO|2025-06-02 10:11:12] llamafactory.train.callbacks:143 >> {'loss': 0.8123, 'learning_rate': 4.9e-05, 'epoch': 0.31, 'throughput': 4312.11}", {'loss': 0.8123, 'tokens_per_s': 4312.11}),
     ('{"current_steps": 40, "total_steps": 1200, "loss": 0.8123, "lr": 4.9e-05, "epoch": 0.1, "percentage": 3.33, "elapsed_time": "0:01:10", "remaining_time": "0:33:50"}', {'step': 40, 'total_steps': 1200, 'loss': 0.8123}),
     ("{'loss': 1.41, 'token_acc': 0.66, 'grad_norm': 0.98, 'learning_rate': 9.8e-05, 'memory(GiB)': 17.9, 'train_speed(s/it)': 2.1, 'epoch': 0.21, 'global_step/max_steps': '30/140', 'elapsed_time': '1m 3s', 'remaining_time': '3m 51s', 'loss_scale': 1.0}", {'loss': 1.41, 'step': 30, 'total_steps': 140}),
     ('Train:  21%|██▏       | 30/140 [01:03<03:51,  2.10s/it]', {'step': 30, 'total_steps': 140}),
@@ -217,22 +214,15 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('06/12/2025 10:11:12 - INFO - __main__ - epoch 0: perplexity: 12.3 eval_loss: 2.51', {'eval_loss': 2.51}),
     ('Steps:   1%|          | 12/1500 [00:31<1:01:12,  2.47s/it, loss=0.0812, lr=1e-5]', {'step': 12, 'loss': 0.0812}),
     ('   \\\\   /|    Num examples = 51,760 | Num Epochs = 1 | Total steps = 60', {'total_steps': 60}),
-    ("{'loss': 1.8312, 'grad_norm': 0.2917, 'learning_rate': 4e-05, 'epoch': 0.0}", {'loss': 1.8312}),
     ('Unsloth: Saved LoRA adapter to /mnt/ckpts/checkpoint-60', {'checkpoint': 'checkpoint-60'}),
     ('Epoch 2:  13%|█▎        | 65/500 [00:19<02:09,  3.36it/s, v_num=12, train/loss=0.713, lr-AdamW=1.2e-5]', {'epoch_step': 65, 'loss': 0.713, 'learning_rate': 1.2e-05}),
     ('Epoch 0:   1%|          | 5/500 [00:03<05:11,  1.59it/s, loss=2.31, v_num=0]', {'epoch_step': 5, 'loss': 2.31}),
     ('Epoch 4: 100%|██████████| 500/500 [02:31<00:00,  3.30it/s, v_num=12, train_loss=0.31, val_loss=0.402, val_acc=0.87]', {'loss': 0.31, 'eval_loss': 0.402}),
-    ('Epoch 1/4 \x1b[35m━━━━━━━━\x1b[0m\x1b[37m╺━━━━━━━\x1b[0m \x1b[37m250/500\x1b[0m \x1b[37m0:01:11 • 0:01:10\x1b[0m \x1b[37m3.55it/s\x1b[0m \x1b[37mv_num: 3.000 train_loss: 0.551\x1b[0m', {'epoch_step': 250, 'loss': 0.551}),
     ('\x1b[1m  1/782\x1b[0m \x1b[37m━━━━━━━━━━━━━━━━━━━━\x1b[0m \x1b[1m5:12\x1b[0m 400ms/step - accuracy: 0.1250 - loss: 2.3019', {'epoch_step': 1, 'epoch_steps': 782, 'loss': 2.3019}),
     ('782/782 ━━━━━━━━━━━━━━━━━━━━ 31s 39ms/step - accuracy: 0.5112 - loss: 1.3512 - val_accuracy: 0.5912 - val_loss: 1.1512 - learning_rate: 0.0010', {'loss': 1.3512, 'eval_loss': 1.1512, 'learning_rate': 0.001}),
-    ('Epoch 7/20', {'epoch': 6.0, 'total_epochs': 20.0}),
     ('100/100 - 12s - 119ms/epoch - loss: 0.5512', {'loss': 0.5512}),
     (' [2025-06-01 08:12:11] iteration      200/   95367 | consumed samples:       204800 | elapsed time per iteration (ms): 6120.4 | throughput per GPU (TFLOP/s/GPU): 431.2 | learning rate: 2.997000E-05 | global batch size:  1024 | lm loss: 6.312345E+00 | load_balancing_loss: 1.012E+00 | loss scale: 1.0 | grad norm: 1.213 | params norm: 231.22 | number of skipped iterations:   0 | number of nan iterations:   0 |', {'step': 200, 'total_steps': 95367, 'loss': 6.312345, 'grad_norm': 1.213, 'step_time_s': 6.1204}),
     ('[rank12]:  iteration      201/   95367 | consumed samples:  205824 | elapsed time per iteration (ms): 6100.1 | learning rate: 3.0E-05 | global batch size:  1024 | lm loss: 6.30E+00 | mtp_1 loss: 7.1E+00 | loss scale: 1.0 | grad norm: 1.2 |', {'step': 201, 'loss': 6.3, 'rank': 12}),
-    (' validation loss at iteration 2000 | lm loss value: 3.112345E+00 | lm loss PPL: 2.247E+01 | ', {'step': 2000, 'eval_loss': 3.112345}),
-    ('saving checkpoint at iteration    2000 to /mnt/ckpts in torch_dist format', {'checkpoint': 'iter_0002000'}),
-    ('[rank0]:[titan] 2025-06-09 10:11:12,345 - root - INFO - step: 20  loss:  9.1234  grad_norm:  3.2110  memory: 51.55GiB(65.2%)  tps: 7,011  tflops: 401.12  mfu: 40.56%', {'step': 20, 'loss': 9.1234, 'grad_norm': 3.211, 'tokens_per_s': 7011.0, 'rank': 0}),
-    ('[rank0]:2025-06-09 10:11:12,345 - root - INFO - step:  1  loss: 12.2613  grad_norm:  4.5051  memory:  9.61GiB(10.12%)  tps: 55  tflops: 0.41  mfu: 0.04%', {'step': 1, 'loss': 12.2613}),
     ('[titan] 2025-06-09 10:11:12 - root - INFO - Saved the checkpoint in 12.31 seconds (or staging …).', {'checkpoint': ''}),
     ('[titan] 2025-06-09 10:11:12 - root - INFO - Finished saving the checkpoint (or staging if async is enabled)in 4.41 seconds.', {'checkpoint': ''}),
     ('[titan] - root - INFO - Trainer is initialized with local batch size 8, global batch size 64, gradient accumulation steps 1, sequence length 8192, total steps 1000 (warmup 200)', {'total_steps': 1000}),
@@ -241,17 +231,12 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('[NeMo I 2025-06-01 10:11:12 nemo_logging:393] Global Checkpoint Save : Rank: 0 : Iteration: 149 : Start time: 1748772672.1s : Save duration: 11.2s', {'checkpoint': 'iter_0000149'}),
     ("Epoch 0, global step 149: 'reduced_train_loss' reached 1.23300 (best 1.23300), saving model to '/mnt/ckpts/step=149.ckpt' as top 1", {'checkpoint': 'step=149'}),
     ('(TaskRunner pid=9321) step:7 - global_seqlen/min:81211 - actor/entropy:0.31 - critic/vf_loss:0.12 - actor/pg_loss:0.0041 - actor/pg_clipfrac:0.001 - actor/ppo_kl:0.0003 - actor/grad_norm:0.22 - actor/lr:1e-06 - training/global_step:7 - training/epoch:0 - critic/score/mean:0.4 - response_length/mean:412.0 - timing_s/gen:31.2 - timing_s/step:71.4 - perf/total_num_tokens:91231 - perf/throughput:1511.9', {'step': 7, 'loss': 0.0041, 'tokens_per_s': 1511.9, 'step_time_s': 71.4}),
-    ('(TaskRunner pid=9321) Training Progress:   1%|          | 7/1050 [09:12<20:41:12, 71.40s/it]', {'step': 7, 'total_steps': 1050}),
     ('(WorkerDict pid=9911) INFO:2025-06-01 10:11:12,123:[Rank 0] Saved model to /mnt/ckpts/global_step_100/actor/model_world_size_8_rank_0.pt', {'checkpoint': 'global_step_100'}),
     ('(TaskRunner pid=9321) Total training steps: 1050', {'total_steps': 1050}),
     ('step:25 - train/loss:0.812 - train/lr(1e-3):0.0099 - train/time(s):2.13', {'step': 25, 'loss': 0.812, 'learning_rate': 9.9e-06}),
-    ('[2025-06-01 10:11:12,345] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=2, lr=[3e-06, 3e-06], mom=[[0.9, 0.999], [0.9, 0.999]]', {'step': 10, 'learning_rate': 3e-06}),
-    ('[2025-06-01 10:11:12,345] [INFO] [timer.py:264:stop] epoch=0/micro_step=10/global_step=10, RunningAvgSamplesPerSec=33.1, CurrSamplesPerSec=34.9, MemAllocated=3.1GB, MaxMemAllocated=11.2GB', {'step': 10, 'samples_per_s': 34.9}),
-    ('steps: 30 loss: 7.1210 iter time (s): 1.001 samples/sec: 127.912', {'step': 30, 'loss': 7.121, 'samples_per_s': 127.912}),
     ('[2025-06-01 10:11:12,345] [INFO] [torch_checkpoint_engine.py:23:save] [Torch] Saving /mnt/ckpts/global_step500/mp_rank_00_model_states.pt...', {'checkpoint': 'global_step500'}),
     ('Epoch: 0, Step: 4, Rank: 3, loss = 2.104', {'loss': 2.104, 'step': 4}),
     ('Step 12 | loss:1.1174635887145996 lr:2e-05 tokens_per_second_per_gpu:542.9 peak_memory_active:16.1 peak_memory_alloc:16.1 peak_memory_reserved:17.5', {'step': 12, 'loss': 1.1174635887, 'learning_rate': 2e-05, 'tokens_per_s': 542.9}),
-    ('1|12|Loss: 1.117463:   1%|          | 12/1617 [00:31<1:10:11,  2.62s/it]', {'step': 12, 'total_steps': 1617, 'loss': 1.117463}),
     ('INFO:torchtune.utils._logging:Model checkpoint of size 4.97 GiB saved to /mnt/ckpts/epoch_0/ft-model-00001-of-00004.safetensors', {'checkpoint': 'epoch_0'}),
     ('INFO:torchtune.utils._logging:Saving final epoch checkpoint.', {'checkpoint': ''}),
     ('Train epoch [1/2]:  25%|██▌       | 64/256 [02:11<06:31,  2.04s/it, loss=1.31, lr=8.9e-6]', {'loss': 1.31}),
@@ -269,9 +254,6 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Epoch 1 | iter 170 step 170 | loss train: 11.500, val_loss valid: 10.867 | iter time: 39.782 s (step)', {'step': 170, 'loss': 11.5}),
     ('Epoch 1 | iter 180          | val_loss: 11.653 | val_time: 79.557 s', {'eval_loss': 11.653, 'loss': None}),
     ('iter 200: val loss 1.4021, val time: 1412.1 ms', {'eval_loss': 1.4021, 'loss': None}),
-    ('step 00120/21400 (0.56%) | loss: 4.512000 | grad_norm: 0.71230 | lrm: 1.00 | dt: 512.40ms | tok/sec: 1,023,111 | mfu: 41.69 | total time: 1.02m', {'step': 120, 'total_steps': 21400, 'loss': 4.512, 'tokens_per_s': 1023111.0}),
-    ('step 250: train loss 2.2, val loss 2.3', {'step': 250, 'loss': 2.2, 'eval_loss': 2.3}),
-    ('iter 250: loss 2.2012, time 512.12ms, mfu 41.2%', {'step': 250, 'loss': 2.2012, 'step_time_s': 0.51212}),
     ('2025-06-01T10:11:12Z INFO trainer: step=1200/5000 epoch=0.24 loss=0.8312 lr=1.99e-05 grad_norm=0.612 tokens/s=81233 eta=1:02:11', {'step': 1200, 'total_steps': 5000, 'loss': 0.8312, 'tokens_per_s': 81233.0}),
     ('[node-1][rank 9] step 1200: loss=0.8312', {'step': 1200, 'loss': 0.8312}),
     ('(0) [2025-06-01 10:11:12] step=1200, loss=0.83, lr=2e-5', {'step': 1200, 'loss': 0.83}),
@@ -279,7 +261,6 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('[1200/5000] loss: 0.8312 lr: 2e-5', {'step': 1200, 'total_steps': 5000, 'loss': 0.8312}),
     ('train: step 1200 loss 0.8312 ppl 2.29', {'step': 1200, 'loss': 0.8312}),
     ('Iter 1200 | Train Loss 0.83 | Val Loss 0.91 | LR 2.0e-05 | 12.1 it/s', {'step': 1200, 'loss': 0.83, 'eval_loss': 0.91}),
-    ('Iter 1: Train loss 2.701, Learning Rate 1.000e-05, It/sec 1.201, Tokens/sec 512.31, Trained Tokens 4096, Peak mem 9.1 GB', {'step': 1, 'loss': 2.701, 'learning_rate': 1e-05, 'tokens_per_s': 512.31}),
     ('Iter 200: Val loss 1.551, Val took 12.1s', {'step': 200, 'eval_loss': 1.551, 'loss': None}),
     ('Iter 100: Saved adapter weights to adapters/adapters.safetensors and adapters/0000100_adapters.safetensors.', {'checkpoint': ...}),
     ('{"ts": 1748772672.1, "event": "train", "step": 40, "data": {"loss": 1.21, "lr": 1e-5}}', {'step': 40, 'loss': 1.21}),
@@ -288,9 +269,7 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('{"step": 40, "eval/loss": 1.3}', {'step': 40, 'eval_loss': 1.3, 'loss': None}),
     ('[06/01 10:11:12] d2.utils.events INFO:  eta: 0:22:11  iter: 99  total_loss: 1.512  loss_cls: 0.41  loss_box_reg: 0.6  time: 0.31  last_time: 0.30  data_time: 0.01  lr: 0.0019  max_mem: 5112M', {'step': 99, 'loss': 1.512, 'learning_rate': 0.0019}),
     (' samples/sec: 12.331 | iteration      100/  320000 | elapsed time per iteration (ms): 1300.1 | learning rate: 6.000E-04 | approx flops per GPU: 61.2TFLOPS | lm_loss: 5.112E+00 | number of skipped iterations:   0 | number of nan iterations:   0 |', {'step': 100, 'total_steps': 320000, 'loss': 5.112}),
-    ('completed step: 10, seconds: 5.310, TFLOP/s/device: 201.113, Tokens/s/device: 5123.112, total_weights: 65536, loss: 8.123', {'step': 10, 'loss': 8.123, 'tokens_per_s': 5123.112}),
     ('06/01 10:11:12 - mmengine - INFO - Iter(train) [  10/1000]  lr: 1.0012e-05  eta: 1:01:11  time: 5.3112  data_time: 0.0112  memory: 6012  loss: 1.2112  grad_norm: 0.7112', {'step': 10, 'total_steps': 1000, 'loss': 1.2112, 'grad_norm': 0.7112}),
-    ('10:11:12    INFO Step 10 | Time: 61.21s | Loss: 0.0123 | Entropy: 0.5123 | Mismatch KL: 0.0011 | Grad. Norm: 0.7123 | LR: 1.00e-06 | Throughput: 12345 tokens/s | MFU: 20.1% | Peak Mem.: 61.2 GiB', {'step': 10, 'loss': 0.0123}),
     ('[INFO|DP=0|PP=0|TP=0]: iteration: 10 / 1000 | consumed_tokens: 1.31M | time_per_iteration_ms: 512 | tokens_per_sec: 12.1K | tokens_per_sec_per_gpu: 1.5K | global_batch_size: 128 | lm_loss: 9.12 | lr: 1e-05 | model_tflops_per_gpu: 12.1 | grad_norm: 1.21', {'step': 10, 'total_steps': 1000, 'loss': 9.12, 'grad_norm': 1.21, 'learning_rate': 1e-05}),
     ('speechbrain.utils.train_logger - epoch: 1, lr: 1.00e-04 - train loss: 5.12 - valid loss: 4.11, valid WER: 90.12', {'epoch': 1.0, 'loss': 5.12, 'eval_loss': 4.11}),
     ('2025-06-01 10:11:12,123 INFO [train.py:1012] (0/8) Epoch 1, batch 50, loss[loss=0.6112, simple_loss=1.112, pruned_loss=0.7, over 5000.00 frames. ], tot_loss[loss=0.8112, over 100000.00 frames. ], batch size: 40, lr: 2.01e-03', {'loss': 0.6112}),
@@ -317,7 +296,6 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('validation | step 300 | loss 1.1112', {'eval_loss': 1.1112, 'step': 300, 'loss': None}),
     ('Step 300 - Eval loss: 1.1112', {'eval_loss': 1.1112, 'step': 300, 'loss': None}),
     ('eval: step 300 loss 1.1112', {'eval_loss': 1.1112, 'loss': None}),
-    ('  Validation loss: 1.1112', {'eval_loss': 1.1112}),
     ('epoch 3: train_loss=0.51 valid_loss=0.61 time=12.1s', {'epoch': 3.0, 'loss': 0.51, 'eval_loss': 0.61}),
     ('loss: nan at step 412', {'step': 412}),
     ('WARNING: step 412 loss is nan, skipping', {'step': 412}),
@@ -342,7 +320,6 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('2025-02-01 10:11:12,123 - INFO - allennlp.training.trainer - Epoch 3/39', {'epoch': 2.0, 'total_epochs': 39.0}),
     ("INFO - __main__ - epoch 1: {'accuracy': 0.84, 'f1': 0.88}", {'epoch': 1.0}),
     ('Step 02000 | CORE metric: 0.0812', {'step': 2000}),
-    ('global_step=12311, episodic_return=[211.]', {'step': 12311}),
     ("Epoch 3, global step 4000: 'val_wer' reached 0.12110 (best 0.12110), saving model to '/x/asr.ckpt' as top 3", {'step': 4000, 'epoch': 3.0}),
     ('[2025-02-01 10:21:12] [valid] Ep. 3 : Up. 12000 : cross-entropy : 41.2 : new best', {'step': 12000, 'epoch': 3.0, 'eval_loss': 41.2}),
     ("| trainer:train:231 - {'final_loss': 0.0123, 'policy_loss': 0.0111, 'raw_grad_norm': 0.231}", {'loss': 0.0123, 'grad_norm': 0.231}),
@@ -371,11 +348,9 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
 
-NOTHING: list[str] = [
+OTHER_LINES: list[str] = [
     'Loading checkpoint shards: 100%|██████████| 30/30 [00:12<00:00,  2.41it/s]',
-    'Map:  45%|████▌     | 45000/100000 [00:12<00:14, 3821.11 examples/s]',
     'Downloading shards:   7%|▋         | 2/30 [01:02<14:21, 30.77s/it]',
-    'model-00001-of-00030.safetensors:  45%|████▌     | 2.21G/4.90G [00:12<00:14, 181MB/s]',
     'Evaluating:  45%|████▌     | 45/100 [00:10<00:12,  4.41it/s]',
     'Validation DataLoader 0:  50%|█████     | 10/20 [00:02<00:02,  4.41it/s]',
     'Tokenizing train dataset:  50%|█████     | 10/20 [00:02<00:02,  4.41it/s]',
@@ -387,8 +362,6 @@ NOTHING: list[str] = [
     "{'learning_rate': 2e-05, 'num_train_epochs': 3, 'max_steps': 9000, 'loss_type': 'nll'}",
     '{"max_steps": 9000, "learning_rate": 2e-05, "epochs": 3}',
     '{"loss": "cross_entropy", "epochs": 3}',
-    '  File "/app/train.py", line 40, in training_step',
-    '    loss = self.compute_loss(model, inputs)',
     'RuntimeError: CUDA error at step.cpp:40 in loss kernel',
     'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB',
     'Current loss scale reduced from 65536 to 32768',
@@ -454,13 +427,10 @@ NOTHING: list[str] = [
     '| N/A   41C    P0             412W / 700W |  61200MiB / 81559MiB |     97%      Default |',
     'node-0:412:820 [3] NCCL INFO comm 0x55 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 9a000 commId 0x9 - Init COMPLETE',
     'NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] 1/-1/-1->0->-1',
-    'Collecting torch==2.6.0',
-    '     ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 766.7/766.7 MB 5.1 MB/s eta 0:00:00',
     'Downloading flash_attn-2.7.4.tar.gz (6.0 MB)',
     'Requirement already satisfied: steps>=3 in /usr/lib/python3/dist-packages (3.1)',
     'Successfully installed step-3.1 loss-2.0',
     'Building wheels for collected packages: flash-attn',
-    '=> [stage 3/7] RUN pip install -r requirements.txt',
     '#12 [ 4/10] RUN pip install loss 2.0',
     '┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃',
     '│ dense (Dense)                   │ (None, 10)             │         1,290 │',
@@ -468,11 +438,6 @@ NOTHING: list[str] = [
     'Total params: 1,290 (5.04 KB)',
     'Non-trainable params: 0, step 3',
     'Loading weights: 100%|██████████| 291/291 [00:03<00:00, 91.1it/s]',
-    'Fetching 30 files: 100%|██████████| 30/30 [00:00<00:00, 301.1it/s]',
-    'Processed prompts: 100%|██████████| 256/256 [00:12<00:00, 21.2it/s, est. speed input: 412.1 toks/s, output: 2311.2 toks/s]',
-    'Capturing CUDA graph shapes: 100%|██████████| 35/35 [00:20<00:00,  1.71it/s]',
-    'Saving the dataset (1/1 shards): 100%|██████████| 1000/1000 [00:00<00:00, 40011.2 examples/s]',
-    'Generating train split: 100%|██████████| 1000/1000 [00:00<00:00, 40011.2 examples/s]',
     'Computing reference log probs: 10%|█         | 10/100 [00:10<01:30,  1.01s/it]',
     'Computing checksums: 100%|#| 12/12',
     'Waiting for step 3/10 to finish; loss: 1',
@@ -487,8 +452,6 @@ NOTHING: list[str] = [
     'Will save a checkpoint every 500 steps',
     'Removing checkpoint at step 500',
     'wandb: train/loss █▆▄▃▂▂▁▁▁▁',
-    'wandb:         train/loss 0.8312',
-    'wandb:  train/global_step 1200',
     'Train loss: 0.5123 | best',
     'target loss: 0.5, max steps: 100',
     'loss scale: 1024, step: 10',
@@ -503,7 +466,6 @@ NOTHING: list[str] = [
     '[2025-06-01 10:11:12,123] [INFO] [config.py:1003:print]   initial_dynamic_scale ........ 65536',
     'trainer.steps=300 trainer.loss=ce optimizer.lr=1e-5',
     'wandb: ⭐️ View project at https://wandb.ai/x?step=3&loss=2',
-    'GET /metrics?step=300&loss=1.5 HTTP/1.1 200',
     'https://example.com/docs/step/3?loss=2.0',
     'DEBUG dataloader: batch 300 loaded in 0.12 s',
     'worker 3: 300 items in the last minute',
@@ -513,7 +475,6 @@ NOTHING: list[str] = [
     'Starting epoch 3 of 10',
     '=== Step 3: train the model ===',
     '| loss          | 0.5112   |',
-    '|    n_updates     | 300     |',
     "nn.CrossEntropyLoss(reduction='mean')  # step 3",
     'Iteration over 300 files, 12 lost',
     '  File "/usr/lib/python3.11/site-packages/torch/optim/optimizer.py", line 493, in wrapper',
@@ -550,7 +511,6 @@ NOTHING: list[str] = [
     'O^O/ \\_/ \\    Batch size per device = 2 | Gradient accumulation steps = 4',
     '`Trainer.fit` stopped: `max_epochs=5` reached.',
     'Metric val_loss improved by 0.012 >= min_delta = 0.0. New best score: 0.402',
-    'Sanity Checking DataLoader 0: 100%|██████████| 2/2 [00:00<00:00,  4.11it/s]',
     'Epoch 5: early stopping',
     'Epoch 3: ReduceLROnPlateau reducing learning rate to 0.00010000000474974513.',
     '(min, max) time across ranks (ms):',
@@ -558,13 +518,10 @@ NOTHING: list[str] = [
     '----------------------------------------------------------------------------------------------------------------',
     'WARNING: could not find the metadata file /mnt/ckpts/latest_checkpointed_iteration.txt',
     '    will not load any checkpoints and will start from random',
-    '  lr_decay_iters .................................. 95367',
-    '  train_iters ..................................... 95367',
     '  eval_interval ................................... 2000',
     'setting number of microbatches to constant 64',
     '[titan] - root - INFO - CUDA memory usage for model: 3.75GiB(4.72%)',
     '[titan] - root - INFO - Training completed',
-    'Validation: iteration 1/32',
     'Validation: iteration 32/32',
     '[NeMo W 2025-06-01 10:11:12 nemo_logging:405] Recommend using CUDA_DEVICE_MAX_CONNECTIONS=1',
     '[2025-06-01 10:11:12,345] [INFO] [logging.py:107:log_dist] [Rank 0] [Torch] Checkpoint global_step500 is about to be saved!',
@@ -588,9 +545,6 @@ NOTHING: list[str] = [
     'Sample 3: "the epoch 4 loss: 0.3 was great"',
     'Best checkpoint: step 4000 (val_loss=2.31)',
     '2025-06-11 10:11:12 - INFO - Best val loss: 2.31 at step 4000',
-]
-
-SURROUNDINGS: list[str] = [
     'Collecting torch==2.7.0',
     '  Downloading torch-2.7.0-cp311-cp311-manylinux_2_28_x86_64.whl (865.2 MB)',
     '     ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 865.2/865.2 MB 30.5 MB/s eta 0:00:00',
@@ -606,7 +560,6 @@ SURROUNDINGS: list[str] = [
     'Applying chat template to train dataset:  50%|█████     | 10/20 [00:02<00:02,  4.41it/s]',
     'Capturing CUDA graph shapes:  50%|█████     | 10/20 [00:02<00:02,  4.41it/s]',
     'Loading safetensors checkpoint shards:  25% Completed | 1/4 [00:00<00:02,  1.31it/s]',
-    'Adding EOS to train dataset: 100%|██████████| 1000/1000 [00:00<00:00, 12000.1 examples/s]',
     'Saving the dataset (1/1 shards): 100%|██████████| 1000/1000 [00:00<00:00, 12000.1 examples/s]',
     'Sanity Checking DataLoader 0: 100%|██████████| 2/2 [00:00<00:00,  5.10it/s]',
     'Processed prompts:  50%|█████     | 10/20 [00:02<00:02,  4.41it/s, est. speed input: 120.1 toks/s, output: 310.2 toks/s]',
@@ -618,7 +571,6 @@ SURROUNDINGS: list[str] = [
     'StepLR(step_size=30, step=10, lr=0.1)',
     "{'optimizer': {'lr': 0.0002, 'betas': [0.9, 0.95]}, 'trainer': {'max_steps': 100, 'grad_clip': 1.0}}",
     '{"learning_rate": 2e-05, "max_steps": 9000, "step": 10, "lr": 0.1}',
-    '  learning_rate: 2.0e-05',
     '  max_steps: 9000',
     '  loss_fn: torch.nn.CrossEntropyLoss',
     'lr_scheduler: {type: step, step: 10, lr: 0.001}',
@@ -634,7 +586,6 @@ SURROUNDINGS: list[str] = [
     'Epoch 3/10 started',
     'The model was trained for 3 epochs with a loss of 0.5',
     'wandb: Run summary:',
-    'wandb:         train/loss 0.512',
     'wandb: train/global_step 100',
     '***** Running training *****',
     '  Num examples = 1,000',
@@ -692,6 +643,17 @@ SURROUNDINGS: list[str] = [
     '│ │ Given that loss is 3.2  │  the step 40 of epoch 2 │                   17.00 │ │',
 ]
 """Output around training, tried in every dress."""
+PIECES = [
+    ' ', '=', ':', '/', '|', '%|', ', ', "'", '[', '}', ' - ', '\r', '\x1b[0m', '━━━', 'it/s]',
+    '[00:10<00:20, ', 'loss', 'step', 'lr', 'iteration', 'checkpoint', 'saving ', 'Epoch ', "{'loss': ",
+    '{"step": ', '1', '40/900', '0.5', 'nan',
+]
+REPEATED = [
+    'step ', 'step 1', 'loss=', '- loss: ', 'epoch ', '1', '1,', '1e', 'lr=1e5e', 'a/', '%|', '[', ' ',
+    '━', "{'loss': 1, ", "'a': '", '{"a":', 'iteration 1/', 'step: 1  loss: ',
+    'Training starts at step 1', 'checkpoint saved ', 'saving checkpoint ', 'saving checkpoint a',
+    'a b ', '(a) ', 'loss 1 ', '1 tok/s ',
+]
 # fmt: on
 
 
@@ -703,34 +665,30 @@ def read(line: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None and value is not False}
 
 
-@pytest.mark.parametrize(("line", "expected"), EXACTLY)
-def test_all_of_a_line_is_read(line: str, expected: dict[str, Any]) -> None:
-    found = read(line)
-    assert found.keys() == expected.keys()
-    assert found == (expected if "checkpoint" in expected else pytest.approx(expected, nan_ok=True))
+def agrees(found: object, expected: object) -> bool:
+    return expected is ... or found == (
+        pytest.approx(expected, nan_ok=True) if isinstance(expected, float) else expected
+    )
 
 
-@pytest.mark.parametrize(("line", "expected"), AT_LEAST)
-def test_a_line_is_read(line: str, expected: dict[str, Any]) -> None:
-    found = read(line)
-    for name, value in expected.items():
-        if value is ...:
-            assert name in found
-        else:
-            assert found.get(name) == (pytest.approx(value) if isinstance(value, float) else value)
+def test_lines_are_read() -> None:
+    wrong = {
+        line: found
+        for line, expected in EXACTLY + AT_LEAST
+        if not all(agrees((found := read(line)).get(name), value) for name, value in expected.items())
+    }
+    assert wrong == {}
 
 
-@pytest.mark.parametrize("line", NOTHING)
-def test_other_lines_give_nothing(line: str) -> None:
-    assert read(line) == {}
+def test_all_of_a_line_is_read() -> None:
+    assert [read(line).keys() for line, _ in EXACTLY] == [expected.keys() for _, expected in EXACTLY]
 
 
-@pytest.mark.parametrize("line", SURROUNDINGS)
 @pytest.mark.parametrize(
     "dress", ["{}", "\x1b[32m{}\x1b[0m", "[rank0]: {}", "\r{}"], ids=["plain", "ansi", "rank", "cr"]
 )
-def test_what_surrounds_training_gives_nothing(line: str, dress: str) -> None:
-    assert read(dress.format(line)) == {}
+def test_what_surrounds_training_gives_nothing(dress: str) -> None:
+    assert {line: found for line in OTHER_LINES if (found := read(dress.format(line)))} == {}
 
 
 @pytest.mark.parametrize(
@@ -764,69 +722,15 @@ def test_numbers_beyond_reason_are_not_taken_for_steps() -> None:
     assert read('{"step": ' + "9" * 400 + ', "loss": 1.5}') == {"loss": 1.5}
 
 
-PIECES = [
-    *(
-        " ",
-        "=",
-        ":",
-        "/",
-        "|",
-        "%|",
-        ", ",
-        "'",
-        "[",
-        "}",
-        " - ",
-        "\r",
-        "\x1b[0m",
-        "━━━",
-        "it/s]",
-        "[00:10<00:20, ",
-    ),
-    *("loss", "step", "lr", "iteration", "checkpoint", "saving ", "Epoch ", "{'loss': ", '{"step": '),
-    *("1", "40/900", "0.5", "nan"),
-]
-
-
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_no_line_is_too_strange(line: str) -> None:
     parse(line)
 
 
-REPEATED = [
-    *(
-        "step ",
-        "step 1",
-        "loss=",
-        "- loss: ",
-        "epoch ",
-        "1",
-        "1,",
-        "1e",
-        "lr=1e5e",
-        "a/",
-        "%|",
-        "[",
-        " ",
-        "━",
-    ),
-    *("{'loss': 1, ", "'a': '", '{"a":', "iteration 1/", "step: 1  loss: ", "Training starts at step 1"),
-    *(
-        "checkpoint saved ",
-        "saving checkpoint ",
-        "saving checkpoint a",
-        "a b ",
-        "(a) ",
-        "loss 1 ",
-        "1 tok/s ",
-    ),
-]
-
-
 @pytest.mark.parametrize("piece", REPEATED)
 def test_long_repetition_is_read_in_linear_time(piece: str) -> None:
     # A pattern that goes back over such a line at every place would take minutes here.
-    for _ in range(20):
+    for _ in range(5):
         parse(("step loss saving checkpoint " + piece * 8000)[:8000])
 
 
@@ -846,7 +750,7 @@ def test_a_log_of_many_ranks_and_of_everything_between_is_one_curve() -> None:
                     f"\x1b[34mtps: {7000 + rank:,}\x1b[39m"
                 )
                 fold.add([LogLine(stamp_ns + rank, text, f"node-{node}", None)])
-            noise = NOTHING[(7 * step + node) % len(NOTHING)]
+            noise = OTHER_LINES[(7 * step + node) % len(OTHER_LINES)]
             fold.add([LogLine(stamp_ns + 9, noise, f"node-{node}", None)])
         stamp_ns += 5 * 10**9
     snapshot = fold.snapshot()
