@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,24 +11,24 @@ from typing import Any
 import pytest
 from test_health_rules import (
     GIB,
+    Lines,
     checkpoint,
     look,
     metrics,
     moment,
+    pausing,
+    ranks,
     series,
+    started,
     steps,
     told,
 )
 
-from api_client.models import QueueContext, QueueEvent
-from api_client.models.logs import LogLine
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.settings.loading import load
 
 Look = Callable[[HealthRules], tuple[HealthFinding, ...]]
-Lines = Iterable[tuple[float, str]]
 
 
 def seen(at_s: float = 3600, **given: Any) -> Look:
@@ -42,15 +42,6 @@ def logged(lines: Lines, at_s: float) -> Look:
 
 def measured(*nodes: dict[str, Any], at_s: float = 3600, **given: Any) -> Look:
     return seen(at_s, health_metrics=metrics(*nodes), **given)
-
-
-def pausing() -> list[tuple[float, str]]:
-    """A pause of ten minutes every hundred steps."""
-    lines, at = [], 0.0
-    for step in range(1, 301):
-        at += 600 if step % 100 == 0 else 5
-        lines.append((at, f"step={step} loss=1.0"))
-    return lines
 
 
 def losing(usual: Callable[[int], float], then: float, last: int, of: int = 200) -> Look:
@@ -79,17 +70,6 @@ def slowing(to_s: float, from_s: float, until_s: float) -> Look:
     return logged(lines, until_s)
 
 
-def ranks() -> ProgressFold:
-    folding = ProgressFold()
-    for rank, step_s in enumerate((1.0, 1.02, 1.6, 0.99)):
-        start_ns = round(moment(0).timestamp() * 1e9)
-        folding.add(
-            LogLine(start_ns + at * 10**9, f"step={at} loss=1 step_time_s={step_s}", f"node-{rank}", None)
-            for at in range(1, 60)
-        )
-    return folding
-
-
 def then(before: float, after: float, at_s: float) -> Callable[[float], float]:
     """One level, and from that second on another."""
     return lambda at: before if at < at_s else after
@@ -103,13 +83,7 @@ TALKING = [*steps(600), *((600 + n * 10, f"heartbeat {n} ok") for n in range(200
 EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
 READING_ALOUD = [(n * 30.0, f"scored {n} answers") for n in range(100)]
 SAVED = tuple(checkpoint(n * 1000, n * 200) for n in range(1, 5))
-RESTARTED = QueueContext(
-    target_job_id="j",
-    events=[
-        QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(n * 500))
-        for n in range(3)
-    ],
-)
+RESTARTED = started(0, 500, 1000)
 WELL = series(gpu=0.95)
 LEAK = series(gpu_memory=lambda at: rising(60, 10)(at) * GIB)
 LATE_LEAK = series(gpu_memory=lambda at: rising(64, 30, 2880)(at) * GIB)
@@ -139,7 +113,11 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "straggler_share": (0.4, "straggler", measured(WELL, WELL, WELL, series(gpu=0.5))),
     "straggler_window_s": (120.0, "straggler", measured(WELL, WELL, WELL, series(gpu=then(0.95, 0.5, 3420)))),
     "straggler_busy": (0.1, "straggler", measured(*[series(gpu=0.15)] * 3, series(gpu=0.08))),
-    "straggler_step_time": (2.0, "straggler", seen(61, progress=ranks().snapshot())),
+    "straggler_step_time": (
+        2.0,
+        "straggler",
+        seen(601, progress=ranks(*([s] * 60 for s in (1.0, 1.02, 1.6, 0.99)))),
+    ),
     "missing_after_s": (1200.0, "node-missing", measured(WELL, series(range(0, 3000, 60)))),
     "missing_start_s": (
         *(60.0, "node-missing"),

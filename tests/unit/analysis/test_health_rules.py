@@ -32,10 +32,42 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(START_S + seconds, UTC)
 
 
-def told(lines: Iterable[tuple[float, str]], replica: str = "node-0") -> ProgressSnapshot:
+Lines = Iterable[tuple[float, str]]
+
+
+def told(lines: Lines, replica: str | None = "node-0", **others: Lines) -> ProgressSnapshot:
+    """What a log tells: the lines of one replica, and those of others by name, with _ for -."""
     folding = ProgressFold()
-    folding.add(LogLine(round((START_S + at) * 1e9), text, replica, None) for at, text in lines)
+    for name, those in {replica: lines, **others}.items():
+        node = name and name.replace("_", "-")
+        folding.add(LogLine(round((START_S + at) * 1e9), text, node, None) for at, text in those)
     return folding.snapshot()
+
+
+def ranks(*step_times_s: Iterable[float]) -> ProgressSnapshot:
+    """What four ranks tell that print how long their steps take."""
+    lines = {
+        f"node_{rank}": [(10.0 * n, f"step={n} loss=1 step_time_s={took}") for n, took in enumerate(those, 1)]
+        for rank, those in enumerate(step_times_s)
+    }
+    return told([], None, **lines)
+
+
+def pausing() -> list[tuple[float, str]]:
+    """A pause of ten minutes every hundred steps."""
+    lines, at = [], 0.0
+    for step in range(1, 301):
+        at += 600 if step % 100 == 0 else 5
+        lines.append((at, f"step={step} loss=1.0"))
+    return lines
+
+
+def started(*seconds: float) -> QueueContext:
+    """The history of a job that was started at these seconds."""
+    events = [
+        QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(at)) for at in seconds
+    ]
+    return QueueContext(target_job_id="j", events=events)
 
 
 def steps(
@@ -89,15 +121,29 @@ def kinds(found: tuple[HealthFinding, ...]) -> list[str]:
     return [finding.kind.value for finding in found]
 
 
+def test_a_healthy_run_has_no_findings():
+    well = metrics(*[series(gpu=level) for level in (0.97, 0.96, 0.95)])
+    assert look(3605, progress=told(steps(3600)), health_metrics=well) == ()
+    assert look(0) == look(0, progress=ProgressSnapshot(), health_metrics=MetricsSnapshot()) == ()
+
+
+def test_the_worst_comes_first():
+    broken = [(600.0 + n, f"step={120 + n} loss=nan") for n in (1, 2, 3)]
+    progress = told([*steps(600), *broken, (604.0, "ValueError: no")])
+    assert kinds(look(1560, progress=progress)) == ["stalled", "loss-not-finite", "errors"]
+
+
 # Stalls
 
 
+def test_a_hang_at_full_utilisation_is_a_stall():
+    (found,) = look(1560, progress=told(steps(600)), health_metrics=metrics(series(range(0, 1560, 60))))
+    assert (found.kind, found.severity, found.since) == (FindingKind.STALLED, "critical", moment(600))
+    assert found.text == "no step and no log line for 16m, usually every 5s; GPUs 95 % busy"
+
+
 def test_a_run_may_pause_a_little_longer_than_it_ever_has():
-    lines, at = [], 0.0
-    for step in range(1, 301):
-        at += 600 if step % 100 == 0 else 5
-        lines.append((at, f"step={step} loss=1.0"))
-    run = told(lines)
+    at, run = pausing()[-1][0], told(pausing())
     assert look(at + 700, progress=run) == ()
     assert kinds(look(at + 760, progress=run)) == ["stalled"]
 
@@ -149,6 +195,14 @@ def test_a_loss_that_explodes_and_one_that_only_spikes():
     assert look(1000, progress=told(steps(1000, loss=spike))) == ()
 
 
+@pytest.mark.parametrize(("loss", "shown"), [("nan", "NaN"), ("inf", "inf")])
+def test_a_loss_that_is_no_number(loss: str, shown: str):
+    lines = steps(600, loss=lambda step: 1.0 if step <= 60 else float(loss))
+    (found,) = look(605, progress=told(lines))
+    assert (found.kind, found.severity) == (FindingKind.LOSS_NOT_FINITE, "critical")
+    assert (found.text, found.since) == (f"loss is {shown}", moment(305))
+
+
 def test_losses_of_reinforcement_learning_and_of_diffusion_have_not_exploded():
     draw = random.Random(3)
     noise = [draw.lognormvariate(-2.5, 1) for _ in range(4000)]
@@ -157,11 +211,9 @@ def test_losses_of_reinforcement_learning_and_of_diffusion_have_not_exploded():
         lambda step: 0.0008 + 0.00005 * step,  # its KL grows
         lambda step: noise[step],
     ):
-        folding, lines = ProgressFold(), steps(3000, loss=loss)
-        for place, (at, text) in enumerate(lines):
-            folding.add([LogLine(round((START_S + at) * 1e9), text, "node-0", None)])
-            if place % 20 == 0:
-                assert look(at, progress=folding.snapshot()) == (), at
+        lines = steps(3000, loss=loss)
+        for count in range(1, len(lines), 40):
+            assert look(lines[count - 1][0], progress=told(lines[:count])) == (), count
 
 
 def test_a_first_step_makes_no_rhythm():
@@ -200,6 +252,38 @@ def test_gradients_that_are_no_numbers():
 # GPUs and nodes
 
 
+def stopping(at_s: float, until: float = 0.01, of: float = 0.9) -> dict[str, object]:
+    """A node whose GPUs stop working."""
+    return series(gpu=lambda at: of if at < at_s else until)
+
+
+def test_gpus_that_stopped_working_all_of_them_or_those_of_a_node():
+    (found,) = look(health_metrics=metrics(stopping(3240), stopping(3240)))
+    assert (found.kind, found.node, found.since) == (FindingKind.GPU_IDLE, None, moment(3240))
+    assert found.text == "GPUs idle (below 5 %) for 6m"
+    (one,) = look(health_metrics=metrics(series(), stopping(3240)))
+    assert (one.kind, one.node) == (FindingKind.GPU_IDLE, "node-1"), "and not slow, too"
+
+
+def test_gpus_that_are_idle_in_all_that_is_seen_of_a_run_that_told_steps():
+    found = look(progress=told(steps(3590)), health_metrics=metrics(series(gpu=0.0)))
+    assert kinds(found) == ["gpu-idle"]
+
+
+def test_gpus_that_have_not_begun_or_only_pause_are_not_idle():
+    young = range(0, 660, 60)
+    assert look(600, health_metrics=metrics(series(young, gpu=0.0), series(young, gpu=0.01))) == ()
+    loading = series(young, gpu=lambda at: 0.1 if at < 200 else 0.01)
+    assert look(600, health_metrics=metrics(loading, loading)) == ()
+    assert look(health_metrics=metrics(stopping(3400), stopping(3400))) == ()
+
+
+def test_a_node_that_lags_is_named_with_how_much():
+    (found,) = look(health_metrics=metrics(series(gpu=0.97), series(gpu=0.95), series(gpu=0.61)))
+    assert (found.kind, found.severity, found.node) == (FindingKind.STRAGGLER, "warning", "node-2")
+    assert found.text == "node-2 lags behind the other nodes: GPUs at 61 %, others at 96 %"
+
+
 def test_the_busy_node_is_to_blame_when_all_others_wait_for_it():
     low = [series(gpu=level) for level in (0.31, 0.3, 0.33)]
     (found,) = look(health_metrics=metrics(*low, series(gpu=0.97)))
@@ -219,15 +303,7 @@ def test_a_straggler_is_held_until_it_clearly_keeps_up():
 
 
 def test_a_straggler_by_the_step_times_that_ranks_print():
-    folding = ProgressFold()
-    for rank, step_s in enumerate((1.0, 1.02, 1.6, 0.99)):
-        folding.add(
-            LogLine(
-                round((START_S + at) * 1e9), f"step={at} loss=1 step_time_s={step_s}", f"node-{rank}", None
-            )
-            for at in range(1, 60)
-        )
-    (found,) = look(61, progress=folding.snapshot())
+    (found,) = look(601, progress=ranks(*([step_s] * 60 for step_s in (1.0, 1.02, 1.6, 0.99))))
     assert (found.kind, found.node) == (FindingKind.STRAGGLER, "node-2")
     assert found.text == "node-2 slow: 1.60s/step vs 1.00s"
 
@@ -260,16 +336,13 @@ GONE_AT_S = 2940
 STOPPED = range(0, 3000, 60)
 
 
-def heard(*nodes: str | None, until_s: float = 3600, quiet: tuple[str, ...] = ()) -> ProgressSnapshot:
+def heard(*nodes: str, quiet: tuple[str, ...] = ()) -> ProgressSnapshot:
     """A log in which each of these replicas prints every 5 s; those in ``quiet`` only until 2900 s."""
-    folding = ProgressFold()
-    for name in nodes:
-        last_s = 2900 if name in quiet else until_s
-        folding.add(
-            LogLine(round((START_S + at) * 1e9), f"batch of {name} loaded", name, None)
-            for at in range(0, int(last_s) + 1, 5)
-        )
-    return folding.snapshot()
+    lines = {
+        name: [(at, f"batch of {name} loaded") for at in range(0, 2901 if name in quiet else 3601, 5)]
+        for name in nodes
+    }
+    return told([], None, **lines)
 
 
 def test_a_node_that_logs_is_not_missing_only_its_metrics_are():
@@ -287,27 +360,21 @@ def test_a_node_without_metrics_whose_log_stopped_is_missing():
 
 
 def test_a_node_that_logs_seldom_is_still_logging():
-    folding = ProgressFold()
-    folding.add(LogLine(round((START_S + at) * 1e9), "step=1 loss=1", "node-0", None) for at in range(3600))
-    folding.add(
-        LogLine(round((START_S + at) * 1e9), "saved a shard", "node-1", None) for at in range(0, 3600, 600)
-    )
-    found = look(health_metrics=metrics(series(), series(STOPPED)), progress=folding.snapshot())
-    assert kinds(found) == ["metrics-missing"]
+    often = [(at, "step=1 loss=1") for at in range(0, 3600, 5)]
+    progress = told(often, node_1=[(at, "saved a shard") for at in range(0, 3600, 600)])
+    assert kinds(look(health_metrics=metrics(series(), series(STOPPED)), progress=progress)) == [
+        "metrics-missing"
+    ]
 
 
 @pytest.mark.parametrize("name", ["node-0", None])
 def test_silence_of_nodes_that_never_log_proves_nothing(name):
     """Only rank 0 logs, or lines name no node: as long as steps are made, the node takes part in them."""
-    folding = ProgressFold()
-    folding.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(3600))
     gone = metrics(series(), series(STOPPED))
-    (found,) = look(health_metrics=gone, progress=folding.snapshot())
+    (found,) = look(health_metrics=gone, progress=told(steps(3600), name))
     assert (found.kind, found.severity) == (FindingKind.METRICS_MISSING, "warning")
     assert found.text == "node-1: no metrics for 11m; the run is still logging"
-    stalled = ProgressFold()
-    stalled.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(2900))
-    missing = look(health_metrics=gone, progress=stalled.snapshot())
+    missing = look(health_metrics=gone, progress=told(steps(2900), name))
     assert ("node-missing", "critical") in [(one.kind.value, one.severity) for one in missing]
 
 
@@ -477,13 +544,7 @@ def test_repeated_restarts_by_the_log_the_history_or_the_count():
         "restarted 2 times, last 5m ago",
         moment(2000 + 5 * 0),
     )
-    history = QueueContext(
-        target_job_id="j",
-        events=[
-            QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(n * 500))
-            for n in range(3)
-        ],
-    )
+    history = started(0, 500, 1000)
     assert kinds(look(1100, queue=history)) == ["restarts"]
     assert kinds(look(job={"retry_count": 3})) == ["restarts"]
     assert look(30_000, queue=history) == (), "that was long ago"
@@ -539,12 +600,6 @@ def test_a_job_that_waits_says_for_what_who_holds_it_and_who_is_ahead():
 
 
 # All of them
-
-
-def test_kinds_that_nobody_wants_to_hear_of_and_thresholds_of_ones_own():
-    slow = metrics(*[series(gpu=0.95)] * 3, series(gpu=0.5))
-    assert look(health_metrics=slow, rules=HealthRules(off=frozenset({"straggler"}))) == ()
-    assert look(health_metrics=slow, rules=HealthRules(straggler_share=0.4)) == ()
 
 
 def test_keys_stay_the_same_while_figures_change():
@@ -658,16 +713,9 @@ def saved_until(listed: int) -> tuple[HealthFinding, ...]:
 
 
 def slow_rank(factor: float) -> tuple[HealthFinding, ...]:
-    folding, draw = ProgressFold(), random.Random(1)
-    for rank in range(4):
-        taken = [10 * draw.gauss(factor if rank == 2 else 1, 0.02) for _ in range(60)]
-        folding.add(
-            LogLine(
-                round((START_S + 10 * n) * 1e9), f"step={n} loss=1 step_time_s={took}", f"node-{rank}", None
-            )
-            for n, took in enumerate(taken, 1)
-        )
-    return look(601, progress=folding.snapshot())
+    draw = random.Random(1)
+    taken = [[10 * draw.gauss(factor if rank == 2 else 1, 0.02) for _ in range(60)] for rank in range(4)]
+    return look(601, progress=ranks(*taken))
 
 
 def round_pause(at_step: int) -> tuple[HealthFinding, ...]:
@@ -687,10 +735,8 @@ def without_steps(every_s: float) -> tuple[HealthFinding, ...]:
     return look(15_900, progress=told(lines))
 
 
-def silent_since(restarted: bool) -> tuple[HealthFinding, ...]:
-    starts = [moment(0), moment(610)] if restarted else [moment(0)]
-    events = [QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=at) for at in starts]
-    return look(1500, progress=told(steps(600)), queue=QueueContext(target_job_id="j", events=events))
+def silent_since(*starts: float) -> tuple[HealthFinding, ...]:
+    return look(1500, progress=told(steps(600)), queue=started(*starts))
 
 
 def grown_to(gib: float) -> tuple[HealthFinding, ...]:
@@ -713,7 +759,7 @@ SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
         (lambda: round_pause(733), "stalled", lambda: round_pause(700)),
         (lambda: loading(*steps(60)), "gpu-idle", lambda: loading(BAR)),
         (lambda: counted(0), "stalled", lambda: counted(1)),
-        (lambda: silent_since(restarted=False), "stalled", lambda: silent_since(restarted=True)),
+        (lambda: silent_since(0), "stalled", lambda: silent_since(0, 610)),
         (lambda: grown_to(70), "memory-leak", lambda: grown_to(56)),
         (lambda: without_steps(40), "slowdown", lambda: without_steps(11)),
         (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
