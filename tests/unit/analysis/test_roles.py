@@ -28,7 +28,7 @@ def named(*nodes: Mapping[str, Level]) -> dict[str, Mapping[str, Level]]:
     return {f"node-{number}": node for number, node in enumerate(nodes)}
 
 
-def slow_in(nodes: Mapping[str, Mapping[str, Level]], hours: float = 2.5) -> set[str]:
+def slow_in(nodes: Mapping[str, Mapping[str, Level]], hours: float = 2.0) -> set[str]:
     return {name for _, found in watched(nodes, hours) for name in nodes_found(found, FindingKind.STRAGGLER)}
 
 
@@ -99,7 +99,7 @@ def test_who_fell_behind_stays_slow_when_what_was_before_is_forgotten(slow):
         name: drifting(0.95, 0.6, 1800) if name in slow else steady(0.95)
         for name in ("node-0", "node-1", "node-2", "node-3")
     }
-    *_, (_, found) = watched(nodes, 8)
+    *_, (_, found) = watched(nodes, 8, every_s=1200)
     assert nodes_found(found, FindingKind.STRAGGLER) == slow
 
 
