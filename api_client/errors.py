@@ -1,30 +1,8 @@
-"""All exceptions of the client, as one tree.
+"""All exceptions of the client, as one tree below ``ApiClientError``; no message ever contains a key.
 
-::
-
-    ApiClientError
-    ├── DownloadError               a download that cannot be written (api_client.downloads)
-    ├── ConfigurationError          no remote, an incomplete remote, an unreadable credentials file
-    │   ├── ConfigFileError         a config.py that cannot be loaded: its path and line
-    │   └── ArchiveError            a workspace that cannot be archived, or is too large
-    └── RequestError                a request that failed
-        ├── ReadOnlyError           a change refused by a read-only client: never sent
-        ├── Unreachable             no answer: refused, DNS, reset, TLS
-        │   └── TimedOut            no answer in time
-        ├── RedirectRefused         a redirect to another host; the key is not sent there
-        ├── AddressRefused          the server named an address of this machine or of a foreign network
-        ├── InvalidAnswer           an answer that does not match the API
-        ├── UploadFailed            the object store rejected an archive
-        ├── DeploymentUnclear       the answer to a deployment was lost (api_client.deployment)
-        └── ErrorAnswer             an answer with status 4xx or 5xx
-            ├── BadRequest          400, 409, 422 and the other 4xx
-            ├── Unauthorized        401, 403: names the remote and where its key came from
-            ├── NotFound            404
-            ├── UrlExpired          a presigned URL that is no longer valid: list the files again
-            ├── RateLimited         429
-            └── ServerFault         5xx
-
-No message ever contains a key.
+``ConfigurationError`` is about this machine, ``RequestError`` about a request that failed. Two leaves are
+defined where they are raised: ``DownloadError`` (api_client.transfers) and ``DeploymentUnclear``
+(api_client.deployment).
 """
 
 from __future__ import annotations

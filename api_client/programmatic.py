@@ -52,9 +52,8 @@ def push(
 def choose_remote(name: str, environ: Mapping[str, str]) -> Remote:
     """Return the remote with that name; for the default name, a remote in the environment takes precedence.
 
-    A script written for the official SDK names no remote. If the environment points it to another server,
-    it must not submit to production just because a section has the default name. Raises
-    ConfigurationError.
+    A script written for the official SDK names no remote. If the environment points it to another server, it
+    must not submit to production just because a section has the default name. Raises ConfigurationError.
     """
     if name != DEFAULT_REMOTE:
         return resolve_remote(name, environ=environ)

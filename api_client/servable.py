@@ -254,8 +254,7 @@ def _gigabytes(size_bytes: int) -> str:
 class RankAdvice:
     """``default`` is the suggested rank and ``explanation`` a sentence with the reason.
 
-    If no valid rank holds the adapters, there is no default and ``refusal`` says why; otherwise it is
-    empty.
+    If no valid rank holds the adapters, there is no default and ``refusal`` says why; otherwise it is empty.
     """
 
     default: int | None

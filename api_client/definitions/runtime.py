@@ -99,8 +99,7 @@ class CheckpointingConfig(StrictDefinition):
 class CacheConfig(StrictDefinition):
     """Folders that persist from job to job, for the project and for the team.
 
-    With ``require_cache_affinity`` a job fails rather than start where the project's cache is not
-    available.
+    With ``require_cache_affinity`` a job fails rather than start where the project's cache is not available.
     """
 
     enabled: bool = False

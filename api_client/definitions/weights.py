@@ -18,8 +18,7 @@ _BUCKETS = ("s3", "gs", "azure", "r2", "cw")
 SOURCE_SCHEMES = (_HUGGING_FACE, *_BUCKETS, _HTTPS, _LOCAL_FILE)
 """Valid schemes of a source.
 
-``file`` is for testing with the emulator; the platform has no such scheme, and the official SDK rejects
-it.
+``file`` is for testing with the emulator; the platform has no such scheme, and the official SDK rejects it.
 """
 
 _FORMATS = {

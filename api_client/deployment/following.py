@@ -59,8 +59,7 @@ async def follow(
 ) -> AsyncIterator[DeploymentUpdate]:
     """Yield an update at once and every ``interval_s`` seconds, until the deployment serves or has failed.
 
-    Transient errors are retried. Raises NotFound, Unauthorized and other RequestErrors that are
-    permanent.
+    Transient errors are retried. Raises NotFound, Unauthorized and other RequestErrors that are permanent.
     """
     clock = clock or SystemClock()
 

@@ -1,9 +1,8 @@
 """Decode the bytes of an answer to models.
 
-The fast path passes the bytes directly to pydantic's JSON parser. Some servers send JSON that a strict
-parser rejects (broken UTF-8, lone surrogates, raw control characters inside strings, all of which occur
-in log lines). In that case a tolerant parser reads it again and puts U+FFFD in place of invalid
-characters.
+The fast path passes the bytes directly to pydantic's JSON parser. Some servers send JSON that a strict parser
+rejects (broken UTF-8, lone surrogates, raw control characters inside strings, all of which occur in log
+lines). In that case a tolerant parser reads it again and puts U+FFFD in place of invalid characters.
 """
 
 from __future__ import annotations

@@ -50,8 +50,7 @@ class RetryPolicy:
     def for_polling(self) -> RetryPolicy:
         """Return a variant for polling.
 
-        The user should see a recovery within seconds, and a request that hangs must not delay the next
-        ones.
+        The user should see a recovery within seconds, and a request that hangs must not delay the next ones.
         """
         return replace(self, cap_s=min(self.cap_s, POLLING_CAP_S), silence_s=POLLING_SILENCE_S)
 

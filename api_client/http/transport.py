@@ -60,10 +60,9 @@ class _Answer(NamedTuple):
 class Transport:
     """Sends requests to one remote.
 
-    The httpx client is created on the first request, because that takes a tenth of a second.
-    ``read_only_by`` names the setting that forbids changes, in words; if empty, changes are allowed.
-    ``destinations`` records where the remote is. Raises ConfigurationError if the remote's addresses or
-    key cannot be used.
+    The httpx client is created on the first request, because that takes a tenth of a second. ``read_only_by``
+    names the setting that forbids changes, in words; if empty, changes are allowed. ``destinations`` records
+    where the remote is. Raises ConfigurationError if the remote's addresses or key cannot be used.
     """
 
     def __init__(

@@ -62,8 +62,7 @@ class Jobs:
     ) -> JobList:
         """Return the organization's jobs that match all given filters, newest first.
 
-        ``statuses`` are the API's own names. This is a POST, but it only reads, so it is retried like a
-        GET.
+        ``statuses`` are the API's own names. This is a POST, but it only reads, so it is retried like a GET.
         """
         body: dict[str, Any] = {"order_by": _NEWEST_FIRST}
         if project_id is not None:

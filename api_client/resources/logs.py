@@ -82,11 +82,10 @@ class Logs:
     ) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Yield every line from ``start`` (default: the job's beginning) until the job's end, each once.
 
-        The stream ends with a LogEnd. Lines may arrive a minute after the job's end: the stream reports
-        the end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by
-        default 65, or more for a log whose lines were seen to arrive later than that. It does not wait
-        for a job that ended minutes ago, or if the server says that the log is complete (our emulator
-        does).
+        The stream ends with a LogEnd. Lines may arrive a minute after the job's end: the stream reports the
+        end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by default
+        65, or more for a log whose lines were seen to arrive later than that. It does not wait for a job that
+        ended minutes ago, or if the server says that the log is complete (our emulator does).
         """
         follower = Follower(
             self._fetch(project_id, job_id),
@@ -109,8 +108,7 @@ class Logs:
         """Yield every line from ``start`` up to ``end`` (exclusive), each once, for any time range.
 
         Without an ``end``, yields all later lines. With ``newest_first`` the batches go back in time, but
-        each batch is in time order. Parts of a long time range are read concurrently and yielded in
-        order.
+        each batch is in time order. Parts of a long time range are read concurrently and yielded in order.
         """
         return read_logs(
             self._fetch(project_id, job_id),

@@ -124,8 +124,7 @@ class JobPoller:
 async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> AsyncIterator[TrainingJob]:
     """Yield the job now and every ``interval_s`` seconds; the finished job is the last.
 
-    Transient errors are retried. Raises Unauthorized, NotFound and other RequestErrors that are
-    permanent.
+    Transient errors are retried. Raises Unauthorized, NotFound and other RequestErrors that are permanent.
     """
     while True:
         job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)

@@ -237,8 +237,7 @@ async def submit(
     the project. ``plan`` is the archive's plan, if the caller already has it. The request that creates
     the job is sent once: an error after it may have arrived is raised, never retried.
 
-    Raises ConfigurationError (including ArchiveError), UploadFailed and the other subclasses of
-    RequestError.
+    Raises ConfigurationError (including ArchiveError), UploadFailed and the other subclasses of RequestError.
     """
     overrides = overrides or Overrides()
     tell = on_progress or (lambda _progress: None)
