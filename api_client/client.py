@@ -16,8 +16,7 @@ from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.remotes import Remote
-from api_client.resources.account import Account
-from api_client.resources.capacity import Capacity
+from api_client.resources.account import Account, Capacity
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.graphql import Graphql
 from api_client.resources.jobs import Jobs

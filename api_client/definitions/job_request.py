@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from api_client.definitions.runtime import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLDER
+from api_client.definitions.jobs import CACHE_FOLDER, LOADED_CHECKPOINTS_FOLDER
 
 _BINARY_MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024**2}
 _DECIMAL_BYTES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -16,6 +16,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
+    PlainValidator,
     TypeAdapter,
     model_validator,
 )
@@ -80,15 +81,7 @@ def _moment(value: Any) -> datetime:
     return _UTC_DATETIME.validate_python(value)
 
 
-class _Remembered:
-    """Marker for validation with ``_moment``."""
-
-    @staticmethod
-    def __get_pydantic_core_schema__(_source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(_moment)
-
-
-RepeatedDatetime = Annotated[datetime, _Remembered]
+RepeatedDatetime = Annotated[datetime, PlainValidator(_moment)]
 """``UtcDatetime`` for values that repeat many times in an answer: each one is parsed only once."""
 
 

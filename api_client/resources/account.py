@@ -1,4 +1,4 @@
-"""Resources of the organization: teams, users, instance types, prices and secrets."""
+"""Resources of the organization: teams, users, instance types, prices, secrets and GPU capacity."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from api_client.addresses import route
 from api_client.errors import InvalidAnswer
 from api_client.http.retry import ONE_ATTEMPT
 from api_client.http.transport import Transport
-from api_client.models import UserInfo
+from api_client.models import TrainingCapacity, UserInfo
 from api_client.models.account import Secret, Team
-from api_client.models.base import answer_with_list
+from api_client.models.base import answer_with, answer_with_list
+from api_client.models.capacity import TeamGpuCapacity
 from api_client.models.jobs import InstanceType, InstanceTypePrice
 
 _TEAMS = answer_with_list("teams", Team)
@@ -71,3 +72,24 @@ class Account:
 
 def _secrets_route(team_id: str | None, *rest: str) -> str:
     return route("secrets", *rest) if team_id is None else route("teams", team_id, "secrets", *rest)
+
+
+_CAPACITY = TypeAdapter(TrainingCapacity)
+_TEAM_CAPACITY = answer_with("team_gpu_capacity", TeamGpuCapacity)
+
+
+class Capacity:
+    """GPU limits and usage. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def get(self) -> TrainingCapacity:
+        """Return the capacity of the organization and its teams, by GPU type."""
+        return await self._transport.request("GET", route("training", "capacity"), _CAPACITY)
+
+    async def update(self, *, team_id: str, gpu_type: str, max_gpus: int) -> TeamGpuCapacity:
+        """Set a team's limit for a GPU type. Admins of the organization only."""
+        body = {"team_id": team_id, "gpu_type": gpu_type, "max_gpus": max_gpus}
+        path = route("training", "capacity")
+        return await self._transport.request("PATCH", path, _TEAM_CAPACITY, body=body)

@@ -30,7 +30,7 @@ from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import JobPoller, ServerTime
 from api_client.streams.logs import LATENESS_MS
 from api_client.streams.pages import PageSource
-from api_client.streams.reader import PARTS_IN_FLIGHT, ParallelReader, RangeReader, Window, windows
+from api_client.streams.reader import ParallelReader, RangeReader, Window, windows
 
 BUSY_INTERVAL_S = 1.0
 QUIET_INTERVAL_S = 2.2
@@ -229,7 +229,7 @@ class Follower:
 
     async def _read_settled_history(self) -> AsyncGenerator[LogBatch, None]:
         start_ms, final_ms = self._settled_ms, self._final_before_ms()
-        reader = ParallelReader(self._pages, start_ms, final_ms, in_flight=PARTS_IN_FLIGHT)
+        reader = ParallelReader(self._pages, start_ms, final_ms)
         async with aclosing(reader.batches()) as batches:
             async for entries in batches:
                 fresh = self._fresh(entries, remember_from_ms=final_ms)

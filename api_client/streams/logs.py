@@ -26,7 +26,7 @@ from api_client.models.logs import (
 from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import CLOCK_MARGIN_MS
 from api_client.streams.pages import PageSource
-from api_client.streams.reader import PARTS_IN_FLIGHT, ParallelReader, RangeReader
+from api_client.streams.reader import ParallelReader, RangeReader
 
 LATENESS_MS = 75 * MS_PER_S  # a line may arrive this long after its timestamp (API facts: about a minute)
 
@@ -38,16 +38,15 @@ async def read_logs(
     end_ms: int,
     newest_first: bool = False,
     clock: Clock,
-    in_flight: int = PARTS_IN_FLIGHT,
 ) -> AsyncGenerator[LogBatch, None]:
     """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds), a time range of any length.
 
     Batches go forward in time, or backward if ``newest_first``; each batch is ascending, and its
-    ``read_part`` is the fraction of the time range (up to now) that has been read. ``in_flight`` parts of
-    a long range are read concurrently. Transient errors are retried; raises the other RequestErrors.
+    ``read_part`` is the fraction of the time range (up to now) that has been read. Parts of a long range are
+    read concurrently. Transient errors are retried; raises the other RequestErrors.
     """
     pages = PageSource(fetch, clock=clock)
-    reader = ParallelReader(pages, start_ms, end_ms, newest_first=newest_first, in_flight=in_flight)
+    reader = ParallelReader(pages, start_ms, end_ms, newest_first=newest_first)
     until_ms = min(end_ms, epoch_ms(clock.now()))
     async with aclosing(reader.batches()) as batches:
         async for entries in batches:

@@ -235,7 +235,7 @@ WIDER_AT_MOST = 8.0  # a part is at most this many times as wide as the one befo
 
 
 class ParallelReader:
-    """Reads ``start_ms <= t < end_ms``, ``in_flight`` pages at a time; yields the same as RangeReader.
+    """Reads ``start_ms <= t < end_ms``, several pages at a time; yields the same as RangeReader.
 
     One reader would spend a long history waiting for its pages. The range is split into parts that should
     take about the same number of pages, estimated from the lines seen so far, and a few of them are read
@@ -250,11 +250,9 @@ class ParallelReader:
         end_ms: int,
         *,
         newest_first: bool = False,
-        in_flight: int = PARTS_IN_FLIGHT,
     ) -> None:
         self._pages = pages
         self._newest_first = newest_first
-        self._in_flight = in_flight
         self._plan: list[Window | _PartReader] = [(start_ms, end_ms)] if start_ms < end_ms else []
         self._width_ms = float(MIN_PART_MS)
 
@@ -265,7 +263,7 @@ class ParallelReader:
         whole = self._plan.pop()
         assert isinstance(whole, tuple)
         reader = RangeReader(self._pages, *whole, newest_first=self._newest_first)
-        while not reader.is_done and (self._in_flight == 1 or reader.page_count < SERIAL_PAGES):
+        while not reader.is_done and reader.page_count < SERIAL_PAGES:
             entries = await reader.next_batch()
             if entries:
                 yield entries
@@ -292,7 +290,7 @@ class ParallelReader:
     def _start_parts(self) -> None:
         """Start reading the first parts of the plan; complete ones wait for their turn."""
         busy = position = 0
-        while position < min(len(self._plan), 2 * self._in_flight) and busy < self._in_flight:
+        while position < min(len(self._plan), 2 * PARTS_IN_FLIGHT) and busy < PARTS_IN_FLIGHT:
             item = self._plan[position]
             if isinstance(item, tuple):
                 cut = self._cut(item)

@@ -27,8 +27,7 @@ from api_client.models import BlobCredentials, Team
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
 from api_client.remotes import Remote
-from api_client.resources.account import Account
-from api_client.resources.capacity import Capacity
+from api_client.resources.account import Account, Capacity
 from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Cache, Projects
 from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from api_client.files import TEMPORARY_PREFIX
+
 MAX_COMPONENT_BYTES = 240  # file systems allow 255 bytes, and a suffix must fit
 MAX_PATH_BYTES = 2000
 MAX_DEPTH = 64
-TEMPORARY_NAME_PREFIX = ".bt-tui-"  # prefix of our own temporary files; no server's file may start with it
 _HASH_DIGITS = 8
 
 
@@ -64,7 +65,7 @@ def lay_out(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetPath]:
 def safe_component(text: str) -> str:
     """Convert ``text`` to a valid file name: no separators or control characters, not too long or empty."""
     name = "".join(_letter(letter) for letter in text) or "_"
-    if name.lower().startswith(TEMPORARY_NAME_PREFIX):
+    if name.lower().startswith(TEMPORARY_PREFIX):  # of our own temporary files
         name = "_" + name
     if name in (".", ".."):
         name = name.replace(".", "%2E")

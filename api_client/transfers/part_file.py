@@ -19,8 +19,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from api_client.files import FULL_DISK, USUAL_FILE_MODE, new_file, open_folder, why_not_written
-from api_client.transfers.file_names import TEMPORARY_NAME_PREFIX
+from api_client.files import (
+    FULL_DISK,
+    TEMPORARY_PREFIX,
+    USUAL_FILE_MODE,
+    new_file,
+    open_folder,
+    why_not_written,
+)
 from api_client.transfers.object_answers import digest_of, is_digest
 from api_client.transfers.records import DownloadError, NoRoom
 
@@ -70,7 +76,7 @@ def _count_bytes(spans: Sequence[Span]) -> int:
 
 def part_paths(path: Path) -> tuple[Path, Path]:
     """Return the paths of the partial bytes and the journal of the file at ``path``."""
-    stem = TEMPORARY_NAME_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
+    stem = TEMPORARY_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
     return path.with_name(stem + ".part"), path.with_name(stem + ".json")
 
 

@@ -319,9 +319,8 @@ async def test_a_cut_page_may_begin_with_lines_of_the_next_millisecond(per_ms: i
 A_DAY = [at(-DAY_S + 1.25 * n, f"line {n}") for n in range(48_000)]
 
 
-def a_day_read(fetch, clock: FastClock, in_flight: int = 3):
-    start_ms = BEGIN_MS - 2 * DAY_S * 1000
-    return read_logs(fetch, start_ms=start_ms, end_ms=BEGIN_MS, clock=clock, in_flight=in_flight)
+def a_day_read(fetch, clock: FastClock):
+    return read_logs(fetch, start_ms=BEGIN_MS - 2 * DAY_S * 1000, end_ms=BEGIN_MS, clock=clock)
 
 
 async def test_a_long_history_is_read_once() -> None:
@@ -337,24 +336,20 @@ async def test_a_long_history_is_read_once() -> None:
 
 
 async def test_a_long_history_is_read_in_parts_at_once() -> None:
-    most = [0, 0]
-    for position, in_flight in enumerate((1, 3)):
-        api, under_way = api_of(A_DAY), set()
+    api, under_way, most = api_of(A_DAY), set(), 0
 
-        async def fetch(api=api, under_way=under_way, position=position, **window):
-            under_way.add(window["start_ms"])
-            most[position] = max(most[position], len(under_way))
-            await asyncio.sleep(0)
-            page = await ModelApi.fetch(api, **window)
-            under_way.discard(window["start_ms"])
-            return page
+    async def fetch(**window):
+        nonlocal most
+        under_way.add(window["start_ms"])
+        most = max(most, len(under_way))
+        await asyncio.sleep(0)
+        page = await api.fetch(**window)
+        under_way.discard(window["start_ms"])
+        return page
 
-        entries = [
-            entry async for batch in a_day_read(fetch, api.clock, in_flight) for entry in batch.entries
-        ]
-        assert multiset(entries) == world(A_DAY)
-
-    assert most == [1, 3]
+    entries = [entry async for batch in a_day_read(fetch, api.clock) for entry in batch.entries]
+    assert multiset(entries) == world(A_DAY)
+    assert most == 3
 
 
 async def test_what_is_read_ahead_is_bounded() -> None:

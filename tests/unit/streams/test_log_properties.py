@@ -138,11 +138,8 @@ async def test_following_gives_every_line_once(old, live, server, skew_s, is_lat
     newest_first=st.booleans(),
     from_part=st.floats(0.0, 1.0),
     until_part=st.floats(0.0, 1.0),
-    in_flight=st.sampled_from([1, 3]),
 )
-async def test_reading_a_stretch_gives_every_line_once(
-    old, server, newest_first, from_part, until_part, in_flight
-):
+async def test_reading_a_stretch_gives_every_line_once(old, server, newest_first, from_part, until_part):
     lines = without_too_dense([line for segment in old for line in lines_of(segment, -HISTORY_S, 0.0)])
     clock = FastClock()
     api = ModelApi(lines, clock, max_limit=LIMIT, **server)
@@ -154,14 +151,7 @@ async def test_reading_a_stretch_gives_every_line_once(
 
     async def read(start, end):
         entries = []
-        stream = read_logs(
-            api.fetch,
-            start_ms=start,
-            end_ms=end,
-            newest_first=newest_first,
-            clock=clock,
-            in_flight=in_flight,
-        )
+        stream = read_logs(api.fetch, start_ms=start, end_ms=end, newest_first=newest_first, clock=clock)
         async for batch in stream:
             entries = [*batch.entries, *entries] if newest_first else [*entries, *batch.entries]
         assert all(isinstance(entry, LogLine) for entry in entries)
@@ -197,12 +187,7 @@ async def test_history_and_following_at_once_meet_exactly(old, live, server, ske
 
     async def read_history():
         stream = read_logs(
-            api.fetch,
-            start_ms=begin_ms,
-            end_ms=seam_ms,
-            newest_first=newest_first,
-            clock=clock,
-            in_flight=2,
+            api.fetch, start_ms=begin_ms, end_ms=seam_ms, newest_first=newest_first, clock=clock
         )
         async for batch in stream:
             older.extend(batch.entries)
