@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import SecretStr
 
-from api_client import NotFound, Remote, TrainingClient, Unauthorized
-from api_client.emulator.backend import StoredFile
-from api_client.models import CachedFile, JobStatus
+from api_client import NotFound, Remote, TrainingClient
+from api_client.models import JobStatus
 from api_client.models.logs import LogBatch, LogEnd, LogLine
 from support.fake_backend import START, START_MS
-from support.served_platform import KEY, Served, counting_bytes
+from support.served_platform import KEY, Served
 
 SPEC = {
     "name": "mine",
@@ -24,16 +23,10 @@ SPEC = {
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDg0cGVyc29uYWxseSBtYWRlIHVwIGtleSBoZXJl me@here"
 
 
-def client_of(served: Served, key: str = KEY) -> TrainingClient:
-    remote = Remote(
-        name="emulator", app_url=served.url, api_url=served.url, key=SecretStr(key), key_origin="a test"
-    )
-    return TrainingClient(remote)
-
-
 @pytest.fixture
 async def client(served: Served) -> AsyncIterator[TrainingClient]:
-    async with client_of(served) as opened:
+    remote = Remote("emulator", served.url, served.url, key=SecretStr(KEY), key_origin="a test")
+    async with TrainingClient(remote) as opened:
         yield opened
 
 
@@ -59,24 +52,6 @@ async def test_projects_and_jobs(client: TrainingClient, served: Served) -> None
     assert (await client.jobs.queue_context(made.id)).events
     assert (await client.projects.delete(project.id)).deleted
     assert (await client.projects.list(), served.backend.jobs()) == ([], [])
-
-
-async def test_what_a_job_shows(client: TrainingClient, served: Served) -> None:
-    ids = (served.project_id, served.job_id)
-    metrics = await client.metrics.get(*ids)
-    assert [node.node_id for node in metrics.per_node_metrics] == ["node-0", "node-1"]
-    lora, root = await client.checkpoints.list(*ids)
-    assert (lora.checkpoint_type, root.checkpoint_id) == ("lora", ".")
-    modified = START.isoformat()
-    served.backend.stored_files[served.job_id] = [
-        StoredFile(f"checkpoint-1/{number}", 0, 1, modified, generate=counting_bytes) for number in range(3)
-    ]
-    assert [file.relative_file_name[-1] async for file in client.checkpoints.files(*ids)] == ["0", "1", "2"]
-    assert await client.cache.summary(served.project_id) is None
-    served.backend.caches[served.project_id] = [CachedFile(path="hub")]
-    summary = await client.cache.summary(served.project_id)
-    assert summary is not None
-    assert [file.path for file in summary.file_summaries] == ["hub"]
 
 
 async def test_a_jobs_log_is_followed_to_its_end(client: TrainingClient, served: Served) -> None:
@@ -120,9 +95,3 @@ async def test_sessions_account_and_the_rest(client: TrainingClient, served: Ser
         await client.account.delete_secret("hf")
     assert {item.gpu_type for item in (await client.capacity.get()).gpu_capacities} >= {"H100", "H200"}
     assert (await client.blobs.training_credentials()).s3_bucket == "bt-emulator"
-
-
-async def test_a_wrong_key_names_the_remote(served: Served) -> None:
-    async with client_of(served, key="not-the-key") as client:
-        with pytest.raises(Unauthorized, match=r"emulator.*a test"):
-            await client.projects.list()
