@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from whole_platform import CONFIG, NOISE, furnished
 
+from api_client.emulator.processes import EmulatorChild
 from support.cli import Result, RunCli
+from support.emulator import running_emulator
 from support.faulty import FaultyServer, faulty_server
 from support.stranger import FakeBaseten
 
@@ -93,6 +95,13 @@ def cli_process(stranger: FakeBaseten, clean_environ: dict[str, str]) -> Callabl
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[EmulatorChild]:
+    """An emulator for tests that leave each other's projects and jobs alone."""
+    with running_emulator() as child:
+        yield child
 
 
 @pytest.fixture(scope="module")

@@ -9,27 +9,16 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import BashComplete
 
 from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job, project
 from tui.cli import cli as root
 from tui.commands.support.catalogue import COMMANDS
+from tui.commands.support.completing import complete_parameters
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, KINDS
 
 ROOT = Path(__file__).parents[2]
-ANSWERS = """
-import json, os, sys
-from click.shell_completion import BashComplete
-from tui.cli import cli
-from tui.commands.support.completing import complete_parameters
-complete_parameters(cli)
-offered = []
-for line in sys.argv[1:]:
-    os.environ |= {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-    offered.append(BashComplete(cli, {}, "bt-tui", "_BT_TUI_COMPLETE").complete())
-print(json.dumps(offered))
-"""
-"""Several lines at once, as each alone is answered."""
 LOADED = """
 import os, sys
 leave = os._exit
@@ -50,53 +39,42 @@ def test_the_script_names_program_and_variable(cli: RunCli, shell: str) -> None:
     assert f"_BT_TUI_COMPLETE={shell}_complete" in result.out
 
 
-@pytest.fixture
-def run_asked(stranger: FakeBaseten, clean_environ: dict[str, str]) -> Callable[..., str]:
-    """Run this Python as a shell would at tab."""
-
-    def run(
-        *arguments: str, environ: dict[str, str] | None = None, line: str = "", at: str = "bash_complete"
-    ) -> str:
-        asked = {"_BT_TUI_COMPLETE": at, "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            env=clean_environ | (stranger.environ() if environ is None else environ) | asked,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    return run
+Tab = Callable[..., list[list[str]]]
 
 
 @pytest.fixture
-def tab(run_asked: Callable[..., str]) -> Callable[..., list[list[str]]]:
+def tab(stranger: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Tab:
     """Press tab after each of these command lines; the words that are offered each time."""
+    complete_parameters(root)
+
+    def offered(line: str) -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        words = BashComplete(root, {}, "bt-tui", "_BT_TUI_COMPLETE").complete().split("\n")
+        assert all(word.startswith("plain,") for word in words if word)
+        return [word.removeprefix("plain,") for word in words if word]
 
     def press(*lines: str, environ: dict[str, str] | None = None) -> list[list[str]]:
-        answers = json.loads(run_asked("-c", ANSWERS, *lines, environ=environ))
-        words = [[word for word in answer.split("\n") if word] for answer in answers]
-        assert all(word.startswith("plain,") for offered in words for word in offered)
-        return [[word.removeprefix("plain,") for word in offered] for offered in words]
+        wanted = clean_environ | (stranger.environ() if environ is None else environ)
+        wanted |= {
+            f"XDG_{place}_HOME": clean_environ["HOME"] for place in ("CONFIG", "STATE", "CACHE", "DATA")
+        }
+        for name, value in (wanted | {"_BT_TUI_COMPLETE": "bash_complete"}).items():
+            monkeypatch.setenv(name, value)
+        return [offered(line) for line in lines]
 
     return press
 
 
-def test_commands_are_offered_without_a_server(run_asked: Callable[..., str]) -> None:
-    assert run_asked("-m", "tui", environ={}, line="bt-tui remo") == "plain,remotes\n"
+def test_commands_are_offered_without_a_server(tab: Tab) -> None:
+    assert tab("bt-tui remo", environ={}) == [["remotes"]]
 
 
-def test_a_shell_that_asks_nothing_has_its_command_run(run_asked: Callable[..., str]) -> None:
-    assert run_asked("-m", "tui", "--version", at="").startswith("bt-tui ")
+def test_a_shell_that_asks_nothing_has_its_command_run(cli: RunCli) -> None:
+    assert cli("--version", environ={"_BT_TUI_COMPLETE": ""}).out.startswith("bt-tui ")
 
 
-def test_jobs_and_projects_are_those_of_the_server_and_none_twice(
-    tab: Callable[..., list[list[str]]], stranger: FakeBaseten
-) -> None:
+def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, stranger: FakeBaseten) -> None:
     stranger.jobs = [job("abc1"), job("abd2"), job("xyz3")]
     stranger.projects = [project("p1", "llama-sft"), project("p2", "two words")]
     assert tab(
@@ -109,21 +87,16 @@ def test_jobs_and_projects_are_those_of_the_server_and_none_twice(
     assert len(stranger.asked) == 2  # the rest is remembered
 
 
-def test_words_that_a_shell_would_run_are_not_offered(
-    tab: Callable[..., list[list[str]]], stranger: FakeBaseten
-) -> None:
+def test_words_that_a_shell_would_run_are_not_offered(tab: Tab, stranger: FakeBaseten) -> None:
     stranger.jobs = [job(name) for name in ("$(id)", "`id`", "a;b", "-rf", "a\nplain,b", "a b", "good")]
     assert tab("bt-tui job ") == [["good"]]
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_is_offered(
-    run_asked: Callable[..., str], stranger: FakeBaseten, clean_environ: dict[str, str]
+    tab: Tab, stranger: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:
-    def jobs() -> str:
-        return run_asked("-m", "tui", line="bt-tui job ")
-
     stranger.jobs = [job("abc1", name="llama", error_message="s3cret")]
-    assert jobs() == "plain,abc1\n"
+    assert tab("bt-tui job ") == [["abc1"]]
     (kept,) = Path(clean_environ["HOME"]).rglob("completion-*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     tables = json.loads(kept.read_text())
@@ -133,16 +106,14 @@ def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_i
     tables["jobs"]["asked_s"] -= 3600
     kept.write_text(json.dumps(tables))
     stranger.on("POST", ".*", Answer(hangs=True))
-    assert jobs() == "plain,abc1\n"
+    assert tab("bt-tui job ") == [["abc1"]]
     assert len(stranger.asked) == 2
     kept.write_text("[")
     stranger.on("POST", ".*", Answer(401, {}))
-    assert jobs() == "\n"
+    assert tab("bt-tui job ") == [[]]
 
 
-def test_checkpoints_are_those_of_the_job_that_is_named(
-    tab: Callable[..., list[list[str]]], stranger: FakeBaseten
-) -> None:
+def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, stranger: FakeBaseten) -> None:
     listed = [
         {"training_job_id": "job1", "checkpoint_id": name, "size_bytes": 1}
         for name in ("checkpoint-100", "checkpoint-200")
@@ -157,7 +128,7 @@ def test_checkpoints_are_those_of_the_job_that_is_named(
 
 
 def test_the_remote_that_is_named_is_asked(
-    tab: Callable[..., list[list[str]]], stranger: FakeBaseten, clean_environ: dict[str, str]
+    tab: Tab, stranger: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:
     Path(clean_environ["USER_TRUSSRC_PATH"]).write_text(
         f"[here]\nremote_provider = baseten\napi_key = {stranger.key}\nremote_url = {stranger.url}\n"
@@ -174,8 +145,11 @@ def test_the_remote_that_is_named_is_asked(
     assert not [*Path(clean_environ["HOME"]).rglob("emulator*")]
 
 
-def test_no_screen_is_loaded_for_it(run_asked: Callable[..., str]) -> None:
-    assert run_asked("-c", LOADED, line="bt-tui job ") == "plain,job1\n[]\n"
+def test_no_screen_is_loaded_for_it(stranger: FakeBaseten, clean_environ: dict[str, str]) -> None:
+    asked = {"_BT_TUI_COMPLETE": "bash_complete", "COMP_WORDS": "bt-tui job ", "COMP_CWORD": "2"}
+    command, environ = [sys.executable, "-c", LOADED], clean_environ | stranger.environ() | asked
+    done = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "plain,job1\n[]\n", "")
 
 
 def all_parameters(command: click.Command) -> list[click.Parameter]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from api_client.emulator.processes import EmulatorChild
 from support.cli import RunCli
-from support.emulator import running_emulator
 from support.stranger import Answer, FakeBaseten, job
 
 CONFIG = """
@@ -163,17 +163,18 @@ def test_a_config_that_cannot_be_loaded_is_one_clear_message(
     assert stranger.asked == []
 
 
-def test_from_the_starter_project_to_the_end_on_an_emulator(cli: RunCli, tmp_path: Path) -> None:
+def test_from_the_starter_project_to_the_end_on_an_emulator(
+    cli: RunCli, emulator: EmulatorChild, tmp_path: Path
+) -> None:
     """A job that works and one that fails."""
-    with running_emulator() as emulator:
-        environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
-        folder = tmp_path / "quick"
-        assert cli("init", str(folder)).code == 0
-        (tmp_path / "bad").mkdir()
-        (tmp_path / "bad" / "config.py").write_text((folder / "config.py").read_text())
-        (tmp_path / "bad" / "run.sh").write_text("echo so far so good\nexit 9\n")
-        good = cli("push", str(folder / "config.py"), "--tail", environ=environ)
-        bad = cli("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json", environ=environ)
+    environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
+    folder = tmp_path / "quick"
+    assert cli("init", str(folder)).code == 0
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "config.py").write_text((folder / "config.py").read_text())
+    (tmp_path / "bad" / "run.sh").write_text("echo so far so good\nexit 9\n")
+    good = cli("push", str(folder / "config.py"), "--tail", environ=environ)
+    bad = cli("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json", environ=environ)
 
     assert good.code == 0, good.err
     steps = [line.split(" step ")[1].split()[0] for line in good.out.splitlines() if " step " in line]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.emulator import running_emulator
+from api_client.emulator.processes import EmulatorChild
 from support.stranger import Answer, FakeBaseten
 from support.terminal import AtTerminal
 from tui.commands.support.output import ProgressLine, progress_text
@@ -49,13 +49,12 @@ def test_a_no_sends_nothing(config: Path) -> None:
     assert {each.method for each in stranger.asked} == {"GET"}
 
 
-def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(config: Path) -> None:
-    with running_emulator() as emulator:
-        environ = emulator.remote_environ()
-        with at_terminal(environ, "push", str(config)) as push:
-            push.sees(QUESTION)
-            push.types(b"y\n")
-            code, out = push.end(), push.output
+def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(emulator: EmulatorChild, config: Path) -> None:
+    environ = emulator.remote_environ()
+    with at_terminal(environ, "push", str(config)) as push:
+        push.sees(QUESTION)
+        push.types(b"y\n")
+        code, out = push.end(), push.output
     assert code == 0
     assert b"risky" in out
     assert b"--follow" in push.shown

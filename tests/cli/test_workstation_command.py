@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from api_client.emulator.processes import EmulatorChild
 from api_client.ssh import parse_host
 from api_client.submission.workstation import workstation_hosts
 from support.cli import RunCli
-from support.emulator import running_emulator
 from support.stranger import Answer, FakeBaseten
 from tui.commands.support.exit_codes import ExitCode
 
@@ -42,9 +42,7 @@ def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record:
         assert expected["runtime"]["start_commands"] == [SLURM_COMMAND]
         expected["runtime"]["start_commands"] = ["sleep infinity"]
         arguments += ["--orchestrator", "none"]
-
     result = cli("workstation", *arguments, "--dry-run", "-o", "json", environ=NOWHERE)
-
     assert result.code == 0
     document = result.json
     assert document["training_job"].pop("truss_user_env")["truss_client_version"].startswith("bt-tui")
@@ -61,65 +59,70 @@ def test_a_dry_run_for_reading(cli: RunCli, stranger: FakeBaseten) -> None:
     assert "WHY" not in result.out
     assert "--enable-checkpointing" in result.err
     assert "--enable-checkpointing" not in cli(*kept_nowhere, "--enable-checkpointing").err
-    assert [each.path for each in stranger.asked if each.path.endswith("/jobs")] == []
+    teams = [{"id": "t", "name": "Research", "default": True}]
+    stranger.on("GET", "/v1/teams", Answer(body={"teams": teams}))
+    unknown = cli("workstation --team Nobody")
+    assert (unknown.code, "Research" in unknown.err) == (2, True)
+    assert {each.method for each in stranger.asked} == {"GET"}
 
 
 def test_from_submitting_to_stopping_on_an_emulator(
-    cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: RunCli, emulator: EmulatorChild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "private.txt").write_text("not to be sent")
     monkeypatch.chdir(tmp_path)
     official = RECORDED[0]["printed"]
-    with running_emulator() as emulator:
-        environ = emulator.remote_environ()
+    environ = emulator.remote_environ()
 
-        started = cli("workstation --skip-checks -o json", environ=environ)
+    started = cli("workstation --skip-checks -o json", environ=environ)
 
-        assert started.code == 0
-        document = started.json
-        job_id = document["job_id"]
-        assert document.keys() == official.keys()
-        assert document["project"].keys() == official["project"].keys()
-        for name in ("accelerator", "gpu_count", "node_count", "orchestrator"):
-            assert document[name] == official[name]
-        assert (document["project"]["name"], document["job"]["id"]) == ("workstation-H100", job_id)
-        host = f"training-job-{job_id}-0.ssh.baseten.co"
-        assert document["nodes"] == [{"rank": 0, "hostname": host, "is_leader": True}]
-        assert document["nodes"][0].keys() == official["nodes"][0].keys()
-        for words in (f"bt-tui ssh {job_id};", f"ssh {host}", f"bt-tui stop {job_id}"):
-            assert words in started.err
+    assert started.code == 0
+    document = started.json
+    job_id = document["job_id"]
+    assert document.keys() == official.keys()
+    assert document["project"].keys() == official["project"].keys()
+    for name in ("accelerator", "gpu_count", "node_count", "orchestrator"):
+        assert document[name] == official[name]
+    assert (document["project"]["name"], document["job"]["id"]) == ("workstation-H100", job_id)
+    host = f"training-job-{job_id}-0.ssh.baseten.co"
+    assert document["nodes"] == [{"rank": 0, "hostname": host, "is_leader": True}]
+    assert document["nodes"][0].keys() == official["nodes"][0].keys()
+    for words in (f"bt-tui ssh {job_id};", f"ssh {host}", f"bt-tui stop {job_id}"):
+        assert words in started.err
 
-        sessions = cli("sessions", job_id, "-o", "json", environ=environ).json
-        assert len(sessions) == 1
-        assert cli("stop", job_id, "--yes", environ=environ).code == 0
+    sessions = cli("sessions", job_id, "-o", "json", environ=environ).json
+    assert len(sessions) == 1
+    assert cli("stop", job_id, "--yes", environ=environ).code == 0
 
 
 def test_followed_as_json_until_it_is_stopped(
-    cli: RunCli, cli_process: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    cli: RunCli,
+    emulator: EmulatorChild,
+    cli_process: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
 ) -> None:
     """The document in one line, told before there is a log; its hosts name a remote of another name."""
-    with running_emulator() as emulator:
-        section = f"[lab]\nremote_provider = baseten\nremote_url = {emulator.url}\napi_key = {emulator.key}\n"
-        (tmp_path / "trussrc").write_text(section)
-        flags = ("--node-count", "2", "--orchestrator", "none", "--skip-checks", "--remote", "lab")
+    section = f"[lab]\nremote_provider = baseten\nremote_url = {emulator.url}\napi_key = {emulator.key}\n"
+    (tmp_path / "trussrc").write_text(section)
+    flags = ("--node-count", "2", "--orchestrator", "none", "--skip-checks", "--remote", "lab")
 
-        following = cli_process(
-            "workstation", *flags, "--tail", "-o", "json", environ={"BT_TUI_LOG_DRAIN_S": "0"}
-        )
-        document = json.loads(following.stdout.readline())
-        job_id = document["job_id"]
-        assert cli("stop", job_id, "--remote", "lab", environ={}).code == 0
-        out, err = following.communicate(timeout=LIMIT_S)
+    following = cli_process(
+        "workstation", *flags, "--tail", "-o", "json", environ={"BT_TUI_LOG_DRAIN_S": "0"}
+    )
+    document = json.loads(following.stdout.readline())
+    job_id = document["job_id"]
+    assert cli("stop", job_id, "--remote", "lab", environ={}).code == 0
+    out, err = following.communicate(timeout=LIMIT_S)
 
-        assert following.returncode == ExitCode.JOB_STOPPED, err
-        for line in out.splitlines():
-            json.loads(line)
-        assert [(node["hostname"], node["is_leader"]) for node in document["nodes"]] == [
-            (f"training-job-{job_id}-0.lab.ssh.baseten.co", True),
-            (f"training-job-{job_id}-1.lab.ssh.baseten.co", False),
-        ]
-        assert (document["gpu_count"], document["node_count"]) == (8, 2)
-        assert "--remote lab" in err
+    assert following.returncode == ExitCode.JOB_STOPPED, err
+    for line in out.splitlines():
+        json.loads(line)
+    assert [(node["hostname"], node["is_leader"]) for node in document["nodes"]] == [
+        (f"training-job-{job_id}-0.lab.ssh.baseten.co", True),
+        (f"training-job-{job_id}-1.lab.ssh.baseten.co", False),
+    ]
+    assert (document["gpu_count"], document["node_count"]) == (8, 2)
+    assert "--remote lab" in err
 
 
 @pytest.mark.parametrize(
@@ -135,11 +138,3 @@ def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(remote_name: str, h
     (first,) = workstation_hosts("j1", 1, remote_name=remote_name)
     assert first.name == host
     assert parse_host(host) == first
-
-
-def test_a_team_that_is_not_there(cli: RunCli, stranger: FakeBaseten) -> None:
-    teams = [{"id": "t", "name": "Research", "default": True}]
-    stranger.on("GET", "/v1/teams", Answer(body={"teams": teams}))
-    result = cli("workstation --team Nobody")
-    assert (result.code, "Research" in result.err) == (2, True)
-    assert {each.method for each in stranger.asked} == {"GET"}
