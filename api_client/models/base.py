@@ -16,7 +16,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
-    PlainValidator,
     TypeAdapter,
     model_validator,
 )
@@ -81,7 +80,15 @@ def _moment(value: Any) -> datetime:
     return _UTC_DATETIME.validate_python(value)
 
 
-RepeatedDatetime = Annotated[datetime, PlainValidator(_moment)]
+class _Remembered:
+    """Marker for validation with ``_moment``; PlainValidator would refuse to serialize its result again."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(_source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(_moment)
+
+
+RepeatedDatetime = Annotated[datetime, _Remembered]
 """``UtcDatetime`` for values that repeat many times in an answer: each one is parsed only once."""
 
 
