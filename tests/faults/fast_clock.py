@@ -8,8 +8,6 @@ YIELD_S = 0.001
 
 
 class FastClock:
-    """Time that passes when somebody sleeps."""
-
     def __init__(self) -> None:
         self.slept_s: list[float] = []
         self.off_by = timedelta()

@@ -46,11 +46,9 @@ class World:
 
     @property
     def job(self) -> tuple[str, str]:
-        """Project and job."""
         return self.served.project_id, self.served.job_id
 
     def renew(self) -> None:
-        """Undo what a call may have done."""
         served = self.served
         known = {served.job_id, self.session_job}
         served.backend.by_id = {name: job for name, job in served.backend.by_id.items() if name in known}

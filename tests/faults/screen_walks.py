@@ -60,15 +60,11 @@ training_project = definitions.TrainingProject(
 
 
 class HastyClock(SystemClock):
-    """The real time, but nobody pauses for long."""
-
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds if seconds <= TICK_S else LONGEST_PAUSE_S)
 
 
 class HastyDashboard(BtTuiApp):
-    """The dashboard, on that clock."""
-
     def session_with(self, remote: Remote) -> Session:
         return Session(remote, clock=HastyClock(), on_connection=partial(setattr, self, "connection"))
 
@@ -135,15 +131,12 @@ CHECKPOINTS = FakeBackend().checkpoints("job00001")
 
 
 def first_job(app: BtTuiApp) -> TrainingJob:
-    """The first that Home lists."""
     assert isinstance(app.screen, HomeScreen)
     assert app.screen.snapshot is not None
     return app.screen.snapshot.jobs[0].job
 
 
 def keys(*pressed: str) -> Go:
-    """Press these."""
-
     async def go(_app: BtTuiApp, pilot: Pilot[Any]) -> None:
         await pilot.press(*pressed)
 
@@ -151,17 +144,14 @@ def keys(*pressed: str) -> Go:
 
 
 async def to_files(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
-    """Into a checkpoint, as the job screen asks for it."""
     app.post_message(OpenCheckpointRequested(first_job(app), CHECKPOINTS[0]))
 
 
 async def to_two_checkpoints(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
-    """To two of them side by side, likewise."""
     app.post_message(CompareCheckpointsRequested(first_job(app), *checkpoint_facts(CHECKPOINTS)))
 
 
 async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
-    """To a config that could be submitted."""
     await pilot.press("n")
     await until(pilot, lambda: "config.py" in text_of(app))
     await pilot.press("enter")
@@ -200,5 +190,4 @@ async def home_of(faulty: FaultyServer) -> AsyncIterator[tuple[HastyDashboard, P
 
 
 def words_on(app: HastyDashboard) -> str:
-    """What is on the screen, wrapped words joined."""
     return " ".join(text_of(app).split())

@@ -71,7 +71,6 @@ def step_of(screen: DeployScreen) -> str:
 
 
 async def to_the_last_question(app: HastyDashboard, pilot: Pilot[Any]) -> DeployScreen:
-    """Through the wizard, with what it proposes."""
     await WALKS["deploy"].go(app, pilot)
     await until(pilot, lambda: isinstance(app.screen, DeployScreen))
     screen = app.screen

@@ -31,7 +31,7 @@ from api_client import (
     Unauthorized,
     Unreachable,
 )
-from support.faulty import FaultyServer, faulty_server
+from support.faulty import FaultyServer
 from support.served_platform import KEY, served_platform
 
 CALLS: dict[str, Call] = {**READING, **CHANGING}
@@ -66,12 +66,6 @@ def knows_how_to_log_out(app: ASGIApp) -> ASGIApp:
         await (Response("{}", media_type="application/json") if is_log_out else app)(scope, receive, send)
 
     return serve
-
-
-@pytest.fixture(scope="module")
-def faulty() -> Iterator[FaultyServer]:
-    with faulty_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +142,6 @@ async def test_every_request_under(
 def differences(
     name: str, outcome: Outcome, error: RequestError | None, faulty: FaultyServer, caller: Caller
 ) -> Iterator[str]:
-    """What a cell did other than the table says."""
     if outcome.error is None or (name in SENT_ONCE and outcome.error is InvalidAnswer):
         found_nothing = name == "jobs.find" and outcome.spec == "nulls" and isinstance(error, NotFound)
         # A reset that overtakes the end of the answer takes it along: the system decides which comes first.

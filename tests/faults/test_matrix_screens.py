@@ -69,7 +69,6 @@ async def test_home_tells_every_fault_keeps_what_was_there_and_comes_back(faulty
 
 
 async def strike(app: HastyDashboard, pilot: Pilot[Any], faulty: FaultyServer, fault: str) -> None:
-    """Begin the fault, and wait until the screen tells of it."""
     faulty.set_faults(fault)
     await pilot.press("r")
     await until(pilot, lambda: FAULTS[fault] in words_on(app))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -35,7 +35,7 @@ from api_client import (
 from api_client.deployment import follow
 from api_client.streams.logs import gap_with_lines
 from support.fault_layer import parse_faults
-from support.faulty import FaultyServer, faulty_server
+from support.faulty import FaultyServer
 from support.log_server import NS_PER_S, FastClock
 from support.remotes import remote_of
 
@@ -150,12 +150,6 @@ LIVE = {"logs.follow": 1.0, "metrics.follow": 5.0, "jobs.watch": 5.0, "deploymen
 """Streams that go on while the job does, and the seconds between their looks at it."""
 
 
-@pytest.fixture(scope="module")
-def faulty() -> Iterator[FaultyServer]:
-    with faulty_server() as server:
-        yield server
-
-
 @pytest.fixture
 def job(faulty: FaultyServer) -> RunningJob:
     running = RunningJob(FastClock())
@@ -167,7 +161,6 @@ def job(faulty: FaultyServer) -> RunningJob:
 async def run(
     stream: str, faults: str, job: RunningJob, faulty: FaultyServer
 ) -> tuple[Follower, RequestError | None]:
-    """Read a stream from the job's beginning to its end, or to its error."""
     job.clock.passed_s = 0.0
     faulty.set_faults(faults)
     async with TrainingClient(
@@ -259,7 +252,6 @@ async def test_a_server_that_is_odd_all_the_time(oddity: str, job: RunningJob, f
 
 
 def shifted(seen: Counter[Any], by_s: float) -> Counter[Any]:
-    """What was seen, its stamps on another clock."""
     if not by_s:
         return seen
     return Counter(

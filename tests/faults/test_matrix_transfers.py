@@ -33,7 +33,7 @@ from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
 from api_client.transfers import DownloadReport, connections, uploads
 from support.fake_backend import START
-from support.faulty import FaultyServer, faulty_server
+from support.faulty import FaultyServer
 from support.served_platform import KEY, counting_bytes, served_platform
 
 SIZE_BYTES = 300_000
@@ -112,12 +112,6 @@ TRANSFERS: dict[str, Callable[[Transfer], Awaitable[bool]]] = {
 def _quick_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "FIRST_BACKOFF_S", 0.02)
     monkeypatch.setattr(uploads, "MAX_RETRIES", ATTEMPTS)
-
-
-@pytest.fixture(scope="module")
-def faulty() -> Iterator[FaultyServer]:
-    with faulty_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ class Crashing(BtTuiApp):
     """Breaks when it is shown."""
 
     def on_ready(self) -> None:
-        """Raise it."""
         key = os.environ["BASETEN_API_KEY"]
         words = f"{HARM} {key}"
         raise RuntimeError(words)

@@ -72,7 +72,6 @@ class DrawnTerminal(AtTerminal):
         self.picture.write(self._decoder.decode(chunk))
 
     def read_until_drawn(self, holds: Callable[[str], bool]) -> None:
-        """Read until that holds of the picture."""
         self.read_until(lambda _: holds(str(self.picture)), "that picture")
 
     def so_far(self) -> str:

@@ -93,12 +93,10 @@ def asked(step: Step, keys: str) -> None:
 
 
 def wizard_io() -> TerminalDeployer:
-    """Shows and saves; there is no server to ask."""
     return TerminalDeployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
 
 
 def good_answer(step: Step) -> object:
-    """One that leads on."""
     wanted = {
         "job": "job1",
         "checkpoints": ("good",),

@@ -15,8 +15,6 @@ WIDE = "日本 \ue0a0 e\u0301 café"
 
 
 class Forgetful(Screen[None]):
-    """Shows what it is given."""
-
     def compose(self) -> ComposeResult:
         yield Static(Text(AS_SEEN), id="static")
         yield Static(f"{WIDE}\u00a0|", markup=False, id="wide")

@@ -30,7 +30,6 @@ def _of_somebody_else(place: Path) -> None:
 
 
 def names(path: Path) -> dict[str, Path]:
-    """What a download writes beside the file, by what it is."""
     part, journal = part_paths(path)
     return {
         "part": part,

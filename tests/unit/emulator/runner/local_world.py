@@ -29,7 +29,6 @@ FAR_NS = 2**62
 
 
 def job_spec(*commands: str, nodes: int = 1, **runtime: Any) -> dict[str, Any]:
-    """A create-job payload that runs those commands."""
     return {
         "image": {"base_image": "python:3.11"},
         "compute": {"node_count": nodes},
@@ -97,7 +96,6 @@ class LocalWorld:
 
 @asynccontextmanager
 async def local_world(folder: Path, **options: Any) -> AsyncIterator[LocalWorld]:
-    """A started world that is closed at the end."""
     world = LocalWorld(folder, **options)
     await world.backend.start()
     try:

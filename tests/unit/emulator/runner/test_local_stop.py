@@ -26,7 +26,6 @@ time.sleep(1000)
 
 
 def marked_sleep(marker: str) -> str:
-    """A command that sleeps under a name that can be found."""
     return f"{sys.executable} -c 'import time; print(\"up\", flush=True); time.sleep(1000)' {marker}"
 
 
