@@ -97,12 +97,7 @@ class AtomicFile:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        mode: int = USUAL_FILE_MODE,
-        replace: bool = False,
-        partial: Path | None = None,
+        self, path: Path, *, mode: int = USUAL_FILE_MODE, replace: bool = False, partial: Path | None = None
     ) -> None:
         self._path = path
         self._replace = replace

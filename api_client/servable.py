@@ -286,10 +286,7 @@ def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
     owner = "the adapter's rank" if len(adapter_ranks) == 1 else "the largest adapter's rank"
     if fitting == largest:
         return RankAdvice(fitting, f"{owner} is {fitting}")
-    return RankAdvice(
-        fitting,
-        f"{owner} is {largest}; {fitting} is the smallest valid rank that fits it",
-    )
+    return RankAdvice(fitting, f"{owner} is {largest}; {fitting} is the smallest valid rank that fits it")
 
 
 def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:

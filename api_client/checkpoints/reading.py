@@ -134,11 +134,7 @@ class CheckpointContents:
             header = first[LENGTH_BYTES : LENGTH_BYTES + length]
             if len(header) < length:
                 header += await self.read(
-                    project_id,
-                    job_id,
-                    file,
-                    start=LENGTH_BYTES + len(header),
-                    length=length - len(header),
+                    project_id, job_id, file, start=LENGTH_BYTES + len(header), length=length - len(header)
                 )
             if len(header) < length:
                 raise UnreadableFile(f"it ends within its header of {length:,} bytes")

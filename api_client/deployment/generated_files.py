@@ -61,9 +61,7 @@ def calls(remote: Remote, result: DeploymentResult, checkpoints: Sequence[Checkp
     url = serving_url(remote, result.model_id, result.version_id)
     name, is_whisper = checkpoints[0].checkpoint_id, kind_of(checkpoints[0]) == "whisper"
     return Calls(
-        url,
-        curl_example(url, name, is_whisper=is_whisper),
-        openai_example(url, name, is_whisper=is_whisper),
+        url, curl_example(url, name, is_whisper=is_whisper), openai_example(url, name, is_whisper=is_whisper)
     )
 
 

@@ -343,11 +343,7 @@ async def _deployments_named(client: TrainingClient, name: str) -> list[tuple[st
 
 
 async def _find_created_deployment(
-    client: TrainingClient,
-    name: str,
-    known: frozenset[str] | None,
-    failure: RequestError,
-    clock: Clock,
+    client: TrainingClient, name: str, known: frozenset[str] | None, failure: RequestError, clock: Clock
 ) -> DeploymentResult:
     """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
     fresh: list[tuple[str, Deployment]] = []

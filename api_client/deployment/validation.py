@@ -6,12 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from api_client.definitions import Checkpoint as CheckpointToDeploy
-from api_client.definitions import (
-    CheckpointList,
-    DeployCheckpointsConfig,
-    LoRACheckpoint,
-    SecretReference,
-)
+from api_client.definitions import CheckpointList, DeployCheckpointsConfig, LoRACheckpoint, SecretReference
 from api_client.deployment.instances import smallest_instance
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.models.checkpoints import ROOT_CHECKPOINT

@@ -20,13 +20,7 @@ from pydantic import SecretStr
 
 from api_client.addresses import BaseUrl, parse_base_url, proxy_of
 from api_client.clock import Clock, SystemClock
-from api_client.errors import (
-    ConfigurationError,
-    InvalidAnswer,
-    RedirectRefused,
-    RequestError,
-    Unauthorized,
-)
+from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError, Unauthorized
 from api_client.http import failures
 from api_client.http.failures import RequestLine
 from api_client.remotes import OAuthLogin, OAuthTokens, Remote, check_key

@@ -168,10 +168,7 @@ def not_decodable(
         reason = "HTML, not JSON (check the API URL)"
     else:
         reason = f"unexpected data ({clean(reason, remote)})"
-    return InvalidAnswer(
-        f"can't {line.words}: {host} returned {reason}",
-        **line.details,
-    )
+    return InvalidAnswer(f"can't {line.words}: {host} returned {reason}", **line.details)
 
 
 def _refusal(remote: Remote, host: str) -> str:

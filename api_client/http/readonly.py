@@ -121,8 +121,5 @@ def refusal(read_only_by: str, method: str = "", path: str = "", what: str = "")
     """Build the error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
     named = what or request_description(method, path)
     return ReadOnlyError(
-        f"refused (read-only by {read_only_by}): {named}",
-        method=method,
-        path=path,
-        attempts=0,
+        f"refused (read-only by {read_only_by}): {named}", method=method, path=path, attempts=0
     )

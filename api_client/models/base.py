@@ -11,14 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 TOLERANT = ConfigDict(extra="ignore", defer_build=True)  # built on first use: most commands need two or three

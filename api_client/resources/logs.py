@@ -73,12 +73,7 @@ class Logs:
         return await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
 
     def follow(
-        self,
-        project_id: str,
-        job_id: str,
-        *,
-        start: datetime | None = None,
-        drain_s: float | None = None,
+        self, project_id: str, job_id: str, *, start: datetime | None = None, drain_s: float | None = None
     ) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Yield every line from ``start`` (default: the job's beginning) until the job's end, each once.
 
@@ -119,12 +114,7 @@ class Logs:
         )
 
     def increments(
-        self,
-        project_id: str,
-        job_id: str,
-        *,
-        start: datetime,
-        known: Iterable[LogLine] = (),
+        self, project_id: str, job_id: str, *, start: datetime, known: Iterable[LogLine] = ()
     ) -> LogIncrements:
         """Return a reader that is polled for new lines, for a log that need not be followed closely.
 

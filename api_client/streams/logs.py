@@ -32,12 +32,7 @@ LATENESS_MS = 75 * MS_PER_S  # a line may arrive this long after its timestamp (
 
 
 async def read_logs(
-    fetch: FetchPage,
-    *,
-    start_ms: int,
-    end_ms: int,
-    newest_first: bool = False,
-    clock: Clock,
+    fetch: FetchPage, *, start_ms: int, end_ms: int, newest_first: bool = False, clock: Clock
 ) -> AsyncGenerator[LogBatch, None]:
     """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds), a time range of any length.
 

@@ -243,14 +243,7 @@ class ParallelReader:
     early, and the rest of it is split again.
     """
 
-    def __init__(
-        self,
-        pages: PageSource,
-        start_ms: int,
-        end_ms: int,
-        *,
-        newest_first: bool = False,
-    ) -> None:
+    def __init__(self, pages: PageSource, start_ms: int, end_ms: int, *, newest_first: bool = False) -> None:
         self._pages = pages
         self._newest_first = newest_first
         self._plan: list[Window | _PartReader] = [(start_ms, end_ms)] if start_ms < end_ms else []

@@ -134,10 +134,7 @@ def project_payload(project: TrainingProject) -> dict[str, Any]:
 
 
 def job_payload(
-    job: TrainingJob,
-    *,
-    artifact: tuple[str, str] | None,
-    user_env: Mapping[str, Any] | None,
+    job: TrainingJob, *, artifact: tuple[str, str] | None, user_env: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Build the body's ``training_job``; unset fields are sent as null, as the official CLI does.
 

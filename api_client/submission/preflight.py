@@ -16,11 +16,7 @@ from datetime import UTC, datetime
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
 from api_client.definitions.job_request import JobRequest, read_job_request
-from api_client.submission.account_rules import (
-    AccountFacts,
-    account_findings,
-    fetch_account_facts,
-)
+from api_client.submission.account_rules import AccountFacts, account_findings, fetch_account_facts
 from api_client.submission.archive import ArchivePlan
 from api_client.submission.archive_rules import archive_findings
 from api_client.submission.findings import Finding, most_severe_first
@@ -88,10 +84,7 @@ def check(
     plan's files. Findings that need a missing fact are left out.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
-    findings = [
-        *config_findings(request, unknown_fields(project)),
-        *archive_findings(request, plan),
-    ]
+    findings = [*config_findings(request, unknown_fields(project)), *archive_findings(request, plan)]
     if facts is not None:
         now = now or datetime.now(UTC)
         findings += account_findings(request, facts, team_name=project.team_name, now=now)

@@ -108,12 +108,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 _NOT_FOR_US = frozenset(
-    {
-        HTTPStatus.FORBIDDEN,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.METHOD_NOT_ALLOWED,
-        HTTPStatus.NOT_IMPLEMENTED,
-    }
+    {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
 )
 
 

@@ -85,8 +85,7 @@ def workstation_project(wanted: Workstation) -> TrainingProject:
             load_checkpoint_config=latest,
         ),
         interactive_session=InteractiveSession(
-            trigger=InteractiveSessionTrigger.ON_STARTUP,
-            session_provider=InteractiveSessionProvider.SSH,
+            trigger=InteractiveSessionTrigger.ON_STARTUP, session_provider=InteractiveSessionProvider.SSH
         ),
     )
     return TrainingProject(name=wanted.project_name or f"workstation-{accelerator.value}", job=job)
