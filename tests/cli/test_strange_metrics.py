@@ -126,9 +126,8 @@ async def test_what_the_job_screen_shows(strange: FakeBaseten) -> None:
 async def test_a_server_that_tells_of_the_leader_alone(strange: FakeBaseten) -> None:
     run = await watched(strange, "lone")
     assert run.metrics is not None
-    assert [node.name for node in run.metrics.nodes] == ["leader"]
-    assert run.metrics.nodes[0].gpu_utilization_now[:4] == (0.9,) * 4
-    assert run.findings == ()
+    (leader,) = run.metrics.nodes
+    assert (leader.name, leader.gpu_utilization_now[:4], run.findings) == ("leader", (0.9,) * 4, ())
 
 
 def test_json_has_each_sample_once_in_the_order_of_time(cli: Any, strange: FakeBaseten) -> None:

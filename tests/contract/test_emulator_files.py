@@ -88,14 +88,14 @@ def file_url(http: httpx.Client, served: Served, *files: StoredFile) -> str:
     return str(http.get(served.job_path + "/checkpoint_files").json()["presigned_urls"][0]["url"])
 
 
-@pytest.mark.parametrize("name", ["checkpoint-1/a b#?%.json", "./x", "ü/☃", "a\nb", "x\udcff"])
-def test_a_checkpoint_file_comes_from_disk(
-    anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path, name: str
+def test_a_checkpoint_file_comes_from_disk_whatever_its_name(
+    anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path
 ) -> None:
     path = tmp_path / "a-file"
     path.write_bytes(b"0123456789")
-    url = file_url(http, served, StoredFile(name, 1, 10, MODIFIED, path=path))
-    assert anyone.get(url).content == b"0123456789"
+    for name in ("checkpoint-1/a b#?%.json", "./x", "ü/☃", "a\nb", "x\udcff"):
+        url = file_url(http, served, StoredFile(name, 1, 10, MODIFIED, path=path))
+        assert anyone.get(url).content == b"0123456789"
 
 
 def test_a_file_that_is_made_on_demand_has_ranges_too(

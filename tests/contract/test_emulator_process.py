@@ -119,13 +119,9 @@ def test_no_key_of_ours_reaches_a_job(lab: EmulatorChild, client: httpx.Client) 
     assert lab.key not in text
 
 
-def test_a_hangup_ends_it_properly(tmp_path: Path) -> None:
-    with running_emulator(data_dir=tmp_path / "data") as child:
-        os.kill(child.pid, signal.SIGHUP)
-        assert psutil.Process(child.pid).wait(PATIENCE_S) in (0, None)
-
-
-def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Path) -> None:
+def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost_and_a_hangup_ends_it(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "data"
     with running_emulator(data_dir=folder) as child, client_of(child) as client:
         done = submit(client, "done", "echo it is done")
@@ -150,6 +146,8 @@ def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Pat
         assert "restarted" in job["error_message"]
         assert messages(client, lost).count("up") == 2
         assert not scratch.exists()
+        os.kill(child.pid, signal.SIGHUP)
+        assert psutil.Process(child.pid).wait(PATIENCE_S) in (0, None)
 
 
 def test_a_folder_and_a_port_in_use_are_refused_in_words(tmp_path: Path, lab: EmulatorChild) -> None:
@@ -160,16 +158,13 @@ def test_a_folder_and_a_port_in_use_are_refused_in_words(tmp_path: Path, lab: Em
         pass
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_something_else_or_of_another_version_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     tmp_path.chmod(0o755)
     with pytest.raises(EmulatorStartError, match="other files"):
         DataFolder(tmp_path)
     assert (tmp_path.stat().st_mode & 0o777) == 0o755
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_a_folder_of_another_version_is_refused_in_words(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "emulator.db")) as database:
         database.execute("CREATE TABLE fleet_tempo (wall_ns INTEGER)")
     with pytest.raises(EmulatorStartError, match="another version"):

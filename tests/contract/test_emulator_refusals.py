@@ -35,14 +35,12 @@ def test_without_the_key_there_is_no_answer(
     assert KEY not in answer.text
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[::2]", "10.0.0.1:80", "]["])
-def test_a_host_that_is_not_this_machine_is_refused(http: httpx.Client, host: str) -> None:
-    assert http.get("/v1/teams", headers={"Host": host}).status_code == 403
-
-
-def test_this_machines_names_are_accepted(http: httpx.Client) -> None:
-    for host in ("localhost:8000", "api.localhost:8000", "[::1]:9", "127.0.0.1"):
-        assert http.get("/v1/teams", headers={"Host": host}).status_code == 200, host
+def test_hosts_that_are_not_this_machine_are_refused(http: httpx.Client) -> None:
+    for host, status in (
+        *((host, 403) for host in ("evil.example", "127.0.0.1.evil.example", "[::2]", "10.0.0.1:80", "][")),
+        *((host, 200) for host in ("localhost:8000", "api.localhost:8000", "[::1]:9", "127.0.0.1")),
+    ):
+        assert http.get("/v1/teams", headers={"Host": host}).status_code == status, host
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])

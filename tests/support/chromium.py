@@ -85,7 +85,6 @@ class Page:
         await self.until(lambda: all(word in self.drawn for word in words))
 
     async def downloaded(self, name: str) -> bytes:
-        """Wait for a file that the page was offered; what is in it. Raises AssertionError."""
         path = self._downloads / name  # empty while the browser only holds its place
 
         def is_there() -> bool:
@@ -95,7 +94,6 @@ class Page:
         return await asyncio.to_thread(path.read_bytes)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for what the page's terminal is sent, or for files. Raises AssertionError."""
         try:
             async with asyncio.timeout(LIMIT_S):
                 while not condition():
@@ -106,7 +104,6 @@ class Page:
             raise AssertionError(f"not in time; the end of what was drawn: {self.drawn[-3000:]!r}") from None
 
     async def picture(self) -> bytes:
-        """The page as a PNG."""
         return base64.b64decode((await self.ask("Page.captureScreenshot", format="png"))["data"])
 
 

@@ -50,7 +50,6 @@ class Dashboard(BtTuiApp):
 
 
 def screen_view(make: Callable[[], AppScreen], connection: Connection = LIVE, **options: Any) -> Dashboard:
-    """The app on a screen that knows the connection."""
 
     def first() -> Screen[None]:
         screen = make()
@@ -107,7 +106,6 @@ def deploy_view(walk: WizardProgress) -> Dashboard:
 
 
 def text_of(app: BtTuiApp) -> str:
-    """What is on the screen, as lines of text."""
     lines = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in lines)
 
@@ -129,7 +127,6 @@ async def settle(pilot: Pilot[Any]) -> None:
 async def opened(
     app: Dashboard, size: tuple[int, int] = (80, 24), **options: Any
 ) -> AsyncIterator[Pilot[Any]]:
-    """Run the dashboard, at rest."""
     async with app.run_test(size=size, **options) as pilot:
         await settle(pilot)
         yield pilot

@@ -45,7 +45,6 @@ def listed_checkpoint(
 
 
 def listed_instance(gpu_type: str | None, gpu_count: int, node_count: int = 1) -> dict[str, Any]:
-    """A machine as GraphQL lists it."""
     name = f"{gpu_type or 'CPU'}:{gpu_count}"
     return {
         "id": f"{name}x{node_count}".lower(),
@@ -100,7 +99,6 @@ class DeployingServer(FakeBaseten):
 
     @property
     def wet(self) -> list[dict[str, Any]]:
-        """The requests that were no dry runs."""
         return [each for each in self.requests if each["dry_run"] is not True]
 
     def _checkpoints(self, _asked: ReceivedRequest) -> Answer:

@@ -55,13 +55,11 @@ def ask(http: httpx.Client, request: Any, query: str = MUTATION) -> dict[str, An
 
 
 def deployed(http: httpx.Client, request: dict[str, Any]) -> dict[str, Any]:
-    """The ``model_version`` of a deployment that is accepted."""
     version: dict[str, Any] = ask(http, request)["data"][DEPLOY]["model_version"]
     return version
 
 
 def refusal(http: httpx.Client, request: Any, query: str = MUTATION) -> tuple[str, str]:
-    """Code and description of the one error."""
     content = ask(http, request, query)
     assert content["data"] is None
     (error,) = content["errors"]

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from api_client.emulator.processes import EmulatorChild
 
 
-@contextmanager
 def running_emulator(
-    world: str = "empty",
-    *,
-    speed: float = 1.0,
-    data_dir: Path | None = None,
-    url_lifetime_s: int | None = None,
-) -> Iterator[EmulatorChild]:
-    """An emulator that answers, with ``url``, ``key`` and ``remote_environ()``; gone afterwards."""
-    with EmulatorChild(world=world, speed=speed, data_dir=data_dir, url_lifetime_s=url_lifetime_s) as child:
-        yield child
+    world: str = "empty", *, data_dir: Path | None = None, url_lifetime_s: int | None = None
+) -> EmulatorChild:
+    """A context manager of one that answers, with ``url``, ``key`` and ``remote_environ()``."""
+    return EmulatorChild(world=world, data_dir=data_dir, url_lifetime_s=url_lifetime_s)

@@ -93,7 +93,6 @@ class Taken:
 
     @property
     def name(self) -> str:
-        """What it asks for."""
         if "uploads" in self.query:
             return "start"
         if "partNumber" in self.query:
@@ -174,7 +173,6 @@ class FakeObjectStore:
         return f"http://127.0.0.1:{self.objects.server_port}"
 
     def url(self, file: Stored) -> str:
-        """A presigned URL that works now."""
         place = f"{self.files.index(file)}/{quote(file.name, safe='', errors='surrogatepass')}"
         return f"{self.objects_url}/o/{place}?token={self.token}"
 
@@ -205,11 +203,9 @@ class FakeObjectStore:
         return [headers.get("range", "") for _path, headers in self.requests]
 
     def asked(self) -> list[str]:
-        """Names of all that was asked of the bucket, in order."""
         return [each.name for each in self.taken]
 
     def downloads(self) -> list[str]:
-        """The keys of the bucket that were fetched, in order."""
         return [unquote(each.path).split("/", 2)[2] for each in self.taken if each.name == "get"]
 
     def _api(self, handler: BaseHTTPRequestHandler) -> None:
@@ -243,7 +239,6 @@ class FakeObjectStore:
             _send(handler, 404, {}, b"{}")
 
     def page(self, offset: int) -> dict[str, object]:
-        """One page of the listing."""
         end = offset + self.page_size
         return {
             "presigned_urls": [
@@ -361,7 +356,6 @@ class FakeObjectStore:
             _send(handler, *answer)
 
     def _take(self, taken: Taken, handler: BaseHTTPRequestHandler) -> Answer:
-        """S3's own behaviour."""
         if taken.method == "GET" or self.bucket:
             return self._read(taken, handler)
         name = taken.name
@@ -408,7 +402,6 @@ class FakeObjectStore:
         return 200, {}, xml
 
     def _read(self, taken: Taken, handler: BaseHTTPRequestHandler) -> Answer:
-        """List the bucket, or read one of its objects."""
         bucket, _, key = unquote(taken.path).lstrip("/").partition("/")
         if self.needs_key not in taken.headers.get("authorization", ""):
             return error(403, "AccessDenied", "who are you")
@@ -436,7 +429,6 @@ class FakeObjectStore:
 
 @contextmanager
 def serving(*files: Stored, behaviour: Behaviour | None = None) -> Iterator[FakeObjectStore]:
-    """The servers, gone afterwards."""
     with FakeObjectStore(*files, behaviour=behaviour) as store:
         yield store
 

@@ -139,7 +139,6 @@ class FakeLog:
         return [line.record() for line in self.window(start_ms, end_ms, direction, limit)]
 
     def window(self, start_ms: int, end_ms: int, direction: str, limit: int) -> list[ServedLine]:
-        """The first lines of a stretch that have arrived."""
         extra_ns = {"exclusive": 0, "inclusive": 1, "inclusive ms": NS_PER_MS}[self.end]
         first = bisect_left(self._stamps, start_ms * NS_PER_MS)
         last = bisect_left(self._stamps, end_ms * NS_PER_MS + extra_ns)

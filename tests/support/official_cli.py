@@ -27,19 +27,15 @@ class Recorder(BaseHTTPRequestHandler):
 
     @property
     def own_url(self) -> str:
-        """Where this answers."""
         return f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def body(self) -> bytes:
-        """What was sent."""
         return self.rfile.read(int(self.headers["Content-Length"]))
 
     def answer(self, body: Any) -> None:
-        """Send JSON."""
         self.send(json.dumps(body).encode())
 
     def send(self, payload: bytes) -> None:
-        """Send these bytes."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(payload)))

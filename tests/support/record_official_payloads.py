@@ -43,7 +43,6 @@ class CaughtRequests:
 
 
 def caught_push(config: Path) -> dict[str, Any]:
-    """The bodies that the official push sends."""
     caught = CaughtRequests()
     api = BasetenApi.__new__(BasetenApi)
     api._rest_api_client = caught
@@ -67,7 +66,6 @@ def deploy_definition(config: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write all documents."""
     deployment.transfer.multipart_upload_boto3 = lambda *_arguments: None
     deployment.archive_dir = lambda _folder: tempfile.NamedTemporaryFile(suffix=".tgz")  # noqa: SIM115
     for config in sorted(EXAMPLES.rglob("*.py")):

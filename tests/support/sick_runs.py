@@ -54,7 +54,6 @@ def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
 
 
 def sick_log(sickness: str) -> tuple[LogLine, ...]:
-    """The end of the log that the run was folded of."""
     return () if sickness == "queue" else tuple(_log(sickness)[-60:])
 
 

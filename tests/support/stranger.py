@@ -105,7 +105,6 @@ def job(job_id: str = "job1", status: str = "COMPLETED", **more: object) -> dict
 
 
 def line(message: str, *, at_ms: int = LONG_AGO_MS, replica: str | None = "node-0", **more: object) -> dict:
-    """A log line stamped that many ms after the epoch."""
     return {"timestamp": str(at_ms * NS_PER_MS), "message": message, "replica": replica} | more
 
 

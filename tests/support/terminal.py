@@ -78,7 +78,6 @@ class AtTerminal:
 
     @property
     def text(self) -> str:
-        """All that is shown, escape sequences and all."""
         return self.shown.decode("utf-8", "backslashreplace")
 
     def types(self, keys: bytes) -> None:
@@ -102,7 +101,6 @@ class AtTerminal:
             assert self._read(deadline_s), f"it ended without {what!r}:\n{self.so_far()}"
 
     def end(self) -> int:
-        """Read on until it has ended; its exit code."""
         deadline_s = time.monotonic() + PATIENCE_S
         while self._read(deadline_s):
             pass
@@ -120,7 +118,6 @@ class AtTerminal:
         self.shown += chunk
 
     def so_far(self) -> str:
-        """What a failed test shows of it."""
         return repr(self.shown[-3000:])
 
     def _read(self, deadline_s: float) -> bool:

@@ -19,7 +19,6 @@ MISSING = object()
 
 
 def job(job_id: str = "job1", status: str = "COMPLETED", **more: object) -> TrainingJob:
-    """A job of one project."""
     values = {"id": job_id, "current_status": f"TRAINING_JOB_{status}", "training_project_id": "proj1"}
     return TrainingJob.model_validate(values | {"created_at": EARLIER} | more)
 
@@ -31,13 +30,11 @@ def lora(name: str, r: object = 16, **more: object) -> Checkpoint:
 
 
 def checkpoint(name: str, kind: str | None, **more: object) -> Checkpoint:
-    """A checkpoint of the job, of any type."""
     values = {"checkpoint_id": name, "checkpoint_type": kind, "training_job_id": "job1"}
     return Checkpoint.model_validate(values | {"size_bytes": 1000, "created_at": EARLIER} | more)
 
 
 def machine(gpu_type: str | None, count: int, gib: int = 80, price: float | None = 0.1) -> ListedInstance:
-    """A machine with GPUs of that many GiB, for that many USD a minute."""
     return ListedInstance(
         id=f"{gpu_type}-{count}",
         name=f"{gpu_type}:{count}",
@@ -61,13 +58,11 @@ MACHINES = (
 def state_of(
     *checkpoints: Checkpoint, secrets: tuple[str, ...] | None = ("hf_access_token", "wandb")
 ) -> WizardState:
-    """Nothing answered yet, everything known of one job."""
     facts = Facts(NOW, jobs=(job(),), instances=MACHINES, secret_names=secrets)
     return WizardState(facts.with_checkpoints("job1", checkpoints, None))
 
 
 def walk_of(*checkpoints: Checkpoint) -> WizardProgress:
-    """At the first step."""
     return WizardProgress(state_of(*checkpoints)).started()
 
 
@@ -91,7 +86,6 @@ def to(walk: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
 
 
 def step_named(walk: WizardProgress, step_id: str) -> Step:
-    """That step as it is now."""
     return next(each for each in walk.steps if each.id == step_id)
 
 

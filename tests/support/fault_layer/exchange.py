@@ -160,7 +160,6 @@ class OpenConnections:
         return Kept
 
     def reset(self, client: Any) -> None:
-        """Reset the client's connection immediately; unsent data is lost."""
         transport = self._open.get(tuple(client or ()))
         if transport is not None:
             _reset(transport)
@@ -244,7 +243,6 @@ class FaultyExchange:
         await _send_whole(self.send, start, body)
 
     async def truncate_response(self, app: ASGIApp) -> None:
-        """Send the first half of the answer as if it were complete."""
         start, body = await self._buffered(app)
         await _send_whole(self.send, start, body[: len(body) // 2])
 
