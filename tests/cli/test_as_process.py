@@ -1,15 +1,13 @@
 """What only a process of its own can show: imports, pipes, signals."""
 
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line
+from support.stranger import FakeBaseten, job, line
 
 LIMIT_S = 60
 ROOT = Path(__file__).parents[2]
@@ -71,22 +69,6 @@ def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(
         process.wait(LIMIT_S)
         assert process.stderr.read() == ""
     assert process.returncode == 0
-
-
-def test_ctrl_c_while_the_server_is_silent(cli_process: Start, stranger: FakeBaseten) -> None:
-    arrived = threading.Event()
-
-    def hang(_asked: ReceivedRequest) -> Answer:
-        arrived.set()
-        return Answer(hangs=True)
-
-    stranger.on("GET", "/v1/training_projects", hang)
-    with cli_process("projects") as process:
-        assert arrived.wait(LIMIT_S)
-        process.send_signal(signal.SIGINT)
-        _out, err = process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 130
-    assert "Traceback" not in err
 
 
 def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(

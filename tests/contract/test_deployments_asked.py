@@ -139,34 +139,26 @@ def test_a_wrong_request_is_refused_in_words(
         assert refusal(http, no_request)[0] == "VALIDATION_ERROR"
 
 
-@pytest.mark.parametrize("is_dry", [True, False])
-def test_what_is_not_there_is_not_found(http: httpx.Client, served: Served, is_dry: bool) -> None:
-    for place, name in ((("nojob", LORA), "nojob"), ((served.job_id, "checkpoint-7"), "checkpoint-7")):
-        code, words = refusal(http, request_for(place, dry_run=is_dry))
-        assert (code, name in words) == ("RESOURCE_NOT_FOUND", True)
-
-
-def test_what_cannot_be_served_is_refused(
+def test_what_cannot_be_served_or_is_not_there_is_refused(
     http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint]
 ) -> None:
     add(checkpoints, "lora", lora_adapter_config={"r": 8})
     add(checkpoints, "full", "full")
     add(checkpoints, "no base", base_model=None)
     add(checkpoints, "wide", lora_adapter_config={"r": 600})
-    for words, *names in (
-        ("only LoRA checkpoints", "full", "lora"),
-        ("base model", "no base"),
-        ("600", "wide"),
+    for expected, words, *places in (
+        ("VALIDATION_ERROR", "only LoRA checkpoints", (served.job_id, "full"), (served.job_id, "lora")),
+        ("VALIDATION_ERROR", "base model", (served.job_id, "no base")),
+        ("VALIDATION_ERROR", "600", (served.job_id, "wide")),
+        ("RESOURCE_NOT_FOUND", "nojob", ("nojob", "lora")),
+        ("RESOURCE_NOT_FOUND", "checkpoint-7", (served.job_id, "checkpoint-7")),
     ):
-        code, message = refusal(http, request_for(*((served.job_id, name) for name in names)))
-        assert (code, words in message) == ("VALIDATION_ERROR", True), message
-    assert http.get("/v1/models").json() == {"models": []}
-
-
-def test_a_query_that_asks_for_too_much_makes_nothing(http: httpx.Client, served: Served) -> None:
-    request = request_for((served.job_id, LORA))
-    query = f"mutation {{ {DEPLOY}(request: $request) {{ truss_config }} other {{ id }} }}"
-    assert refusal(http, request, query)[0] == "NOT_IMPLEMENTED"
+        for is_dry in (True, False):
+            code, message = refusal(http, request_for(*places, dry_run=is_dry))
+            assert (code, words in message) == (expected, True), message
+    request = request_for((served.job_id, "lora"))
+    too_much = f"mutation {{ {DEPLOY}(request: $request) {{ truss_config }} other {{ id }} }}"
+    assert refusal(http, request, too_much)[0] == "NOT_IMPLEMENTED"
     assert http.get("/v1/models").json() == {"models": []}
 
 

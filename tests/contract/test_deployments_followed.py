@@ -136,11 +136,6 @@ def test_a_secret_that_does_not_exist_is_in_the_log_by_name(
     assert "hush-hush" not in whole.model_dump_json() + config.model_dump_json()
 
 
-def test_the_link_to_the_log_leads_somewhere(anyone: httpx.Client, served: Served) -> None:
-    answer = anyone.get(f"{served.url}/models/a-model/logs/a-deployment")
-    assert (answer.status_code, answer.headers["content-type"][:10]) == (200, "text/plain")
-
-
 def test_what_is_deleted_is_gone(
     official: ManagementClient, http: httpx.Client, served: Served, ids: dict[str, str]
 ) -> None:
@@ -149,6 +144,8 @@ def test_what_is_deleted_is_gone(
     assert api.get_models_model_id(model_id=ids["model_id"]).production_deployment_id is None
     path = f"/v1/models/{ids['model_id']}/deployments"
     assert http.get(f"{path}/{ids['deployment_id']}").status_code == 404
+    link = http.get(f"/models/{ids['model_id']}/logs/{ids['deployment_id']}", headers={"Authorization": ""})
+    assert (link.status_code, link.headers["content-type"][:10]) == (200, "text/plain"), "it leads somewhere"
     deployed(http, request_for((served.job_id, LORA)))
     assert api.delete_models(model_id=ids["model_id"]).deleted
     assert api.get_models().models == []
