@@ -141,7 +141,7 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
         await until(pilot, lambda: bool(list(here.rglob("*.part"))))
         await pilot.press("q")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        await sees(pilot, "Quit while a download is running?")
+        await sees(pilot, "A download is running")
         await pilot.press("n", "T", "x")
         await sees(pilot, "■ canceled", "Partial files are kept", "◌ waiting")
         assert list(here.rglob("*.part"))

@@ -140,14 +140,20 @@ class Downloads:
             self._feed.clear()
 
 
-def quit_question(running: int) -> ConfirmScreen:
-    what = "a download is" if running == 1 else f"{running} downloads are"
-    return ConfirmScreen(
-        f"Quit while {what} running?",
-        "Partial files are kept. Download to the same folder again to resume.",
-        "Quit",
-        "Stay",
-    )
+def quit_question(running: int, stops: int) -> ConfirmScreen:
+    """Ask whether to quit although downloads are running, or jobs wait to be stopped."""
+    parts = []
+    if running:
+        what = "A download is" if running == 1 else f"{running} downloads are"
+        parts.append(f"{what} running. Partial files are kept; download to the same folder to resume.")
+    if stops:
+        parts.append(f"{stop_words(stops)}, but only as long as this dashboard is open.")
+    return ConfirmScreen("Quit?", "\n".join(parts), "Quit", "Stay")
+
+
+def stop_words(stops: int) -> str:
+    what = "1 job stops" if stops == 1 else f"{stops} jobs stop"
+    return f"{what} after the next checkpoint"
 
 
 def _below(path: Path, folder: Path) -> Path:

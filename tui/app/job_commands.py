@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from textual.app import App
@@ -10,6 +11,8 @@ from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.fleet.batches import Batch, Verb, batch_of, name_of
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.app.stopping import JobStopper
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
@@ -23,9 +26,12 @@ FAILURE_SHOWN_S = 20.0
 class JobCommands:
     """Carries out what users request for jobs, after confirmation; without a session it only asks."""
 
-    def __init__(self, app: App[Any], session: Session | None) -> None:
+    def __init__(
+        self, app: App[Any], session: Session | None, *, share: Callable[[frozenset[str]], object]
+    ) -> None:
         self._app = app
         self._session = session
+        self.stopper = JobStopper(app, session, share)
 
     @property
     def handlers(self) -> messages.Handlers:
@@ -40,11 +46,17 @@ class JobCommands:
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
         else:
-            self._app.run_worker(self._run_batch(batch), name="batch", group="batch", exit_on_error=False)
+            work = self._run_batch(batch, message.run)
+            self._app.run_worker(work, name="batch", group="batch", exit_on_error=False)
 
-    async def _run_batch(self, batch: Batch) -> None:
+    async def _is_confirmed(self, batch: Batch, run: RunSnapshot | None) -> bool:
+        if batch.verb is Verb.STOP and len(batch.jobs) == 1:
+            return await self.stopper.wants_now(batch, run)
         question = ConfirmScreen(batch.question, batch.consequence, batch.yes, batch.no)
-        if not await self._app.push_screen_wait(question) or self._session is None:
+        return await self._app.push_screen_wait(question)
+
+    async def _run_batch(self, batch: Batch, run: RunSnapshot | None) -> None:
+        if not await self._is_confirmed(batch, run) or self._session is None:
             return
         failures: list[tuple[TrainingJob, str]] = []
         made: list[TrainingJob] = []

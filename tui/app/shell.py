@@ -33,7 +33,7 @@ from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts, Snoozed
-from tui.app.downloads import Downloads, quit_question
+from tui.app.downloads import Downloads, quit_question, stop_words
 from tui.app.files import SavedFiles
 from tui.app.hints import Hints
 from tui.app.history import HistoryEntry, Navigation
@@ -78,6 +78,7 @@ class BtTuiApp(App[WelcomeChoice]):
     connection: var[Connection] = var(Connection())
     transfers: var[Transfers] = var(Transfers())
     snoozed: var[Snoozed] = var(Snoozed())
+    stopping: var[frozenset[str]] = var(frozenset[str]())
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.session = session
         self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
         self.downloads = Downloads(self, session, self._keys, self.outbox, self.files)
-        self.jobs = JobCommands(self, session)
+        self.jobs = JobCommands(self, session, share=partial(setattr, self, "stopping"))
         self._handlers = self._handlers_of(session)
 
     def _handlers_of(self, session: Session | None) -> messages.Handlers:
@@ -170,7 +171,9 @@ class BtTuiApp(App[WelcomeChoice]):
         if running:
             key = key_for("app.show_downloads", self._keys)
             self.notify(f"Downloads are running and would be canceled. {key} shows them.", severity="warning")
-        return not running
+        if stops := self.jobs.stopper.waiting:
+            self.notify(f"{stop_words(stops)}: the dashboard must stay here for it.", severity="warning")
+        return not running and not stops
 
     async def continue_with(self, session: Session) -> None:
         """Open Home for the session, and close everything that belongs to the previous one."""
@@ -236,14 +239,14 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def _share_with(self, screen: AppScreen) -> None:
         screen.connection, screen.downloads = self.connection, self.transfers
-        screen.snoozed = self.snoozed
+        screen.snoozed, screen.stopping = self.snoozed, self.stopping
 
     def _share(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen):
                 self._share_with(screen)
 
-    watch_connection = watch_transfers = watch_snoozed = _share
+    watch_connection = watch_transfers = watch_snoozed = watch_stopping = _share
 
     def _take_transfers(self, message: messages.DownloadsChanged) -> None:
         self.transfers = message.downloads
@@ -366,9 +369,10 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.push(DownloadsScreen(), HistoryEntry(("downloads",), self._show_downloads))
 
     async def action_quit(self) -> None:
-        running = len(self.transfers.under_way)
-        if running:
-            self.push_screen(quit_question(running), lambda confirmed: self.exit() if confirmed else None)
+        running, stops = len(self.transfers.under_way), self.jobs.stopper.waiting
+        if running or stops:
+            question = quit_question(running, stops)
+            self.push_screen(question, lambda confirmed: self.exit() if confirmed else None)
         else:
             self.exit()
 

@@ -69,6 +69,8 @@ class AppScreen(Screen[None]):
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
     """Snoozed findings, as pairs of a job's id and the finding's key."""
+    stopping: var[frozenset[str]] = var(frozenset[str]())
+    """Ids of the jobs that will be stopped after their next checkpoint."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Bind the keys of the screen's scopes, and forward the actions of panes to them."""

@@ -93,6 +93,40 @@ class ConfirmScreen(Dialog[bool]):
         self.dismiss(answer)
 
 
+StopAnswer = Literal["now", "after checkpoint", "keep"]
+
+
+class StopScreen(Dialog[StopAnswer]):
+    """Asks when to stop a running job; ``waits`` is True if it stops after its next checkpoint already."""
+
+    ABOUT_ID = "consequence"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer('now')", "stop now", show=False),
+        Binding("c", "answer('after checkpoint')", "after checkpoint", show=False),
+        Binding("n,escape,q", "answer('keep')", "keep running", show=False),
+        Binding("left", "app.focus_previous", "other", show=False),
+        Binding("right,tab", "app.focus_next", "other", show=False),
+    ]
+
+    def __init__(self, question: str, consequence: str, *, waits: bool) -> None:
+        buttons = [Button("Stop now (y)", variant="error", id="now", compact=True)]
+        if not waits:
+            buttons.append(Button("After next checkpoint (c)", id="after", compact=True))
+        buttons.append(Button("Keep running (n)", id="keep", compact=True))
+        super().__init__(question, consequence, buttons)
+        self._answers: dict[str | None, StopAnswer] = {"now": "now", "after": "after checkpoint"}
+
+    def on_mount(self) -> None:
+        self.query_one("#keep", Button).focus()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(self._answers.get(event.button.id, "keep"))
+
+    def action_answer(self, answer: StopAnswer) -> None:
+        self.dismiss(answer)
+
+
 class PathDialog(Dialog[Answer]):
     """Asks for a path; subclasses handle it, and close the dialog or show a problem."""
 

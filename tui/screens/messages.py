@@ -43,6 +43,8 @@ class BatchRequested(AppMessage):
 
     verb: Verb
     jobs: Sequence[TrainingJob]
+    run: RunSnapshot | None = None
+    """What is known of the job, if it is a single one."""
     changes_server = True
 
 

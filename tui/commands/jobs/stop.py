@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import click
 
 from api_client.client import TrainingClient
+from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from api_client.models.jobs import RUNNABLE_STATUSES
+from tui.analysis.run.unsaved import unsaved_work
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import (
     JSON,
@@ -25,6 +28,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job
 from tui.commands.support.terminal import confirm
+from tui.readers.next_checkpoint import next_checkpoint
 from tui.text.names import listed
 
 NAMES_SHOWN = 10
@@ -36,6 +40,11 @@ NAMES_SHOWN = 10
 @click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="Same as the argument.")
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
 @click.option("--project-id", metavar="ID", help="Same, by id.")
+@click.option(
+    "--after-checkpoint",
+    is_flag=True,
+    help="Wait until the job has stored its next checkpoint, then stop it; ctrl-c leaves it running.",
+)
 @click.option("--all", "stop_all", is_flag=True, help="Stop every active job that you can see.")
 @yes_option
 @format_option(TABLE, JSON)
@@ -48,10 +57,11 @@ async def stop(
     project: str | None,
     project_id: str | None,
     stop_all: bool,
+    after_checkpoint: bool,
     assume_yes: bool,
     output_format: str,
 ) -> ExitCode:
-    """Stop the given jobs immediately, without confirmation.
+    """Stop the given jobs without confirmation, immediately or --after-checkpoint.
 
     Without an id, the only active job is stopped, after confirmation; --all stops all active jobs, after
     confirmation; --project limits them to one project. Jobs that have already ended are skipped.
@@ -69,7 +79,31 @@ async def stop(
     else:
         chosen = await _active_jobs(client, of_project, stop_all=stop_all)
         confirm(_question(chosen), assume_yes=assume_yes)
+    if after_checkpoint:
+        chosen = [await _after_checkpoint(client, output, chosen)]
     return await _stop(client, output, chosen, output_format)
+
+
+async def _after_checkpoint(
+    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
+) -> TrainingJob:
+    """Wait for the job's next checkpoint and return the job as it is then."""
+    if len(jobs) != 1:
+        raise CommandFailed("--after-checkpoint takes one job", ExitCode.USAGE)
+    (job,) = jobs
+    if job.is_finished:
+        return job
+    checkpoints = await client.checkpoints.list(job.project_id, job.id)
+    lost = unsaved_work(job, checkpoints, datetime.now(UTC))
+    output.remark(f"waiting for the next checkpoint of {_name(job)}; ctrl-c leaves the job running")
+    if lost is not None:
+        output.remark(lost.words)
+    saved, job = await next_checkpoint(
+        client, job, SystemClock(), on_trouble=lambda error, _delay_s: output.remark(f"{error}; retrying")
+    )
+    if saved is not None:
+        output.remark(f"stored {saved.checkpoint_id}")
+    return job
 
 
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:

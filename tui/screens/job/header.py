@@ -67,6 +67,7 @@ class RunHeader(Vertical):
 
     snapshot: var[RunSnapshot | None] = var(None)
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
+    stopping: var[frozenset[str]] = var(frozenset[str]())
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="identity", separator="  ", priority_count=IDENTITY_PRIORITY_COUNT)
@@ -77,27 +78,27 @@ class RunHeader(Vertical):
         if snapshot is not None:
             self._say(snapshot)
 
-    def watch_snoozed(self) -> None:
+    def _say_again(self) -> None:
         if self.snapshot is not None:
             self._say(self.snapshot)
 
-    def on_resize(self) -> None:
-        if self.snapshot is not None:
-            self._say(self.snapshot)
+    watch_snoozed = watch_stopping = on_resize = _say_again
 
     @on(events.Click, "#progress, #health")
     def _clicked(self) -> None:
         self.post_message(self.FindingsClicked())
 
     def _say(self, snapshot: RunSnapshot) -> None:
-        self.query_one("#identity", StatusLine).set_facts(identity(snapshot))
+        self.query_one("#identity", StatusLine).set_facts(
+            identity(snapshot, stopping=snapshot.job.id in self.stopping)
+        )
         self.query_one("#progress", StatusLine).set_facts(progress(snapshot))
         self.query_one("#health", StatusLine).set_facts(
             health(snapshot, self.content_size.width, self.snoozed)
         )
 
 
-def identity(run: RunSnapshot) -> list[Fact]:
+def identity(run: RunSnapshot, *, stopping: bool = False) -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -105,6 +106,8 @@ def identity(run: RunSnapshot) -> list[Fact]:
         [(status.word.upper(), status.tone), (elapsed, "plain")],
         [(hardware(job), "plain")],
     ]
+    if stopping and not job.is_finished:
+        facts.insert(2, [("■ stops after next checkpoint", "caution")])
     if not job.is_finished:
         facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
     facts.append(_cost(run))

@@ -94,7 +94,7 @@ class JobScreen(AppScreen):
         )
 
     def compose(self) -> ComposeResult:
-        yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed)
+        yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed, JobScreen.stopping)
         yield ConnectionNotice().data_bind(JobScreen.connection)
         with Horizontal(id="tab-line"):
             tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
@@ -267,7 +267,7 @@ class JobScreen(AppScreen):
         self.post_message(messages.CompareJobsRequested([self.job]))
 
     def _change_job(self, verb: Verb) -> None:
-        self.post_message(messages.BatchRequested(verb, [self.job]))
+        self.post_message(messages.BatchRequested(verb, [self.job], self.snapshot))
 
     action_stop_job = partialmethod(_change_job, Verb.STOP)
     action_recreate_job = partialmethod(_change_job, Verb.RECREATE)

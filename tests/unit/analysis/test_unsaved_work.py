@@ -1,0 +1,89 @@
+"""What stopping a run would lose, and waiting for its next checkpoint."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from api_client.models import Checkpoint, TrainingJob
+from tui.analysis.run.unsaved import unsaved_work
+from tui.readers.next_checkpoint import next_checkpoint
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def job(status: str = "TRAINING_JOB_RUNNING", nodes: int = 2) -> TrainingJob:
+    return TrainingJob.model_validate(
+        {"id": "j1", "current_status": status, "instance_type": {"id": "x"}, "node_count": nodes}
+    )
+
+
+def saved(name: str, minutes_ago: float, sync: str = "COMPLETE") -> Checkpoint:
+    at = NOW - timedelta(minutes=minutes_ago)
+    return Checkpoint.model_validate(
+        {"checkpoint_id": name, "created_at": at.isoformat(), "sync_status": sync, "training_job_id": "j1"}
+    )
+
+
+REGULAR = [saved("c-1", 90), saved("c-2", 60), saved("c-3", 30)]
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "words"),
+    [
+        (REGULAR, "Lost work: 30m since c-3, ≈ $60.00. The next checkpoint is due in about 0s."),
+        ([*REGULAR, saved("c-4", 10)], "Lost work: 10m since c-4, ≈ $20.00. The next checkpoint is due in about 20m."),
+        (REGULAR[:2], "Lost work: 1h 00m since c-2, ≈ $120."),
+        ([saved("c-1", 150), saved("c-2", 120), saved("c-3", 90)],
+         "Lost work: 1h 30m since c-3, ≈ $180. The next checkpoint is overdue by 1h 00m."),
+        ([*REGULAR, saved("c-4", 1, "SYNCING")],
+         "Lost work: 30m since c-3, ≈ $60.00. c-4 is still being uploaded."),
+        ([], "Lost work: 2h 00m so far, without a checkpoint, ≈ $240."),
+    ],
+)  # fmt: skip
+def test_the_work_that_stopping_now_loses(checkpoints: list[Checkpoint], words: str) -> None:
+    lost = unsaved_work(job(), checkpoints, NOW, running_since=NOW - timedelta(hours=2), price_per_minute=1.0)
+    assert lost is not None
+    assert lost.words == words
+
+
+def test_nothing_is_said_of_what_does_not_run_or_has_no_known_start() -> None:
+    assert unsaved_work(job("TRAINING_JOB_PENDING"), REGULAR, NOW) is None
+    assert unsaved_work(job(), [], NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("later", "status", "name"),
+    [
+        ([*REGULAR, saved("c-4", 0)], "TRAINING_JOB_RUNNING", "c-4"),
+        ([*REGULAR[:2], saved("c-3", 0)], "TRAINING_JOB_RUNNING", "c-3"),  # written again after a restart
+        ([*REGULAR, saved("c-4", 0)], "TRAINING_JOB_FAILED", None),
+    ],
+)
+async def test_the_next_stored_checkpoint_is_awaited(
+    later: list[Checkpoint], status: str, name: str | None
+) -> None:
+    uploading = [*REGULAR, saved("c-4", 0, "SYNCING")]
+    answers = [REGULAR, uploading, uploading, later]
+    polls = 0
+
+    async def find(_job_id: str) -> TrainingJob:
+        return job(status) if polls == len(answers) - 1 else job()
+
+    async def listed(*_ids: str) -> list[Checkpoint]:
+        nonlocal polls
+        polls += 1
+        return answers[polls - 1]
+
+    async def sleep(_seconds: float) -> None:
+        pass
+
+    client: Any = SimpleNamespace(jobs=SimpleNamespace(find=find), checkpoints=SimpleNamespace(list=listed))
+    clock: Any = SimpleNamespace(sleep=sleep)
+    found, now = await next_checkpoint(client, job(), clock)
+    assert (found.checkpoint_id if found is not None else None) == name
+    assert now.current_status == status
+    assert polls == len(answers)

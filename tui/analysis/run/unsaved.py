@@ -1,0 +1,80 @@
+"""The work that stopping a run now would lose: everything since its last checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+
+from api_client.models import Checkpoint, JobStatus, TrainingJob
+from tui.analysis.checkpoints.facts import sync_state
+from tui.text.sanitize import sanitize
+from tui.text.units import duration, money
+
+_MIN_INTERVALS = 2
+"""Fewer intervals between checkpoints do not tell when the next one is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnsavedWork:
+    """The time since the last stored checkpoint, or since the start if there is none.
+
+    ``usd`` is an estimate, None without a price; ``next_due_s`` is negative for an overdue checkpoint, None
+    if the earlier ones do not tell.
+    """
+
+    seconds: float
+    checkpoint: str | None
+    usd: float | None = None
+    next_due_s: float | None = None
+    uploading: str | None = None
+
+    @property
+    def words(self) -> str:
+        """Sentences for a confirmation question, sanitized."""
+        since = f"since {sanitize(self.checkpoint)}" if self.checkpoint else "so far, without a checkpoint"
+        cost = f", ≈ {money(self.usd)}" if self.usd is not None else ""
+        said = f"Lost work: {duration(self.seconds)} {since}{cost}."
+        if self.uploading is not None:
+            return f"{said} {sanitize(self.uploading)} is still being uploaded."
+        if self.next_due_s is None:
+            return said
+        if self.next_due_s < 0:
+            return f"{said} The next checkpoint is overdue by {duration(-self.next_due_s)}."
+        return f"{said} The next checkpoint is due in about {duration(self.next_due_s)}."
+
+
+def unsaved_work(
+    job: TrainingJob,
+    checkpoints: Sequence[Checkpoint],
+    now: datetime,
+    *,
+    running_since: datetime | None = None,
+    price_per_minute: float | None = None,
+) -> UnsavedWork | None:
+    """Return what stopping a running job would lose; None if it does not run or its start is unknown."""
+    if job.current_status != JobStatus.RUNNING:
+        return None
+    times = sorted(one.created_at for one in checkpoints if one.created_at is not None)
+    stored = [one for one in checkpoints if one.created_at is not None and sync_state(one) != "uploading"]
+    last = max(stored, key=_created, default=None)
+    since = last.created_at if last is not None else running_since
+    if since is None:
+        return None
+    uploading = [one for one in checkpoints if sync_state(one) == "uploading"]
+    seconds = max(0.0, (now - since).total_seconds())
+    usual_s = [(later - before).total_seconds() for before, later in pairwise(times)]
+    due = times[-1] + timedelta(seconds=median(usual_s)) if len(usual_s) >= _MIN_INTERVALS else None
+    return UnsavedWork(
+        seconds,
+        last.checkpoint_id if last is not None else None,
+        None if price_per_minute is None else price_per_minute * (job.node_count or 1) * seconds / 60,
+        None if due is None else (due - now).total_seconds(),
+        max(uploading, key=_created).checkpoint_id if uploading else None,
+    )
+
+
+def _created(checkpoint: Checkpoint) -> float:
+    return checkpoint.created_at.timestamp() if checkpoint.created_at is not None else 0.0

@@ -1,0 +1,111 @@
+"""Stop a single running job: now, or once it has stored its next checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from textual.app import App
+from textual.worker import Worker
+
+from api_client.errors import RequestError
+from api_client.models import TrainingJob
+from tui.analysis.fleet.batches import Batch, name_of
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.unsaved import unsaved_work
+from tui.readers.next_checkpoint import next_checkpoint
+from tui.readers.run import checkpoints_of
+from tui.readers.session import Session
+from tui.screens.dialogs import StopAnswer, StopScreen
+
+LOOK_S = 2.0
+"""The question does not wait longer for the list of checkpoints."""
+WAITS = "It will be stopped after its next checkpoint, as long as this dashboard stays open."
+
+
+class JobStopper:
+    """Asks when to stop a job; ``share`` is called with the ids of those that stop later."""
+
+    def __init__(
+        self, app: App[Any], session: Session | None, share: Callable[[frozenset[str]], object]
+    ) -> None:
+        self._app = app
+        self._session = session
+        self._share = share
+        self._waiting: dict[str, Worker[None]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Number of jobs that will be stopped after their next checkpoint."""
+        return len(self._waiting)
+
+    async def wants_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
+        """Ask when to stop the only job of the batch; return True for now. Otherwise all is done."""
+        (job,) = batch.jobs
+        lost = await self._unsaved(job, run)
+        waits = job.id in self._waiting
+        about = [batch.consequence, *([lost] if lost else []), *([WAITS] if waits else [])]
+        answer: StopAnswer = await self._app.push_screen_wait(
+            StopScreen(batch.question, "\n".join(about), waits=waits)
+        )
+        if answer == "after checkpoint":
+            self._wait_for_checkpoint(job)
+        elif waits:
+            self._forget(job)
+            if answer == "keep":
+                self._app.notify(f"{name_of(job)} keeps running.")
+        return answer == "now"
+
+    async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
+        """Return what stopping now would lose; empty if that is not known."""
+        now = run.server_now if run is not None else self._session.clock.now() if self._session else None
+        checkpoints = run.checkpoints if run is not None else None
+        if checkpoints is None and self._session is not None:
+            with suppress(RequestError, TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    checkpoints = await checkpoints_of(self._session.client, job)
+        if checkpoints is None or now is None:
+            return ""
+        lost = unsaved_work(
+            job,
+            checkpoints,
+            now,
+            running_since=run.running_since if run is not None else None,
+            price_per_minute=run.price_per_minute if run is not None else None,
+        )
+        return lost.words if lost is not None else ""
+
+    def _wait_for_checkpoint(self, job: TrainingJob) -> None:
+        self._waiting[job.id] = self._app.run_worker(
+            self._stop_later(job), name="later stop", group="act", exit_on_error=False
+        )
+        self._changed()
+        self._app.notify(f"{name_of(job)} stops after its next checkpoint. Keep this dashboard open.")
+
+    async def _stop_later(self, job: TrainingJob) -> None:
+        if self._session is None:
+            return
+        name = name_of(job)
+        try:
+            saved, _ = await next_checkpoint(self._session.client, job, self._session.clock)
+            if saved is not None:
+                await self._session.stop_job(job)
+        except RequestError as error:
+            self._app.notify(str(error), title=f"Not stopped: {name}", severity="error", timeout=30)
+        else:
+            done = f"{name}: stopping after {saved.checkpoint_id}." if saved else f"{name} has already ended."
+            self._app.notify(done)
+        finally:
+            self._waiting.pop(job.id, None)
+            self._changed()
+
+    def _forget(self, job: TrainingJob) -> None:
+        worker = self._waiting.pop(job.id, None)
+        if worker is not None:
+            worker.cancel()
+        self._changed()
+
+    def _changed(self) -> None:
+        self._share(frozenset(self._waiting))
