@@ -12,9 +12,9 @@ from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
+from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.analysis.fleet.batches import Batch, name_of
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.run.unsaved import unsaved_work
 from tui.readers.next_checkpoint import next_checkpoint
 from tui.readers.run import checkpoints_of
 from tui.readers.session import Session

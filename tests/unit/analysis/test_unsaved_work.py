@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api_client.models import Checkpoint, TrainingJob
-from tui.analysis.run.unsaved import unsaved_work
+from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.readers.next_checkpoint import next_checkpoint
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from api_client.models.jobs import RUNNABLE_STATUSES
-from tui.analysis.run.unsaved import unsaved_work
+from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import (
     JSON,
