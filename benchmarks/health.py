@@ -47,7 +47,7 @@ from tui.analysis.health.checks import judged
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, verdict
-from tui.readers.health_metrics import health_metrics_fold
+from tui.readers.run import health_metrics_fold
 from tui.text.units import duration
 
 START_S = 1_770_000_000

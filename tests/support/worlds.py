@@ -20,8 +20,8 @@ from api_client.models import (
 )
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.health.checkpoints import checkpoint_faults
 from tui.analysis.health.checks import judged
-from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot

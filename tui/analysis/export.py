@@ -39,7 +39,6 @@ class ExportTable:
 
 
 def table_of(name: str, fields: Mapping[str, Callable[[Row], Value]], rows: Iterable[Row]) -> ExportTable:
-    """Return a table with a column for each field."""
     return ExportTable(
         name, tuple(fields), tuple(tuple(read(row) for read in fields.values()) for row in rows)
     )

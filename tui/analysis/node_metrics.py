@@ -282,8 +282,6 @@ class _Gpus:
 
 
 class _Node:
-    """The buffers of a node."""
-
     def __init__(self, name: str, max_points: int) -> None:
         self._name = name
         self._utilization = _Gpus("utilization", max_points)

@@ -172,8 +172,6 @@ class ComparisonFeed:
 
 
 class _LiveRun:
-    """A run that has not ended."""
-
     def __init__(
         self,
         session: Session,

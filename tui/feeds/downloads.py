@@ -209,10 +209,9 @@ class DownloadsFeed:
             self._end(transfer_id, TransferState.FAILED, sanitize(f"{type(error).__name__}: {error}"))
         else:
             report = task.result()
-            problems = (
-                [f"{len(report.failed):,} of {len(report.files):,} files failed"] if report.failed else []
-            )
+            problems = []
             if report.failed:
+                problems.append(f"{len(report.failed):,} of {len(report.files):,} files failed")
                 problems.append(sanitize(report.failed[0].error))
             if report.refused:
                 first = report.refused[0]
@@ -244,16 +243,8 @@ class DownloadsFeed:
         files = tuple(
             file if file.state.is_final else replace(file, state=FileState.WAITING) for file in item.files
         )
-        self._change(
-            transfer_id,
-            state=state,
-            error=error,
-            files=files,
-            speed=None,
-            eta_s=None,
-            stalled_s=0.0,
-            note="",
-        )
+        idle: dict[str, Any] = {"speed": None, "eta_s": None, "stalled_s": 0.0, "note": ""}
+        self._change(transfer_id, state=state, error=error, files=files, **idle)
         self._on_end(self._items[transfer_id])
 
     def _publish_snapshot(self) -> None:

@@ -29,8 +29,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.health_metrics import STEP_S, HealthMetrics
-from tui.readers.run import LINES_AT_ONCE, checkpoints_of, history_of
+from tui.readers.run import HEALTH_STEP_S, LINES_AT_ONCE, HealthMetrics, checkpoints_of, history_of
 from tui.readers.session import Session
 from tui.text.times import time_key
 
@@ -181,8 +180,6 @@ CHECKPOINTS_AGE_S = 300.0
 
 @dataclass(slots=True)
 class _PreviewedJob:
-    """The data collected for one running job."""
-
     log: LogTail
     metrics: HealthMetrics
     metrics_at: datetime | None = None
@@ -269,7 +266,7 @@ class PreviewFeed:
             self._read_queue(watched, job),
         )
         if metrics.at is not None:
-            self._offset.saw(metrics.at, now.timestamp(), STEP_S)
+            self._offset.saw(metrics.at, now.timestamp(), HEALTH_STEP_S)
         run = RunSnapshot(
             job,
             now,

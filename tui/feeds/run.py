@@ -15,8 +15,8 @@ from api_client.models import Checkpoint, JobMetrics, TrainingJob
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.cost import price_of
+from tui.analysis.health.checkpoints import checkpoint_faults
 from tui.analysis.health.checks import judged, with_findings
-from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
@@ -26,8 +26,7 @@ from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled, sa
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.health_metrics import STEP_S as HEALTH_STEP_S
-from tui.readers.health_metrics import HealthMetrics, has_many_nodes
+from tui.readers.run import HEALTH_STEP_S, HealthMetrics, has_many_nodes
 from tui.readers.session import Session, listed_prices
 from tui.text.times import time_key
 

@@ -121,7 +121,6 @@ def resolve_defaults(state: WizardState) -> tuple[WizardState, tuple[MissingAnsw
 
 
 def _of_config(config: DeployCheckpointsConfig | None) -> dict[str, Any]:
-    """Return the answers of a config file by step."""
     values: dict[str, Any] = {}
     if config is None:
         return values

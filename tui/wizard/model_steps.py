@@ -55,7 +55,6 @@ TOGETHER = "LoRAs can be served together; full and Whisper checkpoints can't."
 
 
 def job_step(state: WizardState) -> Step:
-    """Ask for the job; the newest is proposed."""
     choices = tuple(_job_choice(job, state) for job in _newest_first(state.facts.jobs))
     possible = [choice.value for choice in choices if not choice.disabled_reason]
     refusal = ""

@@ -11,8 +11,8 @@ from tui.analysis.health.checks import health
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.health_metrics import STEP_S as HEALTH_METRICS_STEP_S
-from tui.readers.health_metrics import health_metrics_fold
+from tui.readers.run import HEALTH_STEP_S as HEALTH_METRICS_STEP_S
+from tui.readers.run import health_metrics_fold
 
 GIB = 1024**3
 H100 = InstanceType(

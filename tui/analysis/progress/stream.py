@@ -68,8 +68,6 @@ class StepRate:
 
 
 class StreamProgress:
-    """Collects the readings of one stream."""
-
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.curves = {name: ThinnedPoints(title, limit) for name, title in CURVES.items()}

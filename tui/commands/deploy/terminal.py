@@ -113,8 +113,6 @@ DEFAULT_FILE = "deploy.py"
 
 
 class TerminalDeployer:
-    """Runs a deployment, interactively at a terminal or from a script."""
-
     def __init__(self, client: TrainingClient, output: Output, cli_options: DeployOptions) -> None:
         self._client = client
         self._output = output

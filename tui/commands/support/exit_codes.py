@@ -128,6 +128,9 @@ class CommandFailed(Exception):
         self.exit_code = exit_code
 
 
+_CODES = ((ReadOnlyError, ExitCode.USAGE), (Unauthorized, ExitCode.AUTH), (NotFound, ExitCode.NOT_FOUND))
+
+
 def not_in_job(job_id: str, what: str, name: str, known: Iterable[str]) -> CommandFailed:
     """Return the error to raise: ``job abc1234 has no checkpoint 'x' (it has: a, b)``."""
     message = f"job {job_id} has no {what} {_shown(name)!r} (it has: {known_names(known)})"
@@ -143,16 +146,12 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
         return str(error), error.exit_code
     if isinstance(error, ConfigurationError):
         return _explain_configuration(error)
-    if isinstance(error, ReadOnlyError):
-        return str(error), ExitCode.USAGE
-    if isinstance(error, Unauthorized):
-        return str(error), ExitCode.AUTH
-    if isinstance(error, NotFound):
-        return str(error), ExitCode.NOT_FOUND
-    if isinstance(error, RequestError) and error.retryable:
-        return str(error), ExitCode.UNREACHABLE
+    for class_, code in _CODES:
+        if isinstance(error, class_):
+            return str(error), code
     if isinstance(error, ApiClientError):
-        return str(error), ExitCode.UNEXPECTED
+        is_retryable = isinstance(error, RequestError) and error.retryable
+        return str(error), ExitCode.UNREACHABLE if is_retryable else ExitCode.UNEXPECTED
     if isinstance(error, OSError) and error.strerror:
         reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
         place = "" if error.filename is None else f"{error.filename}: "

@@ -78,7 +78,6 @@ class Counts:
     whole: int = 0
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of ``ParsedMetrics``."""
         if self.within is None:
             return {
                 "step": self.step,

@@ -133,10 +133,8 @@ class _LineKind(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _kind(texts: tuple[str | None, ...]) -> _LineKind:
-    text = "0".join(
-        f"{texts[place] or ''}" if place == 0 else f"{texts[place - 1] or ''}{texts[place] or ''}"
-        for place in range(0, len(texts), 2)
-    )
+    units = ("", *texts[1::2])
+    text = "0".join(f"{unit or ''}{rest or ''}" for unit, rest in zip(units, texts[::2], strict=True))
     lowered = text.lower()
     slots = find_slots(texts)
     evaluates = _may_evaluate(lowered) or "cv batch" in lowered or "saving dict" in lowered
