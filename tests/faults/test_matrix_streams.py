@@ -120,10 +120,6 @@ class Follower:
             self.came_s.append(self.job.clock.passed_s)
 
 
-def all_lines(follower: Follower) -> bool:
-    return follower.is_whole
-
-
 def all_lines_by_then(follower: Follower) -> bool:
     """A deployment's last update does not wait for stragglers."""
     lines = follower.job.log.lines
@@ -135,8 +131,8 @@ def all_lines_by_then(follower: Follower) -> bool:
 
 STREAMS: dict[str, tuple[Callable[[Follower], Awaitable[None]], Callable[[Follower], bool]]] = {
     "logs.follow": (Follower.follow_log, lambda f: f.is_whole and f.end.is_finished),
-    "logs.history": (Follower.read_log, all_lines),
-    "logs.fill": (Follower.fill_a_gap, all_lines),
+    "logs.history": (Follower.read_log, lambda f: f.is_whole),
+    "logs.fill": (Follower.fill_a_gap, lambda f: f.is_whole),
     "metrics.follow": (Follower.follow_metrics, lambda f: set(f.seen) == f.job.sample_times),
     "jobs.watch": (Follower.watch, lambda f: f.end.is_finished),
     "deployment.follow": (

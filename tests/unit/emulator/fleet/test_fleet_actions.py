@@ -55,7 +55,8 @@ async def test_what_was_done_survives_a_restart(world: World) -> None:
     assert world.fleet.job(changed.id).priority == 9
 
 
-async def test_a_recreated_job_lives_through_it_all_again(world: World) -> None:
+async def test_a_recreated_job_lives_through_it_all_again_also_one_that_was_stopped(world: World) -> None:
+    stopped = await world.fleet.recreate(world.named("llama-8b-lora-draft").id, "again003")
     again = await world.fleet.recreate(world.named("whisper-ft").id, "again002")
     assert again.current_status == JobStatus.CREATED
     assert again.created_at == world.now
@@ -67,8 +68,4 @@ async def test_a_recreated_job_lives_through_it_all_again(world: World) -> None:
     assert int(lines[0]["timestamp"]) >= ns(EPOCH)
     world.after(3600)
     assert world.fleet.job("again002").current_status == JobStatus.COMPLETED
-
-
-async def test_a_run_that_was_stopped_runs_to_its_end_when_recreated(world: World) -> None:
-    await world.fleet.recreate(world.named("llama-8b-lora-draft").id, "again003")
-    assert world.after(4000).fleet.job("again003").current_status == JobStatus.COMPLETED
+    assert world.after(4000).fleet.job(stopped.id).current_status == JobStatus.COMPLETED

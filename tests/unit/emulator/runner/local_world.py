@@ -114,3 +114,7 @@ def living(marker: str) -> list[int]:
             if named and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
     return found
+
+
+def holds(folder: Path, name: str) -> bool:
+    return any(folder.rglob(name))

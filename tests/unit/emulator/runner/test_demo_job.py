@@ -56,12 +56,6 @@ def test_the_gradient_is_the_slope_of_the_loss() -> None:
         assert abs(slope - gradient[index]) < 1e-5
 
 
-def test_the_data_is_whole() -> None:
-    training, evaluation = load_digits()
-    assert len(training) + len(evaluation) == 1797
-    assert {digit for _, digit in evaluation} == set(range(10))
-
-
 def test_weights_are_written_as_safetensors() -> None:
     parameters = array("d", range(PARAMETERS))
     content = safetensors_bytes(parameters)

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from local_world import LocalWorld, job_spec, local_world
+from local_world import LocalWorld, holds, job_spec, local_world
 
 from api_client.models import JobStatus
 
@@ -29,10 +29,6 @@ def is_folder(path: str | Path) -> bool:
 
 def resolved(path: Path) -> Path:
     return path.resolve()
-
-
-def holds(folder: Path, name: str) -> bool:
-    return any(folder.rglob(name))
 
 
 async def environment_of(world: LocalWorld, job_id: str, spec: dict[str, Any]) -> list[dict[str, str]]:

@@ -9,11 +9,12 @@ from local_world import PROJECT, LocalWorld, job_spec, local_world
 from api_client.models import JobStatus
 
 
-async def test_a_job_that_exits_with_zero_completes(world: LocalWorld) -> None:
-    created = await world.create("job1", job_spec("echo hello"))
+async def test_a_job_completes_is_run_again_under_a_new_id_and_leaves_nothing_when_deleted(
+    tmp_path: Path, world: LocalWorld
+) -> None:
+    created = await world.create("job1", job_spec("echo $BT_TRAINING_JOB_ID"))
     assert (created.name, created.node_count, created.project_id) == ("a-job", 1, PROJECT.id)
     assert (await world.finished("job1")).error_message is None
-    assert world.messages("job1") == ["hello"]
     assert world.statuses("job1") == [
         JobStatus.CREATED,
         JobStatus.DEPLOYING,
@@ -21,6 +22,17 @@ async def test_a_job_that_exits_with_zero_completes(world: LocalWorld) -> None:
         JobStatus.COMPLETED,
     ]
     assert world.backend.events("job1")[-1].exit_code == 0
+    assert (await world.backend.recreate("job1", "job2")).id == "job2"
+    assert (await world.finished("job2")).current_status == JobStatus.COMPLETED
+    assert [world.messages(job_id) for job_id in ("job1", "job2")] == [["job1"], ["job2"]]
+    await world.create("job3", job_spec("echo here; sleep 1000"))
+    await world.said("job3", "here")
+    for job_id in ("job1", "job2", "job3"):
+        await world.backend.delete(job_id)
+        assert not world.backend.owns(job_id)
+        assert world.records(job_id) == []
+        assert not (tmp_path / "jobs" / job_id).exists()
+    assert world.backend.jobs() == []
 
 
 async def test_commands_run_in_order_in_one_shell_until_one_fails(world: LocalWorld) -> None:
@@ -70,25 +82,6 @@ async def test_nodes_have_their_own_folders_and_jobs_their_own_logs(world: Local
         for rank in (0, 1):
             *lines, files = world.messages(name, f"node-{rank}")
             assert (lines, int(files)) == (expected, 1)
-
-
-async def test_recreate_runs_the_same_configuration_under_a_new_id(world: LocalWorld) -> None:
-    await world.run("job1", job_spec("echo $BT_TRAINING_JOB_ID"))
-    again = await world.backend.recreate("job1", "job2")
-    assert again.id == "job2"
-    assert (await world.finished("job2")).current_status == JobStatus.COMPLETED
-    assert world.messages("job2") == ["job2"]
-    assert world.messages("job1") == ["job1"]
-
-
-async def test_a_deleted_job_leaves_nothing(tmp_path: Path, world: LocalWorld) -> None:
-    await world.create("job1", job_spec("echo here; sleep 1000"))
-    await world.said("job1", "here")
-    await world.backend.delete("job1")
-    assert not world.backend.owns("job1")
-    assert world.backend.jobs() == []
-    assert world.records("job1") == []
-    assert not (tmp_path / "jobs" / "job1").exists()
 
 
 async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_world import LocalWorld, job_spec, living, local_world
+from local_world import LocalWorld, holds, job_spec, living, local_world
 
-from api_client.emulator.runner.weights import FetchFailed, safe_name
 from api_client.models import JobStatus
 from support.fake_object_store import FakeObjectStore
 
@@ -95,10 +94,6 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
         assert os.access(model / "words.txt", os.W_OK)  # the user's own are left alone
 
 
-def holds(folder: Path, name: str) -> bool:
-    return any(folder.rglob(name))
-
-
 async def test_objects_are_fetched_anonymously_and_only_once(
     stored: LocalWorld, store: FakeObjectStore
 ) -> None:
@@ -156,19 +151,13 @@ async def test_a_stop_ends_the_delivery(stored: LocalWorld, store: FakeObjectSto
     assert stored.messages("job1") == []
 
 
-@pytest.mark.parametrize("key", ["../up", "a/../../up"])
+@pytest.mark.parametrize("key", ["../up", "a/../../up", "/up"])
 async def test_an_object_cannot_be_put_elsewhere(
     tmp_path: Path, stored: LocalWorld, store: FakeObjectStore, key: str
 ) -> None:
     store.bucket = {"data/fine": b"1", f"data/{key}": b"evil"}
     await refused(stored, "job1", "s3://my-bucket/data")
     assert not holds(tmp_path, "up")
-
-
-@pytest.mark.parametrize("name", ["../up", "a/../../up", "/etc/up", "", "nul\0"])
-def test_a_file_is_never_placed_outside(name: str) -> None:
-    with pytest.raises(FetchFailed):
-        safe_name(name)
 
 
 FAKE_HUB = """
