@@ -10,7 +10,9 @@ import json
 import os
 import random
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,104 +53,115 @@ def some_bytes(size_bytes: int, seed: int = 1) -> bytes:
     return random.Random(seed).randbytes(size_bytes)
 
 
-async def download(
-    store: FakeObjectStore, folder: Path, existing: Existing = Existing.SKIP, attempts: int = 4
-) -> DownloadReport:
-    async with store.client(attempts) as client:
-        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
-        return await client.downloads.run(plan, existing=existing)
+class Folder:
+    """A folder that is downloaded into, and the store that the files come from."""
+
+    def __init__(self, path: Path, store: FakeObjectStore) -> None:
+        self.path = path
+        self.store = store
+        self.file = path / "ckpt/a.bin"
+
+    def serve(self, *files: Stored, **behaviour: Any) -> FakeObjectStore:
+        self.store.files, self.store.behaviour = list(files), Behaviour(**behaviour)
+        return self.store
+
+    async def download(
+        self, *files: Stored, existing: Existing = Existing.SKIP, attempts: int = 4, **behaviour: Any
+    ) -> DownloadReport:
+        """Download these files from a store that behaves so; without any, what it serves already."""
+        if files:
+            self.serve(*files, **behaviour)
+        async with self.store.client(attempts) as client:
+            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, self.path)
+            return await client.downloads.run(plan, existing=existing)
+
+    async def download_whole(self, *files: Stored, **behaviour: Any) -> DownloadReport:
+        """Download, and find each file as the store has it now, and nothing else."""
+        report = await self.download(*files, **behaviour)
+        assert report.is_complete, report.files
+        assert all((self.path / file.name).read_bytes() == file.content for file in self.store.files)
+        assert not self.leftovers
+        return report
+
+    @property
+    def leftovers(self) -> list[str]:
+        return [path.name for path in self.path.rglob(".bt-tui-*")]
+
+    @property
+    def files(self) -> list[Path]:
+        return [path for path in self.path.rglob("*") if path.is_file()]
 
 
-async def download_whole(store: FakeObjectStore, folder: Path) -> DownloadReport:
-    """Download, and find each file as the store has it now."""
-    report = await download(store, folder)
-    assert report.is_complete, report.files
-    assert all((folder / file.name).read_bytes() == file.content for file in store.files)
-    return report
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    with serving() as store:
+        yield Folder(tmp_path, store)
 
 
-def leftovers(folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob(".bt-tui-*")]
-
-
-async def test_a_large_file_arrives_whole_through_many_cuts(tmp_path: Path) -> None:
+async def test_a_large_file_arrives_whole_through_many_cuts(folder: Folder) -> None:
     content = some_bytes(64 * UNIT)
     chance = random.Random(7)
-    cuts = [chance.randrange(1, 3 * UNIT) for _ in range(24)]
-    behaviour = Behaviour(cut_after=lambda number: cuts[number] if number < len(cuts) else None)
-    with serving(Stored("ckpt/model.bin", content), behaviour=behaviour) as store:
-        await download_whole(store, tmp_path)
-        assert len(store.requests) > len(cuts)
-        # What was there is not fetched twice, but for what was on its way when a connection broke.
-        assert store.sent_bytes < 1.4 * len(content)
-        assert not leftovers(tmp_path)
+    cuts = dict(enumerate(chance.randrange(1, 3 * UNIT) for _ in range(24)))
+    await folder.download_whole(Stored("ckpt/model.bin", content), cut_after=cuts.get)
+    assert len(folder.store.requests) > len(cuts)
+    # What was there is not fetched twice, but for what was on its way when a connection broke.
+    assert folder.store.sent_bytes < 1.4 * len(content)
 
 
-async def test_a_large_file_comes_in_several_ranges_at_once(tmp_path: Path) -> None:
+async def test_a_large_file_comes_in_several_ranges_at_once(folder: Folder) -> None:
     content = some_bytes(100 * UNIT)
     meeting = threading.Barrier(3)
     asked: set[int] = set()
-    with serving(Stored("ckpt/model.bin", content)) as store:
 
-        def meet(number: int) -> None:
-            # None of these is answered before all three are under way; the first has told the size.
-            if number in (1, 2, 3):
-                meeting.wait(20)
-                asked.add(number)
+    def meet(number: int) -> None:
+        # None of these is answered before all three are under way; the first has told the size.
+        if number in (1, 2, 3):
+            meeting.wait(20)
+            asked.add(number)
 
-        store.behaviour.answer = meet
-        await download_whole(store, tmp_path)
-        assert asked == {1, 2, 3}
-        assert all(store.ranges)
-        assert store.sent_bytes == len(content)
+    await folder.download_whole(Stored("ckpt/model.bin", content), answer=meet)
+    assert asked == {1, 2, 3}
+    assert all(folder.store.ranges)
+    assert folder.store.sent_bytes == len(content)
 
 
-async def test_a_url_that_expires_in_the_middle_is_renewed_once_for_all(tmp_path: Path) -> None:
+async def test_a_url_that_expires_in_the_middle_is_renewed_once_for_all(folder: Folder) -> None:
+    store = folder.store
+
+    def expire(sent_bytes: int) -> None:
+        if sent_bytes > 5 * UNIT and store.token == 1:
+            store.token = 2
+
     files = [Stored(f"ckpt/{number}.bin", some_bytes(UNIT, number)) for number in range(12)]
-    with serving(*files) as store:
-
-        def expire(sent_bytes: int) -> None:
-            if sent_bytes > 5 * UNIT and store.token == 1:
-                store.token = 2
-
-        store.behaviour.before_piece = expire
-        await download_whole(store, tmp_path)
-        assert store.listings == 2  # the plan's, and the renewal's
+    await folder.download_whole(*files, before_piece=expire)
+    assert store.listings == 2  # the plan's, and the renewal's
 
 
-async def test_nothing_of_ours_reaches_the_store(tmp_path: Path) -> None:
-    files = [Stored("ckpt/a.bin", b"a"), Stored("ckpt/b.bin", b"b" * UNIT)]
-    with serving(*files) as store, serving(Stored("elsewhere", b"a")) as other:
+async def test_nothing_of_ours_reaches_the_store(folder: Folder) -> None:
+    store = folder.serve(Stored("ckpt/a.bin", b"a"), Stored("ckpt/b.bin", b"b" * UNIT))
+    with serving(Stored("elsewhere", b"a")) as other:
         where = other.url(other.files[0])
         store.behaviour.answer = lambda number: (307, {"Location": where}, b"") if number == 0 else None
-        report = await download(store, tmp_path)
-        assert report.is_complete
-        for _path, headers in [*store.requests, *other.requests]:
-            assert not {"authorization", "cookie", "referer", "proxy-authorization"} & set(headers)
-            assert headers["accept-encoding"] == "identity"
-        assert other.requests
+        assert (await folder.download()).is_complete
+    assert other.requests
+    for _path, headers in [*store.requests, *other.requests]:
+        assert not {"authorization", "cookie", "referer", "proxy-authorization"} & set(headers)
+        assert headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-async def test_a_store_without_ranges(tmp_path: Path, has_length: bool) -> None:
-    content = some_bytes(40 * UNIT)
-    behaviour = Behaviour(
-        ignores_ranges=True,
-        has_length=has_length,
-        cut_after=lambda number: 9 * UNIT if number in (0, 1) else None,
-    )
-    with serving(Stored("ckpt/a.bin", content), behaviour=behaviour) as store:
-        await download_whole(store, tmp_path)
+async def test_a_store_without_ranges(folder: Folder, has_length: bool) -> None:
+    cuts = {0: 9 * UNIT, 1: 9 * UNIT}
+    file = Stored("ckpt/a.bin", some_bytes(40 * UNIT))
+    await folder.download_whole(file, ignores_ranges=True, has_length=has_length, cut_after=cuts.get)
 
 
 @pytest.mark.parametrize("has_length", [True, False])
 @pytest.mark.parametrize("size_bytes", [0, 1, 100_000])
-async def test_a_size_that_was_not_listed(tmp_path: Path, size_bytes: int, has_length: bool) -> None:
-    content = some_bytes(size_bytes)
-    behaviour = Behaviour(has_length=has_length)
-    with serving(Stored("ckpt/a.bin", content, listed_size=-1), behaviour=behaviour) as store:
-        report = await download_whole(store, tmp_path)
-        assert report.files[0].size_bytes == size_bytes
+async def test_a_size_that_was_not_listed(folder: Folder, size_bytes: int, has_length: bool) -> None:
+    file = Stored("ckpt/a.bin", some_bytes(size_bytes), listed_size=-1)
+    report = await folder.download_whole(file, has_length=has_length)
+    assert report.files[0].size_bytes == size_bytes
 
 
 PAGE = (200, {"Content-Type": "text/html"}, b"<html>please log in</html>")
@@ -165,25 +178,24 @@ NO_FILE: dict[str, tuple[int, int, Answer | None, str, int]] = {
 
 
 @pytest.mark.parametrize("case", NO_FILE)
-async def test_what_is_not_the_listed_file_fails_alone(tmp_path: Path, case: str) -> None:
+async def test_what_is_not_the_listed_file_fails_alone(folder: Folder, case: str) -> None:
     real_bytes, listed_size, answer, words, requests = NO_FILE[case]
     bad = Stored("ckpt/bad", b"x" * real_bytes, listed_size=listed_size)
-    with serving(bad, Stored("ckpt/good", b"y")) as store:
-        store.behaviour.answer_to = lambda path: answer if path.endswith("bad") else None
-        report = await download(store, tmp_path)
-        assert [file.state for file in report.files] == [FileState.FAILED, FileState.DONE]
-        assert words in report.files[0].error
-        assert sum(path.endswith("bad") for path, _headers in store.requests) == requests
-    assert [path.name for path in files_below(tmp_path)] == ["good"]
+    report = await folder.download(
+        bad, Stored("ckpt/good", b"y"), answer_to=lambda path: answer if path.endswith("bad") else None
+    )
+    assert [file.state for file in report.files] == [FileState.FAILED, FileState.DONE]
+    assert words in report.files[0].error
+    assert sum(path.endswith("bad") for path, _headers in folder.store.requests) == requests
+    assert [path.name for path in folder.files] == ["good"]
 
 
-async def test_a_dead_store_is_given_up_on(tmp_path: Path) -> None:
-    with serving(*[Stored(f"ckpt/{number}", b"x") for number in range(100)]) as store:
-        store.behaviour.answer = lambda _number: (500, {}, b"")
-        report = await download(store, tmp_path, attempts=2)
-        assert len(report.failed) == 100
-        assert len(store.requests) < 40
-        assert all(file.is_retryable for file in report.failed)
+async def test_a_dead_store_is_given_up_on(folder: Folder) -> None:
+    files = [Stored(f"ckpt/{number}", b"x") for number in range(100)]
+    report = await folder.download(*files, attempts=2, answer=lambda _number: (500, {}, b""))
+    assert len(report.failed) == 100
+    assert len(folder.store.requests) < 40
+    assert all(file.is_retryable for file in report.failed)
 
 
 def in_base64(algorithm: str, content: bytes) -> str:
@@ -199,16 +211,15 @@ PROMISES = {
 
 
 @pytest.mark.parametrize("algorithm", PROMISES)
-async def test_a_digest_that_the_store_gives_is_checked(tmp_path: Path, algorithm: str) -> None:
+async def test_a_digest_that_the_store_gives_is_checked(folder: Folder, algorithm: str) -> None:
     right = Stored("ckpt/right", CONTENT, headers=PROMISES[algorithm](CONTENT))
     wrong = Stored("ckpt/wrong", CONTENT, headers=PROMISES[algorithm](b"other content"))
-    with serving(right, wrong) as store:
-        report = await download(store, tmp_path)
-        assert [file.state for file in report.files] == [FileState.DONE, FileState.FAILED]
-        assert report.files[0].verified_by == algorithm.strip()
-        assert algorithm.strip() in report.files[1].error
-        assert not (tmp_path / "ckpt/wrong").exists()
-        assert not leftovers(tmp_path)
+    report = await folder.download(right, wrong)
+    assert [file.state for file in report.files] == [FileState.DONE, FileState.FAILED]
+    assert report.files[0].verified_by == algorithm.strip()
+    assert algorithm.strip() in report.files[1].error
+    assert [path.name for path in folder.files] == ["right"]
+    assert not folder.leftovers
 
 
 TAG = {"ETag": '"0123456789abcdef0123456789abcdef"'}
@@ -224,16 +235,15 @@ TAG = {"ETag": '"0123456789abcdef0123456789abcdef"'}
         {"Content-MD5": "not base64"},
     ],
 )
-async def test_what_is_no_digest_of_the_file_fails_nothing(tmp_path: Path, headers: dict[str, str]) -> None:
-    with serving(Stored("ckpt/a", CONTENT, headers=headers)) as store:
-        report = await download(store, tmp_path)
-        assert report.is_complete
-        assert report.files[0].verified_by == "size"
+async def test_what_is_no_digest_of_the_file_fails_nothing(folder: Folder, headers: dict[str, str]) -> None:
+    report = await folder.download_whole(Stored("ckpt/a", CONTENT, headers=headers))
+    assert report.files[0].verified_by == "size"
 
 
-async def cancelled_half_way(store: FakeObjectStore, folder: Path) -> None:
+async def cancel_half_way(folder: Folder, content: bytes, **headers: str) -> None:
     """Run until half is here, then cancel; the store holds back the other half until then."""
-    half = sum(len(file.content) for file in store.files) // 2
+    store = folder.serve(Stored("ckpt/a.bin", content, headers=headers))
+    half = len(content) // 2
     is_half, go_on = asyncio.Event(), threading.Event()
 
     def hold(sent_bytes: int) -> None:
@@ -247,7 +257,7 @@ async def cancelled_half_way(store: FakeObjectStore, folder: Path) -> None:
 
     store.behaviour.before_piece = hold
     async with store.client() as client:
-        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
+        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder.path)
         running = asyncio.create_task(client.downloads.run(plan, on_progress=look))
         await is_half.wait()
         running.cancel()
@@ -255,78 +265,72 @@ async def cancelled_half_way(store: FakeObjectStore, folder: Path) -> None:
             await running
     go_on.set()
     store.behaviour.before_piece = lambda _sent_bytes: None
+    assert not folder.file.exists()
 
 
-async def test_a_cancelled_download_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    content = some_bytes(8 * UNIT)
-    with serving(Stored("ckpt/a.bin", content)) as store:
-        await cancelled_half_way(store, tmp_path)
-        assert not (tmp_path / "ckpt/a.bin").exists()
-        async with store.client() as client:
-            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path)
-            assert plan.files[0].part_bytes > 2 * UNIT
-            assert plan.needed_bytes == len(content) - plan.files[0].part_bytes
-            before = store.sent_bytes
-            seen: list[DownloadProgress] = []
-            report = await client.downloads.run(plan, on_progress=seen.append)
-        assert report.is_complete
-        assert store.sent_bytes - before == report.fetched_bytes == plan.needed_bytes
-        assert seen[-1].done_bytes == seen[-1].total_bytes == len(content)
-        assert seen[0].done_bytes in (0, plan.files[0].part_bytes)
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
-        assert not leftovers(tmp_path)
+async def test_a_cancelled_download_goes_on_where_it_stopped(folder: Folder) -> None:
+    content, store = some_bytes(8 * UNIT), folder.store
+    await cancel_half_way(folder, content)
+    before = store.sent_bytes
+    seen: list[DownloadProgress] = []
+    async with store.client() as client:
+        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder.path)
+        assert plan.files[0].part_bytes > 2 * UNIT
+        assert plan.needed_bytes == len(content) - plan.files[0].part_bytes
+        report = await client.downloads.run(plan, on_progress=seen.append)
+    assert report.is_complete
+    assert store.sent_bytes - before == report.fetched_bytes == plan.needed_bytes
+    assert seen[-1].done_bytes == seen[-1].total_bytes == len(content)
+    assert seen[0].done_bytes in (0, plan.files[0].part_bytes)
+    assert folder.file.read_bytes() == content
+    assert not folder.leftovers
 
 
 @pytest.mark.parametrize("damage", ["garbage", "other", "longer", "nested", "gone", "version"])
-async def test_a_journal_that_does_not_fit_starts_the_file_over(tmp_path: Path, damage: str) -> None:
-    content = some_bytes(4 * UNIT)
-    with serving(Stored("ckpt/a.bin", content)) as store:
-        await cancelled_half_way(store, tmp_path)
-        part, journal = part_paths(tmp_path / "ckpt/a.bin")
-        first, *rest = journal.read_text().splitlines()
-        good = json.loads(first)
-        assert rest[0].startswith("[")
-        bad = {
-            "garbage": "{\n",
-            "other": "\n".join([json.dumps({**good, "job_id": "another"}), *rest]),
-            "longer": "\n".join([first, json.dumps([0, 3 * UNIT + 1]), *rest]),
-            "nested": "[" * 100_000 + "\n",
-            "version": "\n".join([json.dumps({**good, "journal": 99}), *rest]),
-        }
-        if damage == "gone":
-            journal.unlink()
-        else:
-            journal.write_text(bad[damage])
-        part.write_bytes(b"z" * part.stat().st_size)
-        await download_whole(store, tmp_path)
-
-
-async def test_a_file_that_was_replaced_meanwhile_starts_over(tmp_path: Path) -> None:
-    old, new = some_bytes(4 * UNIT, 1), some_bytes(4 * UNIT, 2)
-    with serving(Stored("ckpt/a.bin", old, headers={"ETag": '"old"'})) as store:
-        await cancelled_half_way(store, tmp_path)
-        store.files[0].content, store.files[0].headers = new, {"ETag": '"new"'}
-        await download_whole(store, tmp_path)
+async def test_a_journal_that_does_not_fit_starts_the_file_over(folder: Folder, damage: str) -> None:
+    await cancel_half_way(folder, some_bytes(4 * UNIT))
+    part, journal = part_paths(folder.file)
+    first, *rest = journal.read_text().splitlines()
+    good = json.loads(first)
+    assert rest[0].startswith("[")
+    bad = {
+        "garbage": "{\n",
+        "other": "\n".join([json.dumps({**good, "job_id": "another"}), *rest]),
+        "longer": "\n".join([first, json.dumps([0, 3 * UNIT + 1]), *rest]),
+        "nested": "[" * 100_000 + "\n",
+        "version": "\n".join([json.dumps({**good, "journal": 99}), *rest]),
+    }
+    if damage == "gone":
+        journal.unlink()
+    else:
+        journal.write_text(bad[damage])
+    part.write_bytes(b"z" * part.stat().st_size)
+    await folder.download_whole()
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "should_continue"),
-    [('"same"', '"same"', True), ('"old"', '"new"', False), ('W/"same"', 'W/"same"', False), ("", "", False)],
+    ("before", "now", "listed", "should_continue"),
+    [
+        ('"same"', '"same"', "last week", True),
+        ('"old"', '"new"', "last week", False),
+        ('"old"', '"new"', LISTED_TIME, False),
+        ('W/"same"', 'W/"same"', "last week", False),
+        ("", "", "last week", False),
+    ],
 )
-async def test_another_time_of_the_same_object_is_no_other_file(
-    tmp_path: Path, before: str, now: str, should_continue: bool
+async def test_another_time_of_the_same_object_is_no_other_file_but_a_replaced_one_is(
+    folder: Folder, before: str, now: str, listed: str, should_continue: bool
 ) -> None:
-    old, new = some_bytes(4 * UNIT, 1), some_bytes(4 * UNIT, 1 if should_continue else 2)
-    with serving(Stored("ckpt/a.bin", old, headers={"ETag": before} if before else {})) as store:
-        await cancelled_half_way(store, tmp_path)
-        _part, journal = part_paths(tmp_path / "ckpt/a.bin")
-        journal.write_text(journal.read_text().replace(LISTED_TIME, "last week"))
-        store.files[0].content, store.files[0].headers = new, {"ETag": now} if now else {}
-        report = await download_whole(store, tmp_path)
-        assert (report.fetched_bytes < len(new) - UNIT) == should_continue
+    new = some_bytes(4 * UNIT, 1 if should_continue else 2)
+    await cancel_half_way(folder, some_bytes(4 * UNIT, 1), **({"ETag": before} if before else {}))
+    _part, journal = part_paths(folder.file)
+    journal.write_text(journal.read_text().replace(LISTED_TIME, listed))
+    folder.serve(Stored("ckpt/a.bin", new, headers={"ETag": now} if now else {}))
+    report = await folder.download_whole()
+    assert (report.fetched_bytes < len(new) - UNIT) == should_continue
 
 
-async def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
+async def test_two_downloads_of_one_file_do_not_mix(folder: Folder) -> None:
     content = some_bytes(2 * UNIT)
     entered, leave = threading.Event(), threading.Event()
 
@@ -334,18 +338,13 @@ async def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
         entered.set()
         leave.wait(20)
 
-    with serving(Stored("ckpt/a.bin", content), behaviour=Behaviour(before_piece=hold)) as store:
-        first = asyncio.create_task(download(store, tmp_path))
-        await asyncio.to_thread(entered.wait, 20)
-        second = await download(store, tmp_path)
-        assert "another bt-tui" in second.files[0].error
-        leave.set()
-        assert (await first).is_complete
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
-
-
-def files_below(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+    first = asyncio.create_task(folder.download(Stored("ckpt/a.bin", content), before_piece=hold))
+    await asyncio.to_thread(entered.wait, 20)
+    second = await folder.download()
+    assert "another bt-tui" in second.files[0].error
+    leave.set()
+    assert (await first).is_complete
+    assert folder.file.read_bytes() == content
 
 
 HOSTILE = [
@@ -372,44 +371,44 @@ HOSTILE = [
 ]
 
 
-async def test_no_name_leads_out_and_none_is_lost(tmp_path: Path) -> None:
-    folder = tmp_path / "inside"
-    with serving(*[Stored(name, f"{number}".encode()) for number, name in enumerate(HOSTILE)]) as store:
-        report = await download(store, folder)
-        refused = {name.name for name in report.refused}
-        assert refused == {"../../etc/passwd", "ckpt/../../out", "..\\..\\out", "", ".", ".."}
-        assert not report.failed
-        there = files_below(tmp_path)
-        assert all(path.is_relative_to(folder) and str(path).isprintable() for path in there)
-        assert sorted(path.read_text() for path in there) == sorted(
-            str(number) for number, name in enumerate(HOSTILE) if name not in refused
-        )
+async def test_no_name_leads_out_and_none_is_lost(folder: Folder, tmp_path: Path) -> None:
+    folder.path = tmp_path / "inside"
+    report = await folder.download(
+        *[Stored(name, f"{number}".encode()) for number, name in enumerate(HOSTILE)]
+    )
+    refused = {name.name for name in report.refused}
+    assert refused == {"../../etc/passwd", "ckpt/../../out", "..\\..\\out", "", ".", ".."}
+    assert not report.failed
+    inside, folder.path = folder.path, tmp_path
+    there = folder.files
+    assert all(path.is_relative_to(inside) and str(path).isprintable() for path in there)
+    assert sorted(path.read_text() for path in there) == sorted(
+        str(number) for number, name in enumerate(HOSTILE) if name not in refused
+    )
 
 
 async def test_a_link_in_the_folder_leads_nowhere_nor_does_a_file_in_its_place(
-    tmp_path: Path,
+    folder: Folder, tmp_path: Path
 ) -> None:
-    folder, outside = tmp_path / "inside", tmp_path / "outside"
-    folder.mkdir()
+    outside = tmp_path / "outside"
     outside.mkdir()
-    (folder / "ckpt").symlink_to(outside)
-    with serving(Stored("ckpt/a", b"x")) as store:
-        report = await download(store, folder)
-        assert "is a link" in report.files[0].error
-        assert list(outside.iterdir()) == []
-        (tmp_path / "file").touch()
-        report = await download(store, tmp_path / "file")
-        assert "file is a link or a file, not a folder" in report.files[0].error
+    (tmp_path / "ckpt").symlink_to(outside)
+    report = await folder.download(Stored("ckpt/a", b"x"))
+    assert "is a link" in report.files[0].error
+    assert list(outside.iterdir()) == []
+    folder.path = tmp_path / "file"
+    folder.path.touch()
+    report = await folder.download()
+    assert "file is a link or a file, not a folder" in report.files[0].error
 
 
-async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
-    with serving(Stored("ckpt/a", b"one"), Stored("ckpt/b", b"")) as store:
-        await download(store, tmp_path)
-        before = len(store.requests)
-        for existing in Existing:
-            report = await download(store, tmp_path, existing)
-            assert [file.state for file in report.files] == [FileState.SKIPPED] * 2
-        assert len(store.requests) == before
+async def test_what_is_there_is_not_fetched_again(folder: Folder) -> None:
+    await folder.download(Stored("ckpt/a", b"one"), Stored("ckpt/b", b""))
+    before = len(folder.store.requests)
+    for existing in Existing:
+        report = await folder.download(existing=existing)
+        assert [file.state for file in report.files] == [FileState.SKIPPED] * 2
+    assert len(folder.store.requests) == before
 
 
 @pytest.mark.parametrize(
@@ -420,42 +419,37 @@ async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
         (Existing.RENAME, {"a.txt": "mine", "a.1.txt": "ours"}),
     ],
 )
-async def test_another_file_in_the_way(tmp_path: Path, existing: Existing, texts: dict[str, str]) -> None:
+async def test_another_file_in_the_way(folder: Folder, existing: Existing, texts: dict[str, str]) -> None:
     """Of the same size even: its time tells it apart."""
-    (tmp_path / "ckpt").mkdir()
-    (tmp_path / "ckpt/a.txt").write_text("mine")
-    with serving(Stored("ckpt/a.txt", b"ours")) as store:
-        for _ in range(2):  # the second time changes nothing
-            await download(store, tmp_path, existing)
-            found = {path.name: path.read_text() for path in (tmp_path / "ckpt").iterdir()}
-            assert found == texts
+    folder.file.parent.mkdir()
+    (folder.path / "ckpt/a.txt").write_text("mine")
+    for _ in range(2):  # the second time changes nothing
+        await folder.download(Stored("ckpt/a.txt", b"ours"), existing=existing)
+        assert {path.name: path.read_text() for path in folder.files} == texts
 
 
-async def test_a_directory_in_the_way_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "ckpt/a/deep").mkdir(parents=True)
-    with serving(Stored("ckpt/a", b"x")) as store:
-        report = await download(store, tmp_path, Existing.OVERWRITE)
-        assert "is a directory" in report.files[0].error
-        assert (tmp_path / "ckpt/a/deep").is_dir()
+async def test_a_directory_in_the_way_is_left_alone(folder: Folder) -> None:
+    (folder.path / "ckpt/a/deep").mkdir(parents=True)
+    report = await folder.download(Stored("ckpt/a", b"x"), existing=Existing.OVERWRITE)
+    assert "is a directory" in report.files[0].error
+    assert (folder.path / "ckpt/a/deep").is_dir()
 
 
-async def test_the_root_checkpoint_has_what_is_in_no_other(tmp_path: Path) -> None:
-    names = ("ckpt/a", "config.json", "./notes", "runs/1/log")
-    with serving(*(Stored(name, b"x") for name in names)) as store:
-        store.no_checkpoints = {"runs"}
-        async with store.client() as client:
-            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path, checkpoints=["."])
-            listed = await client.checkpoints.files_of(PROJECT, JOB, ".")
-        assert {file.name for file in plan.files} == {file.relative_file_name for file in listed}
-        assert {file.name for file in plan.files} == {"config.json", "./notes", "runs/1/log"}
+async def test_the_root_checkpoint_has_what_is_in_no_other(folder: Folder) -> None:
+    store = folder.serve(*(Stored(name, b"x") for name in ("ckpt/a", "config.json", "./notes", "runs/1/log")))
+    store.no_checkpoints = {"runs"}
+    async with store.client() as client:
+        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder.path, checkpoints=["."])
+        listed = await client.checkpoints.files_of(PROJECT, JOB, ".")
+    assert {file.name for file in plan.files} == {file.relative_file_name for file in listed}
+    assert {file.name for file in plan.files} == {"config.json", "./notes", "runs/1/log"}
 
 
-async def test_files_of_several_nodes_get_a_folder_each_and_the_server_s_time(tmp_path: Path) -> None:
-    with serving(Stored("ckpt/a", b"zero"), Stored("ckpt/a", b"one", rank=1)) as store:
-        await download(store, tmp_path)
-        assert (tmp_path / "rank-0/ckpt/a").read_text() == "zero"
-        assert (tmp_path / "rank-1/ckpt/a").read_text() == "one"
-        assert (tmp_path / "rank-0/ckpt/a").stat().st_mtime == 1772359200  # the server's
+async def test_files_of_several_nodes_get_a_folder_each_and_the_server_s_time(folder: Folder) -> None:
+    await folder.download(Stored("ckpt/a", b"zero"), Stored("ckpt/a", b"one", rank=1))
+    assert (folder.path / "rank-0/ckpt/a").read_text() == "zero"
+    assert (folder.path / "rank-1/ckpt/a").read_text() == "one"
+    assert (folder.path / "rank-0/ckpt/a").stat().st_mtime == 1772359200  # the server's
 
 
 class SmallDisk:
@@ -484,36 +478,31 @@ class SmallDisk:
 
 
 async def test_on_a_disk_without_room_for_the_journal_either_what_arrived_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = some_bytes(4 * UNIT)
-    with serving(Stored("ckpt/a", content)) as store:
-        with monkeypatch.context() as patch:
-            SmallDisk(2 * UNIT, patch)
-            with pytest.raises(NoRoom, match="run it again to resume"):
-                await download(store, tmp_path)
-        assert sorted(path.suffix for path in (tmp_path / "ckpt").iterdir()) == [".json", ".part"]
-        report = await download_whole(store, tmp_path)
-        assert report.fetched_bytes < 2.6 * UNIT  # the last chunk, of up to half a MiB, may be lost
+    folder.serve(Stored("ckpt/a", some_bytes(4 * UNIT)))
+    with monkeypatch.context() as patch:
+        SmallDisk(2 * UNIT, patch)
+        with pytest.raises(NoRoom, match="run it again to resume"):
+            await folder.download()
+    assert sorted(path.suffix for path in folder.files) == [".json", ".part"]
+    report = await folder.download_whole()
+    assert report.fetched_bytes < 2.6 * UNIT  # the last chunk, of up to half a MiB, may be lost
 
 
-async def test_files_that_are_gone_are_said_so(tmp_path: Path) -> None:
-    with serving(Stored("ckpt/a", b"x"), Stored("ckpt/b", b"y")) as store:
-        async with store.client() as client:
-            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path)
-            store.token, store.files = 2, store.files[1:]
-            report = await client.downloads.run(plan)
-        assert report.files[0].error == "the job no longer has this file"
+async def test_files_that_are_gone_are_said_so(folder: Folder) -> None:
+    store = folder.serve(Stored("ckpt/a", b"x"), Stored("ckpt/b", b"y"))
+    async with store.client() as client:
+        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder.path)
+        store.token, store.files = 2, store.files[1:]
+        report = await client.downloads.run(plan)
+    assert report.files[0].error == "the job no longer has this file"
 
 
-async def test_a_digest_is_remembered_until_the_file_is_whole(tmp_path: Path) -> None:
+async def test_a_digest_is_remembered_until_the_file_is_whole(folder: Folder) -> None:
     """Its answer may have been read by a process that has been killed since."""
     content = some_bytes(4 * UNIT)
-    headers = {"x-amz-checksum-sha256": in_base64("sha256", content)}
-    with serving(Stored("ckpt/a.bin", content, headers=headers)) as store:
-        await cancelled_half_way(store, tmp_path)
-        with part_paths(tmp_path / "ckpt/a.bin")[0].open("r+b") as damaged:
-            damaged.write(b"damage")
-        store.files[0].headers = {}
-        assert (await download(store, tmp_path)).is_complete
-        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+    await cancel_half_way(folder, content, **{"x-amz-checksum-sha256": in_base64("sha256", content)})
+    with part_paths(folder.file)[0].open("r+b") as damaged:
+        damaged.write(b"damage")
+    await folder.download_whole(Stored("ckpt/a.bin", content))
