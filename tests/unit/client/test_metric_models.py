@@ -29,8 +29,7 @@ def test_null_series_are_empty_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "stamp",
-    ['"2026-03-01T12:00:00Z"', '"2026-03-01T14:00:00+02:00"', '"2026-03-01T12:00:00"', "1772366400"],
+    "stamp", ['"2026-03-01T12:00:00Z"', '"2026-03-01T14:00:00+02:00"', '"2026-03-01T12:00:00"', "1772366400"]
 )
 def test_a_sample_is_stamped_in_utc_however_that_is_written(stamp: str) -> None:
     moment = decoded(stamp).cpu_usage[0].timestamp

@@ -51,10 +51,7 @@ P, J = {"training_project_id": "p"}, {"training_project_id": "p", "training_job_
 
 CALLS: dict[str, tuple[Ours, Theirs]] = {
     "projects": (lambda c: c.projects.list(), lambda o: o.get_training_projects()),
-    "project": (
-        lambda c: c.projects.get("p"),
-        lambda o: o.get_training_projects_training_project_id(**P),
-    ),
+    "project": (lambda c: c.projects.get("p"), lambda o: o.get_training_projects_training_project_id(**P)),
     "project-awkward": (
         lambda c: c.projects.get(AWKWARD),
         lambda o: o.get_training_projects_training_project_id(training_project_id=AWKWARD),
@@ -73,10 +70,7 @@ CALLS: dict[str, tuple[Ours, Theirs]] = {
     ),
     "project-delete": (lambda c: c.projects.delete("p"), lambda o: o.delete_training_projects(**P)),
     "jobs": (lambda c: c.jobs.list("p"), lambda o: o.get_training_projects_jobs(**P)),
-    "job": (
-        lambda c: c.jobs.get("p", "j"),
-        lambda o: o.get_training_projects_jobs_training_job_id(**J),
-    ),
+    "job": (lambda c: c.jobs.get("p", "j"), lambda o: o.get_training_projects_jobs_training_job_id(**J)),
     "job-search": (
         lambda c: c.jobs.search(project_id="p", job_id="j", statuses=["TRAINING_JOB_RUNNING"]),
         lambda o: o.post_training_jobs_search(
@@ -192,20 +186,14 @@ CALLS: dict[str, tuple[Ours, Theirs]] = {
             team_id="t", request=official.UpsertSecretRequest(name="n", value="v")
         ),
     ),
-    "secret-delete": (
-        lambda c: c.account.delete_secret("n"),
-        lambda o: o.delete_secrets(secret_name="n"),
-    ),
+    "secret-delete": (lambda c: c.account.delete_secret("n"), lambda o: o.delete_secrets(secret_name="n")),
     "secret-delete-team": (
         lambda c: c.account.delete_secret("n", "t"),
         lambda o: o.delete_teams_secrets(team_id="t", secret_name="n"),
     ),
     "models": (lambda c: c.models.list(), lambda o: o.get_models()),
     "model": (lambda c: c.models.get("m"), lambda o: o.get_models_model_id(model_id="m")),
-    "deployments": (
-        lambda c: c.models.deployments("m"),
-        lambda o: o.get_models_deployments(model_id="m"),
-    ),
+    "deployments": (lambda c: c.models.deployments("m"), lambda o: o.get_models_deployments(model_id="m")),
     "deployment": (
         lambda c: c.models.deployment("m", "d"),
         lambda o: o.get_models_deployments_deployment_id(model_id="m", deployment_id="d"),

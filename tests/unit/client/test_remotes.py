@@ -42,11 +42,7 @@ HERE, THERE = "http://127.0.0.1:8765", "http://127.0.0.1:9999/base"
     [
         ({}, "https://app.baseten.co", "https://api.baseten.co"),
         ({"BASETEN_REMOTE_URL": HERE}, HERE, HERE),
-        (
-            {"BASETEN_REMOTE_URL": HERE, "BASETEN_MANAGEMENT_API_URL_OVERRIDE": f"{THERE}/"},
-            HERE,
-            THERE,
-        ),
+        ({"BASETEN_REMOTE_URL": HERE, "BASETEN_MANAGEMENT_API_URL_OVERRIDE": f"{THERE}/"}, HERE, THERE),
         ({"BASETEN_MANAGEMENT_API_URL_OVERRIDE": THERE}, "https://app.baseten.co", THERE),
     ],
 )

@@ -44,13 +44,7 @@ class Calls:
         self.delays_s.append(seconds)
 
 
-@pytest.mark.parametrize(
-    "errors",
-    [
-        [LOST] * 4,
-        [ServerFault("x", status=503), RateLimited("x", status=429)],
-    ],
-)
+@pytest.mark.parametrize("errors", [[LOST] * 4, [ServerFault("x", status=503), RateLimited("x", status=429)]])
 async def test_what_may_pass_is_tried_again(errors: list[RequestError]) -> None:
     calls = Calls(*errors)
 

@@ -83,9 +83,7 @@ async def test_server_text_is_one_inert_line_of_bounded_length() -> None:
     hostile = "a\x1b[2Jb\r\nc\u202ed\x00\u200be\ud800" + "x" * 5_000
     error = await error_from(
         httpx.Response(
-            400,
-            content=json.dumps({"message": hostile, "code": hostile}),
-            headers={"x-request-id": "r\x1bq"},
+            400, content=json.dumps({"message": hostile, "code": hostile}), headers={"x-request-id": "r\x1bq"}
         )
     )
     for text in (str(error), error.server_message, error.code, error.request_id):  # type: ignore[attr-defined]

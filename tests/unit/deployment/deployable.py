@@ -84,11 +84,7 @@ EXAMPLES: dict[str, DeployAnswers] = {
         hf_secret="hf",
     ),
     "without_gpu": DeployAnswers(
-        project_id=PROJECT_ID,
-        job_id=JOB_ID,
-        checkpoint_names=("merged",),
-        model_name="small",
-        hf_secret="hf",
+        project_id=PROJECT_ID, job_id=JOB_ID, checkpoint_names=("merged",), model_name="small", hf_secret="hf"
     ),
 }
 """Answers whose files (``examples/``) were given to the official CLI (``record_official_requests.py``)."""

@@ -64,8 +64,7 @@ def test_shards_cannot_be_chosen(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["f/trainer_state.json", "f/optimizer.pt", "f/rng_state_0.pth"], ["f/state/optimizer.bin"]],
+    "names", [["f/trainer_state.json", "f/optimizer.pt", "f/rng_state_0.pth"], ["f/state/optimizer.bin"]]
 )
 def test_a_trainer_s_state_cannot_be_chosen(names: list[str]) -> None:
     assert "trainer state" in selectable(FULL, files(*names))

@@ -16,13 +16,7 @@ from api_client.definitions import (
     LoRACheckpoint,
     LoRADetails,
 )
-from api_client.deployment import (
-    Finding,
-    build_config,
-    fitting_instances,
-    smallest_instance,
-    validate,
-)
+from api_client.deployment import Finding, build_config, fitting_instances, smallest_instance, validate
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.servable import memory_hint, needed_gpu_bytes
 

@@ -81,10 +81,7 @@ WORLDS = {
     ),
     "silence of hours": ([at(-3 * HOUR_S), at(5), at(2.5 * HOUR_S)], 2.6 * HOUR_S),
     # A clock that lines prove to run slowly must not make the newest of them look old.
-    "stamps almost stand still": (
-        [at(-60 + n / 1000, f"line {n}", delay_s=60 + n) for n in range(500)],
-        510,
-    ),
+    "stamps almost stand still": ([at(-60 + n / 1000, f"line {n}", delay_s=60 + n) for n in range(500)], 510),
     "a node's clock is minutes behind": (
         steps(-60, 100, 3) + steps(-200, -55, 9, "behind", delay_s=150.0, replica="node-1"),
         110,

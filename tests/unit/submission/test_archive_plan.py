@@ -65,10 +65,7 @@ def test_top_folders_can_be_excluded_and_are_listed(repository: Path) -> None:
     workspace = Workspace(workspace_root="../..", exclude_dirs=["../../notes", "../grpo/../../common"])
     plan = plan_archive(repository / "jobs/sft", workspace)
     assert names(plan) == ["jobs/grpo/config.py", "jobs/sft/config.py", "jobs/sft/run.sh"]
-    assert dict(plan.dropped) == {
-        "common/": "excluded by exclude_dirs",
-        "notes/": "excluded by exclude_dirs",
-    }
+    assert dict(plan.dropped) == {"common/": "excluded by exclude_dirs", "notes/": "excluded by exclude_dirs"}
 
 
 def test_a_folder_from_inside_is_skipped_with_a_warning(repository: Path) -> None:
@@ -84,10 +81,7 @@ def test_a_folder_from_inside_is_skipped_with_a_warning(repository: Path) -> Non
         (Workspace(workspace_root="../grpo"), "workspace_root: .*does not contain"),
         (Workspace(workspace_root="../../nowhere"), "workspace_root: .*does not contain"),
         (Workspace(exclude_dirs=["../../common"]), "exclude_dirs: '../../common' is .*not directly inside"),
-        (
-            Workspace(workspace_root="../..", exclude_dirs=["../sft"]),
-            "exclude_dirs: '../sft' is .*not",
-        ),
+        (Workspace(workspace_root="../..", exclude_dirs=["../sft"]), "exclude_dirs: '../sft' is .*not"),
         (Workspace(exclude_dirs=["."]), "exclude_dirs: '.' is .*not directly inside"),
         (Workspace(external_dirs=["../../../missing"]), "external_dirs: '../../../missing' .*does not exist"),
         (Workspace(external_dirs=["../grpo/config.py"]), "external_dirs: .*is not a folder"),

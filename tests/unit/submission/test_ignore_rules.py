@@ -24,10 +24,7 @@ def dropped(root: Path) -> dict[str, str]:
     return {each.name: each.reason for each in plan_archive(root).dropped}
 
 
-@pytest.mark.parametrize(
-    "folder",
-    ["lib", "build", "__pycache__"],
-)
+@pytest.mark.parametrize("folder", ["lib", "build", "__pycache__"])
 @pytest.mark.parametrize("depth", ["", "src/deep/"])
 def test_built_in_rules_drop_folders_at_any_depth_and_say_so(tmp_path: Path, folder: str, depth: str) -> None:
     make(tmp_path, "train.py", "src/deep/kept.py", f"{depth}{folder}/model.py")

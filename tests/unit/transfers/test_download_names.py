@@ -6,12 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api_client.transfers.file_names import (
-    MAX_COMPONENT_BYTES,
-    ServerName,
-    TargetPath,
-    lay_out,
-)
+from api_client.transfers.file_names import MAX_COMPONENT_BYTES, ServerName, TargetPath, lay_out
 
 NASTY = st.sampled_from(
     ["..", ".", "/", "\\", "\n", "\0", "C:", "a", "A", "é", "e\u0301", "CON", ".bt-tui-", "x" * 300]
