@@ -157,7 +157,7 @@ def test_whatever_the_file_the_others_stay(
     name: str,
     values: dict[str, str],
 ) -> None:
-    path = tmp_path_factory.mktemp("home") / "trussrc"
+    path = tmp_path_factory.getbasetemp() / "trussrc"
     text = "".join(f"[{section}]\n" + "".join(f"{line}\n" for line in lines) for section, lines in sections)
     path.write_text(text)
     try:

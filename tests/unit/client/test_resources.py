@@ -56,16 +56,15 @@ def without_search(status: int) -> World:
     return World(answer)
 
 
-@pytest.mark.parametrize("status", [404, 405])
-async def test_a_server_without_search_is_walked(status: int) -> None:
-    world = without_search(status)
-    assert (await world.client.jobs.find("job1")).id == "job1"
-    with pytest.raises(NotFound):
-        await world.client.jobs.find("job2")
-
-
-async def test_a_search_may_find_others_too() -> None:
-    world = World(json_reply({"training_jobs": [{**JOB, "id": "other"}, JOB]}))
+@pytest.mark.parametrize(
+    "world",
+    [
+        without_search(404),
+        without_search(405),
+        World(json_reply({"training_jobs": [{**JOB, "id": "other"}, JOB]})),  # a search that ignores the id
+    ],
+)
+async def test_a_job_is_found_whatever_the_search(world: World) -> None:
     assert (await world.client.jobs.find("job1")).id == "job1"
     with pytest.raises(NotFound, match="'job2'"):
         await world.client.jobs.find("job2")
@@ -91,25 +90,17 @@ async def test_files_come_page_after_page() -> None:
     assert [request.url.params["page_token"] for request in world.server.requests] == ["0", "2"]
 
 
-@pytest.mark.parametrize("token", [0, -1, 1])
-async def test_paging_never_turns_in_circles(token: int) -> None:
-    world = World(json_reply({"presigned_urls": files("a"), "next_page_token": token}))
+@pytest.mark.parametrize(("page", "token", "count"), [("a", 0, 1), ("a", -1, 1), ("a", 1, 2), ("", 1000, 0)])
+async def test_paging_never_turns_in_circles(page: str, token: int, count: int) -> None:
+    world = World(json_reply({"presigned_urls": files(*page), "next_page_token": token}))
     names = [file.relative_file_name async for file in world.client.checkpoints.files("p", "j")]
-    assert names == ["a"] * (2 if token == 1 else 1)
-
-
-async def test_an_empty_page_is_the_last() -> None:
-    world = World(json_reply({"presigned_urls": [], "next_page_token": 1000}))
-    assert [file async for file in world.client.checkpoints.files("p", "j")] == []
-    assert len(world.server.requests) == 1
-
-
-@pytest.mark.parametrize("content", [b"null", b"{}"])
-async def test_a_project_without_cache(content: bytes) -> None:
-    assert await World(httpx.Response(200, content=content)).client.cache.summary("p") is None
+    assert names == ["a"] * count
+    assert len(world.server.requests) == max(count, 1)
 
 
 async def test_no_cache_and_no_project_are_told_apart() -> None:
+    for content in (b"null", b"{}"):
+        assert await World(httpx.Response(200, content=content)).client.cache.summary("p") is None
     missing = json_reply({"message": "not found"}, 404)
     there = World(missing, json_reply({"training_project": {"id": "p"}}))
     assert await there.client.cache.summary("p") is None

@@ -11,10 +11,6 @@ from api_client.deployment import adapter_ranks, check_rank, rank_for
 LIST = "8, 16, 32, 64, 128, 256, 320, 512"
 
 
-def test_the_valid_ranks_are_the_documented_ones() -> None:
-    assert LORA_RANKS == (8, 16, 32, 64, 128, 256, 320, 512)
-
-
 HUGE = pytest.param(10**5000, id="huge")
 
 

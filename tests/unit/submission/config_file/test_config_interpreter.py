@@ -73,12 +73,11 @@ def with_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_same_definitions_come_out() -> None:
-    for name in ("everything", "dynamic/config"):
-        path = (EXAMPLES / name).with_suffix(".py")
-        assert load_training_project(path, python=sys.executable) == load_training_project(path)
-    path = EXAMPLES / "deploy_full.py"
-    there = load_deploy_checkpoints_config(path, python=sys.executable)
-    assert there == load_deploy_checkpoints_config(path)
+    for load, name in (
+        (load_training_project, "everything.py"),
+        (load_deploy_checkpoints_config, "deploy_full.py"),
+    ):
+        assert load(EXAMPLES / name, python=sys.executable) == load(EXAMPLES / name)
 
 
 def test_packages_that_only_that_environment_has(tmp_path: Path) -> None:
@@ -156,8 +155,6 @@ def test_a_config_cannot_take_what_is_typed(tmp_path: Path, words_on_stdin: None
     [
         ("\nd = {}\nd['x']", 3, "KeyError"),
         ("import execution", 1, "execution"),
-        ("x = 1", None, "no TrainingProject"),
-        ("from truss_train import *\nCompute(node_count='1')", 2, "Compute.node_count"),
         ("import os, sys\nprint('last words', file=sys.stderr, flush=True)\nos._exit(4)", None, "last words"),
     ],
 )
