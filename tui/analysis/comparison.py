@@ -103,15 +103,6 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     speed_of = dict(zip(map(id, runs), speeds, strict=True))
     row = partial(_row, runs)
 
-    def logged(
-        row_id: str,
-        title: str,
-        read: Callable[[ProgressSnapshot], Value],
-        show: Callable[[Value], str],
-        change: Change = "",
-    ) -> ComparisonRow:
-        return row(row_id, title, lambda one: read(one.progress), show, change)
-
     rows = [
         row("status", "status", lambda one: one.job.current_status, _status),
         row("project", "project", lambda one: one.job.project_name or None, _text),
@@ -124,20 +115,20 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("duration_s", "duration", _duration, _seconds, "shown"),
         row("gpu_hours", "GPU-hours", lambda one: one.cost.gpu_hours, _figure, "shown"),
         row("cost_usd", "cost, est.", lambda one: one.cost.usd, _money, "shown"),
-        logged("step", "step", lambda told: told.step, _count),
-        logged("total_steps", "total steps", lambda told: told.total_steps, _count),
-        logged("epoch", "epoch", lambda told: told.epoch, _figure),
-        logged("final_loss", "final loss", lambda told: told.loss, _number, "less"),
-        logged("best_loss", "best loss", lambda told: _best(told.loss_series), _number, "less"),
-        logged("best_loss_step", "  at step", _best_step, _count),
-        logged("eval_loss", "eval loss", lambda told: told.eval_loss, _number, "less"),
-        logged("best_eval_loss", "best eval", lambda told: _best(told.eval_loss_series), _number, "less"),
+        row("step", "step", lambda one: one.progress.step, _count),
+        row("total_steps", "total steps", lambda one: one.progress.total_steps, _count),
+        row("epoch", "epoch", lambda one: one.progress.epoch, _figure),
+        row("final_loss", "final loss", lambda one: one.progress.loss, _number, "less"),
+        row("best_loss", "best loss", lambda one: _best(one.progress.loss_series), _number, "less"),
+        row("best_loss_step", "  at step", lambda one: _best_step(one.progress), _count),
+        row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, "less"),
+        row("best_eval_loss", "best eval", lambda one: _best(one.progress.eval_loss_series), _number, "less"),
         row("throughput", f"median {unit}", lambda one: _median(speed_of[id(one)]), _figure, "more"),
-        logged("learning_rate", "last lr", lambda told: told.learning_rate, _number),
+        row("learning_rate", "last lr", lambda one: one.progress.learning_rate, _number),
         row("checkpoints", "checkpoints", _checkpoint_count, _count),
         row("last_checkpoint", "newest", _last_checkpoint, _text),
-        logged("restarts", "restarts", lambda told: len(told.restarts) or None, _count),
-        logged("errors", "error lines", lambda told: told.errors.count or None, _count),
+        row("restarts", "restarts", lambda one: len(one.progress.restarts) or None, _count),
+        row("errors", "error lines", lambda one: one.progress.errors.count or None, _count),
         row("error_message", "message", lambda one: one.job.error_message or None, _text),
     ]
     return tuple(found for found in rows if any(value is not None for value in found.values))

@@ -159,7 +159,8 @@ def checkpoint_facts(
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     by_evaluation = _scores("eval loss", steps, eval_loss_by_step)
-    scores = by_evaluation if _known_count(by_evaluation) > 1 else _scores("loss", steps, loss_by_step)
+    has_evaluations = sum(score is not None for score in by_evaluation) > 1
+    scores = by_evaluation if has_evaluations else _scores("loss", steps, loss_by_step)
     newest = _newest(checkpoints, steps)
     found = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
@@ -198,10 +199,6 @@ def _scores(name: str, steps: Sequence[int | None], values: StepValues) -> list[
         fits = step is not None and place >= 0 and at[place] > before[step]
         scores.append(Score(name, ordered[place][1], at[place]) if fits else None)
     return scores
-
-
-def _known_count(scores: Sequence[Score | None]) -> int:
-    return sum(score is not None for score in scores)
 
 
 def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int) -> int | None:
