@@ -9,18 +9,20 @@ from api_client.addresses import is_loopback, parse_base_url, route
 from api_client.errors import ConfigurationError, RequestError
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "::1", "api.localhost", "localhost."]
-)
-def test_this_machine(host: str) -> None:
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize(
-    "host", ["example.com", "localhost.example.com", "10.0.0.1", "0.0.0.0", "127.1", "::", "notlocalhost", ""]
-)
-def test_other_machines(host: str) -> None:
-    assert not is_loopback(host)
+def test_this_machine_and_others() -> None:
+    for host in ("localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "::1", "api.localhost", "localhost."):
+        assert is_loopback(host), host
+    for host in (
+        "example.com",
+        "localhost.example.com",
+        "10.0.0.1",
+        "0.0.0.0",
+        "127.1",
+        "::",
+        "notlocalhost",
+        "",
+    ):
+        assert not is_loopback(host), host
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_base_urls_are_normalised(text: str, normal: str) -> None:
         "https://host:99999",
         "https://host:port",
         "https://[::1",
-        "https://user:password@host",
+        "https://user:hunter2@host",
         "https://host\\@evil.com",
         "https://host/path\\@evil.com",
         "https://host/?query",
@@ -64,13 +66,8 @@ def test_base_urls_are_normalised(text: str, normal: str) -> None:
     ],
 )
 def test_unusable_addresses_are_refused_by_the_name_of_their_source(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="BASETEN_REMOTE_URL"):
+    with pytest.raises(ConfigurationError, match="BASETEN_REMOTE_URL") as caught:
         parse_base_url(text, source="BASETEN_REMOTE_URL")
-
-
-def test_a_password_in_an_address_is_not_repeated() -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse_base_url("https://me:hunter2@host", source="X")
     assert "hunter2" not in str(caught.value)
 
 
