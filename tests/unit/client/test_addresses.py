@@ -12,16 +12,7 @@ from api_client.errors import ConfigurationError, RequestError
 def test_this_machine_and_others() -> None:
     for host in ("localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "::1", "api.localhost", "localhost."):
         assert is_loopback(host), host
-    for host in (
-        "example.com",
-        "localhost.example.com",
-        "10.0.0.1",
-        "0.0.0.0",
-        "127.1",
-        "::",
-        "notlocalhost",
-        "",
-    ):
+    for host in ("a.com", "localhost.a.com", "10.0.0.1", "0.0.0.0", "127.1", "::", "notlocalhost", ""):
         assert not is_loopback(host), host
 
 

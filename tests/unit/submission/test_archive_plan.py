@@ -1,4 +1,4 @@
-"""Which files of a workspace, and of the ignore rules, go into the archive, and what is said of the others."""
+"""Which files go into the archive by workspace and ignore rules, and what is said of the others."""
 
 import os
 from pathlib import Path
@@ -174,10 +174,9 @@ def test_a_large_archive_is_warned_about_and_a_huge_one_refused(
 @pytest.mark.parametrize("depth", ["", "src/deep/"])
 def test_built_in_rules_drop_folders_at_any_depth_and_say_so(tmp_path: Path, folder: str, depth: str) -> None:
     make(tmp_path, "train.py", "src/deep/kept.py", f"{depth}{folder}/model.py")
-    assert names(plan_archive(tmp_path)) == ["src/deep/kept.py", "train.py"]
-    assert dict(plan_archive(tmp_path).dropped) == {
-        f"{depth}{folder}/": f"ignored by the built-in rule {folder}/"
-    }
+    plan = plan_archive(tmp_path)
+    assert names(plan) == ["src/deep/kept.py", "train.py"]
+    assert dict(plan.dropped) == {f"{depth}{folder}/": f"ignored by the built-in rule {folder}/"}
 
 
 @pytest.mark.parametrize("name", [".env", "run.log", "x.tmp", "kernel.so", ".git/config", ".venv/bin/python"])
@@ -203,17 +202,10 @@ def test_what_people_write_by_hand_is_warned_about(tmp_path: Path) -> None:
 def test_a_truss_ignore_replaces_the_built_in_rules(tmp_path: Path) -> None:
     make(tmp_path, "lib/model.py", "run.log", "data/big.bin", "data/small.txt", "top.bin")
     (tmp_path / ".truss_ignore").write_text("# data\n\n  data/*.bin  \n")
-    assert names(plan_archive(tmp_path)) == [
-        ".truss_ignore",
-        "data/small.txt",
-        "lib/model.py",
-        "run.log",
-        "top.bin",
-    ]
-    assert dict(plan_archive(tmp_path).dropped) == {
-        "data/big.bin": "ignored by the .truss_ignore rule data/*.bin"
-    }
-    assert plan_archive(tmp_path).warnings == ()
+    plan = plan_archive(tmp_path)
+    assert names(plan) == [".truss_ignore", "data/small.txt", "lib/model.py", "run.log", "top.bin"]
+    assert dict(plan.dropped) == {"data/big.bin": "ignored by the .truss_ignore rule data/*.bin"}
+    assert plan.warnings == ()
     (tmp_path / ".truss_ignore").write_text("")
     make(tmp_path, "build/x", ".git/HEAD", "sub/.truss_ignore")
     (tmp_path / "sub/.truss_ignore").write_text("*")  # only the root's counts
