@@ -9,6 +9,7 @@ import pytest
 
 from api_client.client import TrainingClient
 from support.cli import RunCli
+from support.deploying_server import listed_checkpoint
 from support.fake_object_store import FakeObjectStore, Stored
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
@@ -32,15 +33,7 @@ def safetensors(tensors: dict[str, object], data_bytes: int) -> bytes:
 
 
 def checkpoint(name: str, hour: int, **more: object) -> dict[str, object]:
-    return {
-        "checkpoint_id": name,
-        "created_at": f"2026-03-01T{hour:02}:00:00Z",
-        "checkpoint_type": "full",
-        "base_model": None,
-        "lora_adapter_config": None,
-        "size_bytes": 10,
-        "training_job_id": "job1",
-    } | more
+    return listed_checkpoint(name, "full", created_at=f"2026-03-01T{hour:02}:00:00Z", size_bytes=10) | more
 
 
 @pytest.fixture
@@ -73,7 +66,7 @@ def saved(stranger: FakeBaseten, store: FakeObjectStore) -> FakeBaseten:
     stranger.on("GET", JOB + "/checkpoint_files", page)
     adapter = {"lora_adapter_config": {"r": 16}}
     checkpoints = [
-        checkpoint("checkpoint-200", 2, checkpoint_type="lora", size_bytes=2000) | adapter,
+        checkpoint("checkpoint-200", 2, checkpoint_type="lora", size_bytes=2000, sync_status=None) | adapter,
         checkpoint("checkpoint-100", 1),
         checkpoint(".", 0, sync_status="SYNCING", size_bytes=None, checkpoint_type=None),
     ]

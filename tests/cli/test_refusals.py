@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -213,6 +214,15 @@ def test_init_without_an_account_names_a_push_that_works(
     without = cli("init", environ={})
     assert "bt-tui push cpu-quickstart/config.py --tail --remote local\n" in without.err
     assert "bt-tui push other/config.py --tail\n" in cli("init", "other").err
+
+
+def test_serving_without_its_package_names_the_python_that_lacks_it(
+    cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.commands.app.serve.find_spec", lambda _name: None)
+    result = cli("serve", environ={})
+    assert (result.code, result.out) == (2, "")
+    assert f"{sys.executable} -m pip install 'textual-serve" in result.err
 
 
 def test_watching_a_job_that_is_not_there_opens_nothing(
