@@ -1,5 +1,6 @@
 import math
 import random
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -24,21 +25,29 @@ def fold(lines: list[LogLine], **options: int) -> ProgressSnapshot:
     return folding.snapshot()
 
 
+def steps(
+    numbers: Iterable[float],
+    text: str = "step={} loss=1.0",
+    *,
+    first: float = 0,
+    start: float = 0,
+    every: float = 1,
+) -> list[LogLine]:
+    return [line(start + number * every, text.format(first + number)) for number in numbers]
+
+
+def later(lines: list[LogLine], seconds: int) -> list[LogLine]:
+    return [entry._replace(timestamp_ns=entry.timestamp_ns + seconds * SECOND) for entry in lines]
+
+
 def trainer_run(steps: int, *, every: int = 10, step_s: float = 5.0, total: int = 9000) -> list[LogLine]:
     """What the Hugging Face Trainer prints: a bar that names the step, then the losses without one."""
     lines = []
     for step in range(every, steps + 1, every):
         at = step * step_s
-        lines.append(
-            line(at, f"\r {step * 100 // total}%|██  | {step}/{total} [1:02:03<7:10:44,  {step_s:.2f}s/it]")
-        )
-        loss = 1 + 100 / step
-        lines.append(
-            line(
-                at + 0.2, f"{{'loss': {loss:.4f}, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}}"
-            )
-        )
-        lines.append(line(at + 1.0, "NCCL INFO something else", "node-1"))
+        bar = f"\r {step * 100 // total}%|██  | {step}/{total} [1:02:03<7:10:44,  {step_s:.2f}s/it]"
+        told = f"{{'loss': {1 + 100 / step:.4f}, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}}"
+        lines += [line(at, bar), line(at + 0.2, told), line(at + 1.0, "NCCL INFO something else", "node-1")]
     return lines
 
 
@@ -83,9 +92,7 @@ def test_speed_and_what_is_left():
 
 
 def test_speed_now_is_that_of_the_last_minutes():
-    slow = [line(at, f"step={at // 10} loss=1.0") for at in range(0, 1000, 10)]
-    fast = [line(1000 + at, f"step={100 + at} loss=1.0") for at in range(400)]
-    snapshot = fold(slow + fast)
+    snapshot = fold(steps(range(100), every=10) + steps(range(400), first=100, start=1000))
     assert snapshot.rate_steps_per_s == pytest.approx(1.0, rel=0.02)
     assert snapshot.rate_overall == pytest.approx(499 / 1399, rel=0.02)
 
@@ -108,29 +115,14 @@ def test_the_bar_of_an_evaluation_is_not_the_run():
     during = fold(lines)
     assert (during.step, during.total_steps) == (500, 9000)
     lines.append(line(2620, "{'eval_loss': 1.05, 'eval_runtime': 101.0, 'epoch': 1.3}"))
-    later = [
-        entry._replace(timestamp_ns=entry.timestamp_ns + 120 * SECOND) for entry in trainer_run(600)[150:]
-    ]
-    after = fold(lines + later)
+    after = fold(lines + later(trainer_run(600)[150:], 120))
     assert (after.step, after.total_steps, after.eval_loss) == (600, 9000, 1.05)
     assert [step for step, _ in after.loss_by_step] == list(range(10, 601, 10))
 
 
 def test_a_second_stage_takes_over_once_it_prints_losses():
-    second = [
-        entry._replace(timestamp_ns=entry.timestamp_ns + 9000 * SECOND)
-        for entry in trainer_run(80, total=300)
-    ]
-    snapshot = fold(trainer_run(100) + second)
+    snapshot = fold(trainer_run(100) + later(trainer_run(80, total=300), 9000))
     assert (snapshot.step, snapshot.total_steps) == (80, 300)
-
-
-def test_a_run_that_began_again_at_a_checkpoint():
-    lines = [line(at, f"step={at} loss=1.0") for at in range(100)]
-    lines += [line(200 + at, f"step={50 + at} loss=1.0") for at in range(30)]
-    snapshot = fold(lines)
-    assert snapshot.step == 79
-    assert snapshot.rate_steps_per_s == pytest.approx(1.0)
 
 
 def test_of_ranks_that_print_the_same_the_first_is_shown():
@@ -144,11 +136,6 @@ def test_of_ranks_that_print_the_same_the_first_is_shown():
     assert len(snapshot.loss_by_step) == 20
     # A replica that tells more is shown even if it is a later one: Megatron's last rank prints the loss.
     assert fold([*lines, line(50, "step=50 loss=9", "node-10")]).replica == "node-10"
-
-
-def test_ranks_of_one_replica_are_told_apart():
-    lines = [line(at, f"[rank{rank}]: step={at} loss={rank + 1}") for at in range(5) for rank in (1, 0)]
-    assert [loss for _, loss in fold(lines).loss_by_step] == [1] * 5
 
 
 def test_a_replica_without_steps_takes_those_of_the_one_that_tells_them():
@@ -193,11 +180,9 @@ def test_an_epoch_that_is_told_late_moves_its_steps():
 
 
 def test_a_total_of_a_bar_beside_lines_that_name_their_step():
-    lines = []
-    for step in range(1, 30):
-        lines.append(line(step, f"step:{step} - actor/pg_loss:0.5 - actor/lr:1e-06"))
-        lines.append(line(step + 0.1, f"Training Progress:  1%|  | {step}/900 [00:10<00:12,  1.00s/it]"))
-    snapshot = fold(lines)
+    lines = steps(range(1, 30), "step:{} - actor/pg_loss:0.5 - actor/lr:1e-06")
+    bars = steps(range(1, 30), "Training Progress:  1%|  | {}/900 [00:10<00:12,  1.00s/it]", start=0.1)
+    snapshot = fold(lines + bars)
     assert (snapshot.step, snapshot.total_steps) == (29, 900)
 
 
@@ -208,6 +193,9 @@ def test_checkpoints():
     ]
     assert fold(lines).last_checkpoint == ("checkpoint-1000", (START_S + 90) * SECOND)
     assert fold(lines[::-1]).last_checkpoint == ("checkpoint-1000", (START_S + 90) * SECOND)
+    bar = " 17%|█▋        | 2500/14754 [11:52<58:11,  3.51it/s]Saving model checkpoint to out/run/checkpoint-2500"
+    both = fold([line(3, bar)])
+    assert (both.step, both.total_steps, both.saves[0][0]) == (2500, 14754, "checkpoint-2500")
     unnamed = [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")]
     assert fold(unnamed).last_checkpoint == ("step-500", (START_S + 2) * SECOND)
 
@@ -251,7 +239,7 @@ RUNS = {
     "plain": [line(step, f"step={step} loss={step % 7} lr=0.1", f"node-{step % 3}") for step in range(60)],
     "evaluated": trainer_run(100)
     + [line(510 + n, f" {n}%|██  | {n}/100 [00:10<00:12,  1.00it/s]") for n in range(0, 101, 10)]
-    + [entry._replace(timestamp_ns=entry.timestamp_ns + 120 * SECOND) for entry in trainer_run(200)[30:]],
+    + later(trainer_run(200)[30:], 120),
 }
 
 
@@ -283,7 +271,7 @@ def test_space_is_bounded_and_extremes_are_kept():
 
 
 def test_the_end_lies_in_a_range_that_narrows_with_a_steady_run():
-    steady = fold([line(at * 2, f"step={at}/9000 loss=1.0") for at in range(1, 400)])
+    steady = fold(steps(range(1, 400), "step={}/9000 loss=1.0", every=2))
     assert steady.eta_low_s < steady.eta_s < steady.eta_high_s
     assert steady.eta_high_s / steady.eta_low_s < 1.1
     uneven, at = [], 0.0
@@ -311,15 +299,15 @@ def test_the_curves_of_a_run_over_time_and_over_steps():
 
 
 def test_the_throughput_is_that_of_the_steps_where_the_log_tells_no_other():
-    series, unit = fold([line(2 * step, f"step={step} loss=1") for step in range(50)]).throughput_series
+    series, unit = fold(steps(range(50), every=2)).throughput_series
     assert unit == "it/s"
     assert set(series.values) == {0.5}
 
 
 def test_what_was_lost_in_a_restart_is_not_in_the_curve_over_steps():
-    lines = [line(at, f"step={at} loss=1.0") for at in range(1, 100)]
-    lines += [line(200 + at, f"step={50 + at} loss=2.0") for at in range(30)]
-    snapshot = fold(lines)
+    again = steps(range(30), "step={}/1000 loss=2.0", first=50, start=200)
+    snapshot = fold(steps(range(1, 100), "step={}/1000 loss=1.0") + again)
+    assert (snapshot.step, snapshot.rate_steps_per_s) == (79, pytest.approx(1.0))
     curve = over_steps(snapshot.loss_series, snapshot)
     assert curve.times == tuple(float(n) for n in range(1, 80))
     assert curve.values == (1.0,) * 49 + (2.0,) * 30
@@ -327,12 +315,9 @@ def test_what_was_lost_in_a_restart_is_not_in_the_curve_over_steps():
 
 
 def test_steps_that_begin_anew_with_every_epoch_are_counted_through():
-    lines, at = [], 0.0
-    for epoch in range(3):
-        for step in range(1, 101):
-            at += 1
-            lines.append(line(at, f"Epoch {epoch} | Step {step} | Loss: {1 / (epoch + 1)}"))
-        at += 120  # an evaluation
+    lines = []
+    for epoch in range(3):  # with an evaluation after each
+        lines += steps(range(1, 101), f"Epoch {epoch} | Step {{}} | Loss: 0.5", start=epoch * 220)
     random.Random(5).shuffle(lines)
     snapshot = fold(lines)
     assert snapshot.step == 300
@@ -341,11 +326,11 @@ def test_steps_that_begin_anew_with_every_epoch_are_counted_through():
 
 
 def test_a_restart_that_is_announced_and_seen_counts_once():
-    lines = [line(at, f"step={at} loss=1.0") for at in range(1, 100)]
+    lines = steps(range(1, 100))
     lines.append(line(110, "[agent] worker group restarting, restart_count=1"))
-    lines += [line(300 + at, f"step={50 + at} loss=1.0") for at in range(30)]
+    lines += steps(range(30), first=50, start=300)
     lines.append(line(2000, "BT_RETRY_COUNT=2"))
-    lines += [line(2100 + at, f"step={10 + at} loss=1.0") for at in range(30)]
+    lines += steps(range(30), first=10, start=2100)
     assert fold(lines).restarts == (START_S + 110, START_S + 2000)
 
 
@@ -379,12 +364,12 @@ def test_the_pauses_of_a_run_are_learnt():
         lines.append(line(at, f"step={step} loss=1.0"))
     snapshot = fold(lines)
     assert snapshot.step_pause_s == snapshot.line_pause_s == 400
-    lines += [line(at + 4000 + step, f"step={300 + step} loss=1.0") for step in range(10)]
+    lines += steps(range(10), first=300, start=at + 4000)
     assert fold(lines).line_pause_s == 400, "a single accident is no rhythm"
 
 
 def test_a_stream_can_be_chosen():
-    lines = [line(at, f"[rank{rank}]: step={at} loss={rank + 1}.0") for at in range(50) for rank in range(2)]
+    lines = [line(at, f"[rank{rank}]: step={at} loss={rank + 1}.0") for at in range(50) for rank in (1, 0)]
     folding = ProgressFold()
     folding.add(lines)
     first = folding.snapshot()
@@ -463,8 +448,8 @@ def test_losses_printed_over_the_bar_in_one_line_have_its_steps():
 
 
 def test_rates_that_another_stream_tells_are_not_lost():
-    lines = [line(at, f"[rank0]: step={at} loss=1.0") for at in range(10)]
-    lines += [line(at + 0.5, f"step={at} lr=1e-05 grad_norm=0.7 tokens_per_s=1234") for at in range(10)]
+    lines = steps(range(10), "[rank0]: step={} loss=1.0")
+    lines += steps(range(10), "step={} lr=1e-05 grad_norm=0.7 tokens_per_s=1234", start=0.5)
     snapshot = fold(lines)
     assert (snapshot.stream, snapshot.grad_norm, snapshot.tokens_per_s) == ("node-0[0]", 0.7, 1234)
     assert len(snapshot.grad_norm_series) == 10
@@ -472,7 +457,7 @@ def test_rates_that_another_stream_tells_are_not_lost():
 
 def test_an_older_line_of_no_meaning_shortens_the_longest_pause():
     folding = ProgressFold()
-    folding.add([line(at, f"step={at} loss=1.0") for at in (*range(0, 60, 10), 200)])
+    folding.add(steps((*range(0, 60, 10), 200)))
     before = folding.snapshot().line_pause_s
     folding.add([line(120, "saving")])
     assert (before, folding.snapshot().line_pause_s) == (150, 80)
@@ -525,18 +510,3 @@ def test_steps_that_begin_anew_with_every_epoch_are_counted_on_and_no_restarts(m
     assert (told.step, told.total_steps) == (5 * 938, None), "nobody said how many epochs there will be"
     by_step = [step for step, _ in told.loss_by_step]
     assert by_step == sorted(by_step)
-
-
-def test_a_run_that_crashes_and_begins_anew_has_restarted():
-    lines = [line(at, f"step {at}/1000 loss: 1.0") for at in range(1, 700)]
-    lines += [line(800 + at, f"step {400 + at}/1000 loss: 1.0") for at in range(1, 300)]
-    assert fold(lines).restarts == (START_S + 801.0,)
-
-
-def test_a_bar_and_a_save_on_one_line_are_both_read() -> None:
-    fold = ProgressFold()
-    line = " 17%|█▋        | 2500/14754 [11:52<58:11,  3.51it/s]Saving model checkpoint to out/run/checkpoint-2500"
-    fold.add([LogLine(1_748_772_672 * 10**9, line, "node-0", None)])
-    snapshot = fold.snapshot()
-    assert (snapshot.step, snapshot.total_steps) == (2500, 14754)
-    assert [name for name, _ in snapshot.saves] == ["checkpoint-2500"]
