@@ -151,9 +151,9 @@ ENVIRONMENT, TRUSSRC, PROFILE = "environment", "trussrc", "profile"
 class Sources:
     """All sources of remotes, read on first use."""
 
-    def __init__(self, environ: Mapping[str, str], path: Path | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str]) -> None:
         self.environment = Environment(environ)
-        self.path = path or trussrc_path(environ)
+        self.path = trussrc_path(environ)
         self._environ = environ
         self._sections: dict[str, dict[str, str]] | None = None
         self._profiles: Profiles | None = None
@@ -238,15 +238,13 @@ class Sources:
         return PROFILE, name
 
 
-def resolve_remote(
-    name: str | None = None, *, environ: Mapping[str, str], trussrc_path: Path | None = None
-) -> Remote:
+def resolve_remote(name: str | None = None, *, environ: Mapping[str, str]) -> Remote:
     """Find the remote to use; ``name`` is the user's choice, if any.
 
     Raises RemoteNotConfigured if nothing is configured, ConfigurationError if the configuration
     contradicts itself or cannot be used.
     """
-    sources = Sources(environ, trussrc_path)
+    sources = Sources(environ)
     return sources.remote(sources.choose(name))
 
 

@@ -1,7 +1,6 @@
 """The dashboard on a server that keeps the published API and was not written by us."""
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ PLAIN = {"id": "x", "name": "8xH100", "memory_limit_mib": 1, "millicpu_limit": 1
 
 
 def remote_of(server: FakeBaseten, key: str | None = None) -> Remote:
-    return resolve_remote(environ=server.environ(key), trussrc_path=Path("no-such-file"))
+    return resolve_remote(environ={**server.environ(key), "USER_TRUSSRC_PATH": "no-such-file"})
 
 
 def metrics_now(asked: ReceivedRequest) -> Answer:

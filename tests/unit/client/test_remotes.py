@@ -16,7 +16,7 @@ def trussrc(tmp_path: Path) -> Path:
 
 
 def resolve(trussrc: Path, name: str | None = None, **environ: str) -> Remote:
-    return resolve_remote(name, environ=environ, trussrc_path=trussrc)
+    return resolve_remote(name, environ={**environ, "USER_TRUSSRC_PATH": str(trussrc)})
 
 
 def key_of(remote: Remote) -> str | None:

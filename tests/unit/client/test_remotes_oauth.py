@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from client_support import SleeplessClock
 
-from api_client import RetryPolicy, TrainingClient, Unauthorized, resolve_remote
+from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, resolve_remote
 from api_client.errors import InvalidAnswer, RedirectRefused
 from support.stranger import Answer, FakeBaseten, ReceivedRequest
 
@@ -65,8 +65,12 @@ def keep_login(
     )
 
 
+def remote_of(path: Path) -> Remote:
+    return resolve_remote(environ={"USER_TRUSSRC_PATH": str(path)})
+
+
 def client_of(path: Path) -> TrainingClient:
-    return TrainingClient(resolve_remote(environ={}, trussrc_path=path), clock=SleeplessClock(), retry=QUICK)
+    return TrainingClient(remote_of(path), clock=SleeplessClock(), retry=QUICK)
 
 
 def read(path: Path) -> str:
@@ -153,7 +157,7 @@ async def test_without_a_refresh_token_the_server_s_refusal_stands(issuer: Issue
 async def test_an_outage_of_the_renewal_is_waited_out(issuer: Issuer, path: Path) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
     issuer.refusal = Answer(503, {"message": "busy"})
-    remote = resolve_remote(environ={}, trussrc_path=path)
+    remote = remote_of(path)
 
     def heard(event: object) -> None:
         if getattr(event, "kind", "") == "waiting":
@@ -195,8 +199,12 @@ async def test_a_profile_of_the_go_cli_is_renewed_too(issuer: Issuer, tmp_path: 
     file.write_text(
         json.dumps({"version": 1, "current": "me", "profiles": {"me": profile, "other": {"x": 1}}})
     )
-    environ = {"BASETEN_CONFIG_DIR": str(tmp_path), "BASETEN_TRUSS_AUTH_KEYRING_DISABLED": "1"}
-    remote = resolve_remote(environ=environ, trussrc_path=tmp_path / "none")
+    environ = {
+        "BASETEN_CONFIG_DIR": str(tmp_path),
+        "BASETEN_TRUSS_AUTH_KEYRING_DISABLED": "1",
+        "USER_TRUSSRC_PATH": str(tmp_path / "none"),
+    }
+    remote = resolve_remote(environ=environ)
 
     async with TrainingClient(remote, retry=QUICK) as client:
         await client.projects.list()
@@ -218,7 +226,7 @@ async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(
 ) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
     monkeypatch.setattr(os, "fsync", full_disk)
-    remote = resolve_remote(environ={}, trussrc_path=path)
+    remote = remote_of(path)
 
     async with TrainingClient(remote, retry=QUICK) as client:
         assert len(await client.projects.list()) == 1

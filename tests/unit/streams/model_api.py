@@ -13,7 +13,6 @@ from itertools import accumulate
 from api_client.errors import (
     BadRequest,
     InvalidAnswer,
-    NotFound,
     RateLimited,
     ServerFault,
     TimedOut,
@@ -126,10 +125,6 @@ class ModelApi:
                 InvalidAnswer("half a page"),
             ]
         )
-
-
-async def gone(**_: object) -> list:
-    raise NotFound("no such job", status=404)
 
 
 def world(lines: Sequence[ServedLine]) -> Counter:
