@@ -104,8 +104,8 @@ def test_which_project_is_meant(cli: RunCli, stranger: FakeBaseten) -> None:
     assert (result.code, "proj2" in result.err) == (2, True)
 
 
-def test_a_thousand_levels_and_twenty_thousand_files(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_a_thousand_levels_and_thousands_of_files(cli: RunCli, stranger: FakeBaseten) -> None:
     files = [{"path": "d/" * 1000 + "f", "size_bytes": 1}]
-    files += [{"path": f"flat/{number}", "size_bytes": 1, "file_type": "file"} for number in range(20_000)]
+    files += [{"path": f"flat/{number}", "size_bytes": 1, "file_type": "file"} for number in range(5_000)]
     stranger.on("GET", SUMMARY, summary(files))
-    assert cli(f"{SUMMARIZE} -o json").json["total_size_bytes"] == 20_001
+    assert cli(f"{SUMMARIZE} -o json").json["total_size_bytes"] == 5_001

@@ -149,7 +149,9 @@ def test_a_link_out_of_the_data_folder_is_not_followed(
     assert b"not for anyone" not in answer.content
 
 
-def test_files_are_paged_by_offset(http: httpx.Client, served: Served) -> None:
+def test_files_are_paged_by_offset_and_urls_lead_to_where_the_client_came_from(
+    http: httpx.Client, served: Served
+) -> None:
     names = [f"file-{number}" for number in range(7)]
     served.backend.stored_files[served.job_id] = [
         StoredFile(name, 0, 1, MODIFIED, generate=counting_bytes) for name in names
@@ -164,19 +166,12 @@ def test_files_are_paged_by_offset(http: httpx.Client, served: Served) -> None:
         token = page["next_page_token"]
     assert seen == names
     assert http.get(path, params={"page_token": 7}).json()["presigned_urls"] == []
-    assert http.get(path, params={"page_size": 0}).status_code == 400
-    assert http.get(path, params={"page_token": -1}).status_code == 400
-
-
-def test_urls_lead_to_where_the_client_came_from(http: httpx.Client, served: Served) -> None:
-    served.backend.stored_files[served.job_id] = [StoredFile("x", 0, 1, MODIFIED, generate=counting_bytes)]
-
-    def host_of(asked: str) -> str:
-        answer = http.get(served.job_path + "/checkpoint_files", headers={"Host": asked}).json()
-        return urlsplit(answer["presigned_urls"][0]["url"]).netloc
-
-    assert host_of("localhost:9999") == "localhost:9999"
-    assert host_of("api.localhost:8000") == urlsplit(served.url).netloc
+    for wrong in ({"page_size": 0}, {"page_token": -1}):
+        assert http.get(path, params=wrong).status_code == 400
+    own = urlsplit(served.url).netloc
+    for host, leads_to in (("localhost:9999", "localhost:9999"), ("api.localhost:8000", own)):
+        answer = http.get(path, headers={"Host": host}).json()
+        assert urlsplit(answer["presigned_urls"][0]["url"]).netloc == leads_to
 
 
 def test_a_range_holds_only_while_the_file_is_the_same(
