@@ -95,9 +95,7 @@ def test_list_as_the_official_document(cli: RunCli, saved: FakeBaseten) -> None:
         "judged": False,
         "fault": None,
     }
-    words = "checkpoints list --project llama-sft --sort size --order desc -o csv"
-    by_size = cli(*words.split())
-    rows = by_size.csv
+    rows = cli("checkpoints list --project llama-sft --sort size --order desc -o csv").csv
     assert [row["Checkpoint Name"] for row in rows] == ["checkpoint-200", "checkpoint-100", "."]
 
 

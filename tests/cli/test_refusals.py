@@ -197,14 +197,11 @@ def test_a_dry_run_with_errors_fails(cli: RunCli, stranger: FakeBaseten, tmp_pat
         'job = TrainingJob(image=Image(base_image="a"), runtime=Runtime(start_commands=["bash no.sh"]))\n'
         'project = TrainingProject(name="p", job=job)\n'
     )
-    for more in ((), ("-o", "json")):
-        result = cli("push", str(config), "--dry-run", *more)
-        assert result.code == 2
+    for more, environ in (((), {}), (("-o", "json"), None)):
+        result = cli("push", str(config), "--dry-run", *more, environ=environ)
+        assert (result.code, "no.sh" in result.out) == (2, True)
         assert "1 error would block this submission" in result.err
-        assert "no.sh" in result.out
     assert cli("push", str(config), "--dry-run", "--skip-checks").code == 0
-    offline = cli("push", str(config), "--dry-run", environ={})
-    assert (offline.code, "1 error" in offline.err) == (2, True)
 
 
 def test_init_without_an_account_names_a_push_that_works(
