@@ -1,9 +1,16 @@
-"""Check that the generated parts of the documentation match the code."""
+"""The generated parts of the documentation match the code, and the health page leaves nothing out."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from generated import DOCUMENTS, PAGES
+from generated import DOCUMENTS, PAGES, THRESHOLDS
+
+from tui.analysis.run.finding import FindingKind
+from tui.settings.reference import entries
+
+HEALTH = (DOCUMENTS / "health.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -11,3 +18,14 @@ def test_generated_parts_match_the_code(name: str) -> None:
     """``PYTHONPATH=. python tests/docs/generated.py`` rewrites them."""
     page = (DOCUMENTS / name).read_text(encoding="utf-8")
     assert PAGES[name](page) == page
+
+
+def test_every_kind_of_finding_is_on_the_health_page() -> None:
+    assert [kind for kind in FindingKind if f"`{kind}`" not in HEALTH] == []
+
+
+def test_every_threshold_belongs_to_one_finding_and_is_shown() -> None:
+    keys = [entry.key for entry in entries() if entry.section == "health"]
+    owners = {key: [kind for kind, names in THRESHOLDS.items() if key.startswith(names)] for key in keys}
+    assert {key: kinds for key, kinds in owners.items() if len(kinds) != 1} == {}
+    assert re.findall(r"<!-- thresholds: ([\w-]+) -->", HEALTH) == list(map(str, THRESHOLDS))
