@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,24 +40,29 @@ from tui.text.units import age, count, duration, number, percent, rate
 
 SERIES_COLUMNS = ("series", "time", "step", "value", "unit")
 
-CURVES: tuple[tuple[str, str, Callable[[ProgressSnapshot], Series]], ...] = (
-    ("loss", "", lambda told: told.loss_series),
-    ("eval_loss", "", lambda told: told.eval_loss_series),
-    ("learning_rate", "", lambda told: told.learning_rate_series),
-    ("grad_norm", "", lambda told: told.grad_norm_series),
-    ("tokens_per_s", "tok/s", lambda told: told.tokens_per_s_series),
-    ("samples_per_s", "samples/s", lambda told: told.samples_per_s_series),
-    ("steps_per_s", "it/s", lambda told: told.rate_series),
-)
-Curve = tuple[str, Series]
+Curve = tuple[str, str, Series]
+"""A name, a unit, and the readings."""
 CURVE_COLUMNS: tuple[Column[Curve], ...] = (
     text_column("CURVE", lambda curve: curve[0]),
-    text_column("READINGS", lambda curve: count(len(curve[1])), right=True),
-    text_column("FIRST", lambda curve: number(curve[1].values[0]), right=True),
-    text_column("LEAST", lambda curve: number((value_range(curve[1].values) or (None,))[0]), right=True),
-    text_column("MOST", lambda curve: number((value_range(curve[1].values) or (None,))[-1]), right=True),
-    text_column("LAST", lambda curve: number(latest(curve[1])), "strong", right=True),
+    text_column("READINGS", lambda curve: count(len(curve[2])), right=True),
+    text_column("FIRST", lambda curve: number(curve[2].values[0]), right=True),
+    text_column("LEAST", lambda curve: number((value_range(curve[2].values) or (None,))[0]), right=True),
+    text_column("MOST", lambda curve: number((value_range(curve[2].values) or (None,))[-1]), right=True),
+    text_column("LAST", lambda curve: number(latest(curve[2])), "strong", right=True),
 )
+
+
+def _curves(told: ProgressSnapshot) -> list[Curve]:
+    curves = [
+        ("loss", "", told.loss_series),
+        ("eval_loss", "", told.eval_loss_series),
+        ("learning_rate", "", told.learning_rate_series),
+        ("grad_norm", "", told.grad_norm_series),
+        ("tokens_per_s", "tok/s", told.tokens_per_s_series),
+        ("samples_per_s", "samples/s", told.samples_per_s_series),
+        ("steps_per_s", "it/s", told.rate_series),
+    ]
+    return [curve for curve in curves if len(curve[2])]
 
 
 def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
@@ -68,10 +72,9 @@ def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
         document["series"] = {
             name: [
                 {"time": iso_time(time), "step": step, "value": json_number(value)}
-                for time, step, value in _points(pick(told), told)
+                for time, step, value in _points(series, told)
             ]
-            for name, _unit, pick in CURVES
-            if len(pick(told))
+            for name, _unit, series in _curves(told)
         }
     return document
 
@@ -83,21 +86,16 @@ def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
         return
     told = reading.run.progress or ProgressSnapshot()
     output.data(csv_lines([SERIES_COLUMNS]))
-    for name, unit, pick in CURVES:
-        output.data(
-            csv_lines(
-                (name, iso_time(time), step, value, unit) for time, step, value in _points(pick(told), told)
-            )
-        )
+    for name, unit, series in _curves(told):
+        points = _points(series, told)
+        output.data(csv_lines((name, iso_time(time), step, value, unit) for time, step, value in points))
 
 
 def print_words(output: Output, reading: LoadedRun, with_series: bool) -> None:
     print_facts(output, _words(reading))
-    if not with_series:
-        return
-    told = reading.run.progress or ProgressSnapshot()
-    rows = [(name, pick(told)) for name, _unit, pick in CURVES if len(pick(told))]
-    output.data("\n" + table_of(CURVE_COLUMNS, rows, output))
+    if with_series:
+        curves = _curves(reading.run.progress or ProgressSnapshot())
+        output.data("\n" + table_of(CURVE_COLUMNS, curves, output))
 
 
 def facts(reading: LoadedRun) -> dict[str, Any]:

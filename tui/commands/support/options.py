@@ -150,32 +150,26 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
 
 
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    """Return the project with that name or id; ids take precedence.
-
-    Raises CommandFailed if there is none, or if several teams have one with that name.
-    """
-    found = _named("project", name_or_id, await client.projects.list())
-    if len(found) > 1:
-        choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in found)
-        problem = f"{len(found)} projects are named {name_or_id!r}; give an id: {choices}"
-        raise CommandFailed(problem, ExitCode.USAGE)
-    return found[0]
+    known = await client.projects.list()
+    return _named("project", name_or_id, known, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
 
 
 async def team_named(client: TrainingClient, name_or_id: str) -> Team:
-    found = _named("team", name_or_id, await client.account.teams())
-    if len(found) > 1:
-        raise CommandFailed(f"{len(found)} teams are named {name_or_id!r}; give an id", ExitCode.USAGE)
-    return found[0]
+    return _named("team", name_or_id, await client.account.teams(), lambda one: one.id)
 
 
-def _named(what: str, name_or_id: str, known: Sequence[Named]) -> list[Named]:
+def _named(what: str, name_or_id: str, known: Sequence[Named], told: Callable[[Named], str]) -> Named:
+    """Return the one with that id, else the only one with that name; raise CommandFailed if there is none."""
     found = [one for one in known if one.id == name_or_id][:1]
     found = found or [one for one in known if one.name == name_or_id]
     if not found:
         names = known_names(one.name or one.id for one in known)
         raise CommandFailed(f"no {what} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
-    return found
+    if len(found) > 1:
+        choices = ", ".join(told(one) for one in found)
+        problem = f"{len(found)} {what}s are named {name_or_id!r}; give an id: {choices}"
+        raise CommandFailed(problem, ExitCode.USAGE)
+    return found[0]
 
 
 def check_project(job: TrainingJob, named: str | None) -> None:
