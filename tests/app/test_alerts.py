@@ -13,7 +13,7 @@ from alert_places import HEALTHY, NotingDashboard, settings, watched, webhook
 from textual import events
 from textual.pilot import Pilot
 
-from support.dashboard import settle, text_of
+from support.dashboard import opened, pressed, settle, text_of
 from support.waiting import until
 from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.alert import Alert
@@ -46,8 +46,7 @@ async def show(pilot: Pilot[object], snapshot: RunSnapshot) -> None:
 
 async def test_a_new_finding_is_a_notice_once_and_the_title_tells_the_state() -> None:
     app = watched()
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, notifications=True) as pilot:
         assert app.titles[-1] == "● llama-70b-sft-v3 46% – bt-tui"
         await show(pilot, STALLED)
         assert app.titles[-1] == "✗ llama-70b-sft-v3 stalled – bt-tui"
@@ -65,8 +64,7 @@ async def test_a_new_finding_is_a_notice_once_and_the_title_tells_the_state() ->
 
 async def test_nothing_is_told_before_the_log_was_read_and_the_title_can_be_left_alone() -> None:
     app = watched(replace(HEALTHY, log_read=False), notifications={"title": False})
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, notifications=True) as pilot:
         await show(pilot, replace(HEALTHY, log_read=False))
         await show(pilot, STALLED)
         assert len(app._notifications) == 0
@@ -134,20 +132,17 @@ def test_what_is_told_and_how_can_be_chosen(
 
 async def test_what_was_there_is_no_news_and_a_snooze_silences_it_until_it_is_woken() -> None:
     app = watched(STALLED, notifications={"snooze_minutes": 45})
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, notifications=True) as pilot:
         await show(pilot, STALLED)
         assert len(app._notifications) == 0
         assert app.titles == ["✗ llama-70b-sft-v3 stalled – bt-tui"]
-        await pilot.press("z")
-        await settle(pilot)
+        await pressed(pilot, "z")
         screen = text_of(app)
         assert "snoozed for 45m" in screen
         assert "z snoozed: no step for 9m" in screen
         await show(pilot, STALLED)
         assert app.titles[-1] == "● llama-70b-sft-v3 46% – bt-tui"
-        await pilot.press("z")
-        await settle(pilot)
+        await pressed(pilot, "z")
         await show(pilot, STALLED)
         assert "z snoozed" not in text_of(app)
         assert app.titles[-1] == "✗ llama-70b-sft-v3 stalled – bt-tui"
@@ -160,8 +155,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         return HomeScreen(lambda publish: StubFleetFeed(listed, publish), "acme")  # type: ignore[arg-type,return-value]
 
     app = NotingDashboard(first, settings=settings())
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, notifications=True) as pilot:
         screen = app.screen
         assert isinstance(screen, HomeScreen)
         screen.snapshot = fleet()
@@ -182,8 +176,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         assert told == ["▲ llama-70b-sft-v3: memory leaks", "✓ whisper-ft: completed"]
         assert app.titles[-1] == "▲ 2 need attention – bt-tui"
         screen._jobs.move_to("grpo7")
-        await pilot.press("z")
-        await settle(pilot)
+        await pressed(pilot, "z")
         assert "z stalled" in text_of(app)
         assert "1 needs attention" in text_of(app)
 
@@ -201,8 +194,7 @@ async def test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tri
     command = [sys.executable, "-c", program, str(target)]
     with webhook(503) as hook:
         app = watched(notifications={"command": command, "webhook": hook.url})
-        async with app.run_test(size=SIZE) as pilot:
-            await settle(pilot)
+        async with opened(app, SIZE) as pilot:
             await show(pilot, STALLED)
             await until(pilot, lambda: len(hook.heard) == 2)
             await until(pilot, lambda: target.exists() and target.read_text().endswith("e"))

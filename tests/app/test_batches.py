@@ -6,7 +6,7 @@ from typing import Any
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from support.dashboard import home, settle, text_of
+from support.dashboard import home, opened, text_of
 from support.waiting import until
 from tui.analysis.fleet.batches import Verb, batch_of
 from tui.screens.dialogs import ConfirmScreen
@@ -57,8 +57,7 @@ MARK_SIX = ("space", "down") * 6
 async def test_marked_jobs_are_stopped_after_one_question_that_names_them() -> None:
     session = RecordingSession()
     app = dashboard(session)
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, (80, 24), notifications=True) as pilot:
         await pilot.press(*MARK_SIX, "s")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         asked = text_of(app)
@@ -79,8 +78,7 @@ async def test_marked_jobs_are_stopped_after_one_question_that_names_them() -> N
 async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
     session = RecordingSession(refused=("grpo7",))
     app = dashboard(session)
-    async with app.run_test(size=(100, 30), notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, (100, 30), notifications=True) as pilot:
         await pilot.press("space", "down", "space", "R")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
@@ -95,8 +93,7 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
 async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_yes() -> None:
     session = RecordingSession()
     app = dashboard(session)
-    async with app.run_test(size=(100, 24), notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, (100, 24), notifications=True) as pilot:
         await pilot.press("X")
         await until(pilot, lambda: "stop them first" in text_of(app))
         for answer in ("n", "enter", "escape", "y"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from textual.screen import Screen
 
-from support.dashboard import LIVE, Dashboard, settle, text_of
+from support.dashboard import LIVE, Dashboard, opened, text_of
 from support.waiting import until
 from support.worlds import StubFleetFeed, fleet
 from tui.analysis.fleet.query import parse
@@ -27,8 +27,7 @@ def dashboard(path: Path) -> Dashboard:
 async def test_a_bookmark_is_shown_found_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "layout.json"
     app = dashboard(path)
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, (80, 24), notifications=True) as pilot:
         await pilot.press("down", "B")
         await until(pilot, lambda: "★ qwen3-grpo-7 bookmarked" in text_of(app))
         assert "★qwen3-grpo-7" in text_of(app)
@@ -45,8 +44,7 @@ async def test_a_damaged_memory_has_no_bookmarks(tmp_path: Path) -> None:
     path = tmp_path / "layout.json"
     path.write_text('{"bookmarks": {"jobs": [1, null]}}')
     app = dashboard(path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
+    async with opened(app):
         assert "★" not in text_of(app)
         assert "10 jobs" in text_of(app)
 

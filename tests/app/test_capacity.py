@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from support.dashboard import settle, text_of
+from support.dashboard import pressed, text_of
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import CAPACITY, serve_capacity
@@ -65,8 +65,7 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
         assert "█!" in screen  # full, not told by colour alone
         assert screen.index("1. pending") < screen.index("first-one") < screen.index("late-one")
         assert screen.index("late-one") < screen.index("big-one")
-        await pilot.press("E")
-        await settle(pilot)
+        await pressed(pilot, "E")
         app.screen.query_one("#file", Input).value = str(tmp_path / "c.csv")
         await pilot.press("enter")
         await until(pilot, (tmp_path / "c-jobs.csv").exists)

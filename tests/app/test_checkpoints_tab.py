@@ -8,7 +8,7 @@ from typing import Any
 from textual.message import Message
 
 from api_client.models import Checkpoint
-from support.dashboard import Dashboard, job_view, opened, pressed, text_of
+from support.dashboard import Dashboard, job_view, opened, pressed
 from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
@@ -105,13 +105,6 @@ async def test_odd_checkpoints_are_shown_and_nothing_crashes() -> None:
         assert "6 checkpoints" in text and "[bold]evil" in text and "HALF" in text
         assert text.count(" same ") == 2
         assert "\x1b" not in text
-
-
-async def test_three_thousand_checkpoints() -> None:
-    app = tab(tuple(checkpoint(f"checkpoint-{n}", n) for n in range(3000)))
-    async with opened(app) as pilot:
-        assert "3,000 checkpoints" in text_of(app)
-        assert "checkpoint-2999" in await pressed(pilot, "S", "G")
 
 
 async def test_marks_choose_what_is_downloaded_and_the_source_is_asked_for() -> None:

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from api_client.clock import SystemClock
 from api_client.models.logs import LogLine
-from support.dashboard import Dashboard, home, settle, text_of
+from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten
 from support.stranger import job as stranger_job
@@ -66,8 +66,7 @@ def feeds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 async def open_first_job(pilot: Pilot[Any]) -> JobScreen:
     await settle(pilot)
-    await pilot.press("enter")
-    await settle(pilot)
+    await pressed(pilot, "enter")
     screen = pilot.app.screen
     assert isinstance(screen, JobScreen)
     return screen
@@ -81,26 +80,22 @@ def test_the_theme(theme: dict[str, Any], used: str) -> None:
 async def test_keys_move_in_footer_help_sentences_and_under_the_fingers() -> None:
     own = {"sort": "f6", "filter": "f7,Z", "mark": "f5", "compare": "f4"}
     app = home(settings=settings(keys={"home": own, "app.help": "f1", "screen.back": "f12"}))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         table = app.screen.query_one("#jobs", RowTable)
         before = [row.name for row in table.rows]
         await pilot.press("S")
         assert [row.name for row in table.rows] == before
-        await pilot.press("f6", "f6", "f5")
-        await settle(pilot)
+        await pressed(pilot, "f6", "f6", "f5")
         assert [row.name for row in table.rows] == sorted(before)
         header, *_, footer = text_of(app).splitlines()
         assert "f4 compares" in header
         assert "f6 sort" in footer
         assert "f7 filter" in footer
-        await pilot.press("f5", "Z", *"no such job", "enter")
-        await settle(pilot)
+        await pressed(pilot, "f5", "Z", *"no such job", "enter")
         header, *below = text_of(app).splitlines()
         assert "f7 no such job" in header
         assert any("f12 clears the filter" in line for line in below)
-        await pilot.press("f12", "f1")
-        await settle(pilot)
+        await pressed(pilot, "f12", "f1")
         assert isinstance(app.screen, HelpScreen)
         assert "f7 Z" in text_of(app)
 
@@ -141,8 +136,7 @@ async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: lis
         screen = await open_first_job(pilot)
         await pilot.press("3")
         assert screen.tab == "live"
-        await pilot.press("f4", "n")
-        await settle(pilot)
+        await pressed(pilot, "f4", "n")
         assert screen.tab == "metrics"
         assert "f4 Metrics" in text_of(pilot.app)  # type: ignore[arg-type]
         assert screen.metrics.nodes_large  # textual's own keymap would have taken this n away too
@@ -198,8 +192,7 @@ async def test_how_the_log_begins(monkeypatch: pytest.MonkeyPatch, feeds: list[d
     app = Opened(settings(logs=changes))
     async with app.run_test(size=SIZE) as pilot:
         pane = (await open_first_job(pilot)).query_one(LogPane)
-        await pilot.press("2")
-        await settle(pilot)
+        await pressed(pilot, "2")
         text = text_of(app)
         assert pane.options.max_lines == 5_000
     # The job was made 24 minutes before one o'clock, the lines are of 12:55.
@@ -241,8 +234,7 @@ async def test_a_broken_file_is_told_and_the_dashboard_starts_with_the_defaults(
     file = tmp_path / "config.toml"
     file.write_text("[theme]\nname = 'nord'\ncolor = 'red'\n")
     app = home(settings=load_or_defaults({"BT_TUI_CONFIG": str(file)}))
-    async with app.run_test(size=(140, 24), notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, (140, 24), notifications=True):
         assert app.theme == "bt-dark"
         notice = next(iter(app._notifications))
         assert f"{file}:3: theme.color: no such setting" in notice.message
@@ -252,15 +244,12 @@ async def test_a_broken_file_is_told_and_the_dashboard_starts_with_the_defaults(
 async def test_home_is_as_it_was_left(tmp_path: Path) -> None:
     memory = Memory(tmp_path / "layout.json")
     app = Opened(settings(), memory)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("S", "V", "p", "slash", *"llama", "enter")
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
+        await pressed(pilot, "S", "V", "p", "slash", *"llama", "enter")
         left = [row.name for row in app.screen.query_one("#jobs", RowTable).rows]
         flipped = app.screen.has_class("-projects-flipped")
     again = Opened(settings(), Memory(tmp_path / "layout.json"))
-    async with again.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(again, SIZE) as pilot:
         assert [row.name for row in again.screen.query_one("#jobs", RowTable).rows] == left
         assert again.screen.has_class("-projects-flipped") == flipped
         assert "llama" in text_of(again).splitlines()[0]
@@ -271,8 +260,7 @@ async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[
     app = Opened(settings(), memory)
     async with app.run_test(size=SIZE) as pilot:
         screen = await open_first_job(pilot)
-        await pilot.press("2", "w", "t", "l", "3", "plus", "u", "2")
-        await settle(pilot)
+        await pressed(pilot, "2", "w", "t", "l", "3", "plus", "u", "2")
         assert screen.snapshot is not None
         screen.post_message(JobScreen.Published(screen.snapshot))
         await settle(pilot)

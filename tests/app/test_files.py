@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from api_client.checkpoints import ReadShard, SafetensorsHeader, Tensor, Weights
 from api_client.models import Checkpoint, CheckpointFile
-from support.dashboard import Dashboard, StubFeed, screen_view, settle, text_of
+from support.dashboard import Dashboard, StubFeed, opened, pressed, screen_view, settle, text_of
 from support.waiting import at_rest, until
 from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
@@ -132,9 +132,7 @@ async def test_what_is_marked_is_downloaded() -> None:
     app = files_view(FULL)
     async with app.run_test(size=(80, 24), message_hook=hear) as pilot:
         await at_rest(pilot)
-        await pilot.press("G", "space", "D")
-        await settle(pilot)
-        assert "✓ 1 marked" in text_of(app)
+        assert "✓ 1 marked" in await pressed(pilot, "G", "space", "D")
     (message,) = heard
     assert [one.relative_file_name.rpartition("/")[2] for one in message.wanted.files] == [
         "model-1.safetensors",
@@ -157,8 +155,7 @@ async def test_two_checkpoints_stand_side_by_side_a_property_a_line(width: int) 
         return []
 
     app = Dashboard(lambda: CompareScreen(left, right, no_files))
-    async with app.run_test(size=(width, 24)) as pilot:
-        await settle(pilot)
+    async with opened(app, (width, 24)):
         panel = app.screen.query_one(TextPanel)
         rows = [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
     assert "left-" in rows[0] and "right-" in rows[0]

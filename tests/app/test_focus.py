@@ -7,7 +7,7 @@ import pytest
 from textual.message import Message
 
 from api_client.models import Checkpoint
-from support.dashboard import Dashboard, home, settle, text_of
+from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
 from support.worlds import CHECKPOINTS, StubRunFeed, fleet, job_metrics, log_lines, run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import Transfer, Transfers, TransferState
@@ -54,8 +54,7 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
     tab: str,
 ) -> None:
     app = opened_on(tab)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         assert focused(app) == FOCUS[tab]
         said(app, run())
         app.screen.post_message(JobScreen.LogArrived(LogPart(log_lines())))
@@ -66,8 +65,7 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
 async def test_on_checkpoints_opened_directly_the_keys_move_mark_open_and_deploy_the_row_shown() -> None:
     requests: list[Message] = []
     app = opened_on("checkpoints")
-    async with app.run_test(size=SIZE, message_hook=requests.append) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, message_hook=requests.append) as pilot:
         said(app, run())
         await settle(pilot)
         newest = cursor(app)
@@ -76,11 +74,8 @@ async def test_on_checkpoints_opened_directly_the_keys_move_mark_open_and_deploy
         assert chosen not in (None, newest)
         assert "⏎" in text_of(app).splitlines()[-1]
         await pilot.press("enter")
-        await pilot.press("d")
-        await settle(pilot)
-        await pilot.press("space", "down")
-        await settle(pilot)
-        assert "1 marked" in text_of(app)
+        await pressed(pilot, "d")
+        assert "1 marked" in await pressed(pilot, "space", "down")
     (opening, *_) = [one for one in requests if isinstance(one, OpenCheckpointRequested)]
     (deploying, *_) = [one for one in requests if isinstance(one, DeployRequested)]
     assert opening.checkpoint.checkpoint_id == deploying.checkpoint == chosen
@@ -88,8 +83,7 @@ async def test_on_checkpoints_opened_directly_the_keys_move_mark_open_and_deploy
 
 async def test_checkpoints_that_vanish_come_back_or_are_newer_keep_keyboard_and_cursor() -> None:
     app = opened_on("checkpoints", run())
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         await pilot.press("j")
         chosen = cursor(app)
         for checkpoints in ((), CHECKPOINTS):
@@ -102,15 +96,13 @@ async def test_checkpoints_that_vanish_come_back_or_are_newer_keep_keyboard_and_
         assert "checkpoint-9000" in text_of(app)
         assert cursor(app) == chosen
         app.screen.set_focus(None)
-        await pilot.press("4")
-        await settle(pilot)
+        await pressed(pilot, "4")
         assert focused(app) == "RowTable"
 
 
 async def test_a_log_that_is_read_again_keeps_the_keyboard() -> None:
     app = opened_on("logs", run())
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         for part in (LogPart(log_lines()), LogPart((), restarted=True), LogPart(log_lines())):
             app.screen.post_message(JobScreen.LogArrived(part))
             await settle(pilot)
@@ -119,16 +111,13 @@ async def test_a_log_that_is_read_again_keeps_the_keyboard() -> None:
 
 async def test_a_filter_that_leaves_nothing_gives_the_cursor_back() -> None:
     app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         await pilot.press("j")
         jobs = app.screen.query_one("#jobs", RowTable)
         chosen = jobs.cursor_key
-        await pilot.press("/", *"nosuchjob", "enter")
-        await settle(pilot)
+        await pressed(pilot, "/", *"nosuchjob", "enter")
         assert not jobs.rows and focused(app) == "RowTable"
-        await pilot.press("escape")
-        await settle(pilot)
+        await pressed(pilot, "escape")
         assert jobs.cursor_key == chosen and focused(app) == "RowTable"
         app.screen.post_message(HomeScreen.Published(replace(fleet(), jobs=tuple(reversed(fleet().jobs)))))
         await settle(pilot)
@@ -137,10 +126,8 @@ async def test_a_filter_that_leaves_nothing_gives_the_cursor_back() -> None:
 
 async def test_downloads_that_begin_while_their_list_is_open_get_the_keyboard() -> None:
     app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("T")
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
+        await pressed(pilot, "T")
         assert isinstance(app.screen, DownloadsScreen)
         first, second = (Transfer(name, name, "/downloads", TransferState.ACTIVE) for name in ("1", "2"))
         for items in ((first,), (), (first, second)):
@@ -153,15 +140,11 @@ async def test_downloads_that_begin_while_their_list_is_open_get_the_keyboard() 
 
 async def test_nodes_without_gpus_have_the_keyboard_too() -> None:
     app = opened_on("metrics", run(metrics=job_metrics(gpus=0)))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press("n")
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
+        await pressed(pilot, "n")
         assert "node-2" in text_of(app)
         assert focused(app) == "NodeTable"
-        await pilot.press("n", "1", "p")
-        await settle(pilot)
+        await pressed(pilot, "n", "1", "p")
         assert focused(app) == "NodeTable"
-        await pilot.press("escape")
-        await settle(pilot)
+        await pressed(pilot, "escape")
         assert focused(app) == "LogView"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from app.log_stories import line
 
-from support.dashboard import job_view, settle, text_of
+from support.dashboard import job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
 from support.waiting import until
 
@@ -36,10 +36,8 @@ def files_in(folder: Path) -> list[Path]:
 
 async def test_the_samples_of_charts(here: Path) -> None:
     app = job_view(sick_run("nan"), tab="metrics", lines=())
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        await pilot.press("E")
-        await settle(pilot)
+    async with opened(app, (120, 40)) as pilot:
+        await pressed(pilot, "E")
         await pilot.press("enter")
         await until(pilot, lambda: "not saved: the disk is full" in text_of(app))
     assert not files_in(here)
@@ -47,8 +45,7 @@ async def test_the_samples_of_charts(here: Path) -> None:
 
 async def test_a_log_and_a_picture_of_the_screen(here: Path) -> None:
     app = job_view(lines=(line(1, "one"),), tab="logs")
-    async with app.run_test(size=(120, 30), notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, (120, 30), notifications=True) as pilot:
         app.save_screen()
         await until(pilot, lambda: any("the disk is full" in one.message for one in app._notifications))
         await pilot.press("W", "enter")

@@ -3,7 +3,7 @@ from datetime import timedelta
 from textual import events
 from textual.widgets import Input
 
-from support.dashboard import home, loading_home, settle, text_of
+from support.dashboard import home, loading_home, opened, pressed, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
@@ -32,8 +32,7 @@ def names(app: BtTuiApp) -> list[str]:
 
 async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_is_over() -> None:
     app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE):
         assert names(app) == [
             "whisper-ft",
             "qwen3-grpo-7",
@@ -53,8 +52,7 @@ async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_i
 
 async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> None:
     app = home(fleet((job("vkcj4q7", "PENDING", name="bert", project="wmt"), *JOBS)))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         for key, character in (("slash", "/"), *((letter, letter) for letter in "sdqwhisper")):
             app.post_message(events.Key(key, character))  # all at once, as a fast terminal sends them
         await settle(pilot)
@@ -79,15 +77,13 @@ async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> N
                 await settle(pilot)
                 assert problem in " ".join(text_of(app).split())
                 assert len(names(app)) > 1
-        await pilot.press("enter", "escape")
-        await settle(pilot)
+        await pressed(pilot, "enter", "escape")
         assert len(names(app)) == 1 + len(JOBS)
 
 
 async def test_what_hides_jobs_and_how_many_pass_are_always_shown() -> None:
     app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         for query in ("is:alarmed", "llama status:running,failed gpu:h100,h200 age<20d"):
             await pilot.press("slash")
             app.screen.query_one("#filter", Input).value = query
@@ -127,8 +123,7 @@ TROUBLES = (
 
 async def test_trouble_before_the_first_answer_says_what_and_why_and_the_cursor_works_after_it() -> None:
     app = loading_home(Connection())
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         assert "Loading projects and jobs" in text_of(app)
         for connection, words in TROUBLES:
             app.connection = connection
@@ -146,8 +141,7 @@ async def test_trouble_before_the_first_answer_says_what_and_why_and_the_cursor_
 
 async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> None:
     app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         await pilot.press("S", "S")
         assert names(app) == sorted(names(app))
         await pilot.press("V")
@@ -156,8 +150,7 @@ async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> Non
         await settle(pilot)
         assert names(app) == sorted(names(app))
         app.screen.query_one("#projects").focus()
-        await pilot.press("j")
-        await settle(pilot)
+        await pressed(pilot, "j")
         assert len({row.project for row in table_of(app).rows}) == 1
 
 
@@ -168,18 +161,14 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
         size=SIZE, message_hook=lambda m: heard.append(m) if isinstance(m, OpenJobRequested) else None
     ) as pilot:
         await settle(pilot)
-        await pilot.press("s")
-        await settle(pilot)
+        await pressed(pilot, "s")
         assert isinstance(app.screen, ConfirmScreen)
         assert "Stop whisper-ft (whisper)?" in text_of(app)
-        await pilot.press("enter")
-        await settle(pilot)
-        await pilot.press("question_mark")
-        await settle(pilot)
+        await pressed(pilot, "enter")
+        await pressed(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
         assert "Sort by the next column" in text_of(app)
-        await pilot.press("escape", "j", "enter")
-        await settle(pilot)
+        await pressed(pilot, "escape", "j", "enter")
         await pilot.press("G", "s")  # it has ended: there is nothing to ask
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
@@ -197,8 +186,7 @@ async def test_hostile_names_and_ids_are_inert_in_rows_questions_and_notices() -
             home_of(app).snapshot = fleet((changed,))
             await settle(pilot)
             shown = text_of(app)
-            await pilot.press("s")
-            await settle(pilot)
+            await pressed(pilot, "s")
             assert words in text_of(app)
             for screen in (shown, text_of(app)):
                 assert "[/nonsense] [red]x[/red]" in screen

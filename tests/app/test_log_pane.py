@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from support.dashboard import Dashboard, job_view, settle, text_of
+from support.dashboard import Dashboard, job_view, opened, settle, text_of
 from support.waiting import until
 from tui.actions import Scope, actions_of
 from tui.analysis.logs.levels import LogLevel
@@ -92,8 +92,7 @@ async def reading(
     tab: str = "logs",
 ) -> AsyncIterator[Reader]:
     app: Dashboard = job_view(lines=story() if entries is None else entries, tab=tab)
-    async with app.run_test(size=size, message_hook=hook) as pilot:
-        await settle(pilot)
+    async with opened(app, size, message_hook=hook) as pilot:
         yield Reader(pilot)
 
 

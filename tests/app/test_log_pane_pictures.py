@@ -6,7 +6,7 @@ import pytest
 from app.log_stories import story
 from textual.pilot import Pilot
 
-from support.dashboard import job_view, settle
+from support.dashboard import job_view, pressed, settle
 
 Compare = Callable[..., bool]
 Before = Callable[[Pilot[None]], object]
@@ -18,8 +18,7 @@ def pressing(*keys: str, theme: str = "") -> Before:
         if theme:
             pilot.app.theme = theme
         for key in keys:
-            await pilot.press(key)
-            await settle(pilot)
+            await pressed(pilot, key)
 
     return press
 

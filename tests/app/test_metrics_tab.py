@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,6 +15,7 @@ from textual.pilot import Pilot
 from api_client.models import JobMetrics
 from support.dashboard import Dashboard, job_view, opened, pressed, settle, text_of
 from support.sick_runs import sick_run
+from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.charts import ChartBuilder
@@ -272,8 +275,7 @@ async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
     app = job_view(run(metrics=JobMetrics(), progress=None, checkpoints=None), tab="metrics", lines=())
     keys = ("left", "right", "shift+left", "less_than_sign", "greater_than_sign", "g", "G", "down", "up")
     keys += ("space", "i", "a", "M", "L", "x", "x", "x", "x", "v", "v", "v", "n", "S", "H", "m", "n", "u")
-    async with app.run_test(size=(60, 20)) as pilot:
-        await settle(pilot)
+    async with opened(app, (60, 20)) as pilot:
         await press(pilot, *keys)
         await pilot.resize_terminal(12, 4)
         await press(pilot, *keys)
@@ -356,3 +358,23 @@ async def test_a_grid_that_closes_arranges_no_charts() -> None:
         removal = grid.remove()
         grid.arrangement = "lines"  # a chart per node, which can't be mounted any more
         await removal
+
+
+async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None:
+    app = metrics_tab("nan")
+    async with opened(app, WIDE) as pilot:
+        tables = deck(app).current_data()
+        await pressed(pilot, "E")
+        app.screen.query_one("#file").value = str(tmp_path / "charts.csv")  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "charts.csv").exists)
+    with (tmp_path / "charts.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for table in tables:
+        of_chart = [row for row in rows if row["chart"] == table.spec.title]
+        for line in table.series:
+            written = [row["value"] for row in of_chart if row["series"] == line.name]
+            shown = [str(value) for value in line.values if value == value or not table.unit]
+            assert written == shown
+    assert "nan" in {row["value"] for row in rows}
+    assert any(row["time"].endswith("Z") for row in rows)

@@ -9,7 +9,17 @@ from app.log_stories import line
 from textual.widgets import Input
 
 from api_client.models import JobMetrics, TrainingJob
-from support.dashboard import Dashboard, deploy_view, home, job_view, loading_home, settle, text_of
+from support.dashboard import (
+    Dashboard,
+    deploy_view,
+    home,
+    job_view,
+    loading_home,
+    opened,
+    pressed,
+    settle,
+    text_of,
+)
 from support.waiting import until
 from support.wizard_facts import lora, to, walk_of
 from support.worlds import job, run
@@ -72,8 +82,7 @@ async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
         for size in SIZES:
             await pilot.resize_terminal(*size)
             field.value = typed
-            await pilot.press("enter")
-            await settle(pilot)
+            await pressed(pilot, "enter")
             walk = app.screen.snapshot.walk  # type: ignore[attr-defined]
             assert flowing(walk.step.problem(typed)) in flowing(text_of(app).replace("▕", " ")), size
             assert size == SIZES[-1] or field.region in app.screen.query_one("#desk").region
@@ -99,8 +108,7 @@ async def test_a_tip_and_a_notification() -> None:
 
 async def test_the_details_have_the_whole_reason_however_long_its_words() -> None:
     app = without_progress(broken(LONG_PULL), tab="details")
-    async with app.run_test(size=(60, 40)) as pilot:
-        await settle(pilot)
+    async with opened(app, (60, 40)):
         rows = text_of(app).splitlines()
         first = next(y for y, row in enumerate(rows) if row.startswith(" message "))
         column = rows[first].index("Failed")

@@ -7,7 +7,7 @@ from textual.command import CommandPalette
 from textual.message import Message
 from textual.pilot import Pilot
 
-from support.dashboard import Dashboard, home, job_view, settle, text_of
+from support.dashboard import Dashboard, home, job_view, opened, pressed, text_of
 from support.waiting import until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
@@ -17,8 +17,7 @@ from tui.screens.messages import OpenJobRequested
 
 async def test_the_palette_offers_every_action_of_the_screen() -> None:
     app, own = job_view(), (Scope.JOB, Scope.LOGS, Scope.CHARTS)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
+    async with opened(app):
         helps = {command.help for command in app.get_system_commands(app.screen)}
     for action in ACTIONS:
         if action.scope in (*own, Scope.SCREEN, Scope.APP) and action.id != "command_palette":
@@ -27,15 +26,12 @@ async def test_the_palette_offers_every_action_of_the_screen() -> None:
 
 async def test_an_action_is_found_by_its_name_and_done() -> None:
     app = job_view()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        await pilot.press("colon")
-        await settle(pilot)
+    async with opened(app) as pilot:
+        await pressed(pilot, "colon")
         await pilot.press(*"checkpoints")
         while "Show the job's checkpoints" not in text_of(app):
             await pilot.pause()
-        await pilot.press("enter", "enter")
-        await settle(pilot)
+        await pressed(pilot, "enter", "enter")
         screen = app.screen
         assert isinstance(screen, JobScreen)
         assert screen.tab == "checkpoints"
@@ -48,8 +44,7 @@ async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> N
     await pilot.press(*letters)
     await until(pilot, lambda: words in text_of(app))
     while isinstance(app.screen, CommandPalette):
-        await pilot.press("enter")
-        await settle(pilot)
+        await pressed(pilot, "enter")
 
 
 def opened_jobs(asked: list[str]) -> Callable[[Message], None]:
@@ -60,8 +55,7 @@ def opened_jobs(asked: list[str]) -> Callable[[Message], None]:
 async def test_jobs_and_projects_are_found_by_letters_of_their_names_and_parts_of_their_ids() -> None:
     app = home(fleet((job("vkcj4q7", name="llama-8b"), job("z", name="bert"))))
     asked: list[str] = []
-    async with app.run_test(size=(80, 24), message_hook=opened_jobs(asked)) as pilot:
-        await settle(pilot)
+    async with opened(app, (80, 24), message_hook=opened_jobs(asked)) as pilot:
         for typed in ("lm8b", "vkcj4q7", "KCJ4"):
             asked.clear()
             await find(pilot, app, typed, "job llama-8b")
@@ -73,8 +67,7 @@ async def test_jobs_and_projects_are_found_by_letters_of_their_names_and_parts_o
 
 async def test_checkpoints_of_the_open_job_are_found() -> None:
     app = job_view()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
+    async with opened(app) as pilot:
         await pilot.press("colon")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await pilot.press(*"ckpoint3000")
@@ -85,8 +78,7 @@ async def test_checkpoints_of_the_open_job_are_found() -> None:
 async def test_a_hostile_name_is_only_text_in_the_palette() -> None:
     evil = job("evil", name="[red]evil[/nonsense] \x1b[31m[@click=app.quit]x[/]", project="[bold]p")
     app = home(fleet((evil,)))
-    async with app.run_test(size=(120, 24)) as pilot:
-        await settle(pilot)
+    async with opened(app, (120, 24)) as pilot:
         await pilot.press("colon")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await pilot.press(*"evil")
@@ -105,8 +97,7 @@ async def test_a_picture_of_the_screen_is_saved_where_there_is_no_folder_of_down
     monkeypatch.setenv("XDG_DOWNLOAD_DIR", str(tmp_path / "Downloads"))
     monkeypatch.chdir(here)
     app = home()
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, (80, 24), notifications=True) as pilot:
         app.save_screen()
         await until(
             pilot, lambda: any(one.message.startswith("Screenshot saved") for one in app._notifications)

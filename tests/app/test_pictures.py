@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from textual.pilot import Pilot
 
-from support.dashboard import deploy_view, home, job_view, settle
+from support.dashboard import deploy_view, home, job_view, pressed, settle
 from support.sick_runs import sick_log, sick_run
 from support.wizard_facts import checkpoint, lora, to, walk_of
 from tui.app import BtTuiApp
@@ -60,8 +60,7 @@ def test_metrics(snap_compare: Compare, name: str) -> None:
 
     async def press(pilot: Pilot[None]) -> None:
         await settle(pilot)
-        await pilot.press(*keys)
-        await settle(pilot)
+        await pressed(pilot, *keys)
 
     shown = job_view(sick_run("straggler"), tab="metrics", lines=())
     assert snap_compare(shown, terminal_size=size, run_before=press)
@@ -75,8 +74,7 @@ def test_home_without_colour(snap_compare: Compare, monkeypatch: pytest.MonkeyPa
 def test_help(snap_compare: Compare) -> None:
     async def ask(pilot: Pilot[None]) -> None:
         await settle(pilot)
-        await pilot.press("question_mark")
-        await settle(pilot)
+        await pressed(pilot, "question_mark")
 
     assert snap_compare(job_view(), terminal_size=(80, 24), run_before=ask)
 

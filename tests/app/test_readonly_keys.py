@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from textual.screen import Screen
 
-from support.dashboard import READ_ONLY, Dashboard, home, settle, text_of
+from support.dashboard import READ_ONLY, Dashboard, home, opened, pressed, settle, text_of
 from support.worlds import StubRunFeed, run
 from tui.actions import Mark, Scope, actions_of
 from tui.screens.job.screen import JobScreen
@@ -36,12 +36,10 @@ def job_screen() -> Screen[None]:
     ids=["home", "job"],
 )
 async def test_every_key_that_changes_something_is_refused(app: Dashboard, scope: Scope) -> None:
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, notifications=True) as pilot:
         screen = app.screen
         for key in changing(scope):
-            await pilot.press(key)
-            await settle(pilot)
+            await pressed(pilot, key)
             assert app.screen is screen, key
             assert "read-only" in text_of(app), key
             app.clear_notifications()
@@ -51,11 +49,9 @@ async def test_every_key_that_changes_something_is_refused(app: Dashboard, scope
 @pytest.mark.parametrize("readonly", [True, False])
 async def test_help_and_palette_say_what_is_off(readonly: bool) -> None:
     app = home(settings=READ_ONLY if readonly else None)
-    async with app.run_test(size=(100, 50)) as pilot:
-        await settle(pilot)
+    async with opened(app, (100, 50)) as pilot:
         offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
-        await pilot.press("question_mark")
-        await settle(pilot)
+        await pressed(pilot, "question_mark")
         text = text_of(app)
         for sentence in ("Submit a new job from a config file.", "Sort by the next column"):
             assert sentence in text

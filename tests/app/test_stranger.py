@@ -7,6 +7,7 @@ import pytest
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line, project
+from support.stranger_runs import iso, training_log
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.job.screen import JobScreen
@@ -124,3 +125,14 @@ async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_b
             await until(pilot, lambda: "50 lines" in text_of(app))
             await pilot.press("g")
             await until(pilot, lambda: "older 29" in text_of(app))
+
+
+async def test_home_tells_of_a_broken_loss_though_metrics_and_checkpoints_are_garbage() -> None:
+    with FakeBaseten() as server:
+        now = time.time()
+        server.jobs = [job("live", "RUNNING", name="their-run", created_at=iso(now - 700), node_count=1)]
+        training_log(server, "live", now - 600, [*[1.0] * 40, *["nan"] * 20])
+        server.on("GET", r".*/jobs/live/(metrics|checkpoints)", Answer(200, {"cpu_usage": "soon"}))
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "loss is NaN" in text_of(app))

@@ -7,7 +7,7 @@ from textual.color import Color
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 
-from support.dashboard import Dashboard, home, job_view, settle, text_of
+from support.dashboard import Dashboard, home, job_view, pressed, settle, text_of
 from support.waiting import until
 from tui.settings.loading import Loaded, load
 from tui.settings.model import ThemeName
@@ -51,8 +51,7 @@ async def choose(pilot: Pilot[Any], app: Dashboard, name: str) -> None:
     await pilot.press(*name)
     await until(pilot, lambda: app.theme == name)
     while isinstance(app.screen, CommandPalette):
-        await pilot.press("enter")
-        await settle(pilot)
+        await pressed(pilot, "enter")
 
 
 async def test_the_list_of_themes_marks_the_one_in_use_and_tries_on_the_one_under_the_cursor() -> None:
@@ -63,14 +62,12 @@ async def test_the_list_of_themes_marks_the_one_in_use_and_tries_on_the_one_unde
         assert app.theme == "bt-dark"
         await pilot.press("down")
         await until(pilot, lambda: app.theme != "bt-dark")
-        await pilot.press("escape")
-        await settle(pilot)
+        await pressed(pilot, "escape")
         assert app.theme == "bt-dark"
         await open_themes(pilot, app)
         await pilot.press(*"nord")
         await until(pilot, lambda: app.theme == "nord")
-        await pilot.press("escape")
-        await settle(pilot)
+        await pressed(pilot, "escape")
         assert app.theme == "bt-dark"
 
 

@@ -7,7 +7,7 @@ from textual.command import CommandList, CommandPalette
 from textual.message import Message
 from textual.pilot import Pilot
 
-from support.dashboard import home, settle, text_of
+from support.dashboard import home, opened, settle, text_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen
@@ -27,8 +27,7 @@ async def enter_at_once(app: BtTuiApp, pilot: Pilot[object], times: int) -> None
 
 async def test_enter_pressed_twice_chooses_once_from_the_palette() -> None:
     app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         await pilot.press("colon")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await pilot.press(*"help")
@@ -40,8 +39,7 @@ async def test_enter_pressed_twice_chooses_once_from_the_palette() -> None:
 
 async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None:
     app = home()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         await pilot.press("colon")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await app.screen.query_one(CommandList).remove()  # closing removes the list before the palette
@@ -51,25 +49,23 @@ async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None
 
 async def test_enter_pressed_twice_in_the_filter_opens_the_first_match() -> None:
     app = home()
-    opened: list[Message] = []
+    asked: list[Message] = []
 
     def note(message: Message) -> None:
-        if isinstance(message, OpenJobRequested) and message not in opened:
-            opened.append(message)
+        if isinstance(message, OpenJobRequested) and message not in asked:
+            asked.append(message)
 
-    async with app.run_test(size=SIZE, message_hook=note) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE, message_hook=note) as pilot:
         await pilot.press("slash", *"v2")
         await until(pilot, lambda: "1 of " in text_of(app))
         await enter_at_once(app, pilot, 2)
-        assert len(opened) == 1
+        assert len(asked) == 1
 
 
 async def test_enter_pressed_twice_answers_a_question_once() -> None:
     app = home()
     answers: list[bool | None] = []
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop", "Keep it"), answers.append)
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await enter_at_once(app, pilot, 3)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from textual.widgets import Input, OptionList
 
-from support.dashboard import deploy_view, settle, text_of
+from support.dashboard import deploy_view, opened, pressed, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
@@ -40,63 +40,50 @@ def words_of(app: BtTuiApp) -> str:
 
 async def test_a_rank_is_refused_with_its_reason_until_it_is_valid() -> None:
     app = deploy_view(to(walk_of(lora("checkpoint-1", r=64)), "lora_rank"))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         for typed, reason in (("7", "320"), ("16", "64"), ('"128"', "320"), ("", "320")):
             app.screen.query_one("#text", Input).value = typed
-            await pilot.press("ctrl+s")
-            await settle(pilot)
+            await pressed(pilot, "ctrl+s")
             assert step_of(app.screen) == "lora_rank"
             assert reason in text_of(app).split("✗")[1], typed
         app.screen.query_one("#text", Input).value = "128"
-        await pilot.press("ctrl+s")
-        await settle(pilot)
+        await pressed(pilot, "ctrl+s")
         assert step_of(app.screen) == "model_name"
 
 
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
     saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
     app = deploy_view(to(walk_of(*saved), CHECKPOINTS))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         assert "distributed checkpoints) cannot be served" in words_of(app)
         marks = app.screen.query_one(CheckboxList)
         for position in (0, 1):
             marks.highlighted = position
             if marks.get_option_at_index(position).id not in marks.marked:
                 marks.action_mark()
-        await pilot.press("enter")
-        await settle(pilot)
+        await pressed(pilot, "enter")
         assert step_of(app.screen) == CHECKPOINTS
         assert "✗" in text_of(app)
 
 
 async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> None:
     app = deploy_view(to(walk_of(lora("checkpoint-1")), "environment"))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await pilot.press(*"NAME", "ctrl+s")
-        await settle(pilot)
-        assert "is not NAME=value" in text_of(app)
-        await pilot.press(*"=1", "ctrl+s")
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
+        assert "is not NAME=value" in await pressed(pilot, *"NAME", "ctrl+s")
+        await pressed(pilot, *"=1", "ctrl+s")
         assert step_of(app.screen) == "secrets"
 
 
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
     app = deploy_view(deploying("a", of=(lora("a"), lora("b"))))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         assert step_of(app.screen) == "base_model"
-        await pilot.press("ctrl+b")
-        await settle(pilot)
+        await pressed(pilot, "ctrl+b")
         assert step_of(app.screen) == CHECKPOINTS
         assert "^b" not in text_of(app).splitlines()[-1]
-        await pilot.press("ctrl+b")
-        await settle(pilot)
+        await pressed(pilot, "ctrl+b")
         assert step_of(app.screen) == CHECKPOINTS
-        await pilot.press("space", "j", "space", "ctrl+s")
-        await settle(pilot)
+        await pressed(pilot, "space", "j", "space", "ctrl+s")
         screen = app.screen
         assert isinstance(screen, DeployScreen) and screen.snapshot.walk is not None
         assert screen.snapshot.walk.state.answers.checkpoint_names == ("b",)
@@ -108,8 +95,7 @@ UPLOADING = lora("checkpoint-2800", sync_status="SYNCING")
 
 async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_answer() -> None:
     app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING, lora("checkpoint-2000"), lora("other"))))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         assert "✗ checkpoint-2800: still uploading" in words_of(app)
         assert app.screen.query_one(CheckboxList).marked == ()
         await pilot.press("enter")  # with nothing marked, the cursor is the answer
@@ -122,21 +108,18 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
 async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -> None:
     given = ("checkpoint-2000", "checkpoint-2800", "gone")
     app = deploy_view(deploying(*given, of=(UPLOADING, lora("checkpoint-2000"))))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         screen = words_of(app)
         assert "✗ checkpoint-2800: still uploading" in screen
         assert "no checkpoint 'gone'" in screen
         assert app.screen.query_one(CheckboxList).marked == ("checkpoint-2000",)
-        await pilot.press("ctrl+s")
-        await settle(pilot)
+        await pressed(pilot, "ctrl+s")
         assert step_of(app.screen) == "base_model"
 
 
 async def test_a_question_that_has_no_answer_says_so_at_once() -> None:
     app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING,)))
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE):
         assert "✗ none of the job's checkpoints can be deployed" in words_of(app)
 
 
@@ -145,8 +128,7 @@ async def test_a_job_that_never_ran_is_named_and_not_the_answer() -> None:
     facts = replace(state_of(lora("a")).facts, jobs=jobs)
     state = WizardState(facts, answers=Answers(job_id="queued"), given=frozenset({JOB}))
     app = deploy_view(WizardProgress(state).started())
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE):
         assert "✗ queued: has not run" in text_of(app)
         options = app.screen.query_one(OptionList)
         assert options.highlighted is not None
@@ -157,8 +139,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
     saved = (lora("checkpoint-200"), lora("checkpoint-100"))
     walk = to(walk_of(*saved), CHECKPOINTS)
     app = deploy_view(walk)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         await pilot.press("j", "space")
         marks = app.screen.query_one(CheckboxList)
         before, cursor = marks.marked, marks.highlighted
@@ -181,8 +162,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
 async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None:
     walk = to(walk_of(lora("checkpoint-1")), "lora_rank")
     app = deploy_view(walk)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
+    async with opened(app, SIZE) as pilot:
         screen = app.screen
         assert isinstance(screen, DeployScreen)
         later = to(walk_of(lora("checkpoint-1")), "model_name")
@@ -205,11 +185,9 @@ async def test_the_review_shows_and_copies_the_config_in_each_form() -> None:
             copied.append(message.what)
 
     app = deploy_view(to(walk_of(lora("checkpoint-1")), "review"))
-    async with app.run_test(size=(100, 50), message_hook=listen) as pilot:
-        await settle(pilot)
+    async with opened(app, (100, 50), message_hook=listen) as pilot:
         await pilot.press("down", "down", "down")
         for words in ('"model_name":', "--model-name", "DeployCheckpointsConfig("):
-            await pilot.press("enter", "ctrl+y")
-            await settle(pilot)
+            await pressed(pilot, "enter", "ctrl+y")
             assert words in text_of(app)
     assert list(dict.fromkeys(copied)) == ["json", "command", "python"]

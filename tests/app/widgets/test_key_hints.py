@@ -5,7 +5,7 @@ from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from support.dashboard import home, settle, text_of
+from support.dashboard import home, opened, settle, text_of
 from tui.screens.help import HelpScreen
 from tui.widgets.status_footer import KeyHint, KeyHints, fitting
 
@@ -41,8 +41,7 @@ def test_only_whole_hints_and_help_before_all_others(width: int, keys: str) -> N
 
 async def test_a_click_does_what_the_key_does_and_a_field_says_how_to_leave_it() -> None:
     app = home()
-    async with app.run_test(size=(60, 20)) as pilot:
-        await settle(pilot)
+    async with opened(app, (60, 20)) as pilot:
         await click(pilot, "slash")
         assert isinstance(app.focused, Input)
         assert text_of(app).splitlines()[-1].startswith(" ⏎ confirm  esc back ")
