@@ -6,13 +6,14 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hostile_answers import HARM, HostileServer, harmful, hidden_in
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from prompt_toolkit.application import create_app_session
+from prompt_toolkit.application import application, create_app_session
 from prompt_toolkit.input import create_pipe_input
 
 from api_client import models
@@ -26,19 +27,11 @@ from tui.commands.support.output import Output
 from tui.commands.support.questions import WizardMove, ask
 from tui.wizard.progress import WizardProgress, steps
 from tui.wizard.review import SAVE
-from tui.wizard.state import Facts, WizardState
+from tui.wizard.state import CHECKPOINTS, JOB, Facts, WizardState
 from tui.wizard.step import Step
 
-ENTER, DOWN, UP, SPACE, BACK, WIPE, ERASE, INTERRUPT = (
-    "\r",
-    "\x1b[B",
-    "\x1b[A",
-    " ",
-    "\x1b[Z",
-    "\x15",
-    "\x7f",
-    "\x03",
-)
+ENTER, DOWN, UP, SPACE = "\r", "\x1b[B", "\x1b[A", " "
+WIPE, ERASE, INTERRUPT = "\x15", "\x7f", "\x03"
 TEXTS = (
     *("", " ", ".", "..", "a", "A", "-x", "a\nb", "a\0b", "\ud800", "[b]x[/]", "<b>&amp;", "{x} %s", "=1+1"),
     *("ünï", "日本" * 20, "\u202eabc", "\U000e0041", "x" * 500, "change:job", "None", HARM),
@@ -53,9 +46,8 @@ KEYS = st.lists(
 @st.composite
 def walks(draw: st.DrawFn) -> WizardProgress:
     """At the first question, of a world in which something can always be chosen, among much that cannot."""
-    jobs = draw(
-        st.lists(st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES), max_size=6)
-    )
+    some_jobs = st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES)
+    jobs = draw(st.lists(some_jobs, max_size=6, unique_by=lambda one: one.id))
     loras = st.builds(lora, NAMES, st.sampled_from([8, 64, 10**30, "8", HARM]), base_model=NAMES)
     others = st.builds(checkpoint, NAMES, st.sampled_from(["full", "whisper"]) | NAMES)
     kinds = st.sampled_from(["H100", "h100", "L4", "QUANTUM", "", HARM])
@@ -68,6 +60,16 @@ def walks(draw: st.DrawFn) -> WizardProgress:
     )
     found = [*draw(st.lists(loras | others, max_size=4)), lora("good")]
     return WizardProgress(WizardState(facts.with_checkpoints("job1", found, None)))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _bind_keys_once() -> Iterator[None]:
+    """Share prompt_toolkit's own key bindings between the questions; each makes some 500 otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("load_key_bindings", "load_page_navigation_bindings"):
+            place = f"prompt_toolkit.application.application.{name}"
+            patch.setattr(place, cache(getattr(application, name)))
+        yield
 
 
 @contextmanager
@@ -96,15 +98,14 @@ def wizard_io() -> TerminalDeployer:
     return TerminalDeployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
 
 
-def good_answer(step: Step) -> object:
-    wanted = {
-        "job": "job1",
-        "checkpoints": ("good",),
-        "base_model": "m/x",
-        "lora_rank": 64,
-        "model_name": "m",
-    }
-    return wanted.get(step.id, "H100:2" if step.id == "gpu" else step.default)
+GOOD = {
+    JOB: "job1",
+    CHECKPOINTS: ("good",),
+    "base_model": "m/x",
+    "lora_rank": 64,
+    "model_name": "m",
+    "gpu": "H100:2",
+}
 
 
 @given(walk=walks(), keys=KEYS)
@@ -116,7 +117,7 @@ def test_no_name_and_no_key_ends_a_question_otherwise_than_by_its_answer(
         asked(walk.step, keys)
         if walk.step.kind == "review":
             break
-        walk = walk.answered(good_answer(walk.step))
+        walk = walk.answered(GOOD.get(walk.step.id, walk.step.default))
     assert hidden_in(capsys.readouterr().err.replace("\r", "").replace("\x08", "")) == []
 
 
