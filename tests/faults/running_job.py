@@ -17,13 +17,13 @@ MODEL, DEPLOYMENT = "model1", "deployment1"
 
 
 def lines_of_a_run(begin_ns: int) -> list[ServedLine]:
-    """1,200 in one millisecond an hour ago, then a line each second: some equal, some late, to the end."""
+    """1,010 in one millisecond an hour ago, then a line each second: some equal, some late, to the end."""
 
     def at(seconds: float, message: str, late_s: float = 0.0, plus_ns: int = 0) -> ServedLine:
         stamp_ns = begin_ns + int(seconds * NS_PER_S) + plus_ns
         return ServedLine(stamp_ns, message, arrives_ns=stamp_ns + int(late_s * NS_PER_S))
 
-    lines = [at(-BEFORE_S, f"at once {number}", plus_ns=number * 700) for number in range(1_200)]
+    lines = [at(-BEFORE_S, f"at once {number}", plus_ns=number * 700) for number in range(1_010)]
     lines += [at(-1800, "the same") for _ in range(5)]
     for second in range(-60, int(LASTING_S)):
         lines.append(at(second, f"step {second}", 7.0 if second % 9 == 0 else 0.0))
