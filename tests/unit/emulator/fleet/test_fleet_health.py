@@ -59,21 +59,19 @@ class Watcher:
     """Follows one job of a world as the job screen's feed does: new lines, new samples, the checkpoints."""
 
     world: World
-    name: str
+    job_id: str
     progress: ProgressFold = field(default_factory=ProgressFold)
     metrics: MetricsFold = field(default_factory=lambda: MetricsFold(max_points=90))
     read_until: datetime | None = None
     found: tuple[HealthFinding, ...] = ()
 
     def look(self) -> tuple[HealthFinding, ...]:
-        job, fleet, now = self.world.named(self.name), self.world.fleet, self.world.now
+        job, fleet, now = self.job, self.world.fleet, self.world.now
         since = self.read_until or now - timedelta(hours=3)
-        lines = fleet.logs(
-            job.id,
-            LogQuery(round(since.timestamp() * 1e9), self.world.now_ns, "asc", limit=10**6),
-        )
+        window = LogQuery(round(since.timestamp() * 1e9), self.world.now_ns, "asc", limit=10**6)
         self.progress.add(
-            LogLine(int(line["timestamp"]), line["message"], line["replica"], line["level"]) for line in lines
+            LogLine(int(line["timestamp"]), line["message"], line["replica"], line["level"])
+            for line in fleet.logs(job.id, window)
         )
         first_s = max(now.timestamp() - VITALS_S, since.timestamp() - 120)
         self.metrics.fold(fleet.metrics(job.id, start_s=first_s, end_s=now.timestamp(), step_s=60))
@@ -97,13 +95,13 @@ class Watcher:
 
     @property
     def job(self) -> TrainingJob:
-        return self.world.named(self.name)
+        return self.world.fleet.job(self.job_id)
 
 
 @pytest.mark.parametrize("name", SICK)
 def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> None:
     still_world.now = EPOCH + timedelta(seconds=EVIDENCE_S)
-    found = Watcher(still_world, name).look()
+    found = Watcher(still_world, still_world.named(name).id).look()
     kind, node = SICK[name]
     named = [finding for finding in found if finding.kind == kind]
     assert [finding.node for finding in named] == [node], found
@@ -114,7 +112,7 @@ def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> Non
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> None:
-    watcher = Watcher(still_world, name)
+    watcher = Watcher(still_world, still_world.named(name).id)
     looks = 0
     for second in range(EVIDENCE_S, DAY_S, POLL_EVERY_S):
         still_world.now = EPOCH + timedelta(seconds=second)
