@@ -1,12 +1,14 @@
-"""Where a server's names end on this machine."""
+"""Paths of downloaded files on this machine, and the bytes of them that are missing."""
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api_client.transfers.file_names import MAX_COMPONENT_BYTES, ServerName, TargetPath, lay_out
+from api_client.transfers.part_file import Span, gaps
 
 NASTY = st.sampled_from(
     ["..", ".", "/", "\\", "\n", "\0", "C:", "a", "A", "é", "e\u0301", "CON", ".bt-tui-", "x" * 300]
@@ -75,3 +77,17 @@ def test_a_file_gives_way_to_a_folder_of_its_name() -> None:
 
 def test_nodes_get_folders() -> None:
     assert lay_out([ServerName(3, "c/x")], by_rank=True) == [TargetPath(("rank-3", "c", "x"))]
+
+
+EDGE = st.integers(0, 40)
+SPANS = st.lists(st.tuples(EDGE, EDGE).map(lambda pair: (min(pair), max(pair))), max_size=20)
+
+
+@given(SPANS, EDGE)
+def test_gaps_are_what_is_missing(spans: list[Span], size_bytes: int) -> None:
+    there = {number for start, end in spans for number in range(start, end)}
+    found = list(gaps(spans, size_bytes))
+    missing = [number for start, end in found for number in range(start, end)]
+    assert missing == sorted(set(range(size_bytes)) - there)
+    assert all(start < end for start, end in found)
+    assert all(before[1] < after[0] for before, after in pairwise(found))
