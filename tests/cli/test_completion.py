@@ -102,7 +102,6 @@ def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_i
     tables = json.loads(kept.read_text())
     assert tables["jobs"]["words"] == [["abc1", "llama"]]
     assert stranger.key not in kept.read_text()
-
     tables["jobs"]["asked_s"] -= 3600
     kept.write_text(json.dumps(tables))
     stranger.on("POST", ".*", Answer(hangs=True))

@@ -70,7 +70,6 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
     cli: RunCli, account: FakeBaseten, config: Path
 ) -> None:
     result = cli("push", str(config), "--dry-run", "-o", "json")
-
     assert result.code == 0
     document = result.json
     assert document["training_project"] == {"name": "llama-sft"}
@@ -99,7 +98,6 @@ def test_options_win_over_the_config(cli: RunCli, account: FakeBaseten, config: 
         *("--accelerator", "H100:4", "--node-count", "2", "--entrypoint", "python x", "--priority", "3"),
         *("--spot", "--interactive", "on_failure", "--interactive-timeout-minutes", "30"),
     )
-
     document = result.json
     sent = document["training_job"]
     assert document["training_project"] == {"name": "llama-sft", "team_name": "Research"}
@@ -177,13 +175,11 @@ def test_from_the_starter_project_to_the_end_on_an_emulator(
     (tmp_path / "bad" / "run.sh").write_text("echo so far so good\nexit 9\n")
     good = cli("push", str(folder / "config.py"), "--tail", environ=environ)
     bad = cli("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json", environ=environ)
-
     assert good.code == 0, good.err
     steps = [line.split(" step ")[1].split()[0] for line in good.out.splitlines() if " step " in line]
     assert steps == ["50/200", "100/200", "150/200", "200/200"]
     assert "ended: completed" in good.err
     assert "\x1b" not in good.out + good.err
-
     assert bad.code == 3, bad.err
     created, *lines = bad.ndjson
     assert created["training_project"]["name"] == "cpu-quickstart"

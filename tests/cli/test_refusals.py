@@ -77,9 +77,7 @@ def test_wrong_usage_is_refused_before_anything_is_asked(
     cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-
     result = cli(words, environ={})
-
     assert (result.code, result.out) == (2, "")
     assert why in result.err
     assert "secret-value-9" not in result.err
@@ -134,7 +132,6 @@ def wide(stranger: FakeBaseten) -> FakeBaseten:
 @pytest.mark.usefixtures("wide")
 def test_a_name_that_is_not_there_ends_with_those_that_are(cli: RunCli, words: str, why: str) -> None:
     result = cli(words)
-
     assert (result.code, result.out) == (7, "")
     assert why in result.err
 
@@ -210,7 +207,7 @@ def test_init_without_an_account_names_a_push_that_works(
     monkeypatch.chdir(tmp_path)
     without = cli("init", environ={})
     assert "bt-tui push cpu-quickstart/config.py --tail --remote local\n" in without.err
-    assert "bt-tui push other/config.py --tail\n" in cli("init", "other").err
+    assert "bt-tui push other/config.py --tail\n" in cli("init other").err
 
 
 def test_serving_without_its_package_names_the_python_that_lacks_it(

@@ -27,14 +27,24 @@ PROGRAM = (sys.executable, "-m", "tui")
 SIGN_PATH = "/v1/training_projects/proj1/jobs/job1/ssh/sign"
 
 
-class Proxy:
-    """The proxy's side: takes the token, answers one byte, and says everything back that it hears."""
+def signs(stranger: FakeBaseten, address: str) -> None:
+    answer = {
+        "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com AAAA made-up",
+        "jwt": TOKEN,
+        "proxy_address": address,
+        "ssh_cert_expires_at": None,
+    }
+    stranger.on("POST", SIGN_PATH, Answer(body=answer))
 
-    def __init__(self, answer: bytes = b"\x00", *, hangs_up: bool = False) -> None:
+
+class Proxy:
+    """The proxy that signing names: takes the token, answers one byte, and says back what it hears."""
+
+    def __init__(self, stranger: FakeBaseten, answer: bytes = b"\x00", *, hangs_up: bool = False) -> None:
         self.answer, self.hangs_up = answer, hangs_up
         self.token, self.heard = "", b""
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        signs(stranger, f"127.0.0.1:{self._listener.getsockname()[1]}")
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -71,16 +81,6 @@ def running(stranger: FakeBaseten) -> FakeBaseten:
     return stranger
 
 
-def signs(stranger: FakeBaseten, address: str) -> None:
-    answer = {
-        "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com AAAA made-up",
-        "jwt": TOKEN,
-        "proxy_address": address,
-        "ssh_cert_expires_at": None,
-    }
-    stranger.on("POST", SIGN_PATH, Answer(body=answer))
-
-
 @pytest.fixture
 def ssh_environ(stranger: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
     own = {"BASETEN_SSH_DIR": str(tmp_path / "keys"), "BASETEN_SSH_PROXY_INSECURE": "1"}
@@ -114,10 +114,8 @@ def test_ssh_signs_for_the_node_and_goes_through_the_proxy(
     running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
 ) -> None:
     environ = ssh_environ | {"PATH": f"{stand_in_for_ssh(tmp_path / 'bin')}:{ssh_environ['PATH']}"}
-    with Proxy() as way:
-        signs(running, way.address)
+    with Proxy(running) as way:
         done = run(environ, *PROGRAM, "ssh", "job1", "--", "nvidia-smi", "-L")
-
     assert done.returncode == 17
     [signed] = [asked for asked in running.asked if asked.path == SIGN_PATH]
     keys = tmp_path / "keys"
@@ -137,8 +135,7 @@ def test_the_real_ssh_comes_through_to_the_other_side(
     running: FakeBaseten, ssh_environ: dict[str, str]
 ) -> None:
     assert shutil.which("ssh", path=ssh_environ["PATH"])
-    with Proxy(hangs_up=True) as way:
-        signs(running, way.address)
+    with Proxy(running, hangs_up=True) as way:
         done = run(ssh_environ, *PROGRAM, "ssh", "job1", "--node", "0", "--", "true")
     assert done.returncode == 255
     assert way.heard.startswith(b"SSH-2.0-")
@@ -147,8 +144,7 @@ def test_the_real_ssh_comes_through_to_the_other_side(
 def test_a_token_serves_once(cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
     """And not if the proxy turns the connection away."""
     for answer, code, words in ((b"\x00", 0, b""), (b"\x01", 8, b"refused the connection")):
-        with Proxy(answer) as way:
-            signs(running, way.address)
+        with Proxy(running, answer):
             assert cli(f"ssh-sign {HOST}", environ=ssh_environ).code == 0
             done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
         assert (done.returncode, done.stdout, words in done.stderr) == (code, b"", True)
@@ -160,8 +156,7 @@ def test_a_token_is_never_sent_readably(
     cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]
 ) -> None:
     del ssh_environ["BASETEN_SSH_PROXY_INSECURE"]
-    with Proxy() as way:
-        signs(running, way.address)
+    with Proxy(running) as way:
         assert cli(f"ssh-sign {HOST}", environ=ssh_environ).code == 0
         done = run(ssh_environ, *PROGRAM, "ssh-proxy", HOST)
     assert done.returncode == 8
@@ -196,12 +191,10 @@ def test_installing_it_replaces_an_earlier_one_and_nothing_else(
     config = tmp_path / "config"
     config.write_text("Host mine\n    User me")
     environ = ssh_environ | {"BASETEN_SSH_CONFIG_PATH": str(config)}
-
     assert cli("ssh-config --install", environ=environ).code == 0
     first = config.read_text()
     config.write_text(first + "Host below\n")
     assert cli("ssh-config --install --remote x", environ=environ).code == 0
-
     text = config.read_text()
     assert first.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
     assert text.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
@@ -218,8 +211,7 @@ def test_the_host_may_name_the_remote(
     trussrc.write_text(f"[here]\nremote_url={running.url}\napi_key={running.key}\n")
     environ = {name: value for name, value in ssh_environ.items() if not name.startswith("BASETEN_")}
     environ["BASETEN_SSH_DIR"] = str(tmp_path / "keys")
-    with Proxy() as way:
-        signs(running, way.address)
+    with Proxy(running):
         result = cli("ssh-sign training-job-job1-0.here.ssh.baseten.co", environ=environ)
     assert result.code == 0
     assert (tmp_path / "keys" / "training-job-job1-0.here.ssh.baseten.co-cert.pub").exists()
@@ -284,8 +276,7 @@ def test_a_folder_of_the_package_s_name_is_not_run(
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("open('here', 'w')")
         (tmp_path / package / "__main__.py").write_text("open('here', 'w')")
-    with Proxy() as way:
-        signs(running, way.address)
+    with Proxy(running):
         told = run(ssh_environ, "ssh", "-G", "-F", str(config), HOST, folder=tmp_path).stdout.decode()
     assert "\nuser baseten\n" in told
     assert any(f"certificatefile {tmp_path}/keys/{name}-cert.pub\n" in told for name in ("%n", HOST))

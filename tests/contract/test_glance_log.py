@@ -58,7 +58,6 @@ async def test_every_line_counts_once() -> None:
     resume.set()
     async with tail() as (log, stranger):
         stranger.logs["runs"] = lines = old_lines()
-
         await log.read_newest()
         assert MAX_PAGE_LINES - 3 <= counted(log) <= MAX_PAGE_LINES, "the newest page at once"
         assert not log.is_read
