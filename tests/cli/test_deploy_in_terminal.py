@@ -26,12 +26,6 @@ class Person(AtTerminal):
         environ = {**os.environ, **server.environ(), **settings}
         super().__init__(*command.split(), environ=environ, folder=folder, output_apart=True)
 
-    def answers(self, *questions_and_keys: tuple[str, bytes]) -> None:
-        """Type the keys once the question is there, one after the other."""
-        for words, keys in questions_and_keys:
-            self.sees(words)
-            self.types(keys)
-
     def leaves(self) -> int:
         """Escape, and yes."""
         self.types(ESCAPE)

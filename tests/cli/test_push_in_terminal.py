@@ -41,8 +41,7 @@ def test_a_no_sends_nothing(config: Path) -> None:
     with FakeBaseten() as stranger:
         stranger.on("GET", "/v1/teams", Answer(body={"teams": []}))
         with at_terminal(stranger.environ(), "push", str(config)) as push:
-            push.sees(QUESTION)
-            push.types(b"n\n")
+            push.answers((QUESTION, b"n\n"))
             code, out = push.end(), push.output
     assert (code, out) == (130, b"")
     assert b"checkpointing is off for 2" in push.shown
@@ -52,8 +51,7 @@ def test_a_no_sends_nothing(config: Path) -> None:
 def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(emulator: EmulatorChild, config: Path) -> None:
     environ = emulator.remote_environ()
     with at_terminal(environ, "push", str(config)) as push:
-        push.sees(QUESTION)
-        push.types(b"y\n")
+        push.answers((QUESTION, b"y\n"))
         code, out = push.end(), push.output
     assert code == 0
     assert b"risky" in out

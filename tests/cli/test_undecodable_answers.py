@@ -33,14 +33,12 @@ def test_the_wizard_asks_again(tmp_path: Path) -> None:
         DeployingServer() as server,
         at_terminal(server, tmp_path, "deploy", *chosen, "--base-model", "a/b") as someone,
     ):
-        someone.sees("Which LoRA rank?")
-        someone.types(b"\r")
-        someone.sees("What's the model's name?")
-        someone.types(WIPE + b"caf\xe9x\r")
-        someone.sees("not UTF-8")
-        someone.types(WIPE + b"caf\r")
-        someone.sees("Hugging Face token?")
-        someone.types(b"\x03")
+        someone.answers(
+            ("Which LoRA rank?", b"\r"),
+            ("What's the model's name?", WIPE + b"caf\xe9x\r"),
+            ("not UTF-8", WIPE + b"caf\r"),
+            ("Hugging Face token?", b"\x03"),
+        )
         assert someone.end() == 130
 
 
@@ -49,20 +47,15 @@ def test_no_secret_is_kept_without_the_bytes_that_were_not_understood(
 ) -> None:
     stranger.on("POST", "/v1/secrets", Answer(body={"name": "s", "created_at": "2025-03-01T12:00:00Z"}))
     with at_terminal(stranger, tmp_path, "secrets", "set", "s") as someone:
-        someone.sees("value of s, hidden:")
-        someone.types(b"pass\xf0\x9fword\r")
-        someone.sees("not UTF-8")
-        someone.types(WIPE + b"password\r")
+        bad, good = b"pass\xf0\x9fword\r", WIPE + b"password\r"
+        someone.answers(("value of s, hidden:", bad), ("not UTF-8", good))
         assert someone.end() == 0
     assert [asked.body["value"] for asked in stranger.asked if asked.method == "POST"] == ["password"]
 
 
 def test_a_yes_or_no_is_asked_again(stranger: FakeBaseten, tmp_path: Path) -> None:
     with at_terminal(stranger, tmp_path, "secrets", "delete", "s") as someone:
-        someone.sees("[y/N]")
-        someone.types(b"\xe9\r")
-        someone.sees("[y/N]")
-        someone.types(b"n\r")
+        someone.answers(("[y/N]", b"\xe9\r"), ("[y/N]", b"n\r"))
         assert someone.end() == 130
     assert stranger.asked == []
 

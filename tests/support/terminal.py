@@ -94,6 +94,12 @@ class AtTerminal:
         self.read_until(come, ", ".join(words))
         self._seen = len(self.shown)
 
+    def answers(self, *questions_and_keys: tuple[str, bytes]) -> None:
+        """Type the keys once the question is there, one after the other."""
+        for words, keys in questions_and_keys:
+            self.sees(words)
+            self.types(keys)
+
     def read_until(self, holds: Callable[[bytes], bool], what: str = "") -> None:
         """Wait until it holds of everything shown so far."""
         deadline_s = time.monotonic() + PATIENCE_S
