@@ -274,6 +274,38 @@ def test_in_a_crowd_only_what_matters_has_a_colour() -> None:
     assert "faint" in drawn
 
 
+def test_a_band_draws_the_extremes_and_the_median_and_only_the_outlier_as_a_line() -> None:
+    many = [line(f"node-{index}", [0.9 + index / 100, 0.9, 0.9 + index / 100]) for index in range(5)]
+    slow = line("node-5", [0.5, 0.5, 0.5])
+    chart = use(band=True, emphasis=frozenset({"node-5"}))
+    drawn = {role for row in draw([*many, slow], chart, 60, 12) for _, role in row}
+    assert {role for role in drawn if isinstance(role, int)} == {5}
+    assert {"faint", "median"} <= drawn
+    assert text([*many, slow], chart, 60, 12)[0].split() == [
+        "use",
+        "━",
+        "node-5",
+        "50",
+        "%",
+        "━",
+        "median",
+        "92",
+        "%",
+    ]
+    assert text(many, use(band=True), 60, 12)[0].split() == [
+        "use",
+        "━",
+        "median",
+        "92",
+        "%",
+        "90",
+        "%",
+        "…",
+        "94",
+        "%",
+    ]
+
+
 def test_a_line_that_is_off_is_not_drawn_and_does_not_stretch_the_axis() -> None:
     low, high = line("low", [0.1, 0.2]), line("high", [0.9, 1.0])
     chart = use(hidden=frozenset({"high"}))

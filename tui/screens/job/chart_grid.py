@@ -120,7 +120,7 @@ class ChartGrid(Container, can_focus=True):
         if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWDED_CHART_DELAY_S:
             drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
             return shown.names == data.names and drawn_as == data.spec
-        if is_crowd(data.series):
+        if is_crowd(data.series, data.spec):
             self._crowded_charts[data.id] = (at_s or shown_s, data)
         return False
 

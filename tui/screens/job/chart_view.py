@@ -39,6 +39,8 @@ class ChartView:
     x_axis: XAxis = "relative"
     smoothing: float = 0.0
     log: bool = False
+    lines: bool = False
+    """Draw each of many nodes as a line, instead of all as a band."""
     hidden: frozenset[str] = frozenset()
     selected: str | None = None
     cursor: float | None = None

@@ -72,6 +72,9 @@ def one_series_each(chart: ChartData) -> list[ChartData]:
     ]
 
 
+BAND_FROM = 4
+"""Charts of this many nodes or GPUs draw a band."""
+
 _END_STEPS = 480
 """Steps per length in which the right edge of a following time range moves; each is less than a dot."""
 
@@ -107,12 +110,12 @@ class ChartBuilder:
             cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             hidden=view.hidden,
             selected=view.selected,
-            emphasis=run.slow_nodes | run.missing_nodes,
+            emphasis=frozenset(found.node for found in run.findings if found.node is not None),
         )
         if view.x_axis == "relative" and view.window.end is not None:
             spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
         told = [] if run.progress is None else self._progress(run, run.progress, spec, view, (first, last))
-        machines = self._machines(run, spec, view.node)
+        machines = [_banded(chart, view) for chart in self._machines(run, spec, view.node)]
         charts = [*told[:1], *machines[:2], *told[1:], *machines[2:]]
         self._held = self._used
         return charts
@@ -252,6 +255,12 @@ class ChartBuilder:
             held = (source, context, replace(series, name=name))
         self._used[key] = held
         return held[2]
+
+
+def _banded(chart: ChartData, view: ChartView) -> ChartData:
+    """Draw many lines, which would paint over each other, as a band."""
+    many = len(chart.series) >= BAND_FROM and not view.lines
+    return replace(chart, spec=replace(chart.spec, band=True)) if many else chart
 
 
 def _stretch(view: ChartView, first: float, last: float) -> tuple[float, float]:

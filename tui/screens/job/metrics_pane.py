@@ -266,6 +266,9 @@ class MetricsPane(Horizontal):
     def action_smoothing(self) -> None:
         self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
 
+    def action_band(self) -> None:
+        self.view = replace(self.view, lines=not self.view.lines)
+
     def action_log_scale(self) -> None:
         self.view = replace(self.view, log=not self.view.log)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import median
 
 from rich.cells import cell_len
 
@@ -99,6 +100,9 @@ def _legend(
     short = abbreviated_names(short_names(whole), _NAME_CELLS)
     signs = [sign_of(index, one.name, spec) for index, one in enumerate(series)]
     roles = [role_of(index, one.name, spec) for index, one in enumerate(series)]
+    if spec.band:
+        outliers = [(signs[at], names[at], series[at], roles[at]) for at in order]
+        return _of_band(outliers, series, room, unit, spec)
     if len(order) == len(series):
         said = [read(one, spec.start, spec.end, spec.cursor).value for one in series]
         shown = ["–" if value is None else unit(value) for value in said]
@@ -120,6 +124,39 @@ def _legend(
         if clipped := _clipped(short, room):
             return _entries([(signs[at], clipped[at], "", roles[at]) for at in order])
     return _counted([(signs[at], short[at], "", roles[at]) for at in order], len(series), room)
+
+
+def _of_band(
+    outliers: Sequence[tuple[str, str, Series, Role]],
+    series: Sequence[Series],
+    room: int,
+    unit: Callable[[float], str],
+    spec: ChartSpec,
+) -> list[Run]:
+    """Return the outliers and the median of the others, with their values as far as they fit."""
+
+    def value_of(one: Series) -> float | None:
+        return read(one, spec.start, spec.end, spec.cursor).value
+
+    drawn = {one.name for _, _, one, _ in outliers}
+    others = [one for one in series if one.name not in drawn and one.name not in spec.hidden]
+    known = [value for one in others if (value := value_of(one)) is not None and value == value]
+    runs: list[Run] = []
+    used = 0
+    pieces: list[list[Run]] = []
+    for sign, name, one, role in outliers:
+        value = value_of(one)
+        pieces.append([(f"{sign} {name}", role), ("" if value is None else f" {unit(value)}", "legend")])
+    if known:
+        pieces.append([(f"{SWATCH} median", "median"), (f" {unit(median(known))}", "legend")])
+        if not outliers and len(known) > 1:
+            pieces.append([(f"{unit(min(known))} … {unit(max(known))}", "legend")])
+    for piece in pieces:
+        cells = sum(cell_len(text) for text, _ in piece) + (len(_BETWEEN) if runs else 0)
+        if used + cells <= room:
+            runs += ([(_BETWEEN, "legend")] if runs else []) + piece
+            used += cells
+    return runs
 
 
 def _between(

@@ -59,7 +59,7 @@ class SeriesClicked(ChartMessage):
 
 
 _ROLES = (
-    *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor"),
+    *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
 ZOOM_STEP = 1.25
@@ -97,6 +97,7 @@ class LineChart(Widget):
         & > .line-chart--empty { color: $text-muted; text-style: italic; }
         & > .line-chart--off { color: $text-disabled; text-style: strike; }
         & > .line-chart--faint { color: $foreground 30%; }
+        & > .line-chart--median { color: $foreground; }
         & > .line-chart--cursor { color: $accent; text-style: bold; }
         & > .line-chart--mark-good { color: $success; text-style: bold; }
         & > .line-chart--mark-caution { color: $warning; text-style: bold; }

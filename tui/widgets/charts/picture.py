@@ -214,13 +214,13 @@ def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
 
 
 def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:
-    if not is_crowd(series):
+    if not is_crowd(series, spec):
         return range(len(series))
     return [
         index
         for index, one in enumerate(series)
         if (one.name in spec.emphasis or one.name == spec.selected) and one.name not in spec.hidden
-    ] or range(len(series))
+    ] or ([] if spec.band else range(len(series)))
 
 
 def _note(spec: ChartSpec, cells: int) -> str:

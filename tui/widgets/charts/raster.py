@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import floor, isinf
+from statistics import median
 
 from tui.analysis.series import Series, Shaper
 from tui.widgets.charts import braille
@@ -100,12 +101,13 @@ CURSOR = "│"
 _NO_OWNER = -1
 _FAINT = -2
 _CURSOR = -3
-_ROLES: dict[int, Role] = {_NO_OWNER: "blank", _FAINT: "faint", _CURSOR: "cursor"}
+_MEDIAN = -4
+_ROLES: dict[int, Role] = {_NO_OWNER: "blank", _FAINT: "faint", _CURSOR: "cursor", _MEDIAN: "median"}
 
 
-def is_crowd(series: Sequence[Series]) -> bool:
-    """Return True if there are more series than colors; only emphasized ones are colored then."""
-    return len(series) > SERIES_COLOURS
+def is_crowd(series: Sequence[Series], spec: ChartSpec) -> bool:
+    """Return True for a band, or more series than colors; only emphasized ones are colored then."""
+    return spec.band or len(series) > SERIES_COLOURS
 
 
 def draw_raster(
@@ -130,13 +132,17 @@ def draw_raster(
     drawn: list[tuple[int, list[braille.Cell]]] = []
     faint: list[list[braille.Cell]] = []
     dot_rows = rows * braille.DOTS_PER_CELL_Y
-    crowd = is_crowd(series)
+    crowd = is_crowd(series, spec)
     layers = _layers(series, spec, shaper)
     few = not spec.smoothing and len(layers) <= BAND_LINES
     # the crowd's faint lines share cells, so they are cut into characters only once
     many: dict[int, int] = {}
+    banded: list[list[Span]] = []
     for index, owner, one in layers:
         spans = braille.reduce_to_spans(one, grid)
+        if owner == _FAINT and spec.band:
+            banded.append(spans)
+            continue
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
         if few and owner >= 0 and is_band(spans, dot_rows, *ends):
             faint.append(braille.cells(dotted(bits, grid), rows))
@@ -152,18 +158,47 @@ def draw_raster(
             faint.append(braille.cells(bits, rows))
     if many:
         faint.append(braille.cells(many, rows))
+    if banded:
+        band, middle = _band_and_median(banded)
+        faint.append(braille.cells(dotted(braille.dot_columns(band, columns, dot_rows, *ends), grid), rows))
+        drawn.insert(0, (_MEDIAN, braille.cells(braille.dot_columns(middle, columns, dot_rows, *ends), rows)))
     for owner, found in (*((_FAINT, found) for found in faint), *drawn):
         for row, column, character in found:
             characters[row][column] = character
             owners[row][column] = owner
-    if spec.letters and len(drawn) > 1:
-        _mark(drawn, characters, owners, width)
+    lettered = [one for one in drawn if one[0] >= 0]
+    if spec.letters and (len(lettered) > 1 or (banded and lettered)):
+        _mark(lettered, characters, owners, width)
     return [_runs(characters[row], owners[row]) for row in range(rows)]
+
+
+def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list[Span]]:
+    """Return the extremes of all series per dot column, and the median of their middles.
+
+    A column without a sample of a series takes part in the band only through the others; columns without
+    any are joined unless all series have a gap there.
+    """
+    columns: dict[int, tuple[list[float], list[float], list[float], bool]] = {}
+    for spans in series:
+        for column, low, high, _, _, joined in spans:
+            lows, highs, middles, was_joined = columns.setdefault(column, ([], [], [], False))
+            lows.append(low)
+            highs.append(high)
+            middles.append((low + high) / 2)
+            columns[column] = (lows, highs, middles, was_joined or joined)
+    band: list[Span] = []
+    middle: list[Span] = []
+    for column in sorted(columns):
+        lows, highs, middles, joined = columns[column]
+        low, high, value = min(lows), max(highs), median(middles)
+        band.append((column, low, high, low, high, joined))
+        middle.append((column, value, value, value, value, joined))
+    return band, middle
 
 
 def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[tuple[int, int, Series]]:
     """Return (series index, owner, samples) of each line to draw, bottom layer first."""
-    crowd = is_crowd(series)
+    crowd = is_crowd(series, spec)
     below: list[tuple[int, int, Series]] = []
     middle: list[tuple[int, int, Series]] = []
     top: list[tuple[int, int, Series]] = []

@@ -132,7 +132,8 @@ class ChartSpec:
         origin: Start of an "elapsed" axis (epoch seconds).
         log: True for a logarithmic value axis; values up to zero are left out.
         smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
-        emphasis: Names of the series to highlight if there are too many for colors.
+        band: True to draw series without emphasis as a band from lowest to highest, with their median.
+        emphasis: Names of the series to highlight in a band, or if there are too many for colors.
         first_colour: Color index of the first series, for a chart of a subset of many series.
     """
 
@@ -155,5 +156,6 @@ class ChartSpec:
     cursor: float | None = None
     hidden: frozenset[str] = frozenset()
     selected: str | None = None
+    band: bool = False
     emphasis: frozenset[str] = frozenset()
     first_colour: int = 0
