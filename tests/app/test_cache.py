@@ -24,7 +24,7 @@ FILES = (
     FileEntry("pip/wheels/torch.whl", GIB, 1.7e9),
 )
 CAPTURED_S = 1.7e9 + 7200
-FULL = CacheSnapshot(False, True, FILES, CAPTURED_S, None)
+FULL = CacheSnapshot(False, True, FILES, CAPTURED_S)
 
 
 def cache_view(*said: CacheSnapshot) -> Dashboard:

@@ -47,7 +47,7 @@ FILES = (
     file(f"{NAME}/adapter_config.json", len(CONFIG)),
     file(f"{NAME}/empty", 0),
 )
-FULL = FilesSnapshot(False, FILES, ONE_O_CLOCK)
+FULL = FilesSnapshot(False, FILES)
 
 
 def header(parameters: int) -> SafetensorsHeader:

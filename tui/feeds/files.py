@@ -6,7 +6,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Generic, TypeVar
 
@@ -122,7 +121,6 @@ class FilesSnapshot:
 
     is_loading: bool = True
     files: tuple[CheckpointFile, ...] | None = None
-    asked_at: datetime | None = None
     error: str = ""
 
 
@@ -131,15 +129,14 @@ class CacheSnapshot:
     """A snapshot of a cache.
 
     ``entries`` is None until the first response; ``exists`` is False if the project has no cache.
-    ``captured_s`` (epoch seconds) is when the server listed the cache, ``asked_at`` when it last
-    responded. ``error`` is set while the last attempt failed; the previous entries are kept.
+    ``captured_s`` (epoch seconds) is when the server listed the cache. ``error`` is set while the last
+    attempt failed; the previous entries are kept.
     """
 
     is_loading: bool = True
     exists: bool | None = None
     entries: Sequence[FileEntry] | None = None
     captured_s: float | None = None
-    asked_at: datetime | None = None
     error: str = ""
 
 
@@ -236,7 +233,7 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
             found.append(file)
             if first and len(found) % PAGE_FILES == 0:
                 self._show(replace(self._snapshot, files=tuple(found)))
-        self._show(FilesSnapshot(False, tuple(found), self._session.clock.now()))
+        self._show(FilesSnapshot(False, tuple(found)))
 
 
 class CacheFeed(ListingFeed[CacheSnapshot]):
@@ -250,10 +247,9 @@ class CacheFeed(ListingFeed[CacheSnapshot]):
 
     async def _list(self) -> None:
         summary = await self._session.client.cache.summary(self._project_id)
-        now = self._session.clock.now()
         if summary is None:
-            self._show(CacheSnapshot(is_loading=False, exists=False, asked_at=now))
+            self._show(CacheSnapshot(is_loading=False, exists=False))
             return
         # Converting a hundred thousand paths takes a while, so do it outside the event loop.
         entries = await asyncio.to_thread(cache_entries, summary.file_summaries)
-        self._show(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp), now))
+        self._show(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp)))

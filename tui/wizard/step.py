@@ -92,7 +92,7 @@ class Step:
 
     @property
     def objection(self) -> str:
-        """Why the present answer is invalid; empty if it is valid or missing."""
+        """The reason the present answer is invalid; empty if it is valid or missing."""
         return self.refusal or ("" if self.answer in (None, "", ()) else self.problem(self.answer))
 
     @property

@@ -103,7 +103,7 @@ class Context:
 
     @property
     def attempt_since(self) -> float:
-        """When the current attempt began (epoch s), by the platform or the log; -inf if it is the first."""
+        """Start of the current attempt (epoch s), by the platform or the log; -inf if it is the first."""
         times = [
             event.created.timestamp()
             for event in self.run.status_history
@@ -113,7 +113,7 @@ class Context:
 
     @property
     def training_since(self) -> float | None:
-        """When the current attempt made its first step (epoch s); None while it starts, or without steps.
+        """Time of the current attempt's first step (epoch s); None while it starts, or without steps.
 
         A bar at 0, or where a resumed run begins, is no step: it has to move.
         """

@@ -190,7 +190,7 @@ class MovingCounts:
 
     @property
     def moved_at(self) -> float | None:
-        """When a count last rose twice in a row: one that rises and falls, as of workers, does not move."""
+        """Time a count last rose twice in a row: one that rises and falls, as of workers, does not move."""
         return max(
             (
                 third[0]
