@@ -27,6 +27,7 @@ READING: dict[str, tuple[str, ...]] = {
     "metrics": OF_JOB,
     "progress": (JOB,),
     "health": (JOB,),
+    "status": (JOB,),
     "why": (JOB,),
     "compare": (JOB, ENDED),
     "capacity view": (),

@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "ssh-config": ("sessions.ssh:ssh_config", "Let ssh, scp, rsync and editors reach nodes by name."),
     "ssh-proxy": ("sessions.ssh:ssh_proxy", ""),
     "ssh-sign": ("sessions.ssh:ssh_sign", ""),
+    "status": ("jobs.status:status", "Print one line for tmux or a prompt."),
     "stop": ("jobs.stop:stop", "Stop jobs."),
     "update": ("jobs.stop:update", "Change the priority of a queued job."),
     "update_session": ("sessions.command:update_session", ""),

@@ -1,0 +1,103 @@
+"""``bt-tui status``: one line about all jobs or one, for tmux and shell prompts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.models import RUNNABLE_STATUSES, TrainingJob
+from api_client.models.jobs import JobStatus
+from api_client.models.logs import LogLine
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.snapshot import seconds_left
+from tui.analysis.status import status_view
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, TEXT, examples, format_option
+from tui.commands.support.output import Output
+from tui.commands.support.session import client_command, configuration_if_any
+from tui.text.sanitize import sanitize
+from tui.text.units import count, duration, number, percent
+
+DEFAULT_TIMEOUT_S = 2.0
+
+
+@examples(
+    "set -g status-right '#(bt-tui status)'        in tmux.conf",
+    "bt-tui status abc1234",
+)
+@click.command()
+@click.argument("job_id", metavar="[JOB_ID]", required=False)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 60),
+    default=DEFAULT_TIMEOUT_S,
+    show_default=True,
+    help="Give up after this many seconds.",
+)
+@format_option(TEXT, JSON)
+@client_command
+async def status(
+    client: TrainingClient, output: Output, job_id: str | None, timeout: float, output_format: str
+) -> None:
+    """Print one line: how many jobs run and wait, or the status and progress of one job.
+
+    The progress is that of the newest page of the log. Problems are not judged: use "bt-tui health".
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            if job_id is not None:
+                record, text = await _of_job(client, await client.jobs.find(job_id))
+            else:
+                record, text = _of_jobs(list(await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))))
+    except TimeoutError:
+        raise CommandFailed(f"no answer within {timeout:g} s", ExitCode.UNREACHABLE) from None
+    if output_format == JSON:
+        output.json(record)
+    else:
+        output.data(f"{text}\n")
+
+
+def _of_jobs(found: list[TrainingJob]) -> tuple[dict[str, Any], str]:
+    active = [job for job in found if not job.is_finished]
+    counts = Counter(job.current_status for job in active)
+    ordered = sorted(counts, key=lambda one: status_view(one).order)
+    words = [f"{status_view(one).sign} {counts[one]} {status_view(one).word}" for one in ordered]
+    return {"active": len(active), "statuses": dict(counts)}, " ".join(words) or "no active jobs"
+
+
+async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, Any], str]:
+    view = status_view(job.current_status)
+    parts = [f"{view.sign} {sanitize(job.name or job.id)}"]
+    record: dict[str, Any] = {"job_id": job.id, "name": job.name, "current_status": job.current_status}
+    if job.current_status != JobStatus.RUNNING:
+        return record, f"{parts[0]} {view.word}"
+    told = await _newest_progress(client, job)
+    left_s = seconds_left(told, datetime.now(UTC))
+    record |= {"step": told.step, "total_steps": told.total_steps, "loss": told.loss, "eta_seconds": left_s}
+    if told.step is not None:
+        whole = percent(told.fraction) if told.fraction is not None else f"step {count(told.step)}"
+        parts.append(whole)
+    if told.loss is not None:
+        parts.append(f"loss {number(told.loss)}")
+    if left_s is not None:
+        parts.append(f"{duration(left_s)} left")
+    return record, " ".join(parts if len(parts) > 1 else [*parts, view.word])
+
+
+async def _newest_progress(client: TrainingClient, job: TrainingJob) -> ProgressSnapshot:
+    own = configuration_if_any()
+    fold = ProgressFold(patterns=own.progress_patterns if own is not None else ())
+    start = job.earliest_time(datetime.now(UTC))
+    history = client.logs.history(job.project_id, job.id, start=start, newest_first=True)
+    async with aclosing(history) as batches:
+        async for batch in batches:
+            fold.add([entry for entry in batch.entries if isinstance(entry, LogLine)])
+            break
+    return fold.snapshot()
