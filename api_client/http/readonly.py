@@ -46,6 +46,7 @@ _OTHERS = {
     ("GET", "blobs/credentials/train"): "get upload credentials",
     ("GET", "instance_types"): "list the instance types",
     ("GET", "instance_type_prices"): "list the prices",
+    ("GET", "billing/usage_summary"): "read the bill",
     ("GET", "teams"): "list the teams",
     ("GET", "users/me"): "read the account",
     ("POST", "users/auth/logout"): "log out",

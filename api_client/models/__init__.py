@@ -10,6 +10,11 @@ from api_client.models.account import SignedSshCertificate as SignedSshCertifica
 from api_client.models.account import Team as Team
 from api_client.models.account import UserInfo as UserInfo
 from api_client.models.base import ApiModel as ApiModel
+from api_client.models.billing import BillableResource as BillableResource
+from api_client.models.billing import BilledItem as BilledItem
+from api_client.models.billing import DailyUsage as DailyUsage
+from api_client.models.billing import TrainingUsage as TrainingUsage
+from api_client.models.billing import UsageSummary as UsageSummary
 from api_client.models.cache import CachedFile as CachedFile
 from api_client.models.cache import CacheSummary as CacheSummary
 from api_client.models.capacity import ActiveJobAtSubmit as ActiveJobAtSubmit

@@ -1,8 +1,9 @@
-"""Resources of the organization: teams, users, instance types, prices, secrets and GPU capacity."""
+"""Resources of the organization: teams, users, instance types, prices, the bill, secrets, GPU capacity."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import SecretStr, TypeAdapter
@@ -11,7 +12,7 @@ from api_client.addresses import route
 from api_client.errors import InvalidAnswer
 from api_client.http.retry import ONE_ATTEMPT
 from api_client.http.transport import Transport
-from api_client.models import TrainingCapacity, UserInfo
+from api_client.models import TrainingCapacity, UsageSummary, UserInfo
 from api_client.models.account import Secret, Team
 from api_client.models.base import answer_with, answer_with_list
 from api_client.models.capacity import TeamGpuCapacity
@@ -22,6 +23,7 @@ _INSTANCE_TYPES = answer_with_list("instance_types", InstanceType)
 _PRICES = answer_with_list("instance_types", InstanceTypePrice)
 _SECRETS = answer_with_list("secrets", Secret)
 _USER = TypeAdapter(UserInfo)
+_USAGE = TypeAdapter(UsageSummary)
 _SECRET = TypeAdapter(Secret)
 _ACKNOWLEDGED = TypeAdapter(dict[str, Any])
 
@@ -55,6 +57,14 @@ class Account:
         """Return the machines with their prices in USD per minute and node."""
         return await self._transport.request("GET", route("instance_type_prices"), _PRICES)
 
+    async def usage_summary(self, start: datetime, end: datetime) -> UsageSummary:
+        """Return what was billed from ``start`` to ``end``: at most 31 days, none before 2026.
+
+        Organization admins only; others get Unauthorized.
+        """
+        query = {"start_date": _utc_text(start), "end_date": _utc_text(end)}
+        return await self._transport.request("GET", route("billing", "usage_summary"), _USAGE, query=query)
+
     async def secrets(self, team_id: str | None = None) -> list[Secret]:
         """Return the names of secrets, by default of the default team; the API never returns their values."""
         return await self._transport.request("GET", _secrets_route(team_id), _SECRETS)
@@ -68,6 +78,10 @@ class Account:
     async def delete_secret(self, name: str, team_id: str | None = None) -> None:
         """Delete a secret."""
         await self._transport.request("DELETE", _secrets_route(team_id, name), _ACKNOWLEDGED)
+
+
+def _utc_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _secrets_route(team_id: str | None, *rest: str) -> str:

@@ -1,15 +1,18 @@
 """The dashboard on a server that keeps the published API and was not written by us."""
 
+import re
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line, project
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
 from support.stranger_runs import iso, training_log
 from support.waiting import until
 from tui.app import BtTuiApp
+from tui.screens.job.layout import TAB_IDS
 from tui.screens.job.screen import JobScreen
 
 SIZE = (100, 30)
@@ -60,7 +63,8 @@ async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None
     with stranger_with_a_run() as server:
         no_search = Answer(404, {"code": "NOT_FOUND", "message": "no such route"})
         server.on("POST", r"/v1/training_jobs/search", no_search)
-        for path in (r"/v1/training/jobs/[^/]+/queue_context", r"/v1/instance_type_prices"):
+        forbidden = (r"/v1/training/jobs/[^/]+/queue_context", r"/v1/instance_type_prices", r"/v1/billing/.*")
+        for path in forbidden:
             server.on("GET", path, Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
         server.on(
             "GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/checkpoints", Answer(500, b"<html>oops</html>")
@@ -73,7 +77,30 @@ async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "step 19/20" in text_of(app))
             await until(pilot, lambda: "80 %" in text_of(app))
             assert "their-run" in text_of(app)
+            await pilot.press(str(1 + TAB_IDS.index("details")))
+            await until(pilot, lambda: "only organization admins can read the bill" in text_of(app))
             assert not [asked for asked in server.asked if "DELETE" in asked.method]
+
+
+async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> None:
+    with stranger_with_a_run() as server:
+        began = (datetime.now(UTC) - timedelta(minutes=90)).isoformat()
+        server.jobs = [job("live", "RUNNING", name="their-run", created_at=began, node_count=1)]
+        prices = [{"instance_type": server.jobs[0]["instance_type"], "price": 0.5}]
+        server.on("GET", r"/v1/instance_type_prices", Answer(body={"instance_types": prices}))
+        server.send_bill(billed("live", 24.0, 60))
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=SIZE) as pilot:
+            # Of the 90 minutes 60 are billed, at a discount; 30 at $0.50 are not.
+            await until(pilot, lambda: "$24.00 billed + ≈ $15." in text_of(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await until(pilot, lambda: "$24.00 billed + ≈ $15." in text_of(app))
+            await pilot.press(str(1 + TAB_IDS.index("details")))
+            await until(pilot, lambda: "$24.00 for 60 min" in text_of(app))
+            shown = text_of(app)
+            assert re.search(r"so far +12.0 GPU·h  ≈ \$39\.", shown)
+            assert re.search(r"not billed yet +≈ \$15\.\d\d for 3\d min", shown)
 
 
 async def test_an_unknown_job_asked_for_by_id_is_told() -> None:

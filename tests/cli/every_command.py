@@ -30,6 +30,7 @@ READING: dict[str, tuple[str, ...]] = {
     "status": (JOB,),
     "why": (JOB,),
     "compare": (JOB, ENDED),
+    "cost": (),
     "capacity view": (),
     "checkpoints list": OF_JOB,
     "checkpoints files": OF_JOB,

@@ -65,6 +65,8 @@ def call(api: ApiClient, served: Served, name: str) -> Any:
         model, fields = REQUESTS[name]
         more = {"team_id": team} if model == "PatchTeamTrainingGpuCapacityRequest" else {}
         given["request"] = request(model, **fields, **more)
+    if name == "get_billing_usage_summary":
+        given["params"] = request("GetBillingUsageSummaryParams", start_date=START, end_date=START)
     return method(**given)
 
 
@@ -96,9 +98,9 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 TRAINING_CALLS = sorted(name for name in dir(ApiClient) if "training" in name and not name.startswith("_"))
 NEIGHBOURS = (
-    "get_blobs_credentials_train", "get_instance_types", "get_instance_type_prices", "get_models",
-    "get_teams", "get_teams_team_id", "get_secrets", "get_users_me", "post_secrets", "get_teams_secrets",
-    "post_teams_secrets",
+    "get_billing_usage_summary", "get_blobs_credentials_train", "get_instance_types",
+    "get_instance_type_prices", "get_models", "get_teams", "get_teams_team_id", "get_secrets",
+    "get_users_me", "post_secrets", "get_teams_secrets", "post_teams_secrets",
 )  # fmt: skip
 
 

@@ -86,6 +86,7 @@ READING: dict[str, Call] = {
     "account.me": lambda c, w: c.account.me(),
     "account.instance_types": lambda c, w: c.account.instance_types(),
     "account.instance_type_prices": lambda c, w: c.account.instance_type_prices(),
+    "account.usage_summary": lambda c, w: c.account.usage_summary(START, START),
     "account.secrets": lambda c, w: c.account.secrets(),
     "models.list": lambda c, w: c.models.list(),
     "models.get": lambda c, w: c.models.get(w.model[0]),

@@ -9,7 +9,7 @@ import types
 import unicodedata
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
@@ -56,6 +56,8 @@ def harmful(kind: Any, name: str = "") -> Any:
         return HARM + "x" * LONG if name in LONG_FIELDS else HARM
     if kind is datetime:
         return _an_hour_ago()
+    if kind is date:
+        return _an_hour_ago()[:10]
     if kind in (int, float, bool):
         return kind(1)
     origin, arguments = get_origin(kind), get_args(kind)
@@ -130,6 +132,7 @@ class HostileServer(FakeBaseten):
             ("GET", "/v1/training/jobs/[^/]+/queue_context", harmful(models.QueueContext)),
             ("GET", "/v1/instance_types", {"instance_types": [instance]}),
             ("GET", "/v1/instance_type_prices", {"instance_types": [harmful(models.InstanceTypePrice)]}),
+            ("GET", "/v1/billing/usage_summary", {"training_usage": harmful(models.TrainingUsage)}),
             ("GET", "/v1/teams", {"teams": [harmful(models.Team)]}),
             ("GET", "/v1/users/me", harmful(models.UserInfo)),
             ("GET", "/v1/(teams/[^/]+/)?secrets", {"secrets": [harmful(models.Secret)]}),

@@ -104,6 +104,12 @@ def job(job_id: str = "job1", status: str = "COMPLETED", **more: object) -> dict
     } | more
 
 
+def billed(job_id: str, subtotal: object, minutes: int, **more: object) -> dict[str, object]:
+    """A bill's item of one job, without its days."""
+    resource = {"id": job_id, "kind": "TRAINING_JOB", "name": job_id, "is_deleted": False} | more
+    return {"billable_resource": resource, "subtotal": subtotal, "minutes": minutes, "daily": None}
+
+
 def line(message: str, *, at_ms: int = LONG_AGO_MS, replica: str | None = "node-0", **more: object) -> dict:
     return {"timestamp": str(at_ms * NS_PER_MS), "message": message, "replica": replica} | more
 
@@ -210,6 +216,11 @@ class FakeBaseten:
             "BASETEN_REMOTE_URL": self.url,
             "BASETEN_MANAGEMENT_API_URL_OVERRIDE": self.url,
         }
+
+    def send_bill(self, *items: dict[str, object]) -> None:
+        """Answer every range of the bill with these items."""
+        usage = {"subtotal": "1.0", "credits_used": 0, "total": "1.0", "minutes": 1, "breakdown": items}
+        self.on("GET", "/v1/billing/usage_summary", Answer(body={"training_usage": usage}))
 
     def on(self, method: str, path_pattern: str, route: Route | Answer) -> None:
         """Answer requests whose path matches the whole pattern with this instead; the latest wins."""

@@ -1,4 +1,6 @@
-"""The cost of a run: GPU-hours always, money where a price is known. All of it is labeled as an estimate.
+"""The cost of a run: GPU-hours always, money where it was billed or a price is known.
+
+What is billed is shown as such; all else is labeled as an estimate.
 
 A node is billed by the minute while it is up; waiting, pulling and draining are free (API facts, 2.3).
 The API reports neither the start nor the end of a run; both come from the status history where it is
@@ -9,11 +11,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from api_client.models import RUNNABLE_STATUSES, JobStatus, QueueEvent, TrainingJob
+from tui.analysis.billing import NOTHING, Bill, Billed, is_all_billed, total_billed, unbilled_minutes
 from tui.text.units import counted
 
 _SECONDS_PER_MINUTE = 60.0
@@ -36,8 +39,9 @@ class RunningTime:
 class Cost:
     """GPU-hours and money so far, up to the expected end, and per checkpoint.
 
-    ``None`` means unknown: money without a price, an end without an ETA. ``price_per_minute`` is USD for
-    one node; ``of`` says what the money is an estimate of.
+    ``None`` means unknown: money without a price, an end without an ETA. ``usd`` is an estimate of the whole
+    run, ``unbilled_usd`` one of the ``unbilled_minutes`` (of nodes) that are missing in ``billed``.
+    ``price_per_minute`` is USD for one node; ``of`` says what the money is an estimate of.
     """
 
     gpu_hours: float | None = None
@@ -50,6 +54,16 @@ class Cost:
     usd_per_checkpoint: float | None = None
     price_per_minute: float | None = None
     of: str = ""
+    billed: Billed | None = None
+    unbilled_minutes: float | None = None
+    unbilled_usd: float | None = None
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What is billed and an estimate of the rest; without a bill, the estimate of the whole run."""
+        if self.billed is None:
+            return self.usd
+        return None if self.unbilled_usd is None else self.billed.usd + self.unbilled_usd
 
 
 def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime) -> RunningTime:
@@ -99,26 +113,53 @@ def cost_of(
     price_per_minute: float | None = None,
     left_s: tuple[float, float, float] | None = None,
     checkpoints: int = 0,
+    billed: Billed | None = None,
+    settled: bool = False,
 ) -> Cost:
-    """Return the cost of a run on ``node_count`` nodes; ``left_s`` is the low, likely, and high time left."""
+    """Return the cost of a run on ``node_count`` nodes; ``left_s`` is the low, likely, and high time left.
+
+    ``settled`` means that all of it is billed.
+    """
     gpus = max(0, job.instance_type.gpu_count or 0) * node_count
     gpu_hours = gpus * ran.seconds / _SECONDS_PER_HOUR if gpus else None
     usd_per_s = None if price_per_minute is None else price_per_minute * node_count / _SECONDS_PER_MINUTE
     usd = None if usd_per_s is None else usd_per_s * ran.seconds
-    ends = None if left_s is None or job.is_finished else [ran.seconds + each for each in left_s]
-    money = [None] * 3 if usd_per_s is None or ends is None else [usd_per_s * each for each in ends]
-    return Cost(
+    cost = Cost(
         gpu_hours=gpu_hours,
         usd=usd,
-        gpu_hours_to_end=gpus * ends[1] / _SECONDS_PER_HOUR if gpus and ends else None,
-        usd_to_end_low=money[0],
-        usd_to_end=money[1],
-        usd_to_end_high=money[2],
         gpu_hours_per_checkpoint=gpu_hours / checkpoints if gpu_hours is not None and checkpoints else None,
-        usd_per_checkpoint=usd / checkpoints if usd is not None and checkpoints else None,
         price_per_minute=price_per_minute,
         of=_of(ran, node_count, price_per_minute),
     )
+    if billed is not None:
+        minutes = (
+            0.0
+            if settled
+            else unbilled_minutes(billed, ran.seconds / _SECONDS_PER_MINUTE, node_count, price_per_minute)
+        )
+        cost = replace(
+            cost,
+            of=f"{cost.of}, less the billed minutes",
+            billed=billed,
+            unbilled_minutes=minutes,
+            unbilled_usd=_price(minutes, price_per_minute),
+        )
+    spent, left = cost.spent_usd, None if job.is_finished else left_s
+    if left is not None and gpus:
+        cost = replace(cost, gpu_hours_to_end=gpus * (ran.seconds + left[1]) / _SECONDS_PER_HOUR)
+    if left is not None and spent is not None and usd_per_s is not None:
+        low, likely, high = (spent + usd_per_s * each for each in left)
+        cost = replace(cost, usd_to_end_low=low, usd_to_end=likely, usd_to_end_high=high)
+    return replace(
+        cost, usd_per_checkpoint=spent / checkpoints if spent is not None and checkpoints else None
+    )
+
+
+def _price(minutes: float | None, price_per_minute: float | None) -> float | None:
+    """Return what these node-minutes cost; none cost nothing, even at an unknown price."""
+    if minutes == 0.0:
+        return 0.0
+    return None if minutes is None or price_per_minute is None else minutes * price_per_minute
 
 
 def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
@@ -131,12 +172,16 @@ def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> st
 
 @dataclass(frozen=True, slots=True)
 class TotalCost:
-    """The cost of several jobs. ``usd`` leaves out ``unpriced`` jobs, which ran without a known price."""
+    """The cost of several jobs: what is ``billed``, and an estimate of what is not billed yet.
+
+    ``usd``, the estimate, leaves out ``unpriced`` jobs, for which none can be made.
+    """
 
     jobs: int = 0
     gpu_hours: float = 0.0
     usd: float | None = None
     unpriced: int = 0
+    billed: Billed = NOTHING
 
 
 class Machine(NamedTuple):
@@ -187,3 +232,34 @@ def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) 
         else:
             usd = (usd or 0.0) + price * whole_s / _SECONDS_PER_MINUTE
     return TotalCost(count, gpu_hours, usd, unpriced)
+
+
+def total_cost(
+    charged: Iterable[tuple[TrainingJob, Charge | None]],
+    prices: Mapping[str, float],
+    bill: Bill | None,
+    now: datetime,
+) -> TotalCost:
+    """Sum up the cost of jobs; what the bill has of a job is not estimated."""
+    jobs = list(charged)
+    whole = charges_cost((one for _, one in jobs), prices)
+    if bill is None or not bill.jobs:
+        return whole
+    billed: list[Billed] = []
+    rest: list[Charge | None] = []
+    unknown = 0
+    for job, one in jobs:
+        known = bill.of(job)
+        if known is not None:
+            billed.append(known)
+        if known is None or one is None:
+            rest.append(one)
+        elif not is_all_billed(job, now):
+            (machine, seconds), nodes = one, job.node_count or 1
+            price = listed_price(machine.id, machine.name, prices)
+            left = unbilled_minutes(known, seconds / nodes / _SECONDS_PER_MINUTE, nodes, price)
+            unknown += left is None
+            rest.append((machine, left * _SECONDS_PER_MINUTE) if left else None)
+    estimate = charges_cost(rest, prices)
+    unpriced = estimate.unpriced + unknown
+    return replace(whole, usd=estimate.usd, unpriced=unpriced, billed=total_billed(billed))

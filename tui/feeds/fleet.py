@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from api_client.errors import NotFound, RequestError, Unauthorized
 from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
+from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import Throttle, sleep_or_event
+from tui.readers.billing import read_bill
 from tui.readers.session import Session, listed_prices
 
 if TYPE_CHECKING:
@@ -34,6 +37,10 @@ FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
 UNWATCHED_INTERVAL_S = 10.0
 """Polling interval while another screen is in front; previews stop, but the connection is still monitored."""
+BILL_INTERVAL_S = 600.0
+"""The platform updates the bill hourly."""
+BILL_SPAN = timedelta(days=30)
+"""What one request can read, as it begins at midnight."""
 PUBLISH_INTERVAL_S = 1.0
 PREVIEW_PAUSE_S = 0.25
 """Pause between two previews; each takes two requests."""
@@ -83,6 +90,7 @@ class FleetFeed:
         self._rounds = 0
         self._own_prices = dict(prices or {})
         self._prices = dict(self._own_prices)
+        self._bill: Bill | None = None
 
     @property
     def watched(self) -> bool:
@@ -107,6 +115,7 @@ class FleetFeed:
                 tasks.create_task(self._poll_previews())
             tasks.create_task(self._backfill_previews())
             tasks.create_task(self._read_prices())
+            tasks.create_task(self._poll_bill())
 
     def refresh(self) -> None:
         self._rounds = 0
@@ -126,6 +135,17 @@ class FleetFeed:
         with suppress(RequestError):
             self._prices = await listed_prices(self._session.client, self._own_prices)
             self._throttle.request()
+
+    async def _poll_bill(self) -> None:
+        """Read the bill of the last month; without it, the cost is an estimate."""
+        await self._listed.wait()
+        while True:
+            await self._watched.wait()
+            now = self._session.clock.now()
+            with suppress(RequestError):
+                self._bill = await read_bill(self._session.client, now - BILL_SPAN, now)
+                self._throttle.request()
+            await self._session.clock.sleep(BILL_INTERVAL_S)
 
     async def _poll_job_list(self) -> None:
         while True:
@@ -205,7 +225,9 @@ class FleetFeed:
     def _publish(self) -> None:
         now = self._session.clock.now()
         self._publish_snapshot(
-            self._fold.fold(self._projects, self._live.values(), self._job_previews, now, self._prices)
+            self._fold.fold(
+                self._projects, self._live.values(), self._job_previews, now, self._prices, self._bill
+            )
         )
 
     async def _poll_previews(self) -> None:

@@ -26,6 +26,7 @@ from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled, sa
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event
+from tui.readers.billing import read_bill
 from tui.readers.run import HEALTH_STEP_S, HealthMetrics, has_many_nodes
 from tui.readers.session import Session, listed_prices
 from tui.text.times import time_key
@@ -36,6 +37,8 @@ STATUSES_MISSED = 3
 METRICS_INTERVAL_S = 2.0
 """Minimum polling interval; longer for slow sampling: half its interval, or all of it with many nodes."""
 CHECKPOINTS_INTERVAL_S = 10.0
+BILL_INTERVAL_S = 600.0
+"""The platform updates the bill hourly."""
 PUBLISH_INTERVAL_S = 0.5
 """Interval between snapshots, each of which is drawn; nothing in them changes faster. The log is separate."""
 HEALTH_INTERVAL_S = 2.0
@@ -125,6 +128,7 @@ class RunFeed:
                 tasks.create_task(self._poll_metrics())
                 tasks.create_task(self._keep(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._keep(self._read_price))
+                tasks.create_task(self._keep(self._poll_bill))
                 tasks.create_task(self._tick())
         finally:
             for what in (STATUS, LOG, METRICS, CHECKPOINTS):
@@ -261,6 +265,12 @@ class RunFeed:
         self._change(price_per_minute=price_of(self._job, {}, self._prices))
         listed = await listed_prices(self._session.client)
         self._update(price_per_minute=price_of(self._job, listed, self._prices))
+
+    async def _poll_bill(self) -> None:
+        while (created_at := self._job.created_at) is not None:
+            now = self._session.clock.now()
+            self._update(bill=await read_bill(self._session.client, created_at, now))
+            await self._pause(BILL_INTERVAL_S)
 
     async def _read_log(self) -> None:
         await self._log.read(self._job)

@@ -1,10 +1,11 @@
-"""Routes of the account: teams, secrets, instance types, prices, the key's owner, and GPU capacity."""
+"""Routes of the account: teams, secrets, instance types, prices, the bill, the key's owner, GPU capacity."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from api_client.emulator.answers import invalid, not_found
+from api_client.emulator.billing import usage_summary
 from api_client.emulator.capacity import queue_context, training_capacity
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES
 from api_client.emulator.platform import EMULATOR_USER_EMAIL
@@ -45,6 +46,12 @@ def _me(call: Call) -> Any:
     }
 
 
+def _usage_summary(call: Call) -> Any:
+    return usage_summary(
+        call.platform, call.parameters.moment("start_date"), call.parameters.moment("end_date")
+    )
+
+
 ACCOUNT_ROUTES = [
     api_route("GET", "/v1/teams", _teams),
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),
@@ -59,6 +66,7 @@ ACCOUNT_ROUTES = [
     ),
     api_route("GET", "/v1/instance_types", lambda _: {"instance_types": INSTANCE_TYPES}),
     api_route("GET", "/v1/instance_type_prices", lambda _: {"instance_types": PRICES}),
+    api_route("GET", "/v1/billing/usage_summary", _usage_summary),
     api_route("GET", "/v1/users/me", _me),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any
@@ -180,6 +181,14 @@ class Parameters:
         if value is None or not value.strip():
             raise invalid(f"{name} is required")
         return value
+
+    def moment(self, name: str) -> datetime:
+        """Return a required ISO 8601 time; one without a timezone is UTC."""
+        try:
+            moment = datetime.fromisoformat(self.required_text(name))
+        except ValueError as error:
+            raise invalid(f"{name} must be an ISO 8601 time") from error
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
     def texts(self, name: str) -> list[str] | None:
         value = self.values.get(name)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
+from tui.analysis.billing import Bill, Billed
 from tui.analysis.cost import Cost, price_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
@@ -135,3 +136,38 @@ def test_prices_by_id_or_name_and_the_users_own_first():
     assert price_of(job(), {"h100-8": 0.65}) == 0.65
     assert price_of(job(), {"h100-8": 0.65}, {"H100 x8": 0.4}) == 0.4
     assert price_of(job(), {"a10g": 0.1}) is None
+
+
+def bill(usd: float, minutes: int) -> Bill:
+    return Bill(NOON, {"j1": Billed(usd, minutes)})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "of_job", "minutes_left"),
+    [
+        (1, Billed(20.0, 40), 50),  # 90 minutes have run
+        (1, Billed(0.0, 0), 90),
+        (1, Billed(60.0, 120), 0),  # never less than nothing
+        (4, Billed(60.0, 120), 4 * 90 - 120),  # more minutes than have passed: those of each node
+        (4, Billed(20.0, 40), 4 * 90 - 40),  # each minute at the price of a node
+        (4, Billed(80.0, 40), 4 * (90 - 40)),  # each minute at the price of all nodes
+        (4, Billed(50.0, 40), None),  # at neither price: nobody knows
+    ],
+)
+def test_what_is_not_billed_yet_is_the_running_time_less_the_billed_minutes(nodes, of_job, minutes_left):
+    cost = run(job(nodes=nodes), 120, LIFE, price_per_minute=0.5, bill=Bill(NOON, {"j1": of_job})).cost
+    assert (cost.billed, cost.unbilled_minutes) == (of_job, minutes_left)
+    assert cost.unbilled_usd == (None if minutes_left is None else minutes_left * 0.5)
+    assert cost.spent_usd == (None if minutes_left is None else of_job.usd + minutes_left * 0.5)
+
+
+def test_a_day_after_the_end_everything_is_billed():
+    ended = job("COMPLETED", nodes=4, updated_min=90)
+    soon = run(ended, 100, [*LIFE, ENDED], price_per_minute=0.5, bill=bill(60, 120)).cost
+    later = run(ended, 25 * 60 + 91, [*LIFE, ENDED], bill=bill(60, 120)).cost
+    assert (soon.unbilled_minutes, later.unbilled_minutes) == (4 * 60 - 120, 0)
+    assert later.spent_usd == 60
+
+
+def test_a_bill_that_may_begin_after_the_job_is_not_its_bill():
+    assert run(job(created_min=-1), 120, LIFE, bill=bill(60, 120)).cost.billed is None

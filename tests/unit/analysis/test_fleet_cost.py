@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from support.worlds import ONE_O_CLOCK, job
-from tui.analysis.cost import charge, charges_cost
+from tui.analysis.billing import Bill, Billed
+from tui.analysis.cost import charge, charges_cost, total_cost
 
 
 def test_gpu_hours_and_money_of_all_that_ran() -> None:
@@ -25,3 +26,17 @@ def test_no_price_no_money() -> None:
     cost = charges_cost([charge(job("runs", hours_ago=1.0), ONE_O_CLOCK + timedelta(hours=1))], {})
     assert cost.gpu_hours == pytest.approx(4 * 8 * 2)
     assert cost.usd is None
+
+
+def test_of_what_is_billed_only_the_rest_is_estimated() -> None:
+    jobs = [
+        job("runs", hours_ago=2.0, node_count=4),  # 480 node-minutes, of which 300 are billed
+        job("ended", "COMPLETED", hours_ago=30, took_hours=3.0, node_count=1),  # billed, at a discount
+        job("other", hours_ago=1.0, node_count=1),  # not in the bill: all of it is estimated
+        job("odd", hours_ago=2.0, node_count=4),  # a price that says nothing about nodes
+    ]
+    of = {"runs": Billed(150.0, 300), "ended": Billed(70.0, 180), "odd": Billed(3.0, 10)}
+    charged = [(one, charge(one, ONE_O_CLOCK)) for one in jobs]
+    cost = total_cost(charged, {"H100:8": 0.5}, Bill(ONE_O_CLOCK - timedelta(days=31), of), ONE_O_CLOCK)
+    assert (cost.billed, cost.usd, cost.unpriced) == (Billed(223.0, 490), pytest.approx(180 * 0.5 + 30), 1)
+    assert cost.gpu_hours == pytest.approx(8 * (8 + 3 + 1 + 8))

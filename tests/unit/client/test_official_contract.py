@@ -9,6 +9,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from client_support import make_remote
 
 from api_client import RequestError, TrainingClient
 
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 AWKWARD = "a/b c?d#é%2F"
 JOB_BODY = {
     "image": {"base_image": "python:3.11"},
@@ -174,6 +176,14 @@ CALLS: dict[str, tuple[Ours, Theirs]] = {
     "me": (lambda c: c.account.me(), lambda o: o.get_users_me()),
     "instance-types": (lambda c: c.account.instance_types(), lambda o: o.get_instance_types()),
     "prices": (lambda c: c.account.instance_type_prices(), lambda o: o.get_instance_type_prices()),
+    "bill": (
+        lambda c: c.account.usage_summary(MARCH, MARCH + timedelta(days=31)),
+        lambda o: o.get_billing_usage_summary(
+            params=official.GetBillingUsageSummaryParams(
+                start_date=MARCH, end_date=MARCH + timedelta(days=31)
+            )
+        ),
+    ),
     "secrets": (lambda c: c.account.secrets(), lambda o: o.get_secrets()),
     "secrets-team": (lambda c: c.account.secrets("t"), lambda o: o.get_teams_secrets(team_id="t")),
     "secret-upsert": (

@@ -15,6 +15,7 @@ from itertools import takewhile
 from operator import attrgetter
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
+from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, charge
 from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
@@ -144,6 +145,8 @@ class FleetSnapshot:
     at: datetime
     prices: Mapping[str, float] = field(default_factory=dict)
     """USD per minute and node, by instance; empty if no prices are known."""
+    bill: Bill | None = None
+    """What was billed recently; None until it has been read."""
 
     @property
     def running(self) -> int:
@@ -339,6 +342,7 @@ class FleetFold:
         job_previews: Mapping[str, JobPreview],
         now: datetime,
         prices: Mapping[str, float] | None = None,
+        bill: Bill | None = None,
     ) -> FleetSnapshot:
         """Build a snapshot from both lists; running jobs first, then the newest.
 
@@ -348,7 +352,7 @@ class FleetFold:
         changed = {row.id for row in rows}
         rows += [row for row in self._ended_rows if row.id not in changed]
         rows.sort(key=_RANK)
-        return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {})
+        return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {}, bill)
 
 
 def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:

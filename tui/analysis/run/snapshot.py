@@ -13,6 +13,7 @@ from typing import Literal
 
 from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
 from api_client.models.logs import NS_PER_S
+from tui.analysis.billing import Bill, is_all_billed
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
 from tui.analysis.node_metrics import MetricsSnapshot
@@ -170,7 +171,7 @@ class RunSnapshot:
     - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
       failed. Both use the names in ``tui.analysis.connection``.
     - ``slow_nodes``, ``missing_nodes``: names as in ``metrics``.
-    - ``price_per_minute``: USD for one node, None if no price is known.
+    - ``price_per_minute``: USD for one node, None if no price is known. ``bill``: None until requested.
     """
 
     job: TrainingJob
@@ -193,6 +194,7 @@ class RunSnapshot:
     slow_nodes: frozenset[str] = frozenset()
     missing_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None
+    bill: Bill | None = None
     log_read: bool = False
     clock_ahead_s: float = 0.0
 
@@ -262,6 +264,8 @@ class RunSnapshot:
             price_per_minute=self.price_per_minute,
             left_s=self._left_s(),
             checkpoints=len(self.checkpoints or ()),
+            billed=self.bill.of(self.job) if self.bill is not None else None,
+            settled=is_all_billed(self.job, self.at),
         )
 
     def _left_s(self) -> tuple[float, float, float] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.analysis.cost import charges_cost
+from tui.analysis.cost import total_cost
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow
 from tui.tables.column import Span
 from tui.text.units import count, counted, money
@@ -59,14 +59,17 @@ def header_facts(
 
 
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
-    """Return an upper bound of the GPU-hours of the listed jobs, and their cost where prices are known."""
-    cost = charges_cost((row.charge for row in rows), snapshot.prices)
-    if cost.gpu_hours < MIN_GPU_HOURS:
-        return []
-    said: list[Span] = [(f"≤ {count(cost.gpu_hours)} GPU·h", "muted")]
-    if cost.usd:
+    """Return an upper bound of the listed jobs' GPU-hours, what is billed, and an estimate of the rest."""
+    cost = total_cost(((row.job, row.charge) for row in rows), snapshot.prices, snapshot.bill, snapshot.at)
+    said: list[Span] = []
+    if cost.gpu_hours >= MIN_GPU_HOURS:
+        said.append((f"≤ {count(cost.gpu_hours)} GPU·h", "muted"))
+    if cost.billed.minutes:
+        said.append((f" {money(cost.billed.usd)} billed", "muted"))
+    if said and cost.usd:
+        plus = " +" if cost.billed.minutes else ""
         more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
-        said.append((f" ≈ {money(cost.usd)}{more}", "muted"))
+        said.append((f"{plus} ≈ {money(cost.usd)}{more}", "muted"))
     return said
 
 

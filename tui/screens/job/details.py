@@ -9,13 +9,14 @@ from textual.containers import VerticalScroll
 from textual.reactive import var
 from textual.widgets import Static
 
+from tui.analysis.billing import billed_text
 from tui.analysis.cost import Cost
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
 from tui.text.times import local_time
-from tui.text.units import BYTES_PER_MIB, bytes_iec, hardware, money, significant
+from tui.text.units import BYTES_PER_MIB, bytes_iec, count, hardware, money, significant
 from tui.widgets.tones import tone_styles
 
 
@@ -83,6 +84,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ),
         ("price", price),
         *_costs(run.cost),
+        ("bill", run.bill.why_not if run.bill is not None else ""),
         ("availability", job.availability_model or ""),
         ("priority", str(job.priority or 0)),
         ("user", job.user_email or ""),
@@ -95,18 +97,25 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
 
 
 def _costs(cost: Cost) -> list[tuple[str, str]]:
-    """Return the cost so far, at the end, and per checkpoint; money only where a price is known."""
-    if cost.gpu_hours is None and cost.usd is None:
+    """Return the cost so far, at the end, and per checkpoint; money only where billed or a price is known."""
+    if cost.gpu_hours is None and cost.usd is None and cost.billed is None:
         return []
     rows = [
-        ("so far", _amount(cost.gpu_hours, cost.usd)),
+        ("so far", _amount(cost.gpu_hours, cost.spent_usd)),
         ("projected total", _amount(cost.gpu_hours_to_end, cost.usd_to_end)),
         ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint)),
     ]
     low, high = cost.usd_to_end_low, cost.usd_to_end_high
     if low is not None and high is not None and money(low) != money(high):
         rows[1] = ("projected total", f"{rows[1][1]} ({money(low)}–{money(high)})")
-    return [*rows, ("estimate", cost.of if cost.usd is not None else "")]
+    return [*rows, *_billed(cost), ("estimate", cost.of if cost.usd is not None else "")]
+
+
+def _billed(cost: Cost) -> list[tuple[str, str]]:
+    if cost.billed is None:
+        return []
+    left = f"≈ {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min" if cost.unbilled_usd else ""
+    return [("billed", billed_text(cost.billed)), ("not billed yet", left)]
 
 
 def _amount(gpu_hours: float | None, usd: float | None) -> str:

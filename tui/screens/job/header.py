@@ -262,13 +262,19 @@ def _is_stuck(run: RunSnapshot) -> bool:
 
 
 def _cost(run: RunSnapshot) -> Fact:
+    """Return the GPU-hours, what is billed, and an estimate of the rest where a price is known."""
     fact: Fact = []
-    gpu_hours, usd = run.cost.gpu_hours, run.cost.usd
+    cost = run.cost
+    gpu_hours, usd = cost.gpu_hours, cost.usd
     if gpu_hours is not None:
         hours = significant(gpu_hours) if gpu_hours < THOUSAND else count(gpu_hours)
         fact.append((f"{hours} GPU·h", "plain"))
+    if cost.billed is not None:
+        fact.append((f"{' ' if fact else ''}{money(cost.billed.usd)} billed", "plain"))
+        usd = cost.unbilled_usd
     if usd is not None and usd >= CENT:
-        fact.append((f"{' ' if fact else ''}≈ {money(usd)}", "plain"))
+        plus = " + " if cost.billed is not None else " " if fact else ""
+        fact.append((f"{plus}≈ {money(usd)}", "plain"))
     return fact
 
 

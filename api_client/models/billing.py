@@ -1,0 +1,60 @@
+"""The bill: what the organization's training jobs have cost, in USD and minutes."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from pydantic import Field
+
+from api_client.models.base import ApiModel, TolerantList
+
+TRAINING_JOB = "TRAINING_JOB"
+"""The ``kind`` of a billed training job."""
+
+Usd = Annotated[float, Field(allow_inf_nan=False)]
+"""Amount of money; servers send a number or a decimal string."""
+
+
+class DailyUsage(ApiModel):
+    """What was billed for one UTC day."""
+
+    date: date
+    subtotal: Usd = 0.0
+    minutes: int = 0
+
+
+class BillableResource(ApiModel):
+    """What was billed: for a training job its id, and its project's name in ``model_name``."""
+
+    id: str
+    kind: str = ""
+    name: str | None = None
+    model_name: str | None = None
+    instance_type: str | None = None
+    is_deleted: bool = False
+
+
+class BilledItem(ApiModel):
+    """What was billed for one resource in the requested range, in total and by day."""
+
+    billable_resource: BillableResource
+    subtotal: Usd = 0.0
+    minutes: int = 0
+    daily: TolerantList[DailyUsage] = Field(default_factory=list)
+
+
+class TrainingUsage(ApiModel):
+    """What was billed for training; ``subtotal`` has the ``credits_used`` deducted."""
+
+    subtotal: Usd = 0.0
+    credits_used: Usd = 0.0
+    total: Usd = 0.0
+    minutes: int = 0
+    breakdown: TolerantList[BilledItem] = Field(default_factory=list)
+
+
+class UsageSummary(ApiModel):
+    """The bill of a range of days. The parts that are not about training are kept, but not parsed."""
+
+    training_usage: TrainingUsage | None = None

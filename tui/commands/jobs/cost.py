@@ -1,0 +1,177 @@
+"""``bt-tui cost``: what jobs have cost: what is billed, and an estimate of the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.models import JobStatus, TrainingJob
+from tui.analysis.billing import Bill, billed_text, is_all_billed, total_billed
+from tui.analysis.cost import Cost, cost_of, price_of, running_time
+from tui.analysis.export import Value, csv_text, records, table_of
+from tui.commands.jobs.listing import running_first
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_named
+from tui.commands.support.output import Output
+from tui.commands.support.run_options import resolve_since, since_option
+from tui.commands.support.session import client_command, configuration_if_any
+from tui.commands.support.tables import print_rows
+from tui.readers.billing import read_bill
+from tui.readers.run import history_of
+from tui.readers.session import listed_prices
+from tui.tables.column import Column, text_column
+from tui.tables.jobs import status_cell
+from tui.text.units import UNKNOWN, count, money, significant
+
+DEFAULT_SINCE = timedelta(days=30)
+HISTORIES_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class JobCost:
+    job: TrainingJob
+    cost: Cost
+
+    @property
+    def estimated_usd(self) -> float | None:
+        """An estimate of what is not billed yet; without a bill, of everything."""
+        return self.cost.usd if self.cost.billed is None else self.cost.unbilled_usd
+
+
+@examples(
+    "bt-tui cost",
+    "bt-tui cost --project llama-sft --since 7d -o csv > cost.csv",
+    "bt-tui cost abc1234 -o json | jq '.[].billed_usd'",
+)
+@click.command()
+@click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
+@click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
+@since_option("Only jobs created since then, and unfinished ones (default: 30d).")
+@format_option(TABLE, JSON, CSV)
+@client_command
+async def cost(
+    client: TrainingClient,
+    output: Output,
+    job_ids: tuple[str, ...],
+    project: str | None,
+    since: str | None,
+    output_format: str,
+) -> None:
+    """Show what jobs have cost: dollars and minutes that are billed, and an estimate of the rest.
+
+    Only organization admins can read the bill; others get the estimate of everything: list price × nodes ×
+    running time. The bill is updated hourly, so what ran since is estimated, too. Nothing is counted twice;
+    where the rest cannot be told, it is left out.
+    """
+    if job_ids and (project or since):
+        raise CommandFailed("job ids need neither --project nor --since; omit them", ExitCode.USAGE)
+    now = datetime.now(UTC)
+    jobs = (
+        [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
+        if job_ids
+        else await _recent_jobs(client, project, resolve_since(since) or now - DEFAULT_SINCE)
+    )
+    oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
+    bill = await read_bill(client, oldest, now)
+    rows = await _costs(client, jobs, bill, now)
+    table = table_of("cost", FIELDS, rows)
+    if output_format == JSON:
+        output.json(records(table))
+    elif output_format == CSV:
+        output.data(csv_text([table]))
+    else:
+        print_rows(output, COLUMNS, rows)
+    output.remark(_total(rows, bill))
+    if bill.deleted.minutes and not (job_ids or project):
+        output.remark(
+            f"since {bill.since:%Y-%m-%d} also billed for deleted jobs: {billed_text(bill.deleted)}"
+        )
+
+
+async def _recent_jobs(client: TrainingClient, project: str | None, since: datetime) -> list[TrainingJob]:
+    project_id = (await project_named(client, project)).id if project is not None else None
+    found = await client.jobs.search(project_id=project_id)
+    return running_first(
+        job
+        for job in found
+        if not job.is_finished or (job.created_at is not None and job.created_at >= since)
+    )
+
+
+async def _costs(
+    client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
+) -> list[JobCost]:
+    own = configuration_if_any()
+    prices = await listed_prices(client, own.prices if own is not None else None)
+    turn = asyncio.Semaphore(HISTORIES_AT_ONCE)
+
+    async def of(job: TrainingJob) -> JobCost:
+        billed, settled = bill.of(job), is_all_billed(job, now)
+        if not job.is_finished and job.current_status != JobStatus.RUNNING:
+            return JobCost(job, Cost())
+        async with turn:
+            # The history has the running time, which nothing needs once all of it is billed.
+            queue = await history_of(client, job) if billed is None or not settled else None
+        ran = running_time(job, queue.events if queue is not None else (), now)
+        nodes, price = job.node_count or 1, price_of(job, prices)
+        return JobCost(
+            job, cost_of(job, ran, node_count=nodes, price_per_minute=price, billed=billed, settled=settled)
+        )
+
+    return list(await asyncio.gather(*map(of, jobs)))
+
+
+def _total(rows: Sequence[JobCost], bill: Bill) -> str:
+    billed = total_billed(row.cost.billed for row in rows if row.cost.billed is not None)
+    estimates = [row.estimated_usd for row in rows if row.estimated_usd is not None]
+    estimate = f"≈ {money(sum(estimates))}"
+    if bill.why_not:
+        return f"total: {estimate}, an estimate: {bill.why_not}"
+    return f"total: {billed_text(billed)} billed, and {estimate} estimated for what is not billed yet"
+
+
+FIELDS: dict[str, Callable[[JobCost], Value]] = {
+    "id": lambda row: row.job.id,
+    "name": lambda row: row.job.name,
+    "training_project_name": lambda row: row.job.training_project.name if row.job.training_project else None,
+    "current_status": lambda row: row.job.current_status,
+    "gpu_hours": lambda row: row.cost.gpu_hours,
+    "billed_usd": lambda row: row.cost.billed.usd if row.cost.billed is not None else None,
+    "billed_minutes": lambda row: row.cost.billed.minutes if row.cost.billed is not None else None,
+    "estimated_usd": lambda row: row.estimated_usd,
+    "estimate_of": lambda row: row.cost.of if row.estimated_usd is not None else None,
+}
+"""``estimated_usd`` is what is not billed yet; all of it if the bill does not have the job."""
+
+
+def _hours(row: JobCost) -> str:
+    return significant(row.cost.gpu_hours) if row.cost.gpu_hours is not None else UNKNOWN
+
+
+def _billed(row: JobCost) -> str:
+    return money(row.cost.billed.usd) if row.cost.billed is not None else UNKNOWN
+
+
+def _minutes(row: JobCost) -> str:
+    return count(row.cost.billed.minutes) if row.cost.billed is not None else UNKNOWN
+
+
+def _estimate(row: JobCost) -> str:
+    return f"≈ {money(row.estimated_usd)}" if row.estimated_usd is not None else UNKNOWN
+
+
+COLUMNS: tuple[Column[JobCost], ...] = (
+    Column("status", "status", lambda row: status_cell(row.job.current_status), shrinks=True),
+    text_column("ID", lambda row: row.job.id),
+    text_column("NAME", lambda row: row.job.name or UNKNOWN, "strong", shrinks=True),
+    text_column("PROJECT", lambda row: row.job.project_name or UNKNOWN, shrinks=True),
+    text_column("GPU·H", _hours, right=True),
+    text_column("BILLED", _billed, right=True),
+    text_column("MINUTES", _minutes, right=True),
+    text_column("NOT BILLED YET", _estimate, "muted", right=True),
+)

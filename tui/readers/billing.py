@@ -1,0 +1,70 @@
+"""Read the bill: what was billed for each job, in ranges that the API answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+
+from api_client.client import TrainingClient
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
+from api_client.models.billing import TRAINING_JOB, BilledItem
+from tui.analysis.billing import NOTHING, Bill, Billed, total_billed
+
+LONGEST_BILL = timedelta(days=31)
+"""The API refuses longer ranges, and earlier days."""
+EARLIEST_BILL = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> Bill:
+    """Return what was billed from the day of ``since`` on, or why that cannot be read. Raises RequestError.
+
+    Only organization admins may read it, and not every server has it.
+    """
+    midnight = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    start = max(EARLIEST_BILL, midnight)
+    items: list[BilledItem] = []
+    try:
+        for first, last in _ranges(start, now):
+            usage = (await client.account.usage_summary(first, last)).training_usage
+            items += usage.breakdown if usage is not None else ()
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if isinstance(error, Unauthorized) and error.status == 401:  # The key itself is invalid.
+            raise
+        return Bill(start, why_not=_why_not(error))
+    by_job: defaultdict[str, list[BilledItem]] = defaultdict(list)
+    for item in items:
+        if item.billable_resource.kind == TRAINING_JOB:
+            by_job[item.billable_resource.id].append(item)
+    jobs = {job_id: billed for job_id, several in by_job.items() if (billed := _sum(several)) is not None}
+    deleted = [jobs[job_id] for job_id in jobs if by_job[job_id][-1].billable_resource.is_deleted]
+    return Bill(start, jobs, total_billed(deleted))
+
+
+def _ranges(start: datetime, now: datetime) -> Iterator[tuple[datetime, datetime]]:
+    while start < now:
+        yield start, min(now, start + LONGEST_BILL)
+        start += LONGEST_BILL
+
+
+def _sum(items: list[BilledItem]) -> Billed | None:
+    """Add up a job's items; None if they may overlap: whether a range includes its last day is not published.
+
+    The day on which two ranges meet counts once.
+    """
+    if len(items) == 1:
+        return Billed(items[0].subtotal, items[0].minutes)
+    days: dict[tuple[str | None, date], Billed] = {}
+    for item in items:
+        if not item.daily:
+            return None
+        for day in item.daily:
+            key = item.billable_resource.instance_type, day.date
+            days[key] = max(days.get(key, NOTHING), Billed(day.subtotal, day.minutes))
+    return total_billed(days.values())
+
+
+def _why_not(error: RequestError) -> str:
+    if isinstance(error, Unauthorized):
+        return "only organization admins can read the bill"
+    return "this server has no bill" if isinstance(error, NotFound) else str(error)
