@@ -40,6 +40,11 @@ class RecordingSession:
     async def delete_job(self, job: TrainingJob) -> None:
         await self._note("delete", job)
 
+    async def delete_project(self, project_id: str) -> None:
+        self.calls.append(("delete", project_id))
+        if project_id in self._refused:
+            raise RequestError("the server said no")
+
     async def aclose(self) -> None:
         pass
 
@@ -104,6 +109,32 @@ async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_
             await pilot.press(answer)
             await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         await until(pilot, lambda: session.calls == [("delete", "broken")])
+
+
+async def test_a_project_is_deleted_with_its_jobs_if_all_have_ended() -> None:
+    session = RecordingSession(refused=("p-flux",))
+    app = dashboard(session)
+    async with opened(app, (120, 24), notifications=True) as pilot:
+        screen = app.screen
+        assert isinstance(screen, HomeScreen)
+        screen.query_one("#projects").focus()
+        await pilot.press("X")
+        await until(pilot, lambda: "Choose a project to delete." in text_of(app))
+        screen._projects.move_to("p-llama-sft")
+        await pilot.press("X")
+        await until(pilot, lambda: "Not deleted, still active" in text_of(app))
+        for name in ("evals", "flux"):
+            screen._projects.move_to(f"p-{name}")
+            for answer in "ny":
+                await pilot.press("X")
+                await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+                assert f"Delete project {name} (p-{name})?" in text_of(app)
+                assert ("delete", f"p-{name}") not in session.calls
+                await pilot.press(answer)
+                await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await until(pilot, lambda: session.calls == [("delete", "p-evals"), ("delete", "p-flux")])
+        await until(pilot, lambda: "evals: deleted." in text_of(app))
+        await until(pilot, lambda: "flux: the server said no" in text_of(app))
 
 
 def test_a_hundred_jobs_are_asked_about_in_a_few_names() -> None:

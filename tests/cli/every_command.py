@@ -52,6 +52,7 @@ READING: dict[str, tuple[str, ...]] = {
 
 CHANGING: dict[str, tuple[str, ...]] = {
     "stop": (JOB,),
+    "delete": (ENDED, "--yes"),
     "recreate": (JOB,),
     "update": (WAITING, "--priority", "3"),
     "push": ("code/config.py", "--yes"),

@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "cache": ("cache", "summarize", "llama-sft"),
     "capacity": ("capacity", "view"),
     "stop": ("stop", "job00001", "--yes"),
+    "delete": ("delete", "job00001", "--yes"),
+    "cost": ("cost", "job00001"),
     "recreate": ("recreate", "job00001"),
     "download": ("download", "job00001"),
     "health": ("health", "job00001"),

@@ -18,6 +18,8 @@ project = TrainingProject(name="llama-sft", job=TrainingJob(image=Image(base_ima
 CHANGING = {
     "stop": ("stop", "job1"),
     "stop --all": ("stop", "--all", "--yes"),
+    "delete": ("delete", "job1", "--yes"),
+    "delete --project": ("delete", "--project", "llama-sft", "--yes"),
     "recreate": ("recreate", "job1"),
     "update": ("update", "job1", "--priority", "3"),
     "push": ("push", "config.py", "--skip-checks"),

@@ -1,8 +1,8 @@
-"""Changes of jobs: confirm, carry out and report. Also bookmarks."""
+"""Changes of jobs, deletions of projects: confirm, carry out and report. Also bookmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from textual.app import App
@@ -10,7 +10,7 @@ from textual.app import App
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.actions import Scope
-from tui.analysis.fleet.batches import Batch, Verb, batch_of, name_of
+from tui.analysis.fleet.batches import Batch, ProjectDeletion, Verb, batch_of, name_of
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app.stopping import JobStopper
 from tui.readers.session import Session
@@ -19,6 +19,7 @@ from tui.screens.base import AppScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.system.external_programs import open_in_browser
+from tui.text.sanitize import sanitize
 
 FAILURE_SHOWN_S = 20.0
 
@@ -37,6 +38,7 @@ class JobCommands:
     def handlers(self) -> messages.Handlers:
         return {
             messages.BatchRequested: self.batch,
+            messages.DeleteProjectRequested: self.delete_project,
             messages.BookmarkRequested: self.bookmark,
             messages.BrowserRequested: self.browse,
         }
@@ -73,11 +75,41 @@ class JobCommands:
             self._app.notify(text, title=title, severity="error", timeout=FAILURE_SHOWN_S)
         else:
             self._app.notify(text)
+        self._refresh(batch.jobs)
+
+    def _refresh(self, changed: Sequence[TrainingJob]) -> None:
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
-                screen.unmark(job.id for job in batch.jobs)
+                screen.unmark(job.id for job in changed)
             if isinstance(screen, AppScreen) and {Scope.HOME, Scope.JOB} & set(screen.SCOPES):
                 screen.action_refresh()
+
+    def delete_project(self, message: messages.DeleteProjectRequested) -> None:
+        project = message.project
+        if project.refusal:
+            self._app.notify(project.refusal, severity="warning")
+        else:
+            self._app.run_worker(
+                self._run_deletion(project), name="delete project", group="batch", exit_on_error=False
+            )
+
+    async def _run_deletion(self, project: ProjectDeletion) -> None:
+        question = ConfirmScreen(project.question, project.consequence, "Delete")
+        if not await self._app.push_screen_wait(question) or self._session is None:
+            return
+        try:
+            await self._session.delete_project(project.project_id)
+        except RequestError as error:
+            title = "Possibly not deleted" if error.may_have_happened else "Not deleted"
+            self._app.notify(
+                f"✗ {sanitize(project.name)}: {sanitize(str(error))}",
+                title=title,
+                severity="error",
+                timeout=FAILURE_SHOWN_S,
+            )
+        else:
+            self._app.notify(f"{sanitize(project.name)}: deleted.")
+        self._refresh(project.jobs)
 
     def browse(self, message: messages.BrowserRequested) -> None:
         if self._session is None:

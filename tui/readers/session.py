@@ -114,6 +114,9 @@ class Session:
     async def delete_job(self, job: TrainingJob) -> None:
         await self.client.jobs.delete(job.project_id, job.id)
 
+    async def delete_project(self, project_id: str) -> None:
+        await self.client.projects.delete(project_id)
+
     async def find_job(self, job_id: str) -> TrainingJob:
         return await self.client.jobs.find(job_id)
 

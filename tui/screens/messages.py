@@ -15,7 +15,7 @@ from tui.text.sanitize import sanitize, sanitize_lines
 if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other screens
     from tui.analysis.checkpoints.facts import CheckpointFacts
     from tui.analysis.export import ExportTable
-    from tui.analysis.fleet.batches import Verb
+    from tui.analysis.fleet.batches import ProjectDeletion, Verb
     from tui.analysis.fleet.snapshot import FleetSnapshot
     from tui.analysis.run.finding import HealthFinding
     from tui.analysis.run.snapshot import RunSnapshot
@@ -45,6 +45,14 @@ class BatchRequested(AppMessage):
     jobs: Sequence[TrainingJob]
     run: RunSnapshot | None = None
     """What is known of the job, if it is a single one."""
+    changes_server = True
+
+
+@dataclass
+class DeleteProjectRequested(AppMessage):
+    """Request to delete a project with its jobs, after confirmation."""
+
+    project: ProjectDeletion
     changes_server = True
 
 

@@ -1,4 +1,4 @@
-"""Changes of one or several jobs: which jobs they apply to, the confirmation, and the outcome."""
+"""Changes of jobs, and the deletion of a project: what they apply to, the confirmation, and the outcome."""
 
 from __future__ import annotations
 
@@ -128,6 +128,40 @@ def batch_of(verb: Verb, jobs: Sequence[TrainingJob]) -> Batch:
         return verb is Verb.RECREATE or job.is_finished is (verb is Verb.DELETE)
 
     return Batch(verb, tuple(job for job in jobs if fits(job)), tuple(job for job in jobs if not fits(job)))
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectDeletion:
+    """The deletion of a project with all of its jobs."""
+
+    project_id: str
+    name: str
+    jobs: tuple[TrainingJob, ...]
+
+    @property
+    def question(self) -> str:
+        return f"Delete project {sanitize(self.name)} ({sanitize(self.project_id)})?"
+
+    @property
+    def consequence(self) -> str:
+        number = len(self.jobs)
+        jobs = (
+            "no jobs"
+            if not number
+            else "1 job and its log"
+            if number == 1
+            else f"{number} jobs and their logs"
+        )
+        return (
+            f"Permanently deletes the project with {jobs}, checkpoints that aren't deployed, and its cache."
+        )
+
+    @property
+    def refusal(self) -> str:
+        """Why the project is not deleted: its jobs that have not ended; empty if all have."""
+        active = [job for job in self.jobs if not job.is_finished]
+        words = _WORDS[Verb.DELETE]
+        return f"{words.not_done}, {words.unfit}: {names_of(active)}" if active else ""
 
 
 def name_of(job: TrainingJob) -> str:

@@ -134,17 +134,20 @@ async def _stop(
         try:
             stopped.append(await client.jobs.stop(job.project_id, job.id))
         except RequestError as error:
-            message, failure = explain(error)
-            unclear = error.may_have_happened
-            said = f"job {job.id} may not have been stopped" if unclear else f"job {job.id} was not stopped"
-            output.remark(f"{said}: {message}")
-            code = code or failure
+            code = code or remark_failure(output, error, f"job {job.id}", "stopped")
         else:
             output.remark(f"stopped job {_name(job)}")
     if output_format == JSON:
         output.json(stopped)
     else:
         output.data("".join(f"{job.id}\n" for job in stopped))
+    return code
+
+
+def remark_failure(output: Output, error: RequestError, what: str, done: str) -> ExitCode:
+    """Report that ``what`` was not, or may not have been ``done``; return the error's exit code."""
+    message, code = explain(error)
+    output.remark(f"{what} {'may not have been' if error.may_have_happened else 'was not'} {done}: {message}")
     return code
 
 

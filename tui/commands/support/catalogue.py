@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "completion": ("app.completion:completion", "Print the completion script for your shell."),
     "config": ("account.config:config", "Show, edit and check the settings."),
     "cost": ("jobs.cost:cost", "Show what jobs have cost: billed, and estimated."),
+    "delete": ("jobs.delete:delete", "Delete jobs, or a project with its jobs."),
     "demo": ("app.demo:demo", "Try the dashboard on demo data: no account, no GPU."),
     "deploy_checkpoints": ("deploy.command:deploy_checkpoints", "Deploy checkpoints of a job as a model."),
     "download": ("jobs.download:download", "Download the code of a job."),

@@ -16,7 +16,7 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
-from tui.analysis.fleet.batches import Verb
+from tui.analysis.fleet.batches import ProjectDeletion, Verb
 from tui.analysis.fleet.query import Query, filter_and_sort, parse
 from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
@@ -379,11 +379,23 @@ class HomeScreen(AppScreen):
         gone = set(job_ids)
         self.marked = tuple(one for one in self.marked if one not in gone)
 
+    def action_delete_job(self) -> None:
+        """Ask to delete jobs; in the list of projects, the chosen project."""
+        project = self._projects.cursor_row
+        if not self._projects.has_focus or project is None or self.snapshot is None:
+            self._change_jobs(Verb.DELETE)
+        elif project.id == ALL_PROJECTS:
+            self.notify("Choose a project to delete.")
+        else:
+            jobs = tuple(row.job for row in self.snapshot.jobs if row.project_id == project.id)
+            self.post_message(
+                messages.DeleteProjectRequested(ProjectDeletion(project.id, project.name, jobs))
+            )
+
     def _change_jobs(self, verb: Verb) -> None:
         if jobs := self._marked_jobs() or ([self._chosen] if self._chosen is not None else []):
             self.post_message(messages.BatchRequested(verb, jobs))
 
-    action_delete_job = partialmethod(_change_jobs, Verb.DELETE)
     action_stop_job = partialmethod(_change_jobs, Verb.STOP)
     action_recreate_job = partialmethod(_change_jobs, Verb.RECREATE)
 

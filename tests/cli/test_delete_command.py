@@ -1,0 +1,92 @@
+"""``bt-tui delete``: what it asks, what it deletes, and what it leaves alone."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from support.cli import RunCli
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, project
+
+NO_TERMINAL = "no terminal to ask on; give --yes"
+
+
+def deleted(server: FakeBaseten) -> list[str]:
+    return [asked.path for asked in server.asked if asked.method == "DELETE"]
+
+
+@pytest.fixture
+def account(stranger: FakeBaseten) -> FakeBaseten:
+    """A project with a job that runs and two that have ended, and one without active jobs."""
+    stranger.projects = [project(), project("proj2", "whisper")]
+    stranger.jobs = [
+        job("runs", "RUNNING", name="night"),
+        job("ended", name="day"),
+        job("stopped", "STOPPED"),
+        job("other", "FAILED", training_project_id="proj2"),
+    ]
+
+    def tombstone(asked: ReceivedRequest) -> Answer:
+        return Answer(body={"id": asked.path.rsplit("/", 1)[1], "deleted": True})
+
+    stranger.on("DELETE", "/v1/training_projects/.*", tombstone)
+    return stranger
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "out", "err", "paths"),
+    [
+        (
+            "ended stopped --yes", 0, "ended\nstopped\n", "deleted job ended (day)",
+            ["proj1/jobs/ended", "proj1/jobs/stopped"],
+        ),
+        ("ended runs --yes", 2, "ended\n", "still active: stop them first: night", ["proj1/jobs/ended"]),
+        ("runs --yes", 2, "", "still active: stop them first: night", []),
+        ("nobody --yes", 7, "", "no training job 'nobody'", []),
+        ("ended", 2, "", f"Delete day (ended)? ({NO_TERMINAL})", []),
+        ("--project whisper --yes", 0, "proj2\n", "with 1 job and its log", ["proj2"]),
+        ("--project-id proj2", 2, "", f"Delete project whisper (proj2)? ({NO_TERMINAL})", []),
+        ("--project llama-sft --yes", 2, "", "still active: stop them first: night", []),
+        ("--project nowhere --yes", 7, "", "no project 'nowhere'", []),
+        ("", 2, "", "either JOB_ID or --project", []),
+        ("ended --project whisper --yes", 2, "", "either JOB_ID or --project", []),
+    ],
+)  # fmt: skip
+def test_what_is_deleted_and_what_is_not(
+    cli: RunCli, account: FakeBaseten, arguments: str, code: int, out: str, err: str, paths: list[str]
+) -> None:
+    result = cli("delete", *arguments.split())
+
+    assert (result.code, result.out) == (code, out)
+    assert err in result.err
+    assert deleted(account) == [f"/v1/training_projects/{path}" for path in paths]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
+def test_at_a_terminal_it_asks_what_the_dashboard_asks(
+    cli: RunCli,
+    account: FakeBaseten,
+    pipe_in: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr("tui.commands.support.terminal.can_ask", lambda: True)
+    pipe_in(f"{answer}\n")
+
+    result = cli("delete", "ended")
+
+    assert result.code == code
+    assert "Permanently deletes the job, its log, and checkpoints that aren't deployed." in result.err
+    assert "Delete day (ended)? [y/N]: " in result.err
+    assert len(deleted(account)) == (answer == "y")
+
+
+def test_one_that_cannot_be_deleted_does_not_keep_the_others(cli: RunCli, account: FakeBaseten) -> None:
+    account.on("DELETE", ".*/jobs/ended", Answer(502, {"message": "bad gateway"}))
+
+    result = cli("delete", "ended", "stopped", "--yes", "-o", "json")
+
+    assert result.code == 8
+    assert "job ended may not have been deleted: " in result.err
+    assert [each["id"] for each in json.loads(result.out)] == ["stopped"]
