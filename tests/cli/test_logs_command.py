@@ -1,5 +1,9 @@
 """logs against a server that we did not write."""
 
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
 from support.cli import RunCli
 from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, ReceivedRequest, job, line
 
@@ -60,3 +64,42 @@ def test_follow_of_a_job_that_ends_under_way(cli: RunCli, stranger: FakeBaseten)
     result = cli("logs job1 -f -o ndjson")
     assert (result.code, [each["message"] for each in result.ndjson]) == (5, ["before the end"])
     assert "deploy-failed" in result.err and "exit code 9" in result.err
+
+
+def test_follow_of_a_job_that_waits_tells_for_what_and_each_change_once(
+    cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for interval in ("tui.commands.logs.waiting.INTERVAL_S", "api_client.streams.job_poller.JOB_INTERVAL_S"):
+        monkeypatch.setattr(interval, 0.01)
+    now = datetime.now(UTC)
+    began = (now - timedelta(minutes=12)).isoformat()
+    life = [
+        ("PENDING", None),
+        ("PENDING", "spot \x1b[31mwould start now"),
+        ("DEPLOYING", None),
+        ("RUNNING", None),
+    ]
+    polls = iter([state for state in life for _ in range(3)])
+    ahead = [{"training_job_id": "a1", "training_job_name": "sweep", "requested_gpus": 8}]
+    queue = {"target_job_id": "job1", "submitted_at": began, "pending_ahead_at_submit": ahead}
+    stranger.on("GET", "/v1/training/jobs/job1/queue_context", Answer(body=queue))
+    stranger.jobs = [job("job1", "PENDING", created_at=began, node_count=2)]
+    stranger.logs["job1"] = [line("a line", at_ms=int(now.timestamp() * 1000))]
+
+    def poll(_asked: ReceivedRequest) -> Answer:
+        status, hint = next(polls, ("COMPLETED", None))
+        return Answer(body={"training_job": stranger.jobs[0] | {
+            "current_status": f"TRAINING_JOB_{status}", "error_message": hint}})  # fmt: skip
+
+    stranger.on("GET", "/v1/training_projects/proj1/jobs/job1", poll)
+
+    result = cli("logs job1 -f -o ndjson --drain 0")
+
+    waits = "bt-tui: job job1 is waiting 12m for 16 H100; at submission 1 ahead: sweep"
+    assert result.err.splitlines()[:4] == [
+        waits,
+        f"{waits} · spot would start now",
+        "bt-tui: job job1 is deploying after 12m",
+        "bt-tui: job job1 is running after 12m",
+    ]
+    assert [each["message"] for each in result.ndjson] == ["a line"]

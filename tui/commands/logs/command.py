@@ -18,6 +18,7 @@ from api_client.models.logs import LogEnd
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
 from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
 from tui.commands.logs.reading import LogRange, LogRead, progress_note
+from tui.commands.logs.waiting import is_starting, report_waiting
 from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
 from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_named
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
@@ -79,8 +80,9 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
     Without JOB_ID, the newest job is used: of --project if given, else of all.
 
     With --follow the command waits for more lines until the job ends, and its exit code shows the
-    outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy failed. Lines may arrive up to a
-    minute after the end, so it waits for them (--drain); ctrl-c then exits with the job's exit code.
+    outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy failed. While the job has not started,
+    stderr shows what it waits for. Lines may arrive up to a minute after the end, so it waits for them
+    (--drain); ctrl-c then exits with the job's exit code.
 
     With ndjson every line is an object, with json all of them are one array (not with --follow, which
     supports ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late":
@@ -162,7 +164,9 @@ async def _follow(
         _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
     stream = reading.follow(finished, drain_s=drain_s)
-    watcher = asyncio.create_task(_end_without_reader(target, asyncio.current_task()))
+    aside = [asyncio.create_task(_end_without_reader(target, asyncio.current_task()))]
+    if is_starting(reading.job):
+        aside.append(asyncio.create_task(report_waiting(reading.client, reading.job, output)))
     try:
         async with aclosing(stream):
             async for item in stream:
@@ -179,7 +183,8 @@ async def _follow(
             raise
         return outcome_exit_code(ended[0].current_status)
     finally:
-        watcher.cancel()
+        for task in aside:
+            task.cancel()
     raise CommandFailed(f"the log of job {reading.job.id} ended before the job", ExitCode.UNEXPECTED)
 
 

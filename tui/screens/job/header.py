@@ -20,6 +20,7 @@ from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
+from tui.analysis.run.waiting import waiting_text
 from tui.tables.column import Span
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
@@ -293,17 +294,9 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
 
 
 def _queue(run: RunSnapshot) -> Fact:
-    found = next((one for one in run.findings if one.kind is FindingKind.QUEUED), None)
-    if found is not None:
-        why = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
-        return [(f"{sanitize(found.text)}{why}", "plain")]
-    waiting = (run.at - run.job.created_at).total_seconds() if run.job.created_at else None
-    words = f"waiting for capacity: {duration(waiting)}"
-    if run.queue is not None and run.queue.pending_ahead_at_submit:
-        words += f", {len(run.queue.pending_ahead_at_submit)} ahead at submission"
-    if run.job.error_message:
-        words += f" · {sanitize(run.job.error_message)}"
-    return [(words, "plain")]
+    _, words = waiting_text(run.job, run.node_count, run.queue, run.at)
+    hint = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
+    return [(f"{words}{hint}", "plain")]
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:

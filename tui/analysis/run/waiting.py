@@ -1,0 +1,66 @@
+"""What a job that has not started waits for: for how long, for which GPUs, and behind which jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from api_client.models import QueueContext, TrainingJob
+from api_client.models.capacity import ActiveJobAtSubmit, PendingJobAhead
+from tui.text.names import listed
+from tui.text.sanitize import sanitize
+from tui.text.units import duration
+
+_NAMED = 2  # Maximum number of jobs ahead, or holding the GPUs, to list by name.
+_SAME_MOMENT_S = 60.0
+
+
+def waited(job: TrainingJob, now: datetime) -> float | None:
+    """Return for how many seconds a job has waited; None if the server does not say when it was created."""
+    return (now - job.created_at).total_seconds() if job.created_at is not None else None
+
+
+def waiting_text(
+    job: TrainingJob, node_count: int, queue: QueueContext | None, now: datetime
+) -> tuple[str, str]:
+    """Return the wait alone, and with the queue as it was at submission, which is all that the API provides.
+
+    The queue is described with its time, because it has moved since.
+    """
+    waited_s = waited(job, now)
+    gpus = (job.instance_type.gpu_count or 0) * node_count
+    since = f" {duration(waited_s)}" if waited_s is not None else ""
+    what = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
+    short = f"waiting{since}{what}"
+    then = _at_submission(queue) if queue is not None else ""
+    return short, f"{short}; at submission{_ago(queue, waited_s, now)} {then}" if then else short
+
+
+def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> str:
+    """Return how long ago the job was submitted, empty if that equals the wait time."""
+    if queue is None or queue.submitted_at is None:
+        return ""
+    ago_s = (now - queue.submitted_at).total_seconds()
+    return f" {duration(ago_s)} ago" if waited_s is None or abs(ago_s - waited_s) > _SAME_MOMENT_S else ""
+
+
+def _at_submission(queue: QueueContext) -> str:
+    parts = []
+    if queue.active_at_submit:
+        held = sum(job.total_gpus for job in queue.active_at_submit)
+        biggest = sorted(queue.active_at_submit, key=lambda job: -job.total_gpus)
+        names = _names(biggest)
+        limit = queue.team_capacity or queue.org_capacity
+        of = f" of {limit.max_gpus}" if limit is not None and limit.max_gpus else ""
+        parts.append(f"{held}{of} in use by {names}")
+    if queue.pending_ahead_at_submit:
+        ahead = queue.pending_ahead_at_submit
+        names = _names(ahead)
+        parts.append(f"{len(ahead)} ahead: {names}")
+    elif queue.active_at_submit:
+        parts.append("none ahead")
+    return "; ".join(parts)
+
+
+def _names(jobs: Sequence[ActiveJobAtSubmit] | Sequence[PendingJobAhead]) -> str:
+    return listed([sanitize(job.training_job_name or job.training_job_id) for job in jobs], _NAMED)
