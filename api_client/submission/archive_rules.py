@@ -46,8 +46,8 @@ WORKDIR = PurePosixPath("/b10/workspace")  # folder of the archive with enable_b
 
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _HERE_DOCUMENT = "<<"
-_REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", "<<<", ">|", _HERE_DOCUMENT})
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", "<<<", ">|", _HERE_DOCUMENT})
+ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _PYTHON = re.compile(r"python[0-9.]*")
 _DYNAMIC = re.compile(r"[$`*?\[\]{}~]")
 _SCRIPT = re.compile(r".+\.(py|sh|bash)")
@@ -85,12 +85,12 @@ def script_uses(commands: tuple[str, ...]) -> list[ScriptUse]:
     place = _Place()
     uses: list[ScriptUse] = []
     for command in commands:
-        for words in _simple_commands(command):
+        for words in simple_commands(command):
             uses.extend(_read(words, place))
     return uses
 
 
-def _simple_commands(command: str) -> Iterator[list[str]]:
+def simple_commands(command: str) -> Iterator[list[str]]:
     """Yield the words of each simple command, if the text is plain shell."""
     pending = ""
     for line in command.replace("\\\n", " ").split("\n"):
@@ -121,7 +121,7 @@ def _tokens(line: str) -> list[str]:
 def _read(words: list[str], place: _Place) -> Iterator[ScriptUse]:
     """Yield the file that one simple command runs, if any; update ``place`` with the command's effect."""
     words = _without_redirections(words, place)
-    while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in WRAPPERS or words[0].startswith("-")):
+    while words and (ASSIGNMENT.fullmatch(words[0]) or words[0] in WRAPPERS or words[0].startswith("-")):
         words = words[1:]
     if not words:
         return
@@ -170,7 +170,7 @@ def _without_redirections(words: list[str], place: _Place) -> list[str]:
     for index, word in enumerate(words):
         if skip:
             skip = False
-        elif word in _REDIRECTIONS:
+        elif word in REDIRECTIONS:
             skip = True
             if ">" in word and index + 1 < len(words):
                 written = _joined(place.folder, words[index + 1])
@@ -216,9 +216,11 @@ def _joined(folder: PurePosixPath | None, path: str) -> PurePosixPath | None:
 
 
 NEAR_LIMIT_BYTES = MAXIMUM_BYTES * 9 // 10
+ADVISED_BYTES = 10**9
+"""The documentation advises an object store for more."""
 NAMES_SHOWN = 5
 FIRST_LINE_BYTES = 256
-_SHELL_SUFFIXES = (".sh", ".bash")
+SHELL_SUFFIXES = (".sh", ".bash")
 _EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
@@ -246,7 +248,7 @@ def _script_findings(
     if use.executes and not _is_executable(path):
         remedy = f"chmod +x {use.path}, or start it with: bash {use.path}"
         yield Finding("error", field, f"{use.path} is not executable", remedy)
-    if use.path.endswith(_SHELL_SUFFIXES) and _has_windows_lines(path):
+    if use.path.endswith(SHELL_SUFFIXES) and _has_windows_lines(path):
         problem = f"{use.path} has Windows line endings (CRLF), which break Linux shells"
         yield Finding("warning", field, problem, "save it with LF line endings")
 
@@ -271,6 +273,9 @@ def _size_findings(plan: ArchivePlan) -> Iterator[Finding]:
     if plan.size_bytes > NEAR_LIMIT_BYTES:
         problem = f"{plan.size_bytes / 1024**3:.2f} GiB is close to the limit of 5 GiB"
         yield Finding("warning", "archive", problem, "keep data in an object store or the cache")
+    elif plan.size_bytes > ADVISED_BYTES:
+        problem = f"{plan.size_bytes / 10**9:.2f} GB; above 1 GB, an object store is advised"
+        yield Finding("warning", "archive", problem, "deliver data as weights, or download it in the job")
 
 
 def _dropped_findings(plan: ArchivePlan) -> Iterator[Finding]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
+from api_client.addresses import is_loopback
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
 from api_client.definitions.job_request import JobRequest, read_job_request
@@ -21,6 +23,7 @@ from api_client.submission.archive import ArchivePlan
 from api_client.submission.archive_rules import archive_findings
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload, unknown_fields
+from api_client.submission.storage_rules import storage_findings
 from api_client.submission.submitting import SubmissionClient
 
 SESSION_ON_STARTUP = "on_startup"
@@ -68,7 +71,8 @@ async def preflight(
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     facts = await fetch_account_facts(client, request, project_name=project.name, team_name=project.team_name)
-    return check(project, plan, facts, now=(clock or SystemClock()).now())
+    on_emulator = is_loopback(urlsplit(client.remote.api_url).hostname or "")
+    return check(project, plan, facts, now=(clock or SystemClock()).now(), on_emulator=on_emulator)
 
 
 def check(
@@ -77,14 +81,16 @@ def check(
     facts: AccountFacts | None = None,
     *,
     now: datetime | None = None,
+    on_emulator: bool | None = None,
 ) -> tuple[Finding, ...]:
     """Return what ``preflight`` finds, using the given facts; without ``facts``, check only the files.
 
-    Most severe first; ``now`` is timezone-aware. Sends no request, and reads only scripts among the
-    plan's files. Findings that need a missing fact are left out.
+    Most severe first; ``now`` is timezone-aware; ``on_emulator`` says where the job is sent, if known. Sends
+    no request, and reads only scripts among the plan's files. Findings that need a missing fact are left out.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     findings = [*config_findings(request, unknown_fields(project)), *archive_findings(request, plan)]
+    findings += storage_findings(request, plan, on_emulator=on_emulator)
     if facts is not None:
         now = now or datetime.now(UTC)
         findings += account_findings(request, facts, team_name=project.team_name, now=now)

@@ -36,7 +36,8 @@ SESSION = InteractiveSession(trigger=InteractiveSessionTrigger.ON_STARTUP)
         (["sleep 1"], {"gpus": "H100"}, {}, []),
         (["./gone.sh"], {"enable_baseten_workdir": False}, {}, ["warning"]),
         (["python run.sh", "python made.py"], {}, {}, ["warning"]),
-        (["sleep 1"], {}, {"size_bytes": 4 * GIB}, []),
+        (["sleep 1"], {}, {"size_bytes": 10**9}, []),
+        (["sleep 1"], {}, {"size_bytes": 10**9 + 1}, ["warning"]),
         (["sleep 1"], {}, {"size_bytes": 5 * GIB}, ["warning"]),
     ],
 )
