@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 PORT = 8000
 PAGE_COMMAND = "serve-page"
 NEEDED_MODULES = ("textual_serve", "aiohttp")
-MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1'"
+MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
 EXPOSED = (
     "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
     "start, stop and deploy, and save files on this machine as you. The traffic is not encrypted. Add "
