@@ -213,7 +213,10 @@ def test_init_without_an_account_names_a_push_that_works(
 def test_serving_without_its_package_names_the_python_that_lacks_it(
     cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.commands.app.serve.find_spec", lambda _name: None)
+    for name in [name for name in sys.modules if name.startswith(("tui.web", "tui.commands.app.serve"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)  # importing it fails
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     result = cli("serve", environ={})
     assert (result.code, result.out) == (2, "")
     assert f"{sys.executable} -m pip install 'textual-serve" in result.err
