@@ -44,7 +44,7 @@ def push(
                 config, source_dir=source_dir, team=team_id or team, overrides=overrides
             )
         both = submission.as_dict()
-        return both["training_job"] | both
+        return {**both["training_job"], **both}
 
     try:
         asyncio.get_running_loop()

@@ -61,7 +61,7 @@ def test_every_requirement_has_a_tested_version_in_its_range(requirement: Any) -
 def test_everything_imported_is_declared() -> None:
     declared = {canonicalize_name(each.name) for each in to_use()}
     of_import = packages_distributions()
-    own_or_optional = {"api_client", "tui", "truss_train"}  # truss is used where a config's interpreter has it
+    own_or_optional = {"api_client", "tui", "truss_train"}  # truss: if a config's interpreter has it
     for name in set(imported()) - sys.stdlib_module_names - own_or_optional:
         assert declared & {canonicalize_name(each) for each in of_import[name]}, name
 

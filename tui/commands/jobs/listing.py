@@ -12,12 +12,15 @@ from api_client.models.jobs import JobStatus, full_status, short_status
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
 from tui.commands.support.options import (
+    ASCENDING,
     CSV,
+    DESCENDING,
     JSON,
     TABLE,
     CommandSettings,
     examples,
     format_option,
+    job_argument,
     project_named,
     remote_option,
     selected_project,
@@ -37,7 +40,7 @@ def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
 
 @examples("bt-tui job abc1234", "bt-tui job abc1234 -o json | jq -r .current_status")
 @click.command()
-@click.argument("job_id", metavar="JOB_ID")
+@job_argument
 @format_option(TABLE, JSON)
 @client_command
 async def job(client: TrainingClient, output: Output, job_id: str, output_format: str) -> None:
@@ -64,6 +67,11 @@ async def job(client: TrainingClient, output: Output, job_id: str, output_format
     multiple=True,
     help="Only jobs with this status, e.g. running or TRAINING_JOB_RUNNING; repeatable.",
 )
+@click.option(
+    "--direction",
+    type=click.Choice((ASCENDING, DESCENDING)),
+    help="Sort by creation only; desc: newest first.",
+)
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def jobs(
@@ -71,6 +79,7 @@ async def jobs(
     output: Output,
     project_name: str | None,
     statuses: tuple[str, ...],
+    direction: str | None,
     output_format: str,
 ) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
@@ -78,6 +87,8 @@ async def jobs(
     wanted = await _wanted_statuses(client, statuses, project_id)
     found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
     kept = running_first(job for job in found if not wanted or job.current_status in wanted)
+    if direction is not None:
+        kept.sort(key=lambda job: time_key(job.created_at), reverse=direction == DESCENDING)
     print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
 
 
@@ -134,9 +145,9 @@ def view(
     """
     wanted = selected_project(project, project_id)
     if job_id is not None:
-        context.invoke(job, job_id=job_id, output_format=output_format)
+        context.invoke(job, job_argument=job_id, job_option=None, output_format=output_format)
         return
     if wanted is None and output_format == TABLE:
         context.invoke(projects, output_format=output_format)
         context.ensure_object(CommandSettings).output.data("\n")
-    context.invoke(jobs, project_name=wanted, statuses=(), output_format=output_format)
+    context.invoke(jobs, project_name=wanted, statuses=(), direction=None, output_format=output_format)
