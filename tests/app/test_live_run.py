@@ -12,7 +12,7 @@ from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.screens.dialogs import ConfirmScreen
+from tui.screens.dialogs import StopScreen
 from tui.screens.job.screen import JobScreen
 
 TRAINING = (
@@ -53,7 +53,7 @@ async def test_watch_a_two_node_job_and_stop_it() -> None:
                 await until(pilot, lambda: "Log node-0" in text_of(app))
                 assert " n1 " not in text_of(app)
                 await pilot.press("escape", "s")
-                await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+                await until(pilot, lambda: isinstance(app.screen, StopScreen))
                 await pilot.press("y")
                 await until(pilot, lambda: "STOPPED" in text_of(app))
                 await until(pilot, lambda: "complete" in text_of(app))
