@@ -75,7 +75,7 @@ class TrainingClient:
             read_only_by=read_only_by,
         )
         self._transport = transport
-        self._clock, self._retry = clock, retry
+        self.clock, self._retry = clock, retry
         self.remote = remote
         self.projects = Projects(transport)
         self.jobs = Jobs(transport, self.projects, clock)
@@ -103,14 +103,14 @@ class TrainingClient:
         """Reads of presigned URLs, sent without the key."""
         from api_client.transfers.objects import Objects
 
-        return Objects(self._clock, self._retry, self.destinations)
+        return Objects(self.clock, self._retry, self.destinations)
 
     @cached_property
     def downloads(self) -> Downloads:
         """Downloads of checkpoints, single files and the job's code."""
         from api_client.transfers.downloads import Downloads
 
-        return Downloads(self.objects, self.jobs, self.checkpoints, self._clock, self._retry)
+        return Downloads(self.objects, self.jobs, self.checkpoints, self.clock, self._retry)
 
     @cached_property
     def checkpoint_contents(self) -> CheckpointContents:

@@ -155,6 +155,11 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
         *files.PAGES_ROUTES,
         *account.CONTROL_ROUTES,
     ]
+    return api_app(platform, routes, key=key)
+
+
+def api_app(platform: Platform, routes: list[Route], *, key: str) -> Starlette:
+    """Build an application with these routes for clients that have the key."""
     return _app(platform, routes, [require_local_host, partial(require_key, key)], _api_error)
 
 

@@ -53,15 +53,25 @@ class LogRecord(TypedDict):
     level: NotRequired[_Text]
 
 
+class GapRecord(TypedDict):
+    """Time range ``start_ns <= t < end_ns`` that a recorder could not read."""
+
+    start_ns: int
+    end_ns: int
+    reason: str
+
+
 @with_config(ConfigDict(extra="ignore", defer_build=True))
 class LogsPage(TypedDict):
     """Answer of the logs route.
 
-    ``complete`` is not a published field. Our emulator sets it when the job has ended, this page was read
-    after its last line was written, and no line will be added.
+    ``complete`` and ``gaps`` are not published fields. Our emulator sets ``complete`` when the job has ended,
+    this page was read after its last line was written, and no line will be added. ``gaps`` are those of a
+    recording in the requested time range.
     """
 
     logs: list[LogRecord] | None
+    gaps: NotRequired[list[GapRecord]]
     complete: NotRequired[Annotated[bool, BeforeValidator(_is_true)]]
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
 from api_client.http.retry import ENDLESS, retrying
-from api_client.models.logs import NS_PER_MS, FetchPage, LogLine, LogsPage
+from api_client.models.logs import NS_PER_MS, FetchPage, LogGap, LogLine, LogsPage
 
 Direction = Literal["asc", "desc"]
 
@@ -66,6 +66,8 @@ class PageSource:
         self.proven_lines = 0
         self.is_complete = False
         """True if the last answer said that no line will be added to the log."""
+        self.recorded_gaps: set[LogGap] = set()
+        """Gaps of a recording, in the ranges read so far."""
 
     async def page(
         self,
@@ -95,6 +97,7 @@ class PageSource:
                 failures.append(error)
                 raise
             self.is_complete = answer.get("complete", False)
+            self.recorded_gaps |= {LogGap(**gap) for gap in answer.get("gaps", ())}
             return lines
 
         lines = await retrying(fetch_once, ENDLESS, sleep=self._clock.sleep)

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Iterable
 from operator import attrgetter
 
 from api_client.errors import BadRequest
-from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_with_lines
+from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_with_lines, stamp_ns
 from api_client.streams.pages import Page, PageRefused, PageSource
 
 TOO_MANY = "the API can't return more lines of one millisecond"
@@ -79,19 +79,32 @@ class RangeReader:
         """Return the next entries; empty only at the end. Raises permanent RequestErrors."""
         step = self._step_backwards if self._newest_first else self._step_forwards
         while self._todo:
+            window = self._todo[-1]
             try:
-                entries, rest = await step(*self._todo[-1])
+                entries, rest = await step(*window)
             except PageRefused as refused:
                 await self._narrow(str(refused))
                 continue
             self._todo.pop()
             self._refusals = 0
+            if self._pages.recorded_gaps:
+                entries = self._with_recorded_gaps(entries, window, rest)
             if rest is not None and rest[0] < rest[1]:
                 self._todo.append(rest)
             if entries:
                 self._smallest_ms = 1
                 return self._with_gap(entries)
         return self._with_gap([])
+
+    def _with_recorded_gaps(
+        self, entries: list[LogEntry], window: Window, rest: Window | None
+    ) -> list[LogEntry]:
+        """Add the gaps that begin in the part of a window that was read: ``rest`` was not."""
+        start_ms, end_ms = window
+        if rest is not None:
+            start_ms, end_ms = (rest[1], end_ms) if self._newest_first else (start_ms, rest[0])
+        gaps = [gap for gap in self._pages.recorded_gaps if start_ms <= gap.start_ns // NS_PER_MS < end_ms]
+        return sorted([*entries, *gaps], key=stamp_ns) if gaps else entries
 
     async def _step_forwards(self, start_ms: int, end_ms: int) -> _Step:
         self.page_count += 1

@@ -8,7 +8,7 @@ import click
 
 from tui.cli import cli as program
 
-ALIASES = ("deploy", "deploy-checkpoints", "deploy_checkpoint", "checkpoint")
+ALIASES = ("deploy", "deploy-checkpoints")
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
 PROJECT = "llama-sft"
@@ -59,7 +59,7 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "workstation": ("--gpu-count", "2", "--yes"),
     "deploy_checkpoints": (*SERVED, "--yes"),
     "download": (JOB,),
-    "capacity update": ("--team", "Research", "--gpu-type", "H100", "--capacity", "64"),
+    "record": (JOB,),
     "checkpoints download": (*OF_JOB, "--existing", "overwrite"),
     "init": ("my-run",),
 }
@@ -72,6 +72,7 @@ WITHOUT_FORMAT: dict[str, str] = {
     "": A_SCREEN,
     "watch": A_SCREEN,
     "demo": A_SCREEN,
+    "open": A_SCREEN,
     "serve": A_SCREEN,
     "serve-page": A_SCREEN,
     "emulator": A_SCREEN,
@@ -80,6 +81,7 @@ WITHOUT_FORMAT: dict[str, str] = {
     "logout": TELLS_ONLY,
     "secrets set": TELLS_ONLY,
     "secrets delete": TELLS_ONLY,
+    "capacity update": "says what the official command says",
     "update_session": TELLS_ONLY,
     "config edit": TELLS_ONLY,
     "config validate": TELLS_ONLY,

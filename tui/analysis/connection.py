@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -118,7 +119,8 @@ class Connection:
     after it, ``retry_at`` of the next attempt, ``reason`` the error in the server's or the system's
     words. ``stale_resources`` are what feeds cannot get from a server that responds, so the screen shows
     stale data. ``failing_routes`` are routes that fail while others succeed; they may recover. The link is
-    lost only if no route has been answered since ``waiting_since``.
+    lost only if no route has been answered since ``waiting_since``. For a recording, ``recorded`` returns its
+    name and the moment that is shown.
     """
 
     link: ConnectionState = ConnectionState.CONNECTING
@@ -129,6 +131,7 @@ class Connection:
     stale_resources: tuple[StaleResource, ...] = ()
     failing_routes: tuple[FailingRoute, ...] = ()
     waiting_since: datetime | None = None
+    recorded: Callable[[], str] | None = None
 
     @property
     def stale(self) -> tuple[StaleResource, ...]:
@@ -191,6 +194,7 @@ class Connection:
             answered_at=answered_at,
             stale_resources=self.stale_resources,
             failing_routes=failing_routes,
+            recorded=self.recorded,
         )
 
     def _failing(

@@ -27,6 +27,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from api_client.recordings.playback import Playback
 from api_client.remotes import Remote
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of, key_for, rebound
@@ -55,6 +56,7 @@ from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
+from tui.text.times import local_time
 from tui.widgets.status_footer import DownloadBadge
 
 PROBLEMS_SHOWN = 3
@@ -92,6 +94,7 @@ class BtTuiApp(App[WelcomeChoice]):
         memory: Memory | None = None,
         own_emulator: Callable[[], Remote] | None = None,
         hints: bool = False,
+        playback: Playback | None = None,
     ) -> None:
         self._settings = settings or Loaded()
         self._memory = memory if memory is not None else Memory()
@@ -105,6 +108,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
+        self._playback, self._recording = playback, remote if playback is not None else None
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
@@ -126,8 +130,13 @@ class BtTuiApp(App[WelcomeChoice]):
     # Session
 
     def session_with(self, remote: Remote) -> Session:
+        playback = self._playback if remote is self._recording else None
         return Session(
-            remote, on_connection=partial(setattr, self, "connection"), read_only_by=self._read_only_by
+            remote,
+            clock=playback,
+            recorded=None if playback is None else partial(_recorded_moment, remote.name, playback),
+            on_connection=partial(setattr, self, "connection"),
+            read_only_by=self._read_only_by,
         )
 
     def use_session(self, session: Session | None, *, demo: bool = False) -> None:
@@ -389,6 +398,10 @@ class BtTuiApp(App[WelcomeChoice]):
         self.remotes.choose()
 
 
+def _recorded_moment(name: str, playback: Playback) -> str:
+    return f"{sanitize(name)} {local_time(playback.now())}"
+
+
 def problems_text(problems: Sequence[Problem]) -> str:
     shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
     rest = len(problems) - PROBLEMS_SHOWN
@@ -412,11 +425,12 @@ def run_dashboard(
     demo: bool = False,
     settings: Loaded,
     own_emulator: Callable[[], Remote] | None = None,
+    playback: Playback | None = None,
 ) -> WelcomeChoice | None:
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
-    ``own_emulator`` starts the local emulator, if the user switches to it. A demo does not remember its
-    state.
+    ``own_emulator`` starts the local emulator, if the user switches to it. ``playback`` is the clock of a
+    recording that ``remote`` serves. A demo and a recording do not remember their state.
     """
     gc.freeze()  # the modules are here to stay, and scanning them for garbage stalls the screen for 40 ms
     app = BtTuiApp(
@@ -425,8 +439,9 @@ def run_dashboard(
         tab=tab,
         demo=demo,
         settings=settings,
-        memory=Memory(None if demo else memory_path()),
+        memory=Memory(None if demo or playback is not None else memory_path()),
         own_emulator=own_emulator,
+        playback=playback,
         hints=True,
     )
     try:

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from api_client.client import TrainingClient
 from api_client.errors import RequestError
@@ -46,7 +45,7 @@ async def evidence_of(
     most_lines: int = MOST_LINES,
 ) -> Evidence:
     """Read the log of a job to check its checkpoints. If it cannot be read, they stay unchecked."""
-    now = datetime.now(UTC)
+    now = client.clock.now()
     fold = ProgressFold(patterns=patterns)
     run = RunSnapshot(job, now, now, checkpoints=tuple(checkpoints), history_known=True)
     if not checkpoints:

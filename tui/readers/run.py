@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from api_client.client import TrainingClient
 from api_client.clock import epoch_ms
@@ -93,7 +93,7 @@ async def read_run(
     that a server does not have are left out. If the metrics fail, the log is still returned, with the error
     in ``LoadedRun.unread``.
     """
-    now = datetime.now(UTC)
+    now = client.clock.now()
     fold = ProgressFold(max_points=max_points, patterns=patterns)
     fold.choose(stream)
     wants_health_metrics = with_health_metrics or not job.node_count

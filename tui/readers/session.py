@@ -34,7 +34,8 @@ class Session:
     """A client and its connection state.
 
     ``on_connection`` is called with the state after every request event. ``read_only_by`` names the
-    setting that forbids changes, if any.
+    setting that forbids changes, if any. For a recording, ``clock`` is at the moment that is shown, and
+    ``recorded`` returns its name and that moment.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Session:
         remote: Remote,
         *,
         clock: Clock | None = None,
+        recorded: Callable[[], str] | None = None,
         on_connection: Callable[[Connection], None] | None = None,
         read_only_by: str = "",
     ) -> None:
         self.clock: Clock = clock or SystemClock()
-        self.connection = Connection()
+        self.connection = Connection(recorded=recorded)
         self._on_connection = on_connection
         retry = RetryPolicy(cap_s=LONGEST_WAIT_S)
         self.polling = retry.for_polling()

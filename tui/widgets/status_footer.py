@@ -232,6 +232,8 @@ class ConnectionBadge(Widget):
 
     def _words(self) -> tuple[str, str]:
         connection, now = self.connection, datetime.now(UTC)
+        if connection.recorded is not None:
+            return f"recording {connection.recorded()}", "warn"
         match connection.link:
             case ConnectionState.CONNECTING:
                 return "○ connecting", "muted"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -24,6 +24,7 @@ from tui.commands.support.options import (
     job_options,
     listing_format_option,
     order_option,
+    recording_option,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
@@ -59,6 +60,7 @@ def checkpoints() -> None:
 @click.option(
     "--checkpoint-name", metavar="NAME", help="List this checkpoint's files, like checkpoints files NAME."
 )
+@recording_option
 @click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort key.")
 @order_option
 @listing_format_option
@@ -95,7 +97,7 @@ async def list_checkpoints(
         if output_format == JSON:
             output.json(_document(job.id, facts, evidence))
         elif found:
-            _print_table(output, facts)
+            _print_table(output, facts, client.clock.now())
     if not found:
         output.remark(f"job {job.id} has no checkpoints")
 
@@ -185,7 +187,7 @@ def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
     return csv_lines([CSV_COLUMNS, *rows])
 
 
-def _print_table(output: Output, facts: Sequence[CheckpointFacts]) -> None:
+def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:
     """Print the table within 80 cells; a shared base model, the best score and faults become remarks."""
     bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
     shown = SHOWN
@@ -198,7 +200,6 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts]) -> None:
             output.remark(f"best: {one.name}, {one.score.words}")
     for line in fault_lines(facts):
         output.remark(line)
-    now = datetime.now(UTC)
     rows = [CheckpointRow(one.name, one, now) for one in facts]
     output.data(table_of(chosen(CHECKPOINTS, shown), rows, output))
 

@@ -74,7 +74,7 @@ async def cost(
     jobs = (
         [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
         if job_ids
-        else await _recent_jobs(client, project, resolve_since(since) or now - DEFAULT_SINCE)
+        else await _recent_jobs(client, project, resolve_since(since, now) or now - DEFAULT_SINCE)
     )
     oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest, now)

@@ -15,8 +15,16 @@ from tui.analysis.health.checks import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.snapshot import verdict
 from tui.analysis.status import status_view
+from tui.commands.jobs.timeline import print_timeline
 from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
-from tui.commands.support.options import JSON, TABLE, examples, format_option
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    examples,
+    format_option,
+    recorded_job_id,
+    recording_option,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command, configuration_if_any
@@ -49,10 +57,14 @@ SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("�
 )
 @click.command()
 @click.argument("job_ids", metavar="[JOB_ID]…", nargs=-1)
+@click.option(
+    "--timeline", is_flag=True, help="With --file: all findings that were ever shown, and from when to when."
+)
+@recording_option
 @format_option(TABLE, JSON)
 @client_command
 async def health(
-    client: TrainingClient, output: Output, job_ids: tuple[str, ...], output_format: str
+    client: TrainingClient, output: Output, job_ids: tuple[str, ...], timeline: bool, output_format: str
 ) -> ExitCode:
     """Check the health of jobs by their log, metrics, checkpoints and queue.
 
@@ -68,11 +80,18 @@ async def health(
 
     Without JOB_ID, all running and queued jobs are checked and printed worst first. A count of each
     verdict goes to stderr.
+
+    With --file and --timeline a recorded run is judged as a dashboard looking every 30 seconds would have;
+    the exit code is 0.
     """
     own = configuration_if_any()
     rules = own.health if own is not None else DEFAULT_RULES
+    if timeline:
+        print_timeline(output, rules, own.progress_patterns if own is not None else (), output_format)
+        return ExitCode.OK
     looked_at: list[LoadedRun] = []
-    jobs = await _jobs(client, job_ids)
+    recorded = recorded_job_id()
+    jobs = await _jobs(client, job_ids if recorded is None else [recorded])
     for number, job in enumerate(jobs, start=1):
         place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
         reading = await read_with_line(client, job, output, with_health_metrics=True, place=place)

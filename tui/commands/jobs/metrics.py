@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import click
@@ -15,7 +15,16 @@ from tui.analysis.node_metrics import LEADER
 from tui.commands.jobs.metrics_report import CHART, UNIT_OF_METRIC, SampleReport, TableReport, report_of
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
-from tui.commands.support.options import CSV, JSON, TABLE, JobChoice, examples, format_option, job_options
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    TABLE,
+    JobChoice,
+    examples,
+    format_option,
+    job_options,
+    recording_option,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
@@ -37,8 +46,7 @@ REFRESH_S = 30.0
 @click.command()
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
-@since_option("Start time: 2h ago, or a time.", "--since", "--start")
-@since_option("End time: 2h ago, or a time.", "--end")
+@since_option("Start time: 2h ago, or a time.")
 @click.option(
     "--step", "step_s", metavar="SECONDS", type=click.IntRange(1, 86_400), help="Seconds between samples."
 )
@@ -50,6 +58,7 @@ REFRESH_S = 30.0
     multiple=True,
     help="Only this metric (csv, json, chart).",
 )
+@recording_option
 @click.option("-f", "--follow", is_flag=True, help="Follow until the job ends; exit with its outcome.")
 @click.option(
     "--interval",
@@ -67,7 +76,6 @@ async def metrics(
     output: Output,
     choice: JobChoice,
     since: str | None,
-    end: str | None,
     step_s: int | None,
     nodes: tuple[str, ...],
     metrics: tuple[str, ...],
@@ -86,8 +94,6 @@ async def metrics(
     """
     if metrics and output_format == TABLE:
         raise click.UsageError("the table shows all metrics; --metric needs -o csv, json or chart")
-    if follow and end is not None:
-        raise click.UsageError("--follow reads to the end of the job; omit --end")
     if follow and output_format == CHART:
         raise click.UsageError("-o chart can't follow; use the dashboard (bt-tui watch)")
 
@@ -96,7 +102,7 @@ async def metrics(
     new_report = partial(
         report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
     )
-    window = _window(found, since, end, output_format)
+    window = _window(found, since, output_format, client.clock.now())
     if follow:
         return await _follow(client, found, chosen, new_report(), window[0], step_s, interval_s)
     answer = await _once(client, found, window, step_s)
@@ -112,14 +118,11 @@ async def metrics(
 Window = tuple[datetime | None, datetime | None]
 
 
-def _window(job: TrainingJob, since: str | None, until: str | None, output_format: str) -> Window:
+def _window(job: TrainingJob, since: str | None, output_format: str, now: datetime) -> Window:
     """Return the time range to request; a finished job's last state leaves the bounds to the server."""
-    now = datetime.now(UTC)
-    end = resolve_since(until)
-    if end is None and job.is_finished and job.updated_at:
-        end = job.updated_at + AFTER_THE_END
-    if since is not None or until is not None:
-        return resolve_since(since) or job.created_at, end
+    end = job.updated_at + AFTER_THE_END if job.is_finished and job.updated_at else None
+    if since is not None:
+        return resolve_since(since, now), end
     if output_format == TABLE:
         return (None, None) if job.is_finished else (now - NOW_SPAN, None)
     return job.created_at, end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models.logs import NS_PER_S
+from api_client.recordings.reading import Recording, is_recording
 from tui.analysis.checkpoints.facts import last_checkpoint
 from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.snapshot import seconds_left, seconds_left_range
 from tui.analysis.series import Series, latest, value_range
 from tui.analysis.status import status_view
-from tui.commands.jobs.progress_file import show_file
+from tui.commands.jobs.progress_file import lines_of_file, lines_of_recording, show_lines
 from tui.commands.support.exit_codes import ExitCode, not_in_job
 from tui.commands.support.options import (
     CSV,
@@ -238,7 +240,7 @@ def _stamp(at_ns: int | None) -> str | None:
     "--file",
     "path",
     type=click.Path(path_type=Path),
-    help="Read a saved log instead of a job: plain text or 'logs -o ndjson'.",
+    help="Read a recording or a saved log instead of a job: plain text or 'logs -o ndjson'.",
 )
 @click.option("--each-line", is_flag=True, help="With --file: show what is read in each line, from line 0.")
 @format_option(TABLE, JSON, CSV, NDJSON)
@@ -261,16 +263,24 @@ def progress(
     "series" whose lists hold time, step and value, and CSV has one line per reading: series, time, step,
     value, unit.
     """
-    if path is not None:
-        own = configuration_if_any()
-        patterns = own.progress_patterns if own is not None else ()
-        return show_file(settings.output, path, output_format, each_line=each_line, patterns=patterns)
-    if each_line:
+    if each_line and path is None:
         raise click.UsageError("--each-line needs --file PATH")
+    if path is not None:
+        context = click.get_current_context()
+        recording = context.with_resource(Recording(path)) if is_recording(path) else None
+        if recording is None or each_line:
+            own = configuration_if_any()
+            patterns = own.progress_patterns if own is not None else ()
+            lines = lines_of_file(path) if recording is None else lines_of_recording(recording)
+            return show_lines(settings.output, lines, output_format, each_line=each_line, patterns=patterns)
+        settings = replace(settings, recording=recording)
+        choice = JobChoice(recording.job.id, None)
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         found = await choice.find(client)
-        reading = await read_with_line(client, found, output, since=resolve_since(since), stream=stream)
+        reading = await read_with_line(
+            client, found, output, since=resolve_since(since, client.clock.now()), stream=stream
+        )
         told = reading.run.progress
         known = [one.key for one in told.streams] if told is not None else []
         if stream is not None and known and stream not in known:

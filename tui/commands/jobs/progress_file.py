@@ -1,4 +1,4 @@
-"""Show what the progress reader finds in a saved log: ``bt-tui progress --file``.
+"""Show what the progress reader finds in a saved log or a recording: ``bt-tui progress --file``.
 
 For people whose trainer is read wrongly or not at all, and for trying a pattern of one's own. Needs no job
 and no account.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from api_client.models.logs import NS_PER_S, LogLine
+from api_client.recordings.reading import Recording
 from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
@@ -47,18 +48,29 @@ class _Read(NamedTuple):
     reading: ParsedMetrics | None
 
 
-def show_file(
-    output: Output, path: Path, output_format: str, *, each_line: bool, patterns: Sequence[ProgressPattern]
-) -> ExitCode:
-    """Print what is read in a file of log lines, plain or as ``logs -o ndjson`` prints them.
-
-    Raises CommandFailed if the file cannot be read.
-    """
+def lines_of_file(path: Path) -> list[LogLine]:
+    """Read a file of log lines, plain or as ``logs -o ndjson`` prints them. Raises CommandFailed."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            lines = list(_lines(file))
+            return list(_lines(file))
     except OSError as error:
         raise CommandFailed(f"can't read {path}: {error.strerror}", ExitCode.USAGE) from error
+
+
+def lines_of_recording(recording: Recording) -> list[LogLine]:
+    """Return the lines of a recording, in the order in which they arrived."""
+    return [line for each in recording.log.entries() if (line := each.line) is not None]
+
+
+def show_lines(
+    output: Output,
+    lines: Sequence[LogLine],
+    output_format: str,
+    *,
+    each_line: bool,
+    patterns: Sequence[ProgressPattern],
+) -> ExitCode:
+    """Print what is read in log lines: in each of them, or in total."""
     reads = (_Read(place, line, parse(line.message, patterns)) for place, line in enumerate(lines))
     if each_line:
         _print_each_line(output, list(reads), output_format)

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
@@ -108,11 +107,11 @@ async def _print(
         if shows_progress:
             line.show("reading", 0, 0, progress_note(part, line_count))
 
-    now = datetime.now(UTC)
+    now = client.clock.now()
     nodes = NodeChooser(request.nodes)
     reading = LogRead(client, job, request.stretch(job, now), request.new_filter, progress, nodes)
     array = JsonArray() if request.target.format == JSON else None
-    render = array.render if array is not None else request.renderer(target, job)
+    render = array.render if array is not None else request.renderer(target, job, client.clock)
     try:
         if request.follow:
             code = await _follow(reading, output, target, render, request.drain_s, line.clear)

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from api_client.clock import Clock
 from api_client.files import AtomicFile
 from api_client.models import TrainingJob
 from tui.analysis.logs.levels import LEVELS
@@ -32,7 +33,15 @@ from tui.commands.logs.printing import (
 )
 from tui.commands.logs.reading import LogRange
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, JSONL, NDJSON, TEXT, Command, one_job_id, selected_project
+from tui.commands.support.options import (
+    JSON,
+    NDJSON,
+    TEXT,
+    Command,
+    one_job_id,
+    recording_option,
+    selected_project,
+)
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.run_options import parse_moment, parse_since
 
@@ -53,7 +62,6 @@ class Target:
 
 def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Target:
     """Combine the values of ``-o`` and ``--save`` into a target. Raises click.BadParameter."""
-    outputs = [NDJSON if value == JSONL else value for value in outputs]
     formats = list(dict.fromkeys(value for value in outputs if value in FORMATS))
     files = list(
         dict.fromkeys([*(value for value in outputs if value not in FORMATS), *filter(None, [save])])
@@ -150,11 +158,9 @@ class LogRequest:
             context_lines=self.context,
         )
 
-    def renderer(self, output: Output, job: TrainingJob) -> Callable[[OutputLine], str]:
-        now = datetime.now(UTC)
-        stamp_text = stamp_text_of(
-            self.time_mode, beginning=job.created_at or now, now=lambda: datetime.now(UTC)
-        )
+    def renderer(self, output: Output, job: TrainingJob, clock: Clock) -> Callable[[OutputLine], str]:
+        beginning = job.created_at or clock.now()
+        stamp_text = stamp_text_of(self.time_mode, beginning=beginning, now=clock.now)
         return renderer(output, self.target.format, stamp_text)
 
 
@@ -194,6 +200,7 @@ def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: 
 _OPTIONS = (
     click.argument("job_id", metavar="[JOB_ID]", required=False),
     click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument."),
+    recording_option,
     click.option("--project-id", metavar="ID", help="Newest job of this project."),
     click.option("--project", metavar="PROJECT", help="Newest job of this project (id or name)."),
     click.option(
@@ -203,7 +210,6 @@ _OPTIONS = (
     _time_option("--start", "Start time: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'."),
     _time_option("--end", "End time."),
     click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
-    click.option("--limit", metavar="N", type=click.IntRange(min=0), hidden=True, help="--last; 0: all."),
     click.option(
         "--min-level",
         type=click.Choice(LEVELS, case_sensitive=False),
@@ -264,10 +270,8 @@ def _request(
     outputs: tuple[str, ...],
     save: str | None,
     force: bool,
-    limit: int | None,
     **others: Any,
 ) -> LogRequest:
-    others["last"] = (limit or None) if others["last"] is None else others["last"]
     follows = others["follow"]
     if others["since"] is not None and others["start"] is not None:
         raise click.UsageError("give either --since or --start")

@@ -71,7 +71,7 @@ class LogRead:
             if newest:
                 start = datetime.fromtimestamp(stamp_ns(newest[0].entry) // NS_PER_S, UTC)
             elif start is None:
-                start = datetime.now(UTC) - CLOCK_SKEW
+                start = self.client.clock.now() - CLOCK_SKEW
             self.gap_count = 0
         chosen = self.new_filter(self.nodes)
         stream = self.client.logs.follow(self.job.project_id, self.job.id, start=start, drain_s=drain_s)
@@ -96,7 +96,7 @@ class LogRead:
     def _start(self) -> datetime:
         if self.stretch.start is not None:
             return self.stretch.start
-        return self.job.earliest_time(datetime.now(UTC))
+        return self.job.earliest_time(self.client.clock.now())
 
     async def _last(self, count: int) -> list[OutputLine]:
         """Return the last `count` matches with their context, reading backwards no further than needed."""

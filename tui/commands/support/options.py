@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -20,11 +21,13 @@ from tui.text.times import time_key
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import Team, TrainingJob, TrainingProject
+    from api_client.recordings.reading import Recording
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Documented = TypeVar("Documented", bound=click.Command)
 Named = TypeVar("Named", "TrainingProject", "Team")
 
+OFFICIAL_TABLE = "cli-table"
 ASCENDING, DESCENDING = "asc", "desc"
 
 
@@ -45,14 +48,19 @@ def options_as(name: str, kind: type, *options: Callable[[Command], Command]) ->
 
 
 def listing_format_option(command: Command) -> Command:
-    """Add ``-o table|csv|json``."""
-    return format_option(TABLE, CSV, JSON, also=["--output-format"])(command)
+    """Add ``-o table|csv|json``; the official ``cli-table`` is an alias of ``table``."""
+
+    def plain(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+        return TABLE if value == OFFICIAL_TABLE else value
+
+    formats = (TABLE, CSV, JSON, OFFICIAL_TABLE)
+    help_text = "Output format; cli-table equals table."
+    return format_option(*formats, also=["--output-format"], callback=plain, help=help_text)(command)
 
 
 def order_option(command: Command) -> Command:
     return click.option(
         "--order",
-        "--direction",
         type=click.Choice((ASCENDING, DESCENDING)),
         default=ASCENDING,
         show_default=True,
@@ -132,9 +140,21 @@ def job_argument(command: Command) -> Command:
 
 
 def one_job_id(argument: str | None, option: str | None) -> str | None:
+    """Return the job that was given: as an argument, as an option, or as a recording."""
     if argument and option and argument != option:
         raise click.UsageError("two different job ids; give one")
-    return argument or option
+    return argument or option or recorded_job_id()
+
+
+def recorded_job_id() -> str | None:
+    recording = given_recording()
+    return None if recording is None else recording.job.id
+
+
+def given_recording() -> Recording | None:
+    """Return the recording given by ``--file``."""
+    settings = click.get_current_context().find_object(CommandSettings)
+    return None if settings is None else settings.recording
 
 
 def selected_project(project: str | None, project_id: str | None) -> str | None:
@@ -172,18 +192,16 @@ def check_project(job: TrainingJob, named: str | None) -> None:
 
 
 TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
-JSONL = "jsonl"
-OFFICIAL_TABLES = ("cli-table", "text")
-TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """Settings of every command: the remote given by ``--remote``, the output, and read-only mode."""
+    """Settings of every command: the remote, the output, read-only mode; with ``--file`` the recording."""
 
     remote_name: str | None = None
     output: Output = field(default_factory=Output)
     readonly: bool = False
+    recording: Recording | None = None
 
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -215,18 +233,15 @@ def readonly_option(command: Command) -> Command:
 def remote_option(command: Command) -> Command:
     """Add ``--remote NAME``, accepted before and after the subcommand.
 
-    Also accepts the official ``--non-interactive``, ``--log`` and ``--verbose``, which the help does not
-    list.
+    Also accepts the official ``--non-interactive`` and ``--log``, which the help does not list.
     """
     command = click.option(
         "--non-interactive", is_flag=True, expose_value=False, hidden=True, callback=_set_non_interactive
     )(command)
     # accepted for compatibility; there is nothing for it to configure
     command = click.option("--log", expose_value=False, hidden=True)(command)
-    command = click.option("-v", "--verbose", is_flag=True, expose_value=False, hidden=True)(command)
     return click.option(
         "--remote",
-        "--profile",
         metavar="NAME",
         expose_value=False,
         is_eager=True,
@@ -237,45 +252,55 @@ def remote_option(command: Command) -> Command:
 
 
 def format_option(
-    *formats: str, also: Sequence[str] = (), help: str = "Output format."
+    *formats: str, also: Sequence[str] = (), help: str = "Output format.", **attributes: Any
 ) -> Callable[[Command], Command]:
-    """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default.
-
-    The official names of formats are accepted, too: ``cli-table``, ``text``, and ``jsonl``, which is JSON
-    with one line for each record.
-    """
-
-    def in_our_words(context: click.Context, _parameter: click.Parameter, value: str) -> str:
-        if value == JSONL:
-            settings = context.ensure_object(CommandSettings)
-            context.obj = replace(settings, output=settings.output.with_json(by_line=True))
-            return JSON
-        return formats[0] if value in OFFICIAL_TABLES else value
-
+    """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default."""
     return click.option(
         "-o",
         "--output",
         *also,
         "output_format",
-        type=click.Choice(dict.fromkeys((*formats, *OFFICIAL_TABLES, JSONL)), case_sensitive=False),
-        metavar=f"[{'|'.join(formats)}]",
+        type=click.Choice(formats, case_sensitive=False),
         default=formats[0],
         show_default=True,
-        callback=in_our_words,
         help=help,
+        **attributes,
     )
 
 
-def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
-    """Add the choice of when sessions start, in the spelling of either official CLI."""
-    spellings = (*TRIGGERS, *(each.replace("_", "-") for each in TRIGGERS))
-    return click.option(
-        *names,
-        type=click.Choice(spellings, case_sensitive=False),
-        metavar=f"[{'|'.join(TRIGGERS)}]",
-        callback=lambda _context, _parameter, value: value and value.replace("-", "_"),
-        help=help,
+def recording_option(command: Command) -> Command:
+    """Add ``--file FILE``: a recording instead of a job."""
+
+    def open_it(context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            # Most command lines read no recording.
+            from api_client.recordings.reading import Recording
+
+            outer = context.find_object(CommandSettings) or CommandSettings()
+            context.obj = replace(outer, recording=context.with_resource(Recording(path)))
+
+    @wraps(command)
+    def checked(*arguments: Any, **parameters: Any) -> Any:
+        if recorded_job_id() is not None:
+            if any(parameters.get(name) for name in _JOB_PARAMETERS):
+                raise click.UsageError("give a job or --file, not both")
+            if parameters.get("follow"):
+                raise click.UsageError("a recording can't be followed; omit --follow")
+        return command(*arguments, **parameters)
+
+    option = click.option(
+        "--file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        is_eager=True,
+        callback=open_it,
+        help="Read this recording (bt-tui record) instead of a job.",
     )
+    return cast("Command", option(checked))
+
+
+_JOB_PARAMETERS = ("job", "job_id", "job_ids", "named_id", "project", "project_id")
 
 
 def yes_option(command: Command) -> Command:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from api_client.client import TrainingClient
+from api_client.clock import Clock
 from api_client.events import RequestEvent
 from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
 from api_client.remotes.resolution import ListedRemote, RemoteListing
@@ -24,6 +25,7 @@ from tui.commands.support.output import Output
 from tui.settings.paths import config_path
 
 if TYPE_CHECKING:
+    from api_client.recordings.reading import Recording
     from tui.settings.loading import Loaded
     from tui.settings.model import Configuration
 
@@ -151,11 +153,28 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode |
     waits before retries are remarked on stderr as they happen. Without a remote, the action still runs, up
     to its first use of the client, so that mistakes in the command line are reported first.
     """
+    if settings.recording is not None:
+        return _run_on_recording(settings.recording, settings, action)
     try:
         remote = chosen_remote(settings)
     except RemoteNotConfigured as missing:
         return asyncio.run(action(cast("TrainingClient", _NoClient(missing)), settings.output))
     return run_with(remote, settings, action)
+
+
+def _run_on_recording(
+    recording: Recording, settings: CommandSettings, action: ClientAction
+) -> ExitCode | None:
+    """Run ``action`` as of the last moment of a recording."""
+    # The server is not for every command.
+    from api_client.recordings.playback import Playback
+    from tui.commands.support.recorded import served_recording
+
+    for problem in recording.problems:
+        settings.output.remark(f"a part of {recording.path} can't be read: {problem}")
+    clock = Playback(recording.begin, recording.until)
+    with served_recording(recording, clock) as remote:
+        return run_with(remote, settings, action, clock=clock)
 
 
 class _NoClient:
@@ -181,12 +200,14 @@ def client_command(
     return run
 
 
-def run_with(remote: Remote, settings: CommandSettings, action: ClientAction) -> ExitCode | None:
+def run_with(
+    remote: Remote, settings: CommandSettings, action: ClientAction, *, clock: Clock | None = None
+) -> ExitCode | None:
     output, forbidden_by = settings.output, read_only_by(settings.readonly)
 
     async def session() -> ExitCode | None:
         async with TrainingClient(
-            remote, on_event=_wait_reporter(output), read_only_by=forbidden_by
+            remote, clock=clock, on_event=_wait_reporter(output), read_only_by=forbidden_by
         ) as client:
             return await action(client, output)
 

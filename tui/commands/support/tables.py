@@ -9,7 +9,7 @@ from typing import TypeVar
 from api_client.client import TrainingClient
 from api_client.models import ApiModel, TrainingJob
 from tui.analysis.export import Value, csv_lines
-from tui.commands.support.options import CSV, JSON
+from tui.commands.support.options import CSV, JSON, recorded_job_id
 from tui.commands.support.output import Output
 from tui.tables.column import Column, Span
 from tui.tables.jobs import age_of, status_cell
@@ -131,7 +131,8 @@ def print_job(
     if output_format == JSON:
         output.json(document or job)
     else:
-        print_facts(output, _job_facts(job, client.job_link(job.project_id, job.id)))
+        link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
+        print_facts(output, _job_facts(job, link))
 
 
 def _job_facts(job: TrainingJob, link: str) -> list[tuple[str, Cell]]:
@@ -149,7 +150,7 @@ def _job_facts(job: TrainingJob, link: str) -> list[tuple[str, Cell]]:
         ("started by", Cell(job.user.email) if job.user and job.user.email else None),
         ("checkpoints", Cell(job.checkpoint_sync_status.lower()) if job.checkpoint_sync_status else None),
         ("message", Cell(job.error_message, "caution") if job.error_message else None),
-        ("link", Cell(link)),
+        ("link", Cell(link) if link else None),
     ]
     return [(name, cell) for name, cell in facts if cell is not None]
 

@@ -1,0 +1,250 @@
+"""Serve recordings over the same API as everything else, as of the moment at which their clock stands.
+
+A client needs no other way to a recording. What it lacks answers 404; every change is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from api_client.emulator.answers import ApiFault, not_found
+from api_client.emulator.app import api_app
+from api_client.emulator.backend import LogQuery, StoredFile, default_step_s
+from api_client.emulator.platform import Platform
+from api_client.emulator.presign import Signer
+from api_client.emulator.routes.calls import JOB, MS_PER_S, Call, api_route, read_log_query
+from api_client.emulator.routes.files import FILES_ROUTES
+from api_client.emulator.routes.jobs import JOBS_ROUTES, PROJECTS_ROUTES
+from api_client.emulator.server import LOOPBACK, EmulatorServer, listen
+from api_client.emulator.store.database import Database
+from api_client.emulator.store.jobs import StoredProject
+from api_client.emulator.store.stores import Stores
+from api_client.models import (
+    CachedFile,
+    Checkpoint,
+    CheckpointFile,
+    JobMetrics,
+    LogRecord,
+    ProjectSummary,
+    QueueEvent,
+    TrainingJob,
+)
+from api_client.models.logs import NS_PER_S, LogGap
+from api_client.recordings.playback import Playback
+from api_client.recordings.reading import Recording
+
+DEFAULT_METRICS_S = 3_600
+START_S = 10.0
+"""Maximum time for the server to start."""
+
+
+class RecordedJobs:
+    """The jobs of some recordings, as they were at the time of the clock; implements ``JobRunner``."""
+
+    def __init__(self, recordings: Sequence[Recording], clock: Playback) -> None:
+        self._recordings = {recording.job.id: recording for recording in recordings}
+        self._clock = clock
+
+    def recording(self, job_id: str) -> Recording:
+        return self._recordings[job_id]
+
+    def owns(self, job_id: str) -> bool:
+        return job_id in self._recordings
+
+    def jobs(self) -> Sequence[TrainingJob]:
+        return [recording.job_at(self._clock.now()) for recording in self._recordings.values()]
+
+    def job(self, job_id: str) -> TrainingJob:
+        return self._recordings[job_id].job_at(self._clock.now())
+
+    def spec(self, job_id: str) -> Mapping[str, Any]:
+        return {}
+
+    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
+        return self.log_page(job_id, wanted)[0]
+
+    def log_page(self, job_id: str, wanted: LogQuery) -> tuple[list[LogRecord], list[LogGap]]:
+        recording = self._recordings[job_id]
+        now_ns = recording.now_ns(self._clock.now())
+        return recording.log.select(
+            wanted.start_ns,
+            wanted.end_ns,
+            now_ns=now_ns,
+            limit=wanted.limit,
+            newest_first=wanted.direction == "desc",
+            levels=wanted.levels,
+        )
+
+    def log_is_complete(self, job_id: str) -> bool:
+        return self._clock.now() >= self._recordings[job_id].until
+
+    def metrics(
+        self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
+    ) -> JobMetrics:
+        """Return samples; without a range, the last hour or, of a finished job, the whole run."""
+        recording, job = self._recordings[job_id], self.job(job_id)
+        now_s, begin_s = self._clock.now().timestamp(), recording.begin.timestamp()
+        end_s = now_s if end_s is None else min(end_s, now_s)
+        if start_s is None:
+            start_s = begin_s if job.is_finished else end_s - DEFAULT_METRICS_S
+        start_s = max(start_s, begin_s)
+        step_s = step_s or default_step_s(max(end_s - start_s, 0.0))
+        return recording.metrics.select(
+            int(start_s * NS_PER_S), int(end_s * NS_PER_S), step_s=step_s, job=job
+        )
+
+    def checkpoints(self, job_id: str) -> list[Checkpoint]:
+        found = self._recordings[job_id].checkpoints_at(self._clock.now())
+        if found is None:
+            raise not_found("Checkpoint list of job", job_id)
+        return found
+
+    def checkpoint_files(self, job_id: str) -> list[StoredFile]:
+        recording = self._recordings[job_id]
+        return [_stored(recording, file) for file in recording.files_at(self._clock.now())]
+
+    def events(self, job_id: str) -> list[QueueEvent]:
+        return self._recordings[job_id].events_at(self._clock.now())
+
+    def cache_files(self, project_id: str) -> list[CachedFile] | None:
+        return None
+
+    async def start(self) -> None:
+        """There is nothing to start."""
+
+    async def close(self) -> None:
+        """The caller closes the recordings."""
+
+    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
+        _refuse()
+
+    async def stop(self, job_id: str) -> TrainingJob:
+        _refuse()
+
+    async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
+        _refuse()
+
+    async def delete(self, job_id: str) -> None:
+        _refuse()
+
+    async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
+        _refuse()
+
+    def limits_changed(self) -> None:
+        """No job waits."""
+
+    async def preempt(self, job_id: str) -> TrainingJob:
+        _refuse()
+
+    async def forget_project(self, project_id: str) -> None:
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise ApiFault(403, "READ_ONLY", "this is a recording: nothing in it can be changed")
+
+
+def _stored(recording: Recording, file: CheckpointFile) -> StoredFile:
+    content = recording.stored_file(file)
+    return StoredFile(
+        relative_name=file.relative_file_name,
+        node_rank=file.node_rank,
+        size_bytes=file.size_bytes if content is None else len(content),
+        modified=file.last_modified,
+        generate=None if content is None else lambda start, end: content[start:end],
+    )
+
+
+def recording_app(
+    recordings: Sequence[Recording], clock: Playback, database: Database, folder: Path, *, key: str
+) -> Starlette:
+    """Return the application; the projects are in the database, and nothing is written to the folder."""
+    jobs = RecordedJobs(recordings, clock)
+    stores = Stores.open(database, folder)
+    for recording in recordings:
+        project = recording.project
+        team = stores.teams.ensure(project.team_name or "Recording", recording.begin)
+        created, updated = project.created_at or recording.begin, project.updated_at or recording.begin
+        stores.projects.add(StoredProject(project.id, project.name, team.id, created, updated))
+    platform = Platform(
+        stores=stores,
+        data_dir=folder,
+        signer=Signer(secrets.token_bytes(32)),
+        clock=clock,
+        local=jobs,
+        workspace_name="Recording",
+    )
+
+    def logs(call: Call) -> Any:
+        job_id = call.job.id
+        is_complete = jobs.log_is_complete(job_id)
+        lines, gaps = jobs.log_page(job_id, read_log_query(call.parameters, int(platform.now_s() * MS_PER_S)))
+        page: dict[str, Any] = {"logs": lines, "gaps": gaps} if gaps else {"logs": lines}
+        return page | {"complete": True} if is_complete else page
+
+    def queue_context(call: Call) -> Any:
+        job_id = call.path["job_id"]
+        found = jobs.recording(job_id).queue_at(clock.now()) if jobs.owns(job_id) else None
+        if found is None:
+            raise not_found("Queue context of job", job_id)
+        return found
+
+    def refuse(_: Request) -> Response:
+        _refuse()
+
+    reads = [
+        route
+        for route in (*PROJECTS_ROUTES, *JOBS_ROUTES)
+        if "GET" in (route.methods or ()) or route.path.endswith("/search")
+    ]
+    routes = [
+        api_route("GET", JOB + "/logs", logs),
+        api_route("GET", "/v1/training/jobs/{job_id}/queue_context", queue_context),
+        *reads,
+        *FILES_ROUTES,
+        Route("/{path:path}", refuse, methods=["POST", "PUT", "PATCH", "DELETE"]),
+    ]
+    return api_app(platform, routes, key=key)
+
+
+@dataclass(frozen=True)
+class ServedRecordings:
+    """Recordings that are served at ``url`` to whoever has ``key``, as of the time of ``clock``."""
+
+    url: str
+    key: str
+    clock: Playback
+
+
+@contextmanager
+def serve_recordings(recordings: Sequence[Recording], clock: Playback) -> Iterator[ServedRecordings]:
+    """Serve in a thread of this process until the block ends."""
+    key, started = secrets.token_urlsafe(24), threading.Event()
+    with tempfile.TemporaryDirectory(prefix="bt-tui-recording-") as folder, listen(0) as listener:
+        database = Database(Path(folder, "recordings.db"))
+        app = recording_app(recordings, clock, database, Path(folder), key=key)
+        server = EmulatorServer(app, on_started=started.set)
+        thread = threading.Thread(
+            target=lambda: asyncio.run(server.serve(sockets=[listener])), name="recording", daemon=True
+        )
+        thread.start()
+        started.wait(START_S)
+        try:
+            yield ServedRecordings(f"http://{LOOPBACK}:{listener.getsockname()[1]}", key, clock)
+        finally:
+            server.should_exit = True
+            thread.join()
+            database.close()

@@ -1,0 +1,135 @@
+"""The log lines or the samples of a recording, divided into blocks that are read as they are needed.
+
+The name of a block has the first and the last time in it, so that opening a recording reads none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from api_client.recordings.archive import MAX_DOCUMENT_BYTES, DamagedMember, Members, read_member
+from api_client.recordings.stamps import stamp_of
+
+LOG, LOG_FOLDER = "logs.ndjson", "logs"
+METRICS, METRICS_FOLDER = "metrics.ndjson", "metrics"
+BLOCK_LINES = 5_000
+MAX_LINE_BYTES = 4 * 1024**2
+_BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjson")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some objects of a recording, between two times; stored as a member or, deflated, in memory.
+
+    ``newest_before_ns`` is the newest time in the blocks before it.
+    """
+
+    first_ns: int
+    last_ns: int
+    newest_before_ns: int = 0
+    member: str = ""
+    deflated: bytes = b""
+
+    @property
+    def number(self) -> int:
+        """Number in the block's name; 0 if it is not a member."""
+        name = _BLOCK_NAME.fullmatch(self.member)
+        return int(name[2]) if name else 0
+
+
+class Blocks:
+    """The blocks of the log or of the metrics, in the order of the recording.
+
+    A member that is not divided into blocks is divided here, which reads all of it.
+    """
+
+    def __init__(self, members: Members, whole: str, folder: str) -> None:
+        self._members = members
+        self.items = _blocks_of(members, whole, folder)
+        self.first_ns = min((block.first_ns for block in self.items), default=None)
+        self.last_ns = max((block.last_ns for block in self.items), default=None)
+
+    def values(self, block: Block) -> list[Any]:
+        """Return the JSON values of a block's lines; None for one that is not JSON. Raises DamagedMember."""
+        content = (
+            read_member(self._members, block.member) if block.member else zlib.decompress(block.deflated)
+        )
+        lines = [line for line in content.split(b"\n") if line.strip()]
+        try:
+            values = json.loads(b"[" + b",".join(lines) + b"]")
+        except (ValueError, RecursionError):
+            values = []
+        return values if len(values) == len(lines) else [_json(line) for line in lines]
+
+
+def _blocks_of(members: Members, whole: str, folder: str) -> list[Block]:
+    found = [] if whole not in members.names() else list(_divided(members, whole))
+    named = [match for name in members.names() if (match := _BLOCK_NAME.fullmatch(name))]
+    named = sorted((one for one in named if one[1] == folder), key=lambda one: int(one[2]))
+    found += [Block(int(one[3]), int(one[4]), member=one[0]) for one in named]
+    newest_ns, blocks = 0, []
+    for block in found:
+        blocks.append(Block(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated))
+        newest_ns = max(newest_ns, block.last_ns)
+    return blocks
+
+
+def _divided(members: Members, name: str) -> Iterator[Block]:
+    lines: list[bytes] = []
+    stamps: list[int] = []
+    size, newest_ns = 0, 0
+
+    def block() -> Block:
+        first_ns, last_ns = min(stamps, default=newest_ns), max(stamps, default=newest_ns)
+        content = zlib.compress(b"\n".join(lines), 1)
+        lines.clear()
+        stamps.clear()
+        return Block(first_ns, last_ns, deflated=content)
+
+    try:
+        for line in _lines(members, name):
+            value = _json(line)
+            lines.append(line if value is not None else b"!")
+            own = times_of(value)
+            stamps += own
+            newest_ns = max([newest_ns, *own])
+            size += len(line)
+            if len(lines) >= BLOCK_LINES or size > MAX_DOCUMENT_BYTES // 4:
+                size = 0
+                yield block()
+    except DamagedMember:
+        lines.append(b"!")
+    if lines:
+        yield block()
+
+
+def _lines(members: Members, name: str) -> Iterator[bytes]:
+    """Yield the lines of a member, of any size; one that is too long is cut, so that it cannot be parsed."""
+    rest = b""
+    for piece in members.pieces(name):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from (line for line in lines if line.strip())
+        rest = rest[:MAX_LINE_BYTES]
+    if rest.strip():
+        yield rest
+
+
+def _json(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def times_of(value: Any) -> list[int]:
+    """Return the times of a line, a sample or a gap; none if it has no valid ones."""
+    if not isinstance(value, dict):
+        return []
+    gap = value.get("gap")
+    times = [gap.get("start"), gap.get("end")] if isinstance(gap, dict) else [value.get("timestamp")]
+    return [time_ns for one in times if (time_ns := stamp_of(one)) is not None]

@@ -1,0 +1,157 @@
+"""The metrics of a recording: one object per node and time, read block by block as it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
+from api_client.recordings.archive import DamagedMember, Members
+from api_client.recordings.blocks import METRICS, METRICS_FOLDER, Blocks
+from api_client.recordings.stamps import moment_of, ns_of
+
+NS_PER_S = 1_000_000_000
+CACHED_BLOCKS = 8
+NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
+GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
+STORAGE_VALUES = ("usage_bytes", "utilization")
+
+
+class _Row(NamedTuple):
+    time_ns: int
+    moment: datetime
+    values: dict[str, Any]
+
+
+Storage = dict[str, list[MetricSample]]
+
+
+@dataclass
+class _Node:
+    """The samples of a node, or of the cache, while they are collected."""
+
+    plain: Storage = field(default_factory=lambda: {name: [] for name in NODE_VALUES})
+    gpus: dict[str, Storage] = field(default_factory=lambda: {name: {} for name in GPU_VALUES})
+    storage: Storage = field(default_factory=lambda: {name: [] for name in STORAGE_VALUES})
+    last_slot: int = -1
+
+    def take(self, row: _Row) -> None:
+        for name, samples in self.plain.items():
+            _take(samples, row, row.values.get(name))
+        for name, by_gpu in self.gpus.items():
+            values = row.values.get(name)
+            for gpu, value in values.items() if isinstance(values, dict) else ():
+                _take(by_gpu.setdefault(gpu, []), row, value)
+        stored = row.values.get("ephemeral_storage", row.values.get("cache"))
+        for name, samples in self.storage.items():
+            _take(samples, row, stored.get(name) if isinstance(stored, dict) else None)
+
+    def series(self) -> dict[str, Any]:
+        return {**self.plain, **self.gpus, "ephemeral_storage": self.volume()}
+
+    def volume(self) -> StorageMetrics:
+        return StorageMetrics.model_construct(None, **self.storage)
+
+
+def _take(samples: list[MetricSample], row: _Row, value: object) -> None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        samples.append(MetricSample(row.moment, float(value)))
+
+
+class RecordedMetrics:
+    """The samples of a recording."""
+
+    def __init__(self, members: Members) -> None:
+        self.blocks = Blocks(members, METRICS, METRICS_FOLDER)
+        self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
+
+    def select(
+        self, start_ns: int, end_ns: int, *, step_s: int, job: TrainingJob | None = None
+    ) -> JobMetrics:
+        """Return the samples ``start_ns <= t <= end_ns``, at most one in ``step_s`` seconds."""
+        nodes: dict[str | None, _Node] = {}
+        cache: _Node | None = None
+        for number, block in enumerate(self.blocks.items):
+            if block.first_ns > end_ns or block.last_ns < start_ns:
+                continue
+            for row in self._parsed(number):
+                if not start_ns <= row.time_ns <= end_ns:
+                    continue
+                if "cache" in row.values:
+                    node = cache = cache or _Node()
+                else:
+                    node_id = row.values.get("node_id")
+                    node = nodes.setdefault(node_id if isinstance(node_id, str) else None, _Node())
+                slot = row.time_ns // (step_s * NS_PER_S)
+                if slot != node.last_slot:
+                    node.last_slot = slot
+                    node.take(row)
+        leader = nodes.get(None) or next(iter(nodes.values()), _Node())
+        return JobMetrics.model_construct(
+            **leader.series(),
+            cache=None if cache is None else cache.volume(),
+            training_job=job,
+            per_node_metrics=[
+                NodeMetrics.model_construct(
+                    node_id=node_id, metrics=NodeSeries.model_construct(**node.series())
+                )
+                for node_id, node in nodes.items()
+                if node_id is not None
+            ],
+        )
+
+    def _parse(self, number: int) -> list[_Row]:
+        try:
+            values = self.blocks.values(self.blocks.items[number])
+        except DamagedMember:
+            return []
+        return sorted(_rows(values), key=lambda row: row.time_ns)
+
+
+def _rows(values: list[Any]) -> Iterator[_Row]:
+    for value in values:
+        stamp = value.get("timestamp") if isinstance(value, dict) else None
+        moment = moment_of(stamp) if isinstance(stamp, str) else None
+        if moment is not None:
+            yield _Row(ns_of(moment), moment, value)
+
+
+def rows_of(answer: JobMetrics) -> list[dict[str, Any]]:
+    """Return an answer of the API as the objects of a recording, in order of time."""
+    rows: dict[tuple[datetime, str, bool], dict[str, Any]] = {}
+
+    def add(samples: list[MetricSample], node: Mapping[str, Any], *path: str) -> None:
+        for sample in samples:
+            if sample.value is None:
+                continue
+            key = (sample.timestamp, node.get("node_id", ""), "cache" in path)
+            place = rows.setdefault(key, {"timestamp": _iso(sample.timestamp), **node})
+            for name in path[:-1]:
+                place = place.setdefault(name, {})
+            place[path[-1]] = sample.value
+
+    def add_storage(storage: StorageMetrics | None, node: Mapping[str, Any], name: str) -> None:
+        if storage is not None:
+            add(storage.usage_bytes, node, name, "usage_bytes")
+            add(storage.utilization, node, name, "utilization")
+
+    named: list[tuple[Mapping[str, Any], NodeSeries]] = [
+        ({"node_id": one.node_id}, one.metrics) for one in answer.per_node_metrics
+    ]
+    for node, series in named or [({}, answer)]:
+        for gpu, samples in series.gpu_utilization.items():
+            add(samples, node, "gpu_utilization", gpu)
+        for gpu, samples in series.gpu_memory_usage_bytes.items():
+            add(samples, node, "gpu_memory_usage_bytes", gpu)
+        add(series.cpu_usage, node, "cpu_usage")
+        add(series.cpu_memory_usage_bytes, node, "cpu_memory_usage_bytes")
+        add_storage(series.ephemeral_storage, node, "ephemeral_storage")
+    add_storage(answer.cache, {}, "cache")
+    return [rows[key] for key in sorted(rows)]
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,81 @@
+"""The clock of a recording that is open: it stands at a moment of the run, or moves on from it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+
+class Playback:
+    """A clock between ``begin`` and ``end``, where it stops; it is paused at the end unless told otherwise.
+
+    ``seek`` moves it to any moment, ``play`` lets it run ``speed`` times as fast as real time. It can be
+    the clock of a client: only the current time is that of the recording, waits take real time.
+    """
+
+    def __init__(
+        self,
+        begin: datetime,
+        end: datetime,
+        *,
+        at: datetime | None = None,
+        speed: float = 1.0,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.begin = begin
+        self.end = max(begin, end)
+        self._elapsed = elapsed
+        self._speed = speed
+        self._at = self._bounded(self.end if at is None else at)
+        self._since_s: float | None = None
+
+    def now(self) -> datetime:
+        """Return the moment of the run."""
+        if self._since_s is None:
+            return self._at
+        passed_s = (self._elapsed() - self._since_s) * self._speed
+        left_s = (self.end - self._at).total_seconds()
+        return self.end if passed_s >= left_s else self._at + timedelta(seconds=passed_s)
+
+    @property
+    def speed(self) -> float:
+        """Seconds of the run per second."""
+        return self._speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        if not speed > 0:
+            raise ValueError(f"the speed must be above zero, not {speed}")
+        self.seek(self.now())
+        self._speed = speed
+
+    @property
+    def is_playing(self) -> bool:
+        """True if time passes; at the end it does not."""
+        return self._since_s is not None and self.now() < self.end
+
+    def play(self) -> None:
+        """Let time pass, from the current moment."""
+        self._since_s = self._elapsed() if self._since_s is None else self._since_s
+
+    def pause(self) -> None:
+        """Stop at the current moment."""
+        self._at, self._since_s = self.now(), None
+
+    def seek(self, moment: datetime) -> None:
+        """Go to a moment, or to the nearest end; it keeps playing if it plays."""
+        self._at = self._bounded(moment)
+        self._since_s = None if self._since_s is None else self._elapsed()
+
+    def _bounded(self, moment: datetime) -> datetime:
+        return min(max(moment, self.begin), self.end)
+
+    def monotonic(self) -> float:
+        """Return seconds on a monotonic clock, for measuring intervals."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that many seconds of real time."""
+        await asyncio.sleep(seconds)

@@ -1,0 +1,139 @@
+"""bt-tui record against a stranger's server, and what the commands read in the file without it."""
+
+from __future__ import annotations
+
+import json
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.cli import RunCli
+from support.stranger import Answer, FakeBaseten, job
+from support.stranger_runs import HOUR_S, finished_run, iso, metrics_of, node, serve_metrics, training_log
+
+NOWHERE = {"BASETEN_API_KEY": "none", "BASETEN_REMOTE_URL": "http://127.0.0.1:1"}
+LOSSES: list[float | str] = [3.0 - step / 200 for step in range(500)]
+
+
+@pytest.fixture
+def run(stranger: FakeBaseten) -> str:
+    """A run of two hours that ended an hour ago, with metrics."""
+    finished_run(stranger, "run1", losses=LOSSES, total=500)
+    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 110, end_s=time.time() - HOUR_S)))
+    saved = [
+        {"checkpoint_id": f"checkpoint-{step}", "created_at": iso(time.time() - 2 * HOUR_S + step)}
+        for step in (200, 400)
+    ]
+    stranger.on("GET", ".*/jobs/run1/checkpoints", Answer(body={"training_job": {}, "checkpoints": saved}))
+    return "run1"
+
+
+def test_every_command_reads_in_the_file_what_it_reads_from_the_server(
+    cli: RunCli, run: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "run.btrun")
+    recorded = cli("record", run, "-o", path)
+    assert (recorded.code, recorded.out) == (0, "")
+    assert "recorded 500 lines" in recorded.err
+    for words, given in (
+        (("job", "-o", "json"), (run,)),
+        (("logs", "-o", "ndjson"), (run,)),
+        (("logs", "--last", "5", "--grep", "step 4"), (run,)),
+        (("progress", "--series", "-o", "json"), (run,)),
+        (("health", "-o", "json"), (run,)),
+        (("checkpoints", "list", "-o", "json"), ("--job-id", run)),
+        (("metrics", "-o", "json", "--step", "60"), (run,)),
+    ):
+        live, found = cli(*words, *given), cli(*words, "--file", path, environ=NOWHERE)
+        assert (found.code, found.out) == (live.code, live.out), words
+
+
+def test_recording_again_adds_only_what_is_new(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:
+    begin_s = time.time() - 6000
+    stranger.jobs.append(job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s)))
+    training_log(stranger, "run1", begin_s, LOSSES[:300])
+    once, twice = str(tmp_path / "once.btrun"), str(tmp_path / "twice.btrun")
+    cli("record", "run1", "-o", twice)
+    training_log(stranger, "run1", begin_s, LOSSES)
+    assert "recorded 200 lines" in cli("record", "run1", "-o", twice).err
+    cli("record", "run1", "-o", once)
+    assert cli("logs", "--file", twice, "-o", "ndjson").out == cli("logs", "--file", once, "-o", "ndjson").out
+
+
+def test_no_key_and_no_secret_is_in_the_file(
+    cli: RunCli, stranger: FakeBaseten, run: str, tmp_path: Path
+) -> None:
+    planted = [
+        stranger.key,
+        "hf_0123456789abcdefghij",
+        "X-Amz-Signature=5ec7e7",
+        "pl4nted-value",
+        "env-s3cret-1",
+    ]
+    stranger.on("GET", "/v1/secrets", Answer(body={"secrets": [{"name": "db_login", "team_name": "t"}]}))
+    for record, text in zip(stranger.logs[run], planted, strict=False):
+        record["message"] = f"db_login={text}" if "pl4nted" in text else f"https://s3/x?{text}"
+    stranger.jobs[-1]["error_message"] = " ".join(f"db_login={text}" for text in planted)
+    path = tmp_path / "run.btrun"
+    environ = stranger.environ() | {"BASETEN_UPLOAD_TOKEN": "env-s3cret-1"}
+    assert cli("record", run, "-o", str(path), environ=environ).code == 0
+    with zipfile.ZipFile(path) as file:
+        everything = b"".join(file.read(name) for name in file.namelist())
+    assert [text for text in planted if text.encode() in everything] == []
+    assert b"step 400/500" in everything
+
+
+def test_the_text_of_the_log_can_be_left_out(cli: RunCli, run: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "run.btrun")
+    assert cli("record", run, "-o", path, "--without-messages").code == 0
+    lines = [json.loads(one) for one in cli("logs", "--file", path, "-o", "ndjson").out.splitlines()]
+    assert (len(lines), {one["message"] for one in lines}) == (500, {""})
+    again = cli("record", run, "-o", path)
+    assert (again.code, "without messages" in again.err) == (2, True)
+
+
+def test_the_timeline_has_every_finding_with_its_time(
+    cli: RunCli, stranger: FakeBaseten, tmp_path: Path
+) -> None:
+    finished_run(stranger, "sick", losses=[*LOSSES[:300], *["nan"] * 60, *LOSSES[360:]], total=500)
+    path = str(tmp_path / "sick.btrun")
+    cli("record", "sick", "-o", path)
+    found = json.loads(cli("health", "--file", path, "--timeline", "-o", "json", environ=NOWHERE).out)
+    one = next(one for one in found if one["kind"] == "loss-not-finite")
+    assert set(one) == {"kind", "severity", "node", "since", "first_seen", "last_seen", "message"}
+    assert one["since"] <= one["first_seen"] < one["last_seen"]
+    assert one["severity"] == "critical"
+    assert "loss-not-finite" in cli("health", "--file", path, "--timeline").out
+
+
+def test_each_line_of_a_recording_is_read(cli: RunCli, run: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "run.btrun")
+    cli("record", run, "-o", path)
+    lines = cli("progress", "--file", path, "--each-line", "-o", "ndjson").out.splitlines()
+    assert json.loads(lines[-1]) == {
+        "line": 499,
+        "step": 500,
+        "total_steps": 500,
+        "loss": pytest.approx(0.505),
+        "learning_rate": 0.0001,
+        "tokens_per_s": 1000.0,
+    }
+
+
+def test_what_cannot_be_is_refused(cli: RunCli, run: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "run.btrun")
+    cli("record", run, "-o", path)
+    (tmp_path / "other.btrun").write_text("no zip")
+    for words, problem in (
+        (("job", run, "--file", path), "a job or --file, not both"),
+        (("logs", "--file", path, "--follow"), "a recording can't be followed"),
+        (("health", run, "--timeline"), "--timeline needs a recording"),
+        (("job", "--file", str(tmp_path / "other.btrun")), "not a recording"),
+        (("job", "--file", str(tmp_path / "missing.btrun")), "No such file"),
+        (("record", run, "-o", str(tmp_path)), "is a folder"),
+        (("job",), "or give a recording"),
+    ):
+        result = cli(*words)
+        assert (result.code, problem in result.err) == (2, True), (words, result.err)

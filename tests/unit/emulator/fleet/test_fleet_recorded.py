@@ -1,0 +1,125 @@
+"""A recording shows at each moment what the emulator answered then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from fleet_worlds import EPOCH, World
+from pydantic import SecretStr
+
+from api_client.client import TrainingClient
+from api_client.emulator.backend import LogQuery
+from api_client.emulator.recordings import RecordedJobs, serve_recordings
+from api_client.errors import Unauthorized
+from api_client.models import JobMetrics, LogRecord
+from api_client.models.logs import LogGap
+from api_client.recordings.metrics import rows_of
+from api_client.recordings.playback import Playback
+from api_client.recordings.reading import CHECKPOINTS, EVENTS, FORMAT, JOB, MANIFEST, Recording
+from api_client.recordings.scrub import Scrubber
+from api_client.recordings.writing import RecordingWriter
+from api_client.remotes import Remote
+
+NAME = "llama-70b-sft-v3"
+ALL = LogQuery(0, 2**62, "asc", 10**6)
+END_S = 900.0
+
+
+@pytest.fixture
+def recording(world: World, tmp_path: Path) -> Iterator[Recording]:
+    """A run of a straggler with checkpoints, as of the last moment, with a gap in the log."""
+    fleet, job = world.after(END_S).fleet, world.after(END_S).named(NAME)
+    documents = {
+        MANIFEST: {"format": FORMAT, "version": 1, "recorded_until": world.now.isoformat()},
+        JOB: job.model_dump(mode="json"),
+        EVENTS: [one.model_dump(mode="json") for one in fleet.events(job.id)],
+        CHECKPOINTS: [one.model_dump(mode="json") for one in fleet.checkpoints(job.id)],
+    }
+    writer = RecordingWriter(tmp_path / "run.btrun", documents, Scrubber())
+    writer.log.add(map(dict, fleet.logs(job.id, ALL)))
+    gap = {"start": world.now.isoformat(), "end": (world.now + timedelta(seconds=1)).isoformat()}
+    writer.log.add([{"gap": {**gap, "reason": "refused"}}])
+    writer.metrics.add(rows_of(fleet.metrics(job.id, start_s=EPOCH.timestamp(), end_s=None, step_s=30)))
+    writer.close()
+    with Recording(tmp_path / "run.btrun") as opened:
+        yield opened
+
+
+def test_at_five_moments_it_shows_what_was_answered_then(world: World, recording: Recording) -> None:
+    clock = Playback(recording.begin, recording.until)
+    recorded, job_id = RecordedJobs([recording], clock), recording.job.id
+    for seconds in (60.0, 250.0, 431.0, 777.0, END_S):
+        fleet = world.after(seconds).fleet
+        clock.seek(world.now)
+        live, now = fleet.job(job_id), recorded.job(job_id)
+        assert (now.current_status, now.error_message) == (live.current_status, live.error_message)
+        assert recorded.events(job_id) == fleet.events(job_id)
+        assert [one.checkpoint_id for one in recorded.checkpoints(job_id)] == [
+            one.checkpoint_id for one in fleet.checkpoints(job_id)
+        ]
+        for direction in ("asc", "desc"):
+            page = LogQuery(world.now_ns - 300 * 10**9, world.now_ns + 1, direction, 200)
+            assert _lines(recorded.logs(job_id, page)) == _lines(fleet.logs(job_id, page))
+        start_s = EPOCH.timestamp()
+        assert _values(recorded.metrics(job_id, start_s=start_s, end_s=None, step_s=30)) == _values(
+            fleet.metrics(job_id, start_s=start_s, end_s=None, step_s=30)
+        )
+
+
+def _lines(records: list[LogRecord]) -> list[tuple[str, str, str | None]]:
+    return [(one["timestamp"], one["message"], one["replica"]) for one in records]
+
+
+def _values(found: JobMetrics) -> list[tuple[str, list[tuple[float, float | None]]]]:
+    return [
+        (f"{node.node_id} {gpu}", [(one.timestamp.timestamp(), one.value) for one in samples])
+        for node in found.per_node_metrics
+        for gpu, samples in node.metrics.gpu_utilization.items()
+    ]
+
+
+async def test_a_client_reads_it_with_its_gaps_and_changes_nothing(recording: Recording) -> None:
+    clock = Playback(recording.begin, recording.until)
+    with serve_recordings([recording], clock) as served:
+        remote = Remote("recording", served.url, served.url, SecretStr(served.key), "the test")
+        async with TrainingClient(remote, clock=clock) as client:
+            job = await client.jobs.find(recording.job.id)
+            entries = [
+                entry
+                async for batch in client.logs.history(job.project_id, job.id, start=recording.begin)
+                for entry in batch.entries
+            ]
+            assert [one.reason for one in entries if isinstance(one, LogGap)] == ["refused"]
+            assert len(entries) == sum(1 for _ in recording.log.entries())
+            with pytest.raises(Unauthorized, match="this is a recording"):
+                await client.jobs.stop(job.project_id, job.id)
+            with pytest.raises(Unauthorized, match="this is a recording"):
+                await client.projects.upsert("another")
+
+
+def test_the_clock_plays_pauses_seeks_and_ends() -> None:
+    elapsed = 0.0
+    begin, end = EPOCH, EPOCH + timedelta(seconds=100)
+    clock = Playback(begin, end, at=begin, speed=10, elapsed=lambda: elapsed)
+    elapsed = 5
+    assert clock.now() == begin
+    clock.play()
+    elapsed = 6
+    assert clock.now() == begin + timedelta(seconds=10)
+    clock.speed = 2
+    clock.pause()
+    elapsed = 60
+    assert clock.now() == begin + timedelta(seconds=10)
+    clock.seek(end - timedelta(seconds=10))
+    clock.play()
+    elapsed = 64
+    assert (clock.now(), clock.is_playing) == (end - timedelta(seconds=2), True)
+    elapsed = 70
+    assert (clock.now(), clock.is_playing) == (end, False)
+    clock.seek(begin - timedelta(days=1))
+    assert clock.now() == begin
+    with pytest.raises(ValueError, match="above zero"):
+        clock.speed = 0

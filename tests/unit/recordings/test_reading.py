@@ -1,0 +1,155 @@
+"""A recording opens, whoever wrote it, and shows what was known at each moment of the run."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from api_client.recordings.archive import MAX_TOTAL_BYTES, RecordingError
+from api_client.recordings.reading import JOB, MANIFEST, Recording
+from support.recorded import DOCUMENTS, at, by_hand, iso, line, messages, ndjson, sample, shown
+
+PAGE = Path(__file__).parents[3] / "docs" / "recordings.md"
+
+
+def test_the_lines_of_the_documentation_make_a_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert code is not None
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code[1], str(PAGE), "exec"), {})
+    with Recording(tmp_path / "example.btrun") as recording:
+        assert messages(recording)[-1] == "step 199/200 loss=1.005"
+        found = recording.metrics.select(0, 2**62, step_s=1)
+        assert len(found.per_node_metrics[0].metrics.gpu_utilization["0"]) == 60
+        assert recording.problems == []
+
+
+def test_a_folder_opens_like_the_zip_file(tmp_path: Path) -> None:
+    path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(line(1, "one"), line(2, "two"))})
+    with zipfile.ZipFile(path) as file:
+        file.extractall(tmp_path / "folder")
+    (tmp_path / "secret").write_text("{}")
+    (tmp_path / "folder" / "project.json").symlink_to(tmp_path / "secret")
+    with Recording(tmp_path / "folder") as recording:
+        assert messages(recording) == ["one", "two"]
+        assert recording.job.id == "job1"
+        assert "project.json" not in recording.member_names()
+
+
+def test_lines_are_shown_from_their_arrival_and_gaps_are_kept(tmp_path: Path) -> None:
+    gap = {"gap": {"start": iso(30), "end": iso(40), "reason": "refused"}}
+    log = ndjson(line(10, "first"), gap, line(50, "newer"), line(20, "late", late=True), line(60, "last"))
+    with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": log})) as recording:
+        assert shown(recording, at(25)) == ["first"]
+        assert shown(recording, at(49)) == ["first", "[refused]"]
+        assert shown(recording, at(50)) == ["first", "late", "newer", "[refused]"]
+        assert shown(recording, recording.until, 2, newest_first=True) == ["last", "newer", "[refused]"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "checkpoints"),
+    [(30, "CREATED", 0), (60, "RUNNING", 0), (1000, "RUNNING", 1), (3499, "RUNNING", 3), (3500, "FAILED", 3)],
+)
+def test_job_checkpoints_and_history_are_what_they_were_then(
+    tmp_path: Path, seconds: float, status: str, checkpoints: int
+) -> None:
+    with Recording(by_hand(tmp_path / "run.btrun", {})) as recording:
+        job = recording.job_at(at(seconds))
+        assert job.current_status == f"TRAINING_JOB_{status}"
+        assert job.error_message == ("out of memory" if status == "FAILED" else None)
+        assert len(recording.checkpoints_at(at(seconds)) or ()) == checkpoints
+        queue = recording.queue_at(at(seconds))
+        assert queue is not None
+        assert queue.events[-1].status == job.current_status
+
+
+def test_without_events_an_ended_job_ran_until_its_end(tmp_path: Path) -> None:
+    with Recording(by_hand(tmp_path / "run.btrun", {"events.json": None})) as recording:
+        assert recording.job_at(at(3499)).current_status == "TRAINING_JOB_RUNNING"
+        assert recording.job_at(at(3500)) == recording.job
+        assert recording.queue_at(at(3500)) is None
+
+
+def test_samples_are_thinned_to_the_step_that_is_wanted(tmp_path: Path) -> None:
+    rows = [sample(10 * number, f"node-{node}", number / 10) for number in range(7) for node in range(2)]
+    rows.append({"timestamp": iso(0), "cache": {"usage_bytes": 5}})
+    with Recording(by_hand(tmp_path / "run.btrun", {"metrics.ndjson": ndjson(*rows)})) as recording:
+        found = recording.metrics.select(0, 2**62, step_s=30)
+    assert [node.node_id for node in found.per_node_metrics] == ["node-0", "node-1"]
+    assert [one.value for one in found.per_node_metrics[1].metrics.gpu_utilization["0"]] == [0.0, 0.3, 0.6]
+    assert found.cache is not None
+    assert [one.value for one in found.cache.usage_bytes] == [5.0]
+
+
+BROKEN_LINES = ("no json", "[" * 100_000, "7", '{"timestamp": 5}', '{"timestamp": "-1", "message": "x"}')
+
+
+@pytest.mark.parametrize("broken", BROKEN_LINES)
+def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> None:
+    log = ndjson(line(10, "before"), broken, line(20, "after"))
+    with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": log})) as recording:
+        assert messages(recording) == ["before", "[a line of the recording can't be read]", "after"]
+
+
+def test_a_damaged_block_is_a_gap_and_other_damage_is_reported(tmp_path: Path) -> None:
+    name = f"logs/000001_{line(10, '')['timestamp']}_{line(20, '')['timestamp']}.ndjson"
+    text = ndjson(line(10, "before"), line(20, "x" * 100))
+    path = by_hand(
+        tmp_path / "run.btrun", {name: text, "events.json": {"not": "a list"}, "checkpoints.json": "{"}
+    )
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as file:
+        offset = file.getinfo(name).header_offset + 30 + len(name)
+    path.write_bytes(content[:offset] + b"\xff\xff\xff" + content[offset + 3 :])
+    with Recording(path) as recording:
+        assert shown(recording, recording.until) == ["[this part of the recording is damaged]"]
+        assert [problem.partition(":")[0] for problem in recording.problems] == [
+            "events.json",
+            "checkpoints.json is not JSON",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({MANIFEST: None}, "it has no manifest.json"),
+        ({MANIFEST: {"format": "something", "version": 1}}, "not a recording"),
+        ({MANIFEST: {"format": DOCUMENTS[MANIFEST]["format"], "version": 2}}, "newer version"),
+        ({MANIFEST: "[]"}, "manifest.json"),
+        ({JOB: {"id": 7}}, "job.json: id"),
+        ({"../up.json": "{}"}, "leads out of the recording"),
+        ({"/etc/up.json": "{}"}, "leads out of the recording"),
+        ({"a\\..\\up.json": "{}"}, "leads out of the recording"),
+        ({JOB: "0" * 40_000_000}, "job.json has more than"),
+    ],
+)
+def test_what_is_no_recording_is_refused_with_the_reason(
+    tmp_path: Path, members: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(RecordingError, match=reason):
+        Recording(by_hand(tmp_path / "run.btrun", members))
+
+
+def test_a_zip_bomb_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": "x"})
+    content = bytearray(path.read_bytes())
+    directory = content.rindex(b"PK\1\2")
+    content[directory + 24 : directory + 28] = (MAX_TOTAL_BYTES - 1).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match="the limit is"):
+        Recording(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"hello", b"PK\3\4" + b"\0" * 200])
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.btrun"
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match="not a recording"):
+        Recording(path)
+    with pytest.raises(RecordingError, match="No such file"):
+        Recording(tmp_path / "missing.btrun")

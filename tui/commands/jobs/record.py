@@ -1,0 +1,74 @@
+"""``bt-tui record``: keep a run in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.recordings.reading import SUFFIX
+from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.options import examples, job_argument
+from tui.commands.support.output import Output
+from tui.commands.support.run_options import reading_line, resolve_since, since_option
+from tui.commands.support.session import client_command
+from tui.readers.recorder import Recorder
+from tui.text.units import bytes_iec, count, percent
+
+
+@examples(
+    "bt-tui record abc1234                      to abc1234.btrun",
+    "bt-tui record abc1234 -o run.btrun --follow",
+    "bt-tui record abc1234 --without-messages   without the text of the log",
+)
+@click.command()
+@job_argument
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File to record to (default: JOB_ID.btrun).",
+)
+@click.option("-f", "--follow", is_flag=True, help="Record until the job ends; exit with its outcome.")
+@since_option("Record the log and metrics only from this time: 2h ago, or a time.")
+@click.option("--without-messages", is_flag=True, help="Leave out the text of the log.")
+@client_command
+async def record(
+    client: TrainingClient,
+    output: Output,
+    job_id: str,
+    path: Path | None,
+    follow: bool,
+    since: str | None,
+    without_messages: bool,
+) -> ExitCode:
+    """Record a run to a file that opens anywhere, without an account: log, metrics, checkpoints, history.
+
+    An existing recording of the job is continued. Keys, tokens, presigned URLs and passwords are removed.
+    Stop with ctrl-c: what was recorded so far is kept.
+    """
+    job = await client.jobs.find(job_id)
+    path = path or Path(f"{job.id}{SUFFIX}")
+    with reading_line() as line:
+
+        def show(part: float | None, lines: int) -> None:
+            note = "" if part is None else f"{percent(part)}, "
+            line.show(f"recording {job.id}", 0, 0, f"{note}{count(lines)} lines")
+
+        recorder = Recorder(
+            client,
+            job,
+            path,
+            since=resolve_since(since, client.clock.now()),
+            with_messages=not without_messages,
+            on_lines=show,
+        )
+        await recorder.run(follow=follow)
+    for part, problem in recorder.problems.items():
+        output.remark(f"the {part} could not be recorded: {problem}")
+    size = bytes_iec(path.stat().st_size)
+    output.remark(f"recorded {count(recorder.line_count)} lines to {path} ({size})")
+    return outcome_exit_code(recorder.job.current_status) if follow else ExitCode.OK

@@ -1,0 +1,32 @@
+"""``--file``: read a recording instead of a job of a server.
+
+The recording is served in this process, as of its last moment, so that commands need no second way to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import SecretStr
+
+from api_client.emulator.recordings import serve_recordings
+from api_client.recordings.playback import Playback
+from api_client.recordings.reading import Recording
+from api_client.remotes import Remote
+
+
+@contextmanager
+def served_recording(recording: Recording, clock: Playback) -> Iterator[Remote]:
+    """Serve a recording at the time of the clock until the block ends."""
+    origin = f"the recording {recording.path}"
+    with serve_recordings([recording], clock) as served:
+        yield Remote(
+            name=recording.name,
+            app_url=served.url,
+            api_url=served.url,
+            key=SecretStr(served.key),
+            key_origin=origin,
+            app_url_origin=origin,
+            api_url_origin=origin,
+        )

@@ -1,0 +1,264 @@
+"""Record a run to a file: everything that the server knows of it, once, or until it ends.
+
+A recording that was broken off continues where it ended. Memory is bounded: a block of lines, an hour of
+samples.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from api_client.client import TrainingClient
+from api_client.clock import epoch_ms
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, Unauthorized
+from api_client.models import ApiModel, CheckpointFile, TrainingJob
+from api_client.models.jobs import CLOCK_SKEW
+from api_client.models.logs import NS_PER_S, LogEnd, LogEntry
+from api_client.recordings.archive import RecordingError
+from api_client.recordings.metrics import rows_of
+from api_client.recordings.reading import (
+    CHECKPOINT_FILES,
+    CHECKPOINTS,
+    EVENTS,
+    FORMAT,
+    JOB,
+    MANIFEST,
+    PROJECT,
+    QUEUE,
+    VERSION,
+    Manifest,
+    Recording,
+    file_member,
+)
+from api_client.recordings.scrub import Scrubber, secrets_of_environment
+from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
+from tui.readers.run import has_many_nodes
+from tui.text.log_entries import record_of
+
+METRIC_STEP_S, METRIC_STEP_OF_MANY_S = 30, 60
+METRIC_WINDOW = timedelta(hours=1)
+AFTER_THE_END = timedelta(minutes=5)
+SETTLED = timedelta(minutes=3)
+"""While a job runs, newer samples are not recorded yet, because others of their time may be late."""
+
+POLL_S = 60.0
+SMALL_FILES = ("trainer_state.json", "adapter_config.json")
+SMALL_FILE_BYTES = 8 * 1024**2
+SMALL_FILES_BYTES = 64 * 1024**2
+MAX_FILES_LISTED = 20_000
+
+OnLines = Callable[[float | None, int], object]
+"""Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
+
+
+@dataclass
+class Recorder:
+    """Records one job. ``problems`` are the parts that the server refuses, and why."""
+
+    client: TrainingClient
+    job: TrainingJob
+    path: Path
+    since: datetime | None = None
+    with_messages: bool = True
+    on_lines: OnLines = lambda _part, _count: None
+    problems: dict[str, str] = field(default_factory=dict)
+    _files: list[CheckpointFile] = field(default_factory=list)
+
+    async def run(self, *, follow: bool = False) -> None:
+        """Record what there is; with ``follow``, until the job ends. Raises RequestError, RecordingError."""
+        now = self._now()
+        self._start = self.since or self.job.earliest_time(now)
+        self._manifest = self._first_manifest(self._start)
+        scrub = Scrubber(self._secrets(), await self._secret_names())
+        documents = {MANIFEST: self._current_manifest(), JOB: _dump(self.job), **await self._documents()}
+        self._writer = await asyncio.to_thread(RecordingWriter, self.path, documents, scrub)
+        try:
+            if follow and not self.job.is_finished:
+                await self._follow()
+            else:
+                await self._read_log()
+            await self._finish()
+        finally:
+            self._writer.close()
+
+    @property
+    def line_count(self) -> int:
+        """Lines and gaps recorded so far, without those that were in the file already."""
+        return self._writer.log.count
+
+    def _now(self) -> datetime:
+        return self.client.clock.now()
+
+    def _first_manifest(self, start: datetime) -> Manifest:
+        host = urlsplit(self.client.remote.api_url).hostname or ""
+        new = Manifest(
+            format=FORMAT, version=VERSION, recorded_from=start, remote=host, messages=self.with_messages
+        )
+        if not self.path.exists():
+            return new
+        if self.path.is_dir():
+            raise RecordingError(f"{self.path} is a folder; record to a file")
+        with Recording(self.path) as known:
+            if known.manifest.messages != self.with_messages:
+                kind = "with" if known.manifest.messages else "without"
+                raise RecordingError(f"{self.path} was recorded {kind} messages; record to a new file")
+            return new.model_copy(update={"recorded_from": known.manifest.recorded_from or start})
+
+    def _current_manifest(self) -> dict[str, Any]:
+        changes = {"recorded_until": self._now(), "ended": self.job.is_finished}
+        return self._manifest.model_copy(update=changes).model_dump(mode="json")
+
+    def _secrets(self) -> list[str]:
+        remote = self.client.remote
+        own = [remote.key.get_secret_value()] if remote.key else []
+        own += remote.login.secrets() if remote.login else []
+        return [*own, *secrets_of_environment(os.environ)]
+
+    async def _secret_names(self) -> list[str]:
+        with suppress(ErrorAnswer, InvalidAnswer):
+            return [secret.name for secret in await self.client.account.secrets()]
+        return []
+
+    async def _documents(self) -> dict[str, Any]:
+        """Read all but the log and the metrics; what the server refuses is left out."""
+        client, project_id, job_id = self.client, self.job.project_id, self.job.id
+        found: dict[str, Any] = {}
+        with self._optional("project"):
+            found[PROJECT] = _dump(await client.projects.get(project_id), "latest_job")
+        with self._optional("history"):
+            queue = await client.jobs.queue_context(job_id)
+            found[QUEUE], found[EVENTS] = _dump(queue, "events"), [_dump(event) for event in queue.events]
+        with self._optional("checkpoints"):
+            found[CHECKPOINTS] = [_dump(one) for one in await client.checkpoints.list(project_id, job_id)]
+            self._files = await self._listed_files() if found[CHECKPOINTS] else []
+            found[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._files]
+        return found
+
+    async def _listed_files(self) -> list[CheckpointFile]:
+        files = []
+        async for file in self.client.checkpoints.files(self.job.project_id, self.job.id):
+            files.append(file)
+            if len(files) >= MAX_FILES_LISTED:
+                break
+        return files
+
+    async def _follow(self) -> None:
+        """Record until the job has ended; what changes slowly is read every minute."""
+        polling = asyncio.create_task(self._poll())
+        reading = asyncio.create_task(self._follow_log())
+        try:
+            await asyncio.wait((polling, reading), return_when=asyncio.FIRST_COMPLETED)
+            if polling.done():
+                await polling
+            await reading
+        finally:
+            for task in (polling, reading):
+                task.cancel()
+            await asyncio.gather(polling, reading, return_exceptions=True)
+
+    async def _poll(self) -> None:
+        while True:
+            await self._record_metrics(self._now() - SETTLED)
+            await self.client.clock.sleep(POLL_S)
+            self.job = await self.client.jobs.get(self.job.project_id, self.job.id)
+            await self._write_documents()
+            await asyncio.to_thread(self._writer.flush)
+
+    async def _follow_log(self) -> None:
+        stream = self.client.logs.follow(self.job.project_id, self.job.id, start=self._log_start())
+        async with aclosing(stream) as items:
+            async for item in items:
+                if isinstance(item, LogEnd):
+                    self.job = item.job
+                else:
+                    await self._record_lines(item.entries, item.read_part)
+
+    async def _read_log(self) -> None:
+        stream = self.client.logs.history(self.job.project_id, self.job.id, start=self._log_start())
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                await self._record_lines(batch.entries, batch.read_part)
+
+    def _log_start(self) -> datetime:
+        return self._start_after(self._writer.log.newest_ns)
+
+    def _start_after(self, newest_ns: int | None) -> datetime:
+        """Return where to read on: a little before what is recorded already."""
+        if newest_ns is None:
+            return self._start
+        return max(self._start, datetime.fromtimestamp((newest_ns - OVERLAP_NS) // NS_PER_S, UTC))
+
+    async def _record_lines(self, entries: Sequence[LogEntry], part: float | None) -> None:
+        records = [record_of(entry) for entry in entries]
+        if not self.with_messages:
+            records = [{name: value for name, value in one.items() if name != "message"} for one in records]
+        await asyncio.to_thread(self._writer.log.add, records)
+        self.on_lines(part, self.line_count)
+
+    async def _record_metrics(self, end: datetime) -> None:
+        """Record the samples up to ``end``, an hour at a time."""
+        start = self._start_after(self._writer.metrics.newest_ns)
+        step_s = METRIC_STEP_OF_MANY_S if has_many_nodes(self.job) else METRIC_STEP_S
+        while start < end:
+            until = min(start + METRIC_WINDOW, end)
+            with self._optional("metrics"):
+                answer = await self.client.metrics.get(
+                    self.job.project_id,
+                    self.job.id,
+                    start_ms=epoch_ms(start),
+                    end_ms=epoch_ms(until),
+                    step_s=step_s,
+                )
+                rows = await asyncio.to_thread(rows_of, answer)
+                await asyncio.to_thread(self._writer.metrics.add, rows)
+            start = until
+
+    async def _finish(self) -> None:
+        ended_at = self.job.updated_at if self.job.is_finished else None
+        end = self._now() + CLOCK_SKEW if ended_at is None else ended_at + AFTER_THE_END
+        await self._record_metrics(end)
+        await self._write_documents()
+        await self._record_small_files()
+
+    async def _write_documents(self) -> None:
+        documents = {MANIFEST: self._current_manifest(), JOB: _dump(self.job), **await self._documents()}
+        await asyncio.to_thread(self._writer.documents, documents)
+
+    async def _record_small_files(self) -> None:
+        """Record the small files of checkpoints that say how it was trained, the newest first."""
+        left = SMALL_FILES_BYTES
+        for file in sorted(self._files, key=lambda one: one.last_modified, reverse=True):
+            is_small = 0 < file.size_bytes <= min(SMALL_FILE_BYTES, left)
+            if not is_small or file.relative_file_name.rpartition("/")[2] not in SMALL_FILES:
+                continue
+            with self._optional("files of checkpoints"), suppress(ValueError):
+                content = await self.client.checkpoint_contents.read(
+                    self.job.project_id, self.job.id, file, length=file.size_bytes
+                )
+                left -= len(content)
+                self._writer.files({file_member(file): self._writer.text(content)})
+
+    @contextmanager
+    def _optional(self, part: str) -> Iterator[None]:
+        """Leave a part out that the server refuses or does not have."""
+        try:
+            yield
+        except (ErrorAnswer, InvalidAnswer) as error:
+            if isinstance(error, Unauthorized) and error.status == HTTPStatus.UNAUTHORIZED:
+                raise
+            if not isinstance(error, NotFound):
+                self.problems[part] = str(error)
+
+
+def _dump(model: ApiModel, *excluded: str) -> dict[str, Any]:
+    """Return an object of the API as it was answered."""
+    return model.model_dump(mode="json", exclude_unset=True, exclude=set(excluded))

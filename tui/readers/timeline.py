@@ -1,0 +1,88 @@
+"""Judge a recorded run as a dashboard that looks every 30 seconds would have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from api_client.recordings.reading import Recording
+from api_client.recordings.stamps import ns_of
+from tui.analysis.health.checks import judged
+from tui.analysis.health.rules import HealthRules
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.run.finding import SEVERITIES, HealthFinding
+from tui.readers.run import HEALTH_STEP_S, health_metrics_fold, run_snapshot
+
+LOOK = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingPeriod:
+    """A finding and the time in which it was shown; ``finding`` is its worst and then newest form."""
+
+    finding: HealthFinding
+    first_seen: datetime
+    last_seen: datetime
+
+
+class Timeline:
+    """The findings of a recorded run; ``look`` goes on to the next moment until ``is_done``."""
+
+    def __init__(
+        self, recording: Recording, rules: HealthRules, patterns: Sequence[ProgressPattern] = ()
+    ) -> None:
+        self._recording = recording
+        self._rules = rules
+        self._progress = ProgressFold(patterns=patterns)
+        self._metrics = health_metrics_fold(recording.job)
+        self._position = (0, 0)
+        self._metrics_until_ns = ns_of(recording.begin) - 1
+        self._found: tuple[HealthFinding, ...] = ()
+        self._open: dict[str, FindingPeriod] = {}
+        self._closed: list[FindingPeriod] = []
+        self.at = recording.begin
+        self.is_done = False
+
+    @property
+    def findings(self) -> list[FindingPeriod]:
+        """All findings so far, in the order in which they were first seen."""
+        return sorted([*self._closed, *self._open.values()], key=lambda one: one.first_seen)
+
+    def look(self) -> None:
+        recording, at = self._recording, self.at
+        job = recording.job_at(at)
+        lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
+        self._progress.add(line for each in lines if (line := each.line) is not None)
+        now_ns = ns_of(at)
+        samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
+        self._metrics_until_ns = now_ns
+        self._metrics.fold(samples, HEALTH_STEP_S)
+        checkpoints = recording.checkpoints_at(at)
+        run = run_snapshot(
+            job,
+            at,
+            self._progress,
+            checkpoints=None if checkpoints is None else tuple(checkpoints),
+            queue=recording.queue_at(at),
+            health_metrics=self._metrics.snapshot,
+            price_per_minute=None,
+        )
+        self._found = judged(run, self._rules, previous=self._found).findings
+        self._note(at)
+        self.is_done = at >= recording.until
+        self.at = min(at + LOOK, recording.until)
+
+    def _note(self, at: datetime) -> None:
+        current = {one.key: one for one in self._found}
+        for key in self._open.keys() - current.keys():
+            self._closed.append(self._open.pop(key))
+        for key, one in current.items():
+            known = self._open.get(key)
+            if known is None:
+                self._open[key] = FindingPeriod(one, at, at)
+            elif SEVERITIES.index(one.severity) <= SEVERITIES.index(known.finding.severity):
+                self._open[key] = FindingPeriod(one, known.first_seen, at)
+            else:
+                self._open[key] = replace(known, last_seen=at)
