@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +14,6 @@ from api_client.client import TrainingClient
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
-from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.snapshot import seconds_left
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TEXT, examples, format_option
@@ -24,6 +21,9 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, configuration_if_any
 from tui.text.sanitize import sanitize
 from tui.text.units import count, duration, number, percent
+
+if TYPE_CHECKING:
+    from tui.analysis.progress.snapshot import ProgressSnapshot
 
 DEFAULT_TIMEOUT_S = 2.0
 
@@ -78,6 +78,8 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
     record: dict[str, Any] = {"job_id": job.id, "name": job.name, "current_status": job.current_status}
     if job.current_status != JobStatus.RUNNING:
         return record, f"{parts[0]} {view.word}"
+    from tui.analysis.run.snapshot import seconds_left  # a third of the start of the line for all jobs
+
     told = await _newest_progress(client, job)
     left_s = seconds_left(told, datetime.now(UTC))
     record |= {"step": told.step, "total_steps": told.total_steps, "loss": told.loss, "eta_seconds": left_s}
@@ -92,6 +94,8 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
 
 
 async def _newest_progress(client: TrainingClient, job: TrainingJob) -> ProgressSnapshot:
+    from tui.analysis.progress.fold import ProgressFold
+
     own = configuration_if_any()
     fold = ProgressFold(patterns=own.progress_patterns if own is not None else ())
     start = job.earliest_time(datetime.now(UTC))
