@@ -8,7 +8,7 @@ from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.app import BtTuiApp
-from tui.screens.dialogs import ConfirmScreen
+from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenJobRequested
@@ -162,7 +162,7 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
     ) as pilot:
         await settle(pilot)
         await pressed(pilot, "s")
-        assert isinstance(app.screen, ConfirmScreen)
+        assert isinstance(app.screen, StopScreen)
         assert "Stop whisper-ft (whisper)?" in text_of(app)
         await pressed(pilot, "enter")
         await pressed(pilot, "question_mark")

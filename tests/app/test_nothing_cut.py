@@ -24,12 +24,12 @@ from support.waiting import until
 from support.wizard_facts import lora, to, walk_of
 from support.worlds import job, run
 from tui.analysis.connection import Connection, ConnectionState
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 
 SIZES = [(80, 24), (60, 20), (40, 12)]
 PULL = 'Failed to pull image "registry.example/team/trainer/llama-finetune:2.7-cu129": manifest unknown'
 LONG_PULL = f"Failed to pull image registry.example/{'team/' * 60}trainer:2.7: manifest unknown"
-QUEUE = "waiting 1h 17m for 32 H100; at submission 150 of 96 in use by team-research and team-platform"
+HINT = "Spot capacity of this GPU type would let the job start sooner."
 CAUSE = "ERROR hub: 3 of 3 attempts failed for every file of the set: ConnectionError(ReadTimeout)"
 LOST = "the name of api.baseten.example cannot be resolved, as the resolver of this machine is not there"
 
@@ -52,10 +52,8 @@ def broken(why: str) -> TrainingJob:
     [
         (lambda: without_progress(broken(PULL)), PULL, SIZES),
         (
-            lambda: without_progress(
-                job("ablate", "PENDING", hours_ago=1.3), HealthFinding(FindingKind.QUEUED, "info", QUEUE)
-            ),
-            QUEUE,
+            lambda: without_progress(job("ablate", "PENDING", hours_ago=1.3, error_message=HINT)),
+            f"waiting 1h 18m for 32 H100 · {HINT}",
             SIZES,
         ),
         (lambda: job_view(lines=(line(60, CAUSE, 0, "ERROR"),), tab="logs"), CAUSE, SIZES[:2]),
