@@ -9,7 +9,7 @@ from preflight_listed import Listing, cached, problems, project
 from pydantic import SecretStr
 
 from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, Unreachable
-from api_client.definitions import SecretReference
+from api_client.definitions import SecretReference, WeightsSource
 from api_client.submission.preflight import preflight
 from support.log_server import FastClock
 
@@ -51,9 +51,10 @@ class Account:
             },
         }
         self.asked: list[tuple[str, str]] = []
+        self.api_url = "https://api.test"
 
     def client(self) -> TrainingClient:
-        remote = Remote("lab", "https://app.test", "https://api.test", SecretStr("key"), "a test")
+        remote = Remote("lab", "https://app.test", self.api_url, SecretStr("key"), "a test")
         return TrainingClient(
             remote,
             clock=CLOCK,
@@ -167,3 +168,19 @@ async def test_a_server_that_tells_nothing_stops_nothing(account, status):
         "account: teams",
         "account: the project's cache",
     }
+
+
+@pytest.mark.parametrize(
+    ("api_url", "found"),
+    [
+        (
+            "https://api.test",
+            ["weights[0].source: file:///m: only an emulator can read files of this machine"],
+        ),
+        ("http://127.0.0.1:9", []),
+    ],
+)
+async def test_files_of_this_machine_are_refused_unless_the_server_is_on_it(account, api_url, found):
+    account.api_url = api_url
+    weights = [WeightsSource(source="file:///m", mount_location="/m")]
+    assert problems(await run(account, wanted(weights=weights)), "error") == found
