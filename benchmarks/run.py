@@ -37,6 +37,7 @@ NAMES = (
     "log_view",
     "log_search",
     "log_requests",
+    "recordings",
     "downloads",
     "insight",
 )
