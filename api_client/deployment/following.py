@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,15 +14,19 @@ from api_client.errors import BadRequest, NotFound
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models import Deployment, LogsPage
 from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import LogEntry
+from api_client.models.logs import LogEntry, LogLine
 from api_client.resources.models import Models
 from api_client.streams.logs import LogIncrements
 
-STARTING_STATUSES = frozenset({"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP"})
+CHANGING_STATUSES = frozenset(
+    {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
+)
 """Statuses that change without intervention (API facts, 2.3); any other is final."""
 
 SERVING = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final statuses that mean success
+FAILED = frozenset({"BUILD_FAILED", "BUILD_STOPPED", "DEPLOY_FAILED", "FAILED"})  # those that can be retried
 INTERVAL_S = 2.0
+LONGEST_UNCHANGED = timedelta(seconds=30)
 _UNKNOWN_START = timedelta(hours=1)
 
 
@@ -41,7 +45,7 @@ class DeploymentUpdate:
     @property
     def is_finished(self) -> bool:
         """True if this is the last update: the deployment serves, or never will without intervention."""
-        return self.status not in STARTING_STATUSES
+        return self.status not in CHANGING_STATUSES
 
     @property
     def is_serving(self) -> bool:
@@ -56,10 +60,15 @@ async def follow(
     *,
     clock: Clock | None = None,
     interval_s: float = INTERVAL_S,
+    changed_from: str = "",
+    known: Iterable[LogLine] = (),
 ) -> AsyncIterator[DeploymentUpdate]:
     """Yield an update at once and every ``interval_s`` seconds, until the deployment serves or has failed.
 
-    Transient errors are retried. Raises NotFound, Unauthorized and other RequestErrors that are permanent.
+    After a change that the server has accepted, ``changed_from`` is the status before it, which does not
+    count as the end for half a minute: it may not have changed yet. ``known`` are lines that were read
+    before, and are left out. Transient errors are retried. Raises NotFound, Unauthorized and other
+    RequestErrors that are permanent.
     """
     clock = clock or SystemClock()
 
@@ -67,18 +76,22 @@ async def follow(
         return await client.models.deployment(model_id, deployment_id)
 
     log: LogIncrements | None = None
+    begun = clock.now()
     while True:
         deployment = await retrying(fetch, ENDLESS, sleep=clock.sleep)
-        log = log or _increments(client.models, model_id, deployment, clock)
+        log = log or _increments(client.models, model_id, deployment, clock, known)
         # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await _new_lines(log))
         yield update
-        if update.is_finished:
+        is_unchanged = update.status == changed_from and clock.now() - begun < LONGEST_UNCHANGED
+        if update.is_finished and not is_unchanged:
             return
         await clock.sleep(interval_s)
 
 
-def _increments(models: Models, model_id: str, deployment: Deployment, clock: Clock) -> LogIncrements:
+def _increments(
+    models: Models, model_id: str, deployment: Deployment, clock: Clock, known: Iterable[LogLine]
+) -> LogIncrements:
     async def fetch(*, start_ms: int, end_ms: int, direction: Literal["asc", "desc"], limit: int) -> LogsPage:
         lines = await models.deployment_logs(
             model_id, deployment.id, start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit
@@ -86,7 +99,7 @@ def _increments(models: Models, model_id: str, deployment: Deployment, clock: Cl
         return {"logs": list(lines)}
 
     start = deployment.created_at - CLOCK_SKEW if deployment.created_at else clock.now() - _UNKNOWN_START
-    return LogIncrements(fetch, clock=clock, start_ms=epoch_ms(start))
+    return LogIncrements(fetch, clock=clock, start_ms=epoch_ms(start), known=known)
 
 
 async def _new_lines(log: LogIncrements) -> tuple[LogEntry, ...]:

@@ -73,6 +73,8 @@ def request_description(method: str, path: str) -> str:
             return f"read the queue of job {job}"
         case ["secrets", name] if method == "DELETE":
             return f"delete secret {name}"
+        case ["models", _, "deployments", deployment, change] if method == "POST" and change != "logs":
+            return f"{change} deployment {deployment}"
         case ["models", _, "deployments", deployment, *_]:
             return f"read deployment {deployment}"
         case ["models", model, *_]:

@@ -28,8 +28,12 @@ from api_client.models.capacity import TrainingCapacity as TrainingCapacity
 from api_client.models.checkpoints import Checkpoint as Checkpoint
 from api_client.models.checkpoints import CheckpointFile as CheckpointFile
 from api_client.models.checkpoints import CheckpointFilesPage as CheckpointFilesPage
-from api_client.models.checkpoints import Deployment as Deployment
-from api_client.models.checkpoints import Model as Model
+from api_client.models.deployments import Activation as Activation
+from api_client.models.deployments import Deployment as Deployment
+from api_client.models.deployments import Model as Model
+from api_client.models.deployments import Retry as Retry
+from api_client.models.deployments import Startup as Startup
+from api_client.models.deployments import StartupPhase as StartupPhase
 from api_client.models.jobs import RUNNABLE_STATUSES as RUNNABLE_STATUSES
 from api_client.models.jobs import WAITING_STATUSES as WAITING_STATUSES
 from api_client.models.jobs import InstanceType as InstanceType

@@ -79,31 +79,3 @@ def name_inside(name: str, checkpoint_id: str) -> str:
 def is_safetensors(name: str) -> bool:
     """Return True if the name is that of a safetensors file."""
     return name.lower().endswith(SAFETENSORS_SUFFIX)
-
-
-class Model(ApiModel):
-    """A served model."""
-
-    id: str
-    name: str = ""
-    created_at: UtcDatetime | None = None
-    deployments_count: int | None = None
-    production_deployment_id: str | None = None
-    development_deployment_id: str | None = None
-    instance_type_name: str | None = None
-    team_name: str | None = None
-
-
-class Deployment(ApiModel):
-    """Deployment; ``status`` is one of the documented states or a newer one."""
-
-    id: str
-    name: str = ""
-    model_id: str = ""
-    status: str = ""
-    created_at: UtcDatetime | None = None
-    is_production: bool = False
-    is_development: bool = False
-    active_replica_count: int = 0
-    instance_type_name: str | None = None
-    environment: str | None = None

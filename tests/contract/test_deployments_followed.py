@@ -165,3 +165,74 @@ def test_a_deployment_goes_on_while_no_emulator_runs_and_without_its_job(
             later(after, 60)
             assert client.get(path).json()["status"] == "ACTIVE"
             assert LORA in client.get(f"{path}/logs").json()["logs"][0]["message"]
+
+
+def status(official: ManagementClient, ids: dict[str, str]) -> str:
+    return str(official.api.get_models_deployments_deployment_id(**ids).status)
+
+
+def test_a_deployment_is_stopped_and_started_again(
+    official: ManagementClient, served: Served, ids: dict[str, str]
+) -> None:
+    api = official.api
+    later(served, 60)
+    assert api.post_models_deployments_activate(**ids).no_op
+    before = len(api.get_models_deployments_logs(**ids, params=parameters(end_epoch_millis=None)).logs)
+    stopped = api.post_models_deployments_deactivate(**ids)
+    assert (stopped.success, stopped.no_op, status(official, ids)) == (True, False, "DEACTIVATING")
+    later(served, 70)
+    assert (status(official, ids), api.post_models_deployments_deactivate(**ids).no_op) == ("INACTIVE", True)
+    assert not api.post_models_deployments_activate(**ids).no_op
+    assert status(official, ids) == "DEPLOYING"
+    later(served, 90)
+    assert status(official, ids) == "ACTIVE"
+    lines = api.get_models_deployments_logs(**ids, params=parameters(end_epoch_millis=None)).logs
+    assert before < len(lines) < 2 * before  # the second start builds nothing
+    assert not api.post_models_deployments_retry(**ids).retried
+    window = official_models.GetModelsDeploymentsStartupsParams(
+        start_epoch_millis=NOW_MS, end_epoch_millis=NOW_MS + 90_000
+    )
+    newest, first = api.get_models_deployments_startups(**ids, params=window).items
+    assert newest.started_at_epoch_millis > first.started_at_epoch_millis
+    assert (first.outcome, first.duration_ms) == ("SUCCESS", 11_000)
+    assert sum(phase.duration_ms or 0 for phase in first.phase_summary) == first.duration_ms
+    assert (
+        official.api.get_models_deployments_startups(
+            **ids, params=window.model_copy(update={"end_epoch_millis": NOW_MS})
+        ).items
+        == []
+    )
+
+
+def test_one_that_failed_is_retried_and_cannot_be_promoted(
+    official: ManagementClient, http: httpx.Client, served: Served
+) -> None:
+    version = deployed(http, request_for((served.job_id, LORA), instance_type_id="cpu-4x16"))
+    ids = {"model_id": version["model_id"], "deployment_id": version["id"]}
+    path = f"/v1/models/{version['model_id']}/deployments/{version['id']}"
+    later(served, 60)
+    assert status(official, ids) == "DEPLOY_FAILED"
+    assert [http.post(f"{path}/{each}", json={}).status_code for each in ("promote", "activate")] == [
+        400,
+        400,
+    ]
+    answer = official.api.post_models_deployments_retry(**ids)
+    assert (answer.retried, answer.deployment.status) == (True, "BUILDING")
+    window = official_models.GetModelsDeploymentsStartupsParams(
+        start_epoch_millis=NOW_MS, end_epoch_millis=NOW_MS + 90_000
+    )
+    (attempt,) = official.api.get_models_deployments_startups(**ids, params=window).items
+    assert (attempt.outcome, attempt.ready_at_epoch_millis) == ("FAILED", None)
+    assert attempt.phase_summary[-1].status == "FAILED"
+
+
+def test_a_promoted_deployment_is_the_only_one_in_production(
+    official: ManagementClient, http: httpx.Client, served: Served, ids: dict[str, str]
+) -> None:
+    second = deployed(http, request_for((served.job_id, LORA)))
+    promoted = official.api.post_models_deployments_promote(
+        model_id=second["model_id"], deployment_id=second["id"], request=official_models.PromoteRequest()
+    )
+    assert (promoted.id, promoted.is_production, promoted.environment) == (second["id"], True, "production")
+    found = official.api.get_models_deployments(model_id=ids["model_id"]).deployments
+    assert [each.id for each in found if each.is_production] == [second["id"]]

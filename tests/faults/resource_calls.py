@@ -95,6 +95,7 @@ READING: dict[str, Call] = {
     "models.deployment_logs": lambda c, w: c.models.deployment_logs(
         *w.model, start_ms=START_MS, end_ms=START_MS + 1
     ),
+    "models.startups": lambda c, w: c.models.startups(*w.model, start_ms=START_MS, end_ms=START_MS + 1),
     "blobs.training_credentials": lambda c, w: c.blobs.training_credentials(),
     "graphql.execute": lambda c, w: c.graphql.execute(QUERY),
 }
@@ -113,6 +114,10 @@ CHANGING: dict[str, Call] = {
         w.served.project_id, w.session_job, public_key=PUBLIC_KEY, replica_id="0"
     ),
     "capacity.update": lambda c, w: c.capacity.update(team_id=w.team_id, gpu_type="H100", max_gpus=64),
+    "models.promote": lambda c, w: c.models.promote(*w.model),
+    "models.activate": lambda c, w: c.models.activate(*w.model),
+    "models.deactivate": lambda c, w: c.models.deactivate(*w.model),
+    "models.retry": lambda c, w: c.models.retry(*w.model),
     "account.upsert_secret": lambda c, w: c.account.upsert_secret("hf", "value"),
     "account.delete_secret": lambda c, w: c.account.delete_secret("hf"),
     "account.log_out": lambda c, w: c.account.log_out(),

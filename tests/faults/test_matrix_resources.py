@@ -107,7 +107,7 @@ def test_every_public_method_is_in_the_matrix_or_elsewhere() -> None:
     named = {name.partition(",")[0] for name in CALLS}
     assert found == named | set(ELSEWHERE)
     rest = parts_of(client).keys() - {name.partition(".")[0] for name in found}
-    assert rest | {"checkpoint_contents"} == {"remote", "destinations", *TRANSFERS}
+    assert rest | {"checkpoint_contents"} == {"remote", "clock", "destinations", *TRANSFERS}
 
 
 async def test_without_faults_all_of_them_work(world: World, faulty: FaultyServer) -> None:

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Literal
 
 from api_client.emulator.answers import invalid, not_found, not_served
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.routes.calls import MS_PER_S, NS_PER_MS, Call, Parameters, api_route, read_log_query
-from api_client.emulator.serving.lifecycle import PRODUCTION, deployment_fields, log_lines, model_fields
-from api_client.emulator.store.deployments import StoredDeployment, StoredModel
+from api_client.emulator.routes.calls import (
+    MS_PER_S,
+    NS_PER_MS,
+    Call,
+    Parameters,
+    api_route,
+    read_log_query,
+    read_time_range,
+)
+from api_client.emulator.serving.lifecycle import (
+    PRODUCTION,
+    deployment_fields,
+    log_lines,
+    model_fields,
+    startup_fields,
+    status_at,
+)
+from api_client.emulator.store.deployments import Change, StoredDeployment, StoredModel
 from api_client.models import LogRecord
 
+FAILED = "DEPLOY_FAILED"
 MODEL = "/v1/models/{model_id}"
 DEPLOYMENT = MODEL + "/deployments/{deployment_id}"
 
@@ -71,6 +87,66 @@ def _delete_deployment(call: Call) -> Any:
     return {"id": deployment.id, "deleted": True, "model_id": deployment.model_id}
 
 
+def _promote(call: Call) -> Any:
+    deployment = _deployment_of(call)
+    if _status(call, deployment) == FAILED:
+        raise invalid("a deployment that failed cannot be promoted")
+    return deployment_fields(call.platform.stores.deployments.promote(deployment), call.platform.now())
+
+
+def _activate(call: Call) -> Any:
+    deployment = _deployment_of(call)
+    status = _status(call, deployment)
+    if status == FAILED:
+        raise invalid("a deployment that failed cannot be activated; retry it")
+    is_stopped = status in ("DEACTIVATING", "INACTIVE")
+    if is_stopped:
+        _change(call, deployment, "activate")
+    return {"success": True, "no_op": not is_stopped}
+
+
+def _deactivate(call: Call) -> Any:
+    deployment = _deployment_of(call)
+    is_stopped = _status(call, deployment) in ("DEACTIVATING", "INACTIVE")
+    if not is_stopped:
+        _change(call, deployment, "deactivate")
+    return {"success": True, "no_op": is_stopped}
+
+
+def _retry(call: Call) -> Any:
+    deployment = _deployment_of(call)
+    can_retry = _status(call, deployment) == FAILED
+    if can_retry:
+        deployment = _change(call, deployment, "retry")
+    return {
+        "retried": can_retry,
+        "reason": None if can_retry else "only a deployment that failed can be retried",
+        "deployment": deployment_fields(deployment, call.platform.now()),
+    }
+
+
+def _status(call: Call, deployment: StoredDeployment) -> str:
+    return status_at(deployment, call.platform.now())
+
+
+def _change(
+    call: Call, deployment: StoredDeployment, kind: Literal["retry", "activate", "deactivate"]
+) -> StoredDeployment:
+    return call.platform.stores.deployments.change(deployment, Change(call.platform.now(), kind))
+
+
+def _startups(call: Call) -> Any:
+    start_ms, end_ms = read_time_range(call.parameters)
+    if start_ms is None or end_ms is None:
+        raise invalid("start_epoch_millis and end_epoch_millis are required")
+    found = [
+        each
+        for each in startup_fields(_deployment_of(call), call.platform.now())
+        if start_ms <= each["started_at_epoch_millis"] < end_ms
+    ]
+    return {"items": found, "pagination": {"has_more": False, "cursor": None}, "total_count": len(found)}
+
+
 def _not_served(_: Call) -> Any:
     raise not_served("the emulator only serves models from training checkpoints")
 
@@ -86,10 +162,11 @@ MODELS_ROUTES = [
     api_route("POST", MODEL + "/deployments", _not_served),
     api_route("GET", DEPLOYMENT, _deployment),
     api_route("DELETE", DEPLOYMENT, _delete_deployment),
-    *(
-        api_route("POST", f"{DEPLOYMENT}/{action}", _not_served)
-        for action in ("activate", "deactivate", "retry", "promote")
-    ),
+    api_route("POST", DEPLOYMENT + "/promote", _promote),
+    api_route("POST", DEPLOYMENT + "/activate", _activate),
+    api_route("POST", DEPLOYMENT + "/deactivate", _deactivate),
+    api_route("POST", DEPLOYMENT + "/retry", _retry),
+    api_route("GET", DEPLOYMENT + "/startups", _startups),
 ]
 
 

@@ -1,32 +1,65 @@
-"""A deployment's status, log and answers, computed from its creation time, so a restart changes nothing."""
+"""A deployment's status, log and answers, computed from when it was created, stopped and started again.
+
+So a restart of the emulator changes nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from api_client.clock import epoch_ms
 from api_client.emulator.catalog import instance
 from api_client.emulator.formats import epoch_ns, iso
 from api_client.emulator.platform import Platform
 from api_client.emulator.store.deployments import StoredDeployment, StoredModel
 from api_client.models import LogRecord
 
-Status = Literal["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE", "DEPLOY_FAILED"]
+Status = Literal[
+    "BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE", "DEPLOY_FAILED", "DEACTIVATING", "INACTIVE"
+]
 
 DEPLOYING_AFTER_S = 4.0
 LOADING_AFTER_S = 8.0
 FAILED_AFTER_S = 12.0
 """Time after which a server that cannot start gives up."""
 ACTIVE_AFTER_S = 15.0
+INACTIVE_AFTER_S = 3.0
+"""Time after a deactivation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A start of the deployment: its time counts from ``begun``; it logs from ``logs_from`` to ``end``."""
+
+    begun: datetime
+    logs_from: datetime
+    end: datetime | None = None
+
+
+def starts(deployment: StoredDeployment) -> list[Start]:
+    """Return all starts, the oldest first. Activating skips the build, so it begins that much earlier."""
+    found = [Start(deployment.created_at, deployment.created_at)]
+    for change in deployment.changes:
+        if found[-1].end is None:
+            found[-1] = replace(found[-1], end=change.at)
+        if change.kind != "deactivate":
+            skipped_s = DEPLOYING_AFTER_S if change.kind == "activate" else 0.0
+            found.append(Start(change.at - timedelta(seconds=skipped_s), change.at))
+    return found
 
 
 def status_at(deployment: StoredDeployment, now: datetime) -> Status:
     """Return the status at that moment, a documented value (API facts, 2.3)."""
-    age = (now - deployment.created_at).total_seconds()  # negative if the clock was set back
+    start = starts(deployment)[-1]
+    if start.end is not None:
+        stopping_s = (now - start.end).total_seconds()
+        return "DEACTIVATING" if stopping_s < INACTIVE_AFTER_S else "INACTIVE"
+    age = (now - start.begun).total_seconds()  # negative if the clock was set back
     if age < DEPLOYING_AFTER_S:
         return "BUILDING"
     if age < LOADING_AFTER_S:
@@ -112,24 +145,83 @@ class _Part:
 
 def log_lines(deployment: StoredDeployment, *, until_ns: int) -> list[LogRecord]:
     """Return all lines up to and including ``until_ns`` (epoch nanoseconds), oldest first."""
-    created_ns = epoch_ns(deployment.created_at)
-    replica = hashlib.sha256(deployment.id.encode()).hexdigest()[:REPLICA_LENGTH]
-    records = []
+    return [line for start in starts(deployment) for line in _start_lines(deployment, start, until_ns)]
+
+
+def _start_lines(deployment: StoredDeployment, start: Start, until_ns: int) -> Iterator[LogRecord]:
+    begun_ns, logs_from_ns = epoch_ns(start.begun), epoch_ns(start.logs_from)
+    if start.end is not None:
+        until_ns = min(until_ns, epoch_ns(start.end))
     for part in _parts(deployment):
         apart_s = min(_BETWEEN_LINES_S, (part.end_s - part.start_s) / (len(part.messages) + 1))
         for number, message in enumerate(part.messages):
-            stamp_ns = created_ns + round((part.start_s + number * apart_s) * NS_PER_S)
-            if stamp_ns <= until_ns:
-                records.append(
-                    LogRecord(
-                        timestamp=str(stamp_ns),
-                        message=message,
-                        replica=replica if part.on_replica else None,
-                        request_id=None,
-                        level=part.level,
-                    )
+            stamp_ns = begun_ns + round((part.start_s + number * apart_s) * NS_PER_S)
+            if logs_from_ns <= stamp_ns <= until_ns:
+                yield LogRecord(
+                    timestamp=str(stamp_ns),
+                    message=message,
+                    replica=_replica(deployment) if part.on_replica else None,
+                    request_id=None,
+                    level=part.level,
                 )
-    return records
+
+
+def _replica(deployment: StoredDeployment) -> str:
+    return hashlib.sha256(deployment.id.encode()).hexdigest()[:REPLICA_LENGTH]
+
+
+STARTUP_PHASES_S = (
+    ("SCHEDULING", 0.0),
+    ("IMAGE_PULL", 1.0),
+    ("WEIGHT_DOWNLOAD", 2.0),
+    ("CONTAINER_CREATE", 3.5),
+    ("CONTAINER_START", LOADING_AFTER_S - DEPLOYING_AFTER_S),
+    ("READINESS", _DECIDED_AFTER_S - DEPLOYING_AFTER_S),
+)
+"""Phases of a replica's start, and when they begin, counted from the end of the build."""
+
+
+def startup_fields(deployment: StoredDeployment, now: datetime) -> list[dict[str, Any]]:
+    """Return the replicas' starts that have ended, the newest first."""
+    failed = deployment.plan.failure is not None
+    length_s = (FAILED_AFTER_S if failed else ACTIVE_AFTER_S) - DEPLOYING_AFTER_S
+    found = []
+    for start in reversed(starts(deployment)):
+        begun = start.begun + timedelta(seconds=DEPLOYING_AFTER_S)
+        ended = begun + timedelta(seconds=length_s)
+        if ended > (start.end or now):
+            continue
+        found.append(
+            {
+                "model_id": deployment.model_id,
+                "deployment_id": deployment.id,
+                "deployment_name": deployment.name,
+                "environment_name": None,
+                "replica_id": _replica(deployment),
+                "started_at_epoch_millis": epoch_ms(begun),
+                "ready_at_epoch_millis": None if failed else epoch_ms(ended),
+                "duration_ms": _ms(length_s),
+                "outcome": "FAILED" if failed else "SUCCESS",
+                "phase_summary": list(_phases(length_s, failed)),
+            }
+        )
+    return found
+
+
+def _phases(length_s: float, failed: bool) -> Iterator[dict[str, Any]]:
+    begins_s = [begin_s for _, begin_s in STARTUP_PHASES_S]
+    for (phase, begin_s), end_s in zip(STARTUP_PHASES_S, [*begins_s[1:], length_s], strict=True):
+        is_last = end_s == length_s
+        yield {
+            "phase": phase,
+            "status": "FAILED" if failed and is_last else "COMPLETED",
+            "offset_ms": _ms(begin_s),
+            "duration_ms": None if failed and is_last else _ms(end_s - begin_s),
+        }
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
 
 
 def _parts(deployment: StoredDeployment) -> Iterator[_Part]:

@@ -1,13 +1,15 @@
 """Served models and their deployments.
 
-A deployment is stored as decided: its configuration and whether it will fail. Its status follows from its
-creation time, so it changes with the clock even while no emulator is running.
+A deployment is stored as decided: its configuration, whether it will fail, and the changes requested since.
+Its status follows from when these happened, so it changes with the clock even while no emulator is running.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from api_client.emulator.formats import new_id
 from api_client.emulator.store.database import Database, Records
@@ -30,6 +32,14 @@ class DeploymentPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A change that was requested: start again (built again or not), or stop."""
+
+    at: datetime
+    kind: Literal["retry", "activate", "deactivate"]
+
+
+@dataclass(frozen=True, slots=True)
 class StoredDeployment:
     """A deployment of a model. A model's first deployment is its production deployment."""
 
@@ -39,6 +49,7 @@ class StoredDeployment:
     created_at: datetime
     is_production: bool
     plan: DeploymentPlan
+    changes: tuple[Change, ...] = ()
 
     @property
     def name(self) -> str:
@@ -91,8 +102,25 @@ class DeploymentStore:
         self._models.delete(model_id)
 
     def delete(self, deployment: StoredDeployment) -> None:
+        self._replace(deployment, lambda each: None if each.id == deployment.id else each)
+
+    def change(self, deployment: StoredDeployment, change: Change) -> StoredDeployment:
+        """Append a change and return the changed deployment."""
+        changed = replace(deployment, changes=(*deployment.changes, change))
+        self._replace(deployment, lambda each: changed if each.id == changed.id else each)
+        return changed
+
+    def promote(self, deployment: StoredDeployment) -> StoredDeployment:
+        """Make it the model's only production deployment, and return it."""
+        self._replace(deployment, lambda each: replace(each, is_production=each.id == deployment.id))
+        return replace(deployment, is_production=True)
+
+    def _replace(
+        self, deployment: StoredDeployment, changed: Callable[[StoredDeployment], StoredDeployment | None]
+    ) -> None:
+        """Replace each deployment of the model by what ``changed`` returns."""
         with self._database.transaction():
             model = self._models.get(deployment.model_id)
             if model is not None:
-                kept = tuple(each for each in model.deployments if each.id != deployment.id)
+                kept = tuple(filter(None, map(changed, model.deployments)))
                 self._models.put(model.id, replace(model, deployments=kept))

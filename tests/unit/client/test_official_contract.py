@@ -50,6 +50,7 @@ Ours = Callable[[TrainingClient], Awaitable[object]]
 Theirs = Callable[[Any], object]
 
 P, J = {"training_project_id": "p"}, {"training_project_id": "p", "training_job_id": "j"}
+D = {"model_id": "m", "deployment_id": "d"}
 
 CALLS: dict[str, tuple[Ours, Theirs]] = {
     "projects": (lambda c: c.projects.list(), lambda o: o.get_training_projects()),
@@ -215,6 +216,28 @@ CALLS: dict[str, tuple[Ours, Theirs]] = {
             deployment_id="d",
             params=official.GetModelsDeploymentsLogsParams(
                 start_epoch_millis=1, end_epoch_millis=2, direction="asc", limit=3, replica="abcde"
+            ),
+        ),
+    ),
+    "deployment-promote": (
+        lambda c: c.models.promote("m", "d"),
+        lambda o: o.post_models_deployments_promote(**D, request=official.PromoteRequest()),
+    ),
+    "deployment-activate": (
+        lambda c: c.models.activate("m", "d"),
+        lambda o: o.post_models_deployments_activate(**D),
+    ),
+    "deployment-deactivate": (
+        lambda c: c.models.deactivate("m", "d"),
+        lambda o: o.post_models_deployments_deactivate(**D),
+    ),
+    "deployment-retry": (lambda c: c.models.retry("m", "d"), lambda o: o.post_models_deployments_retry(**D)),
+    "deployment-startups": (
+        lambda c: c.models.startups("m", "d", start_ms=1, end_ms=2, limit=7),
+        lambda o: o.get_models_deployments_startups(
+            **D,
+            params=official.GetModelsDeploymentsStartupsParams(
+                start_epoch_millis=1, end_epoch_millis=2, limit=7
             ),
         ),
     ),

@@ -38,6 +38,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "sessions.sign_ssh": {},
     "capacity.update": {},
     **{f"account.{name}": {} for name in ("log_out", "upsert_secret", "delete_secret")},
+    **{f"models.{name}": {} for name in ("promote", "activate", "deactivate", "retry")},
     "blobs.training_credentials": {},
     "blobs.upload": {"path": Path(__file__), "credentials": BlobCredentials.model_validate(CREDENTIALS)},
 }

@@ -9,7 +9,7 @@ from api_client import NotFound, RequestError, ServerFault
 
 NULLS = (
     *("training_projects", "training_jobs", "checkpoints", "logs", "auth_codes", "artifact_presigned_urls"),
-    *("teams", "secrets", "instance_types", "models", "deployments", "presigned_urls"),
+    *("teams", "secrets", "instance_types", "models", "deployments", "items", "presigned_urls"),
 )
 
 
@@ -29,6 +29,7 @@ async def test_null_lists_are_empty() -> None:
         client.account.instance_type_prices(),
         client.models.list(),
         client.models.deployments("m"),
+        client.models.startups("m", "d", start_ms=0, end_ms=1),
     ):
         assert await call == []
     assert [file async for file in client.checkpoints.files("p", "j")] == []

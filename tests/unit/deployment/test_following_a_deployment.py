@@ -94,3 +94,28 @@ async def test_one_that_is_not_there_is_an_error() -> None:
         server.on("GET", "/v1/models/m/deployments/d", Answer(404, {"message": "no d here"}))
         with pytest.raises(NotFound, match="no d here"):
             await updates(server)
+
+
+async def test_after_a_change_the_old_status_is_not_the_end_and_known_lines_are_left_out() -> None:
+    with DeployingServer() as server:
+        server.statuses = ["DEPLOY_FAILED", "DEPLOY_FAILED", "BUILDING", "ACTIVE"]
+        server.lines = [line("first start"), line("second start", at_ms=1_740_830_401_000)]
+        async with client_of(server) as client:
+            known = [
+                LogLine(
+                    int(server.lines[0]["timestamp"]), "first start", server.lines[0].get("replica"), None
+                )
+            ]
+            stream = follow(client, "m", "d", clock=FastClock(), changed_from="DEPLOY_FAILED", known=known)
+            seen = [update async for update in stream]
+
+    assert [update.status for update in seen] == ["DEPLOY_FAILED", "DEPLOY_FAILED", "BUILDING", "ACTIVE"]
+    assert [each for lines in messages(seen) for each in lines] == ["second start"]
+
+
+async def test_a_change_that_has_no_effect_ends_after_a_while() -> None:
+    with DeployingServer() as server:
+        server.statuses = ["INACTIVE"]
+        async with client_of(server) as client:
+            stream = follow(client, "m", "d", clock=FastClock(), changed_from="INACTIVE")
+            assert {update.status async for update in stream} == {"INACTIVE"}

@@ -1,0 +1,68 @@
+"""Served models, their deployments, how these started, and answers to changes of them."""
+
+from __future__ import annotations
+
+from api_client.models.base import ApiModel, TolerantList, UtcDatetime
+
+
+class Model(ApiModel):
+    """A served model."""
+
+    id: str
+    name: str = ""
+    created_at: UtcDatetime | None = None
+    deployments_count: int | None = None
+    production_deployment_id: str | None = None
+    development_deployment_id: str | None = None
+    instance_type_name: str | None = None
+    team_name: str | None = None
+
+
+class Deployment(ApiModel):
+    """Deployment; ``status`` is one of the documented states or a newer one."""
+
+    id: str
+    name: str = ""
+    model_id: str = ""
+    status: str = ""
+    created_at: UtcDatetime | None = None
+    is_production: bool = False
+    is_development: bool = False
+    active_replica_count: int = 0
+    instance_type_name: str | None = None
+    environment: str | None = None
+
+
+class Activation(ApiModel):
+    """Answer to activating or deactivating; ``no_op`` is True if the deployment already was."""
+
+    success: bool = True
+    no_op: bool = False
+
+
+class Retry(ApiModel):
+    """Answer to a retry; ``reason`` explains why a deployment was not retried."""
+
+    retried: bool = False
+    reason: str | None = None
+    deployment: Deployment | None = None
+
+
+class StartupPhase(ApiModel):
+    """Part of a replica's start, such as ``WEIGHT_DOWNLOAD``; no duration if it did not finish."""
+
+    phase: str
+    status: str = ""
+    offset_ms: int | None = None
+    duration_ms: int | None = None
+
+
+class Startup(ApiModel):
+    """One replica's attempt to start; ``outcome`` is SUCCESS, FAILED, STALLED or newer."""
+
+    replica_id: str | None = None
+    started_at_epoch_millis: int | None = None
+    ready_at_epoch_millis: int | None = None
+    duration_ms: int | None = None
+    outcome: str = ""
+    phase_summary: TolerantList[StartupPhase] = []
