@@ -102,7 +102,13 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("open_cache", "C", "cache", "Browse the cache of the selected project or job."),
         ("deploy", "d", "deploy", "Deploy checkpoints of the selected job.", DANGEROUS),
         ("stop_job", "s", "stop", "Stop the marked jobs, or the selected one.", FOOTER | DANGEROUS),
-        ("recreate_job", "R", "run again", "Run the marked jobs again, or the selected one.", DANGEROUS),
+        (
+            "recreate_job",
+            "R",
+            "run again",
+            "Run the marked jobs again, or the selected one.",
+            FOOTER | DANGEROUS,
+        ),
         (
             "delete_job",
             "X,delete",
@@ -138,7 +144,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("why", "exclamation_mark", "why", "Explain what is wrong with this job (or click it).", FOOTER),
         ("deploy", "d", "deploy", "Deploy this job's checkpoints.", FOOTER | DANGEROUS),
         ("stop_job", "s", "stop", "Stop this job.", FOOTER | DANGEROUS),
-        ("recreate_job", "R", "run again", "Run this job again.", DANGEROUS),
+        ("recreate_job", "R", "run again", "Run this job again.", FOOTER | DANGEROUS),
         ("open_cache", "C", "cache", "Browse the project's cache."),
         ("download_source", "A", "source", "Download the job's source code."),
         ("compare", "c", "compare", "Compare with the previous job in this project."),
@@ -151,7 +157,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.LOGS: (
         ("toggle_follow", "f", "follow", "Follow new lines, or stop following.", FOOTER),
         ("find_in_log", "slash", "find", "Search the log for text or a regular expression.", FOOTER | FIELD),
-        ("next_match", "n", "next match", "Next match."),
+        ("next_match", "n", "next match", "Next match.", FOOTER),
         ("previous_match", "N", "previous match", "Previous match."),
         ("filter_log", "ampersand", "filter", "Show only lines that match, or that don't.", FIELD),
         ("next_level", "l", "level", "Cycle the minimum level: all, INFO, WARNING, ERROR."),
@@ -316,7 +322,6 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("refresh", "r", "refresh", "Refresh now."),
     ),
     Scope.APP: (
-        ("command_palette", "colon,ctrl+p", "commands", "Search jobs and actions."),
         ("show_downloads", "T", "downloads", "Downloads and their progress."),
         ("go_back", "alt+left,backspace", "go back", "Go back, as in a browser."),
         ("go_forward", "alt+right,F", "go forward", "Go forward, as in a browser."),
@@ -324,6 +329,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("switch_remote", "U", "remote", "Switch remote."),
         ("help", "question_mark", "help", "Keyboard shortcuts.", FOOTER),
         ("quit", "q", "quit", "Quit. Jobs keep running.", FOOTER),
+        ("command_palette", "colon,ctrl+p", "commands", "Search jobs and actions.", FOOTER),
     ),
 }
 

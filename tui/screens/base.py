@@ -71,6 +71,8 @@ class AppScreen(Screen[None]):
     """Snoozed findings, as pairs of a job's id and the finding's key."""
     stopping: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that will be stopped after their next checkpoint."""
+    unhinted: var[frozenset[str]] = var(frozenset[str](), init=False)
+    """Actions of no use now. The footer does not offer them; their keys still work, to say why."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Bind the keys of the screen's scopes, and forward the actions of panes to them."""
@@ -106,6 +108,9 @@ class AppScreen(Screen[None]):
     def validate_connection(self, connection: Connection) -> Connection:
         """Hide staleness of data that only other screens show."""
         return connection.seen_by(self.SHOWN_RESOURCES)
+
+    def watch_unhinted(self) -> None:
+        self.refresh_bindings()
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Rebind actions, by their ids. Call this before the screen is shown."""

@@ -130,8 +130,11 @@ class KeyHints(Widget):
             return
         found: dict[str, KeyHint] = {}
         more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
+        unhinted: frozenset[str] = getattr(screen, "unhinted", frozenset())
         for owner, binding, enabled, tooltip in screen.active_bindings.values():
             action = binding.action
+            if owner is screen and action in unhinted:
+                continue
             if (binding.show or action in more) and action not in found:
                 sign = self.app.get_key_display(binding)
                 label = more.get(action, binding.description)

@@ -243,11 +243,23 @@ class HomeScreen(AppScreen):
             query=sanitize(self.query_text.strip()),
             project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
-        place = next((place for place, fact in enumerate(facts) if fact[0][1] == ATTENTION), -1)
-        if (place < 0) != (self._attention_place < 0):
-            self.refresh_bindings()
-        self._attention_place = place
+        self._attention_place = next(
+            (place for place, fact in enumerate(facts) if fact[0][1] == ATTENTION), -1
+        )
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
+        self._show_hints()
+
+    @on(RowTable.Highlighted, "#jobs")
+    def _show_hints(self) -> None:
+        jobs = self._selected_jobs()
+        ended = [job for job in jobs if job.is_finished]
+        of_no_use = {
+            "open_job": not jobs,
+            "next_alarmed": self._attention_place < 0,
+            "stop_job": len(ended) == len(jobs),
+            "recreate_job": not jobs or len(ended) < len(jobs),
+        }
+        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
 
     def _show_emptiness(self) -> None:
         """Distinguish loading, unreachable, no jobs, and no matching jobs."""
@@ -392,8 +404,12 @@ class HomeScreen(AppScreen):
                 messages.DeleteProjectRequested(ProjectDeletion(project.id, project.name, jobs))
             )
 
+    def _selected_jobs(self) -> list[TrainingJob]:
+        """Return the marked jobs, or else the one under the cursor."""
+        return self._marked_jobs() or ([self._chosen] if self._chosen is not None else [])
+
     def _change_jobs(self, verb: Verb) -> None:
-        if jobs := self._marked_jobs() or ([self._chosen] if self._chosen is not None else []):
+        if jobs := self._selected_jobs():
             self.post_message(messages.BatchRequested(verb, jobs))
 
     action_stop_job = partialmethod(_change_jobs, Verb.STOP)
@@ -417,11 +433,6 @@ class HomeScreen(AppScreen):
         if alarmed:
             self._jobs.move_to(rows[next((place for place in alarmed if place > here), alarmed[0])].id)
             self._jobs.focus()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "next_alarmed" and self._attention_place < 0:
-            return False
-        return super().check_action(action, parameters)
 
     @on(events.Click, "#header")
     def _header_clicked(self, event: events.Click) -> None:

@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.dom import DOMNode
 from textual.message import Message
+from textual.reactive import var
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
@@ -63,6 +64,10 @@ class LogPane(Vertical):
 
         node: str | None
 
+    nodes: var[tuple[str, ...]] = var[tuple[str, ...]]((), init=False)
+    """Names of the known nodes, from the metrics and from the log."""
+    searching: var[bool] = var(False, init=False)
+
     def __init__(
         self,
         job: TrainingJob,
@@ -73,8 +78,6 @@ class LogPane(Vertical):
     ) -> None:
         super().__init__(id=id)
         self.columns = LogColumns(options)
-        self.nodes: tuple[str, ...] = ()
-        """Names of the known nodes, from the metrics and from the log."""
         self._export = LogExport(self, job, self._hold)
         self.retry = retry
         self._before_field = options
@@ -315,6 +318,7 @@ class LogPane(Vertical):
 
     def _find(self, pattern: LogPattern | None) -> None:
         self._state.pattern, self._state.match = pattern, None
+        self.searching = pattern is not None
         for view in self.columns.views:
             view.find(pattern if view is self.view else None)
         self.show_log_status()

@@ -113,6 +113,8 @@ class JobScreen(AppScreen):
 
     def on_mount(self) -> None:
         self.watch(self.metrics, "view", self._show_span)
+        for part in ("nodes", "searching"):
+            self.watch(self.query_one(LogPane), part, self._show_hints, init=False)
         self.watch_tab(self.tab)
         self.run_feed("run feed")
 
@@ -160,8 +162,7 @@ class JobScreen(AppScreen):
         """Update the panels that are visible and whose data changed."""
         if snapshot is None:
             return
-        if before is None or explained_findings(before) != explained_findings(snapshot):
-            self.refresh_bindings()
+        self._show_hints()
         if before is None or before.metrics is not snapshot.metrics:
             nodes = snapshot.metrics.nodes if snapshot.metrics else ()
             self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
@@ -176,6 +177,7 @@ class JobScreen(AppScreen):
             self.set_class(name == tab, f"-tab-{name}")
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
+        self._show_hints()
         self.metrics.show_tab(tab)
         self.focus_tab(tab)
         if self.snapshot is not None:
@@ -194,6 +196,19 @@ class JobScreen(AppScreen):
                 self.query_one("#checkpoint-table" if tab == "checkpoints" else "#details").focus()
             case _:
                 self.query_one(LogPane).focus_view()
+
+    def _show_hints(self) -> None:
+        log, is_over = self.query_one(LogPane), self.job.is_finished
+        of_no_use = {
+            "why": not self._is_explainable,
+            "deploy": self.snapshot is None or not self.snapshot.checkpoints,
+            "stop_job": is_over,
+            "recreate_job": not is_over,
+            "toggle_follow": is_over,
+            "next_match": not log.searching,
+            "next_node": len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
+        }
+        self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
 
     def _show_span(self) -> None:
         self.query_one("#span", Static).update(f"charts: {words(self.metrics.view)} ")
@@ -280,11 +295,6 @@ class JobScreen(AppScreen):
     @property
     def _is_explainable(self) -> bool:
         return self.snapshot is not None and bool(explained_findings(self.snapshot))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "why" and not self._is_explainable:
-            return False
-        return super().check_action(action, parameters)
 
     def action_snooze(self) -> None:
         found = self.snapshot.findings if self.snapshot is not None else ()
