@@ -59,10 +59,9 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
             assert "3 checkpoints 3.00 GiB" in text and "1 uploading" in text
             lines = listed(text)
             assert list(lines) == ["checkpoint-300", "checkpoint-200", "checkpoint-100"]
-            assert "LoRA r=16" in lines["checkpoint-100"]
-            if size[0] >= 80:
-                assert "uploading" in lines["checkpoint-300"] and "newest" in lines["checkpoint-300"]
-                assert "★ best" in lines["checkpoint-200"]
+            assert "↑ uploading, newest" in lines["checkpoint-300"]
+            assert all(words in lines["checkpoint-200"] for words in ("★ best", "200", "0.500"))
+            assert ("LoRA r=16" in lines["checkpoint-100"]) == (size[0] >= 80)
             if size[0] >= 100:
                 assert "best checkpoint-200, loss 0.500 at step 200" in text
 

@@ -91,6 +91,8 @@ def test_list_as_the_official_document(cli: RunCli, saved: FakeBaseten) -> None:
         "sync_status": None,
         "lora_adapter_config": {"r": 16},
         "loss": {"name": "eval loss", "value": 1.9, "step": 200},
+        "training_loss": None,
+        "evaluation_loss": {"name": "eval loss", "value": 1.9, "step": 200},
         "is_best": False,
         "judged": False,
         "fault": None,
@@ -103,8 +105,8 @@ def test_the_table_marks_the_newest_and_the_best(cli: RunCli, saved: FakeBaseten
     result = cli(*LIST)
     lines = result.out.splitlines()
     assert "uploading" in lines[1]
-    assert lines[2].split()[:3] == ["checkpoint-100", "best", "100"]
-    assert lines[3].split()[:5] == ["checkpoint-200", "newest", "200", "LoRA", "r=16"]
+    assert lines[2].split()[:3] == ["checkpoint-100", "★", "best"]
+    assert lines[3].split()[:6] == ["checkpoint-200", "newest", "200", "–", "1.90", "LoRA"]
     assert "best: checkpoint-100, eval loss 1.50 at step 100" in result.err
     assert "BASE MODEL" not in result.out
 
@@ -130,8 +132,8 @@ def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(
 ) -> None:
     table = cli("checkpoints list --job-id broken")
     rows = [line.split() for line in table.out.splitlines()[1:]]
-    assert [row[1] for row in rows] == ["100", "best", "after", "newest,"]
-    assert "newest, after NaN" in table.out
+    assert [row[1] for row in rows] == ["100", "★", "✗", "✗"]
+    assert "✗ after NaN, newest" in table.out
     assert "best: checkpoint-200, loss 1.80 at step 200" in table.err
     assert "written after the loss became NaN (" in table.err
     assert "UTC): checkpoint-300, checkpoint-400" in table.err

@@ -51,29 +51,29 @@ def _written(row: CheckpointRow) -> list[Span]:
 
 def _marks(row: CheckpointRow) -> list[Span]:
     facts = row.facts
-    if facts.fault is not None:
-        return [(f"✗ {facts.fault.mark}", "bad")]
     spans: list[Span] = []
-    if facts.is_best and facts.score is not None:
+    if facts.fault is not None:
+        spans.append((f"✗ {facts.fault.mark}", "bad"))
+    elif facts.sync == "uploading":
+        spans.append(SYNC_VIEWS["uploading"])
+    elif facts.is_best:
         spans.append(("★ best", "accent"))
     if facts.is_newest:
         spans.append((", newest" if spans else "newest", "key"))
     return spans
 
 
-def _mark(row: CheckpointRow) -> list[Span]:
-    facts = row.facts
-    fault = facts.fault.mark if facts.fault is not None else ""
-    words = [word for word, holds in (("newest", facts.is_newest), ("best", facts.is_best)) if holds]
-    return [(", ".join([*words, *filter(None, [fault])]), "bad" if fault else "good")]
-
-
-def _score(row: CheckpointRow) -> list[Span]:
-    score = row.facts.score
+def _loss(row: CheckpointRow) -> list[Span]:
     fault = row.facts.fault
     if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
         return [("NaN", "bad")]
-    return [(number(score.value), "plain")] if score is not None else [(UNKNOWN, "muted")]
+    loss = row.facts.loss
+    return [(number(loss.value), "plain")] if loss is not None else [(UNKNOWN, "muted")]
+
+
+def _evaluation(row: CheckpointRow) -> list[Span]:
+    found = row.facts.evaluation
+    return [(number(found.value), "plain")] if found is not None else []
 
 
 def _sync(row: CheckpointRow) -> list[Span]:
@@ -93,15 +93,14 @@ def _base(row: CheckpointRow) -> list[Span]:
 
 CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
     Column("name", "  checkpoint", _name, 18, flex=3, keep=10, heading="CHECKPOINT", shrinks=True),
-    Column("mark", "mark", _mark),
-    Column("step", "step", lambda row: [(count(row.facts.step), "plain")], 7, align="right", keep=2),
-    Column("kind", "type", lambda row: [(sanitize(row.facts.kind), "plain")], 9, keep=7),
-    Column("size", "size", _size, 9, align="right", keep=8),
-    Column("written", "written", _written, 8, align="right", keep=6),
+    Column("marks", "", _marks, 19, keep=9, heading="MARK"),
+    Column("step", "step", lambda row: [(count(row.facts.step), "plain")], 7, align="right", keep=8),
+    Column("loss", "loss", _loss, 7, align="right", keep=6),
+    Column("evaluation", "eval", _evaluation, 7, align="right", keep=7),
+    Column("written", "written", _written, 8, align="right", keep=5),
+    Column("kind", "type", lambda row: [(sanitize(row.facts.kind), "plain")], 9, keep=3),
+    Column("size", "size", _size, 9, align="right", keep=4),
     Column("age", "age", lambda row: [(row.age, "muted")], align="right"),
-    Column("sync", "storage", _sync, 11, keep=5),
-    Column("score", "loss", _score, 7, align="right", keep=3),
-    Column("marks", "", _marks, 14, keep=4),
+    Column("sync", "storage", _sync, 11, keep=2),
     Column("base", "base model", _base, 16, flex=2, keep=1, shrinks=True),
 )
-"""``marks`` are short, with signs; ``mark`` has all words."""

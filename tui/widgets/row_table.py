@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic
 
 from rich.cells import cell_len, set_cell_size
@@ -104,8 +104,8 @@ class RowTable(CursorRows, Generic[Row]):
 
     @property
     def columns_shown(self) -> frozenset[str]:
-        fitting = fitted_columns(self._all_columns, self.scrollable_content_region.width)
-        return frozenset(column.id for column, _ in fitting)
+        self._fit(self.scrollable_content_region.width)
+        return frozenset(column.id for column, _ in self._layout)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these records. The cursor stays on its key and on its screen line.
@@ -151,24 +151,35 @@ class RowTable(CursorRows, Generic[Row]):
         self._lines.clear()
 
     def watch_sort_mark(self) -> None:
+        self._layout_width = -1
         self.refresh()
 
     # Drawing
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
-        if width != self._layout_width:
-            columns = self._all_columns
-            if self._sized:
-                columns = tuple(sized_columns(columns, self._rows[:_MAX_CACHED_LINES], width))
-            self._layout, self._layout_width = fitted_columns(columns, width), width
-            self._lines.clear()
+        self._fit(width)
         if y == 0:
             return self._heading_strip(width)
         index = y - HEADING_LINES + self.scroll_offset.y
         if not 0 <= index < len(self._rows):
             return Strip.blank(width, self.rich_style)
         return self._row_strip(index, width)
+
+    def _fit(self, width: int) -> None:
+        if width == self._layout_width:
+            return
+        columns: Sequence[Column[Row]] = [self._headed(column) for column in self._all_columns]
+        if self._sized:
+            columns = sized_columns(columns, self._rows[:_MAX_CACHED_LINES], width)
+        self._layout, self._layout_width = fitted_columns(columns, width), width
+        self._lines.clear()
+
+    def _headed(self, column: Column[Row]) -> Column[Row]:
+        """Return the column with the sort arrow in its title if the table is sorted by it."""
+        if self.sort_mark is None or self.sort_mark[0] != column.id:
+            return column
+        return replace(column, title=column.title + ("▾" if self.sort_mark[1] else "▴"))
 
     def _row_strip(self, index: int, width: int) -> Strip:
         row = self._rows[index]
@@ -213,10 +224,7 @@ class RowTable(CursorRows, Generic[Row]):
         style = self._component("heading")
         parts = []
         for column, cells in self._layout:
-            title = column.title
-            if self.sort_mark is not None and self.sort_mark[0] == column.id:
-                title += "▾" if self.sort_mark[1] else "▴"
-            fitted = set_cell_size(title, min(cell_len(title), cells))
+            fitted = set_cell_size(column.title, min(cell_len(column.title), cells))
             parts.append(fitted.rjust(cells) if column.align == "right" else fitted.ljust(cells))
         return Strip([Segment(" " * MARGIN + (" " * GAP).join(parts), style)]).adjust_cell_length(
             width, style

@@ -95,6 +95,11 @@ def test_evaluations_are_preferred_and_a_loss_counts_for_one_checkpoint() -> Non
     facts = checkpoint_facts(found, loss_by_step=[(100, 0.1)], eval_loss_by_step=[(100, 1.5), (200, 1.2)])
     assert [one.is_best for one in facts] == [False, True, False]
     assert facts[2].score is None
+    assert [(one.loss is not None, one.evaluation is not None) for one in facts] == [
+        (True, True),
+        (False, True),
+        (False, False),
+    ]
 
 
 def test_without_times_or_losses_nothing_is_made_up() -> None:

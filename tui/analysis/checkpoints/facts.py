@@ -85,7 +85,8 @@ class Score:
 class CheckpointFacts:
     """A checkpoint and the facts known about it.
 
-    ``score`` is None if the log reports nothing for its step. ``is_checked`` is True once it is known
+    ``loss`` is the training loss and ``evaluation`` the evaluation loss, None if nothing is reported for
+    its step; ``score`` is the one that checkpoints are ranked by. ``is_checked`` is True once it is known
     whether the checkpoint has a ``fault``.
     """
 
@@ -93,6 +94,8 @@ class CheckpointFacts:
     step: int | None
     kind: str
     sync: SyncState
+    loss: Score | None = None
+    evaluation: Score | None = None
     score: Score | None = None
     is_newest: bool = False
     is_best: bool = False
@@ -160,7 +163,8 @@ def checkpoint_facts(
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     by_evaluation = _scores("eval loss", steps, eval_loss_by_step)
     has_evaluations = sum(score is not None for score in by_evaluation) > 1
-    scores = by_evaluation if has_evaluations else _scores("loss", steps, loss_by_step)
+    by_training = _scores("loss", steps, loss_by_step)
+    scores = by_evaluation if has_evaluations else by_training
     newest = _newest(checkpoints, steps)
     found = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
@@ -174,7 +178,7 @@ def checkpoint_facts(
             step=steps[place],
             kind=kind_label(checkpoint),
             sync=syncs[place],
-            score=None if _is_not_finite(found[place]) else scores[place],
+            **_finite(found[place], by_training[place], by_evaluation[place], scores[place]),
             is_newest=place == newest,
             is_best=place == best,
             fault=found[place],
@@ -184,8 +188,11 @@ def checkpoint_facts(
     ]
 
 
-def _is_not_finite(fault: CheckpointFault | None) -> bool:
-    return fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE
+def _finite(fault: CheckpointFault | None, *scores: Score | None) -> dict[str, Score | None]:
+    """Return a checkpoint's scores by field, none once the loss is no number."""
+    is_broken = fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE
+    fields = ("loss", "evaluation", "score")
+    return {name: None if is_broken else score for name, score in zip(fields, scores, strict=True)}
 
 
 def _scores(name: str, steps: Sequence[int | None], values: StepValues) -> list[Score | None]:

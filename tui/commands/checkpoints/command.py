@@ -10,7 +10,7 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import Checkpoint
-from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, fault_lines
+from tui.analysis.checkpoints.facts import CheckpointFacts, Score, facts_of_run, fault_lines
 from tui.analysis.export import csv_lines, json_number
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.checkpoints.files import files, print_files
@@ -37,7 +37,7 @@ from tui.text.times import iso_time, local_time, time_key
 from tui.text.units import UNKNOWN, bytes_decimal
 
 SORTS = ("checkpoint-id", "size", "created", "type")
-SHOWN = "name mark step kind size age sync base"
+SHOWN = "name marks step loss evaluation kind size age sync base"
 
 
 @examples(
@@ -135,7 +135,9 @@ def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence)
             "size_human_readable": bytes_decimal(size_bytes),
             "created_at": _created(one),
             "sync_status": one.sync_status,
-            "loss": _loss(known),
+            "loss": _loss(known.score),
+            "training_loss": _loss(known.loss),
+            "evaluation_loss": _loss(known.evaluation),
             "is_best": known.is_best,
             "judged": known.is_checked,
             "fault": _fault(known),
@@ -151,8 +153,7 @@ def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence)
     }
 
 
-def _loss(known: CheckpointFacts) -> dict[str, Any] | None:
-    score = known.score
+def _loss(score: Score | None) -> dict[str, Any] | None:
     if score is None:
         return None
     return {"name": score.name, "value": json_number(score.value), "step": score.at_step}
@@ -188,9 +189,16 @@ def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
 
 
 def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:
-    """Print the table within 80 cells; a shared base model, the best score and faults become remarks."""
+    """Print the table within 80 cells; a shared base model, the best score and faults become remarks.
+
+    The marks name uploads, so the storage is shown only if the server's word for it is unknown.
+    """
     bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
     shown = SHOWN
+    if not any(one.sync == "unknown" and one.checkpoint.sync_status for one in facts):
+        shown = shown.replace(" sync", "")
+    if all(one.evaluation is None for one in facts):
+        shown = shown.replace(" evaluation", "")
     if len(bases) == 1:
         shown = shown.removesuffix(" base")
         if bases != {UNKNOWN}:

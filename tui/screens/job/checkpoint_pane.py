@@ -31,10 +31,11 @@ ORDERS = (
     ("step", True),
     ("size", True),
     ("kind", False),
-    ("score", False),
+    ("loss", False),
+    ("evaluation", False),
 )
 """Columns to sort by, and True if the column sorts descending at first."""
-SHOWN = "name step kind size written sync score marks base"
+SHOWN = "name marks step loss evaluation written kind size sync base"
 
 
 def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
@@ -75,7 +76,8 @@ _VALUES: dict[str, Callable[[CheckpointFacts], object]] = {
     "step": lambda facts: facts.step,
     "size": lambda facts: facts.checkpoint.size_bytes,
     "kind": lambda facts: facts.kind.lower(),
-    "score": lambda facts: facts.score.value if facts.score else None,
+    "loss": lambda facts: facts.loss.value if facts.loss else None,
+    "evaluation": lambda facts: facts.evaluation.value if facts.evaluation else None,
 }
 
 
@@ -109,7 +111,7 @@ class CheckpointPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="checkpoint-summary")
-        yield RowTable(chosen(CHECKPOINTS, SHOWN), lambda row: row.key, id="checkpoint-table")
+        yield RowTable(chosen(CHECKPOINTS, SHOWN), lambda row: row.key, sized=True, id="checkpoint-table")
         yield WrappedText(LOADING, id="no-checkpoints")
 
     @property
