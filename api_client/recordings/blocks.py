@@ -71,7 +71,9 @@ def _blocks_of(members: Members, whole: str, folder: str) -> list[Block]:
     found = [] if whole not in members.names() else list(_divided(members, whole))
     named = [match for name in members.names() if (match := _BLOCK_NAME.fullmatch(name))]
     named = sorted((one for one in named if one[1] == folder), key=lambda one: int(one[2]))
-    found += [Block(int(one[3]), int(one[4]), member=one[0]) for one in named]
+    for one in named:
+        first_ns, last_ns = sorted((int(one[3]), int(one[4])))
+        found.append(Block(first_ns, last_ns, member=one[0]))
     newest_ns, blocks = 0, []
     for block in found:
         blocks.append(Block(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated))

@@ -21,6 +21,7 @@ from api_client.recordings.stamps import stamp_of
 
 CACHED_BLOCKS = 24
 DAMAGED = "this part of the recording is damaged"
+MISPLACED = "this part of the recording has lines of another time"
 UNREADABLE = "a line of the recording can't be read"
 MAX_NUMBER = 2**32
 _NS = re.compile(r"\d{1,19}")
@@ -132,6 +133,8 @@ class RecordedLog:
         for place, value in enumerate(values, start=number * MAX_NUMBER):
             entry = _entry(value, known_ns)
             known_ns = entry.start_ns if isinstance(entry, LogGap) else int(entry["timestamp"])
+            if not block.first_ns <= known_ns <= block.last_ns:
+                known_ns, entry = block.first_ns, LogGap(block.first_ns, block.last_ns + 1, MISPLACED)
             arrived_ns = max(arrived_ns, known_ns)
             entries.append(RecordedLine(known_ns, place, arrived_ns, entry))
         entries.sort(key=_by_time)

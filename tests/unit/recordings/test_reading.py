@@ -114,6 +114,14 @@ def test_a_damaged_block_is_a_gap_and_other_damage_is_reported(tmp_path: Path) -
         ]
 
 
+def test_lines_that_are_not_of_the_time_in_the_name_of_their_block_are_a_gap(tmp_path: Path) -> None:
+    name = f"logs/000001_{line(20, '')['timestamp']}_{line(10, '')['timestamp']}.ndjson"
+    log = ndjson(line(10, "inside"), line(30, "outside"), line(20, "inside, too"))
+    with Recording(by_hand(tmp_path / "run.btrun", {name: log})) as recording:
+        gap = "[this part of the recording has lines of another time]"
+        assert shown(recording, recording.until) == ["inside", "inside, too", gap]
+
+
 @pytest.mark.parametrize(
     ("members", "reason"),
     [
