@@ -93,14 +93,7 @@ class RegistrySecretDockerAuth(StrictDefinition):
     secret_ref: SecretReference
 
 
-_BLOCKS = {
-    DockerAuthType.AWS_IAM: ("aws_iam_docker_auth",),
-    DockerAuthType.AWS_OIDC: ("aws_oidc_docker_auth",),
-    DockerAuthType.AWS_ASSUME_ROLE: ("aws_assume_role_docker_auth",),
-    DockerAuthType.GCP_OIDC: ("gcp_oidc_docker_auth",),
-    DockerAuthType.GCP_SERVICE_ACCOUNT_JSON: ("gcp_service_account_json_docker_auth",),
-    DockerAuthType.REGISTRY_SECRET: ("registry_secret_docker_auth",),
-}
+_BLOCKS = {method: (f"{method.value.lower()}_docker_auth",) for method in DockerAuthType}
 """Each method has exactly one block of settings."""
 
 

@@ -18,7 +18,6 @@ S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
 def xml_answer(root: str, fields: Mapping[str, str]) -> Response:
-    """Return a root element with one text element per field."""
     return _xml(f'{root} xmlns="{S3_NAMESPACE}"', fields, 200)
 
 
@@ -43,8 +42,6 @@ def _xml(
 
 
 class JsonAnswer(Response):
-    """A JSON body of models and plain values."""
-
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
@@ -56,7 +53,6 @@ class JsonAnswer(Response):
 
 
 def fault_answer(fault: ApiFault) -> Response:
-    """Return ``{code, message}`` with the fault's status."""
     headers = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else None
     return JsonAnswer(
         {"code": fault.code, "message": fault.message}, status_code=fault.status, headers=headers
@@ -74,12 +70,10 @@ class ApiFault(Exception):
 
 
 def not_found(what: str, identity: str) -> ApiFault:
-    """Return a 404: the object does not exist."""
     return ApiFault(404, "NOT_FOUND", f"{what} {identity!r} not found")
 
 
 def invalid(message: str) -> ApiFault:
-    """Return a 400: the request is malformed or incomplete."""
     return ApiFault(400, "VALIDATION_ERROR", message)
 
 

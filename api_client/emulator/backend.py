@@ -86,8 +86,7 @@ class Backend(Protocol):
     a backend.
     """
 
-    def owns(self, job_id: str) -> bool:
-        """Return True if this backend runs or ran the job."""
+    def owns(self, job_id: str) -> bool: ...
 
     def jobs(self) -> Sequence[TrainingJob]:
         """Return all jobs except deleted ones, in no particular order."""
@@ -97,8 +96,7 @@ class Backend(Protocol):
     def spec(self, job_id: str) -> Mapping[str, Any]:
         """Return the job spec as it was sent; a scripted job has none."""
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        """Return the log lines that match the query."""
+    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]: ...
 
     def log_is_complete(self, job_id: str) -> bool:
         """Return True if the job has ended and its last log line can be read."""
@@ -126,8 +124,7 @@ class Backend(Protocol):
     async def stop(self, job_id: str) -> TrainingJob:
         """Stop the job and all its processes; do nothing if it has finished."""
 
-    async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        """Start a new job with the same configuration."""
+    async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob: ...
 
     async def delete(self, job_id: str) -> None:
         """Stop the job if necessary, then delete it and its data."""

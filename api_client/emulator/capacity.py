@@ -25,7 +25,6 @@ from api_client.models import (
 
 
 def gpus_of(job: TrainingJob) -> int:
-    """Return the number of GPUs on all nodes of a job."""
     return job.instance_type.gpu_count * (job.node_count or 1)
 
 

@@ -79,11 +79,9 @@ class DataFolder:
         return path.read_bytes()
 
     def publish(self, address: Mapping[str, Any]) -> None:
-        """Write the address file, so that others can find this emulator until it closes."""
         write_private(self._address_path, json.dumps(address).encode())
 
     def close(self) -> None:
-        """Release the lock and remove the address file."""
         self._address_path.unlink(missing_ok=True)
         os.close(self._lock)
 

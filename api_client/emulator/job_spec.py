@@ -67,8 +67,6 @@ class _InteractiveSession(_SpecPart):
 
 
 class CheckedJobSpec(_SpecPart):
-    """A validated job spec with the schema's defaults."""
-
     image: _Image
     compute: _Compute = Field(default_factory=_Compute)
     runtime: _Runtime = Field(default_factory=_Runtime)

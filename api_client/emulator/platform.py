@@ -46,8 +46,7 @@ class JobRunner(Backend, Protocol):
 
     async def preempt(self, job_id: str) -> TrainingJob: ...
 
-    async def forget_project(self, project_id: str) -> None:
-        """Delete the data that a project keeps between jobs."""
+    async def forget_project(self, project_id: str) -> None: ...
 
     def limits_changed(self) -> None:
         """Check again which jobs may start."""
@@ -108,7 +107,6 @@ class Platform:
         return sorted(found, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
 
     def project(self, project_id: str) -> TrainingProject:
-        """Return a project with its newest job."""
         stored = self.stored_project(project_id)
         return self._project(stored, next(iter(self.project_jobs(project_id)), None))
 
@@ -119,7 +117,6 @@ class Platform:
         return stored
 
     def project_jobs(self, project_id: str) -> list[TrainingJob]:
-        """Return the project's jobs, newest first."""
         return [job for job in self.jobs() if job.project_id == project_id]
 
     def backend_of(self, job_id: str) -> Backend:
@@ -167,7 +164,6 @@ class Platform:
         await self._local.forget_project(project_id)
 
     async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
-        """Start a new job on this machine."""
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
         job_id = new_id()
@@ -192,7 +188,6 @@ class Platform:
         return job
 
     async def delete_job(self, project_id: str, job_id: str) -> None:
-        """Stop a job if necessary, then delete it."""
         self.job(project_id, job_id)
         await self.backend_of(job_id).delete(job_id)
         self.stores.sessions.forget(job_id)

@@ -69,7 +69,6 @@ class EmulatorChild:
 
     @property
     def objects_url(self) -> str:
-        """Base URL of presigned URLs."""
         return str(self._ready["objects_url"])
 
     @property
@@ -89,7 +88,6 @@ class EmulatorChild:
         return self.key_file.read_text().strip()
 
     def remote_environ(self) -> dict[str, str]:
-        """Return the environment variables that point a client at this emulator."""
         return {
             "BASETEN_API_KEY": self.key,
             "BASETEN_REMOTE_URL": self.url,
@@ -97,7 +95,6 @@ class EmulatorChild:
         }
 
     def launch(self) -> None:
-        """Start the process without waiting for it to become ready."""
         if self._data_dir is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
             folder = ["--data", str(self._temporary), "--ephemeral"]

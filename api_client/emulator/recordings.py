@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from api_client.emulator.answers import ApiFault, not_found
@@ -38,7 +36,6 @@ from api_client.models import (
     CheckpointFile,
     JobMetrics,
     LogRecord,
-    ProjectSummary,
     QueueEvent,
     TrainingJob,
 )
@@ -122,38 +119,22 @@ class RecordedJobs:
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
         return None
 
+    async def _refuse(self, *_: object) -> NoReturn:
+        _refuse()
+
+    create = stop = recreate = delete = update = preempt = forget_project = _refuse
+
     async def start(self) -> None:
         """There is nothing to start."""
 
     async def close(self) -> None:
         """The caller closes the recordings."""
 
-    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
-        _refuse()
-
-    async def stop(self, job_id: str) -> TrainingJob:
-        _refuse()
-
-    async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        _refuse()
-
-    async def delete(self, job_id: str) -> None:
-        _refuse()
-
-    async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
-        _refuse()
-
     def limits_changed(self) -> None:
         """No job waits."""
 
-    async def preempt(self, job_id: str) -> TrainingJob:
-        _refuse()
 
-    async def forget_project(self, project_id: str) -> None:
-        _refuse()
-
-
-def _refuse() -> NoReturn:
+def _refuse(_: object = None) -> NoReturn:
     raise ApiFault(403, "READ_ONLY", "this is a recording: nothing in it can be changed")
 
 
@@ -202,9 +183,6 @@ def recording_app(
             raise not_found("Queue context of job", job_id)
         return found
 
-    def refuse(_: Request) -> Response:
-        _refuse()
-
     reads = [
         route
         for route in (*PROJECTS_ROUTES, *JOBS_ROUTES)
@@ -215,7 +193,7 @@ def recording_app(
         api_route("GET", "/v1/training/jobs/{job_id}/queue_context", queue_context),
         *reads,
         *FILES_ROUTES,
-        Route("/{path:path}", refuse, methods=["POST", "PUT", "PATCH", "DELETE"]),
+        Route("/{path:path}", _refuse, methods=["POST", "PUT", "PATCH", "DELETE"]),
     ]
     return api_app(platform, routes, key=key)
 

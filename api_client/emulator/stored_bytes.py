@@ -22,7 +22,7 @@ _SINGLE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 
 class UnsatisfiableRange(Exception):
-    """The range lies outside the content."""
+    pass
 
 
 def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:

@@ -48,7 +48,6 @@ class FleetBackend:
         now: Callable[[], datetime] | None = None,
         script: DemoScript = DEMO_SCRIPT,
     ) -> None:
-        """Open the world stored in ``database``, creating it if necessary; ``now`` gives the wall time."""
         self._script = script
         self._sim_clock = sim_clock
         self._now = now or SystemClock().now

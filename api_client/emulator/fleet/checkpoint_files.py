@@ -97,7 +97,6 @@ class ModelShape:
 def decoder(
     name: str, class_name: str, layers: int, hidden: int, inner: int, heads: int, vocabulary: int
 ) -> ModelShape:
-    """Return a Llama-like decoder (Llama, Qwen, Mistral)."""
     linears = (
         ("self_attn.q_proj", hidden, heads * HEAD_SIZE),
         ("self_attn.k_proj", hidden, KEY_VALUE_SIZE),

@@ -38,7 +38,6 @@ class SimClock:
 
     @classmethod
     def starting(cls, epoch: datetime, speed: float = 1.0) -> SimClock:
-        """Return the clock of a world that begins at ``epoch``."""
         return cls(epoch_ns(epoch), epoch_ns(epoch), epoch_ns(epoch), speed)
 
     def changed(self, now: datetime, speed: float) -> SimClock:

@@ -27,7 +27,6 @@ class LineSource:
     text: Callable[[int], str]
 
     def until(self, end_ns: int) -> LineSource:
-        """Return the lines before that moment."""
         return replace(self, count_before=lambda at_ns: self.count_before(min(at_ns, end_ns)))
 
 

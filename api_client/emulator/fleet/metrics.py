@@ -90,7 +90,6 @@ class SampleTimes:
     since_start_s: list[float]
 
     def until(self, end_s: float | None) -> SampleTimes:
-        """Return the times before ``end_s`` seconds after the start."""
         if end_s is None:
             return self
         count = sum(since < end_s for since in self.since_start_s)

@@ -217,5 +217,4 @@ def interrupted(phases: Sequence[Phase], stopped_ns: int | None) -> list[Phase]:
 
 
 def moment_of(phases: Sequence[Phase], status: JobStatus) -> int | None:
-    """Return when a job enters that status, or None if it never does."""
     return next((phase.at_ns for phase in phases if phase.status == status), None)

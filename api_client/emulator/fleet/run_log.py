@@ -68,7 +68,6 @@ def deploy_lines(run: SimRun) -> list[LineSource]:
 
 
 def closing_lines(run: SimRun) -> list[LineSource]:
-    """Return the last lines of a job that the script ends."""
     if run.run_ns is None or run.end_ns is None:
         return []
     if run.outcome == JobStatus.COMPLETED:
@@ -84,7 +83,6 @@ SIGTERM = "Received SIGTERM, exiting"
 
 
 def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
-    """Return the lines logged when a user stops the job at ``stopped_ns``."""
     return [fixed_lines(node, "WARNING", stopped_ns, [(0.05 + 0.01 * node, SIGTERM)]) for node in run.nodes]
 
 

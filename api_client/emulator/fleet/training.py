@@ -34,7 +34,6 @@ def mix(seed: int, index: int = 0) -> int:
 
 
 def uniform(seed: int, index: int = 0) -> float:
-    """Return a number in [0, 1) for ``(seed, index)``."""
     return (mix(seed, index) >> (64 - _UNIT_BITS)) / (1 << _UNIT_BITS)
 
 
@@ -105,7 +104,6 @@ class StepSchedule:
         )
 
     def steps_done(self, since_start_ns: int) -> int:
-        """Return the number of steps done by that time."""
         if self.halts_after_s is not None:
             since_start_ns = min(since_start_ns, int(self.halts_after_s * NS_PER_S))
         steps = range(self.first_step + 1, self.total_steps + 1)
@@ -199,5 +197,4 @@ class TrainingCurves:
         )
 
     def epoch(self, step: int) -> float:
-        """Return the number of passes over the data after a step."""
         return step / self.steps_per_epoch

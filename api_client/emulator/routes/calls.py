@@ -40,7 +40,6 @@ class Call:
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Ids of the project and the job in the path."""
         return self.path["project_id"], self.path["job_id"]
 
     @property
@@ -148,7 +147,6 @@ class Parameters:
         self.values = values
 
     def integer(self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS) -> int | None:
-        """Return an integer within bounds."""
         value = self.values.get(name)
         if value is None or value == "":
             return None
@@ -176,7 +174,6 @@ class Parameters:
         return value
 
     def required_text(self, name: str) -> str:
-        """Return a string that must be present and not blank."""
         value = self.text(name)
         if value is None or not value.strip():
             raise invalid(f"{name} is required")

@@ -69,7 +69,6 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
 
 
 def _deploy(platform: Platform, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Deploy, or only render on a dry run."""
     truss_config, version = deploy(platform, variables.get("request"))
     fields = version and {"id": version.id, "name": version.name, "model_id": version.model_id}
     return {"model_version": fields, "truss_config": truss_config}

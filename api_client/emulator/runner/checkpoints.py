@@ -49,14 +49,11 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundCheckpoint:
-    """A checkpoint and its files on all nodes."""
-
     name: str
     files: tuple[FoundFile, ...]
 
     @property
     def created_at(self) -> datetime:
-        """Modification time of the oldest file."""
         return min(file.modified for file in self.files)
 
     def is_settled(self, now: datetime) -> bool:

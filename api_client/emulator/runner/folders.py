@@ -31,8 +31,6 @@ class NodeFolders:
 
 
 class JobFolders:
-    """The directories of a job."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         self.script = root / "start.sh"

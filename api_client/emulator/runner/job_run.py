@@ -89,8 +89,6 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The outcome of a job."""
-
     status: JobStatus
     error_message: str | None = None
     exit_code: int | None = None

@@ -89,7 +89,6 @@ class LineSplitter:
         return []
 
     def finish(self) -> list[str]:
-        """Return the unfinished line at the end of the stream."""
         rest, self._pending = self._pending, bytearray()
         return decoded([rest]) if rest else []
 
@@ -187,11 +186,9 @@ class LogWriter:
         return any(printed.job_id == job_id for printed in tuple(self._printed))
 
     def forget(self, job_id: str) -> None:
-        """Drop the in-memory state of a job that has ended."""
         self._last_stamp_ns.pop(job_id, None)
 
     async def flush(self) -> None:
-        """Write the lines that have arrived so far."""
         async with self._writing:
             unwritten = len(self._printed)
             while unwritten:
@@ -223,7 +220,6 @@ class LogWriter:
         self._store.append([line for printed in batch for line in printed.lines()])
 
     async def close(self) -> None:
-        """Write all remaining lines and stop."""
         if self._task is not None:
             async with self._writing:  # a transaction in progress is completed
                 self._task.cancel()

@@ -76,7 +76,6 @@ class NodeQueue:
         self._running: dict[str, WaitingJob] = {}
 
     def add(self, job: WaitingJob) -> None:
-        """Add a job to the queue, or change its position."""
         self._waiting[job.job_id] = job
 
     def is_waiting(self, job_id: str) -> bool:

@@ -38,8 +38,6 @@ class _Metadata(_RequestPart):
 
 
 class CheckpointReference(_RequestPart):
-    """A checkpoint, identified by job id and name."""
-
     training_job_id: _Text
     checkpoint_name: _Text
 
@@ -70,8 +68,6 @@ class _InferenceStack(_RequestPart):
 
 
 class TemplateRequest(_RequestPart):
-    """A validated request."""
-
     metadata: _Metadata
     weights_sources: list[_WeightsSource] = Field(min_length=1)
     inference_stack: _InferenceStack

@@ -33,7 +33,6 @@ class SecretStore:
         return sorted(own, key=lambda secret: secret.name)
 
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
-        """Set a secret's value, creating the secret if necessary."""
         path = self._path(team.id, name)
         write_private(path, value.encode(errors="surrogatepass"))
         known = self._names.get(path.name)
@@ -62,8 +61,6 @@ class SecretStore:
 
 @dataclass(frozen=True, slots=True)
 class TeamGpuLimit:
-    """A limit that was set for a team's GPUs of one type."""
-
     max_gpus: int
     modified_at: datetime
 
@@ -76,7 +73,6 @@ class TeamStore:
         self._limits = Records(database, "team_gpu_limits", TeamGpuLimit)
 
     def ensure(self, name: str, now: datetime) -> Team:
-        """Return the team with that name, creating it if necessary."""
         team = Team(id=new_id(), name=name, default=not self._teams.all(), created_at=now)
         return self.named(name) or self._teams.put(team.id, team)
 
@@ -91,7 +87,6 @@ class TeamStore:
         return self._teams.get(team_id)
 
     def default(self) -> Team:
-        """Return the team used when none is named."""
         return self.all()[0]
 
     def set_gpu_limit(self, team_id: str, gpu_type: str, max_gpus: int, now: datetime) -> None:
@@ -112,8 +107,6 @@ Sessions = tuple[InteractiveSession, ...]
 
 
 class SessionStore:
-    """Sessions by job."""
-
     def __init__(self, database: Database) -> None:
         self._sessions: Records[Sessions] = Records(database, "interactive_sessions", Sessions)
 

@@ -85,7 +85,7 @@ class BlobStore:
 
 
 class ObjectTooLarge(Exception):
-    """The object exceeds the size limit."""
+    pass
 
 
 class IncomingObject:
@@ -108,7 +108,6 @@ class IncomingObject:
         return self._hash.hexdigest()
 
     def write(self, chunk: bytes) -> None:
-        """Append bytes; raise ``ObjectTooLarge`` above the size limit."""
         self.size_bytes += len(chunk)
         if self.size_bytes > MAXIMUM_OBJECT_BYTES:
             raise ObjectTooLarge(f"over {MAXIMUM_OBJECT_BYTES} bytes")

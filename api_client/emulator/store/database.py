@@ -60,12 +60,10 @@ class Database:
             return found if isinstance(found, sqlite3.Row) else None
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        """Execute a single statement and commit it."""
         with self._lock:
             self._connection.execute(sql, parameters)
 
     def write_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for many rows in one transaction."""
         with self.transaction():
             self._connection.executemany(sql, parameters)
 

@@ -73,14 +73,11 @@ class StoredModel:
 
 
 class DeploymentStore:
-    """Models with their deployments, by id."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
         self._models = Records(database, "served_models", StoredModel)
 
     def add(self, model_name: str, team_id: str, plan: DeploymentPlan, now: datetime) -> StoredDeployment:
-        """Add a deployment to the team's model with that name, creating the model if necessary."""
         with self._database.transaction():  # one deployment at a time
             known = (model for model in self.models() if (model.team_id, model.name) == (team_id, model_name))
             model = next(known, None) or StoredModel(new_id(), team_id, model_name, now)
@@ -98,7 +95,6 @@ class DeploymentStore:
         return self._models.get(model_id)
 
     def delete_model(self, model_id: str) -> None:
-        """Delete a model and its deployments."""
         self._models.delete(model_id)
 
     def delete(self, deployment: StoredDeployment) -> None:

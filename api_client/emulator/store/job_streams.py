@@ -46,7 +46,6 @@ class JobLogStore:
         database.create(_LOGS_SCHEMA)
 
     def append(self, lines: Iterable[StoredLine]) -> None:
-        """Add all lines in one transaction."""
         self._database.write_many(
             "INSERT INTO local_logs (job_id, timestamp_ns, node_rank, level, message) VALUES (?, ?, ?, ?, ?)",
             [(line.job_id, line.timestamp_ns, line.node_rank, line.level, line.message) for line in lines],
@@ -125,8 +124,6 @@ class ReadSeries:
 
 
 class MetricStore:
-    """The table of samples."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create(_METRICS_SCHEMA)

@@ -13,8 +13,6 @@ from api_client.models import JobStatus, QueueEvent, TrainingJob
 
 @dataclass(frozen=True, slots=True)
 class StoredProject:
-    """A project without its jobs."""
-
     id: str
     name: str
     team_id: str
@@ -120,7 +118,6 @@ class JobStore:
             self.change(job_id, at, current_status=status, error_message=message)
 
     def change(self, job_id: str, at: datetime, **changes: Any) -> None:
-        """Change fields of a job's record."""
         row = self.get(job_id)
         job = row.job.model_copy(update={**changes, "updated_at": at})
         self._jobs.put(job_id, replace(row, job=job))

@@ -15,8 +15,6 @@ from api_client.emulator.store.jobs import JobStore, ProjectStore
 
 @dataclass(frozen=True)
 class Stores:
-    """The stores of a data folder."""
-
     teams: TeamStore
     projects: ProjectStore
     secrets: SecretStore
@@ -42,7 +40,6 @@ class Stores:
         )
 
     def team_of(self, project_id: str) -> str:
-        """Return the id of a project's team."""
         project = self.projects.get(project_id)
         return self.teams.default().id if project is None else project.team_id
 

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from api_client.emulator.data_folder import running_address
 from api_client.remotes import Remote
+from api_client.remotes.remote import remote_at
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
 
@@ -47,16 +48,8 @@ def _local(address: Mapping[str, Any]) -> Remote:
 
 
 def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
-    origin = f"the emulator folder {key_file.parent}"
-    return Remote(
-        name=name,
-        app_url=url,
-        api_url=url,
-        key=SecretStr(key_file.read_text().strip()),
-        key_origin=origin,
-        app_url_origin=origin,
-        api_url_origin=origin,
-    )
+    origin, key = f"the emulator folder {key_file.parent}", SecretStr(key_file.read_text().strip())
+    return remote_at(name, url, origin, key=key, key_origin=origin, api=(url, origin))
 
 
 def default_data_dir(world: str) -> Path:

@@ -58,14 +58,13 @@ def listing_format_option(command: Command) -> Command:
     return format_option(*formats, also=["--output-format"], callback=plain, help=help_text)(command)
 
 
-def order_option(command: Command) -> Command:
-    return click.option(
-        "--order",
-        type=click.Choice((ASCENDING, DESCENDING)),
-        default=ASCENDING,
-        show_default=True,
-        help="Sort order.",
-    )(command)
+order_option = click.option(
+    "--order",
+    type=click.Choice((ASCENDING, DESCENDING)),
+    default=ASCENDING,
+    show_default=True,
+    help="Sort order.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,15 +218,14 @@ def _set_non_interactive(context: click.Context, _parameter: click.Parameter, va
         context.meta[NON_INTERACTIVE] = True
 
 
-def readonly_option(command: Command) -> Command:
-    return click.option(
-        "--readonly",
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_keep("readonly"),
-        help="Read-only: refuse everything that would change the server.",
-    )(command)
+readonly_option = click.option(
+    "--readonly",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_keep("readonly"),
+    help="Read-only: refuse everything that would change the server.",
+)
 
 
 def remote_option(command: Command) -> Command:
@@ -303,8 +301,7 @@ def recording_option(command: Command) -> Command:
 _JOB_PARAMETERS = ("job", "job_id", "job_ids", "named_id", "project", "project_id")
 
 
-def yes_option(command: Command) -> Command:
-    return click.option("--yes", "-y", "assume_yes", is_flag=True, help="Skip confirmation.")(command)
+yes_option = click.option("--yes", "-y", "assume_yes", is_flag=True, help="Skip confirmation.")
 
 
 def examples(*command_lines: str) -> Callable[[Documented], Documented]:

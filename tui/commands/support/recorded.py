@@ -14,6 +14,7 @@ from api_client.emulator.recordings import serve_recordings
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
 from api_client.remotes import Remote
+from api_client.remotes.remote import remote_at
 
 
 @contextmanager
@@ -21,12 +22,5 @@ def served_recording(recording: Recording, clock: Playback) -> Iterator[Remote]:
     """Serve a recording at the time of the clock until the block ends."""
     origin = f"the recording {recording.path}"
     with serve_recordings([recording], clock) as served:
-        yield Remote(
-            name=recording.name,
-            app_url=served.url,
-            api_url=served.url,
-            key=SecretStr(served.key),
-            key_origin=origin,
-            app_url_origin=origin,
-            api_url_origin=origin,
-        )
+        key, api = SecretStr(served.key), (served.url, origin)
+        yield remote_at(recording.name, served.url, origin, key=key, key_origin=origin, api=api)

@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
+from itertools import groupby
 
 from tui.analysis.series import Series, extent, reduce_columns
 from tui.commands.support.output import Output
@@ -130,19 +131,10 @@ def _finite(series: Series) -> Series:
 
 
 def _lines(series: Series, start: float, end: float, columns: int) -> list[tuple[list[float], list[float]]]:
-    parts: list[tuple[list[float], list[float]]] = []
-    xs: list[float] = []
-    ys: list[float] = []
-    for x, y in _reduced(series, start, end, columns):
-        if math.isfinite(y):
-            xs.append(x)
-            ys.append(y)
-        elif xs:
-            parts.append((xs, ys))
-            xs, ys = [], []
-    if xs:
-        parts.append((xs, ys))
-    return parts
+    """Return the stretches of finite values, each as its xs and ys."""
+    found = groupby(_reduced(series, start, end, columns), key=lambda point: math.isfinite(point[1]))
+    stretches = [list(points) for is_finite, points in found if is_finite]
+    return [([x for x, _ in points], [y for _, y in points]) for points in stretches]
 
 
 def _reduced(series: Series, start: float, end: float, columns: int) -> list[tuple[float, float]]:
