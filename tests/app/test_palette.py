@@ -24,6 +24,17 @@ async def test_the_palette_offers_every_action_of_the_screen() -> None:
             assert action.help in helps
 
 
+async def test_an_action_is_offered_with_its_key_and_found_by_words_of_its_description() -> None:
+    app = home()
+    async with opened(app, (80, 24)) as pilot:
+        for typed, words in (("svg", "Screenshot"), ("settings", "Settings"), ("marked stop", "Stop  s")):
+            await pilot.press("colon")
+            await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+            await pilot.press(*(key.replace(" ", "space") for key in typed))
+            await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
+            await pressed(pilot, "escape")
+
+
 async def test_an_action_is_found_by_its_name_and_done() -> None:
     app = job_view()
     async with opened(app) as pilot:

@@ -6,7 +6,7 @@ Only what the screens already show is searched: typing sends no requests to the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
@@ -18,10 +18,12 @@ from textual.await_complete import AwaitComplete
 from textual.command import Command, CommandListItem, CommandPalette, Hit, Hits, Provider, SimpleProvider
 from textual.css.query import NoMatches
 from textual.markup import escape
+from textual.system_commands import SystemCommandsProvider
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
 from tui.actions import Scope, actions_of
+from tui.actions.keymap import key_signs, keys_of
 from tui.screens.base import AppScreen, PaletteItem
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory
@@ -30,8 +32,24 @@ ITEMS_BETWEEN_YIELDS = 200
 """Number of names to match before yielding to other tasks: takes some milliseconds."""
 MIN_ID_PREFIX = 3
 """Minimum length of a query to match in ids; shorter ones match too many."""
+DESCRIPTION_SCORE = 0.5
+"""Score of an action whose description has the words: below names that begin with them."""
 BELOW_ACTIONS = 0.999
 """Score factor that ranks an equally good action first."""
+
+
+class ActionProvider(SystemCommandsProvider):
+    """Finds actions by their names, or by words of their descriptions."""
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        words = query.casefold().split()
+        for name, about, run, _ in self.app.get_system_commands(self.screen):
+            score = matcher.match(name)
+            if words and all(word in about.casefold() for word in words):
+                score = max(score, DESCRIPTION_SCORE)
+            if score > 0:
+                yield Hit(score, matcher.highlight(name), run, help=about)
 
 
 class PaletteProvider(Provider):
@@ -145,13 +163,18 @@ class Themes:
 
 
 def action_commands(
-    scopes: Sequence[Scope], run: Callable[[str], Awaitable[object]], *, read_only: bool
+    scopes: Sequence[Scope],
+    run: Callable[[str], Awaitable[object]],
+    keys: Mapping[str, str],
+    *,
+    read_only: bool,
 ) -> Iterator[SystemCommand]:
+    """Return the actions of these scopes, named with their keys; ``keys`` has the user's own."""
     for action in (action for scope in scopes for action in actions_of(scope)):
         if action.id == "command_palette":
             continue
         owner = "app" if action.scope is Scope.APP else "screen"
-        title = action.label[:1].upper() + action.label[1:]
+        title = f"{action.label[:1].upper()}{action.label[1:]}  {key_signs(keys_of(action, keys))}"
         sentence = action.sentence(read_only=read_only)
         yield SystemCommand(title, sentence, partial(run, f"{owner}.{action.id}"))
 

@@ -40,7 +40,7 @@ from tui.app.hints import Hints
 from tui.app.history import HistoryEntry, Navigation
 from tui.app.job_commands import JobCommands
 from tui.app.opening import ScreenOpener
-from tui.app.palette import Palette, PaletteProvider, Themes, action_commands
+from tui.app.palette import ActionProvider, Palette, PaletteProvider, Themes, action_commands
 from tui.app.remotes import Remotes
 from tui.app.teams import Teams
 from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
@@ -51,6 +51,7 @@ from tui.screens.base import AppScreen
 from tui.screens.help import HelpScreen
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded
+from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
@@ -75,7 +76,7 @@ class BtTuiApp(App[WelcomeChoice]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
-    COMMANDS = App.COMMANDS | {PaletteProvider}
+    COMMANDS: ClassVar = {ActionProvider, PaletteProvider}
 
     connection: var[Connection] = var(Connection())
     transfers: var[Transfers] = var(Transfers())
@@ -357,9 +358,14 @@ class BtTuiApp(App[WelcomeChoice]):
             self.push_screen(Palette(id="--command-palette"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        yield from action_commands(self._scopes(screen), self.run_action, read_only=bool(self._read_only_by))
+        read_only = bool(self._read_only_by)
+        yield from action_commands(self._scopes(screen), self.run_action, self._keys, read_only=read_only)
         yield SystemCommand("Theme", "Switch the color theme.", self.themes.search)
+        yield SystemCommand("Settings", "Show where the settings file is.", self.show_settings_path)
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
+
+    def show_settings_path(self) -> None:
+        self.notify(f"{config_path(os.environ)}: bt-tui config edit opens it; restart to apply changes.")
 
     def save_screen(self) -> None:
         self.run_worker(self.files.save_screenshot(), name="screenshot", group="picture", exit_on_error=False)

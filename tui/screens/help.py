@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from rich.console import Group
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from tui.actions import SCOPE_TITLES, Action, Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
@@ -19,7 +22,8 @@ from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
 MOVING = (
-    ("↑ ↓  j k", "Move one line; page up and down, ^u ^d or ^b ^f move one page."),
+    ("↑ ↓  j k", "Move one line."),
+    ("^d ^u", "Move half a page; ^f ^b or page down and up move a whole one."),
     ("g  G", "Go to the start or the end."),
     ("mouse", "Click to select, again to open; scroll; click headings to sort."),
 )
@@ -29,10 +33,19 @@ class HelpScreen(ModalScreen[None]):
     """The keys that work on the current screen; esc, q or ? closes it."""
 
     CSS_PATH = "help.tcss"
+    AUTO_FOCUS = "#keys"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "app.pop_screen", "close", show=False),
+        Binding("escape", "back", "close", show=False),
+        Binding("q,question_mark", "app.pop_screen", "close", show=False),
+        Binding("slash", "find", "find", show=False),
         Binding("j", "scroll(1)", show=False),
         Binding("k", "scroll(-1)", show=False),
+        Binding("ctrl+d", "scroll_pages(0.5)", show=False),
+        Binding("ctrl+u", "scroll_pages(-0.5)", show=False),
+        Binding("ctrl+f,space", "scroll_pages(1)", show=False),
+        Binding("ctrl+b", "scroll_pages(-1)", show=False),
+        Binding("g", "scroll_to_end(False)", show=False),
+        Binding("G", "scroll_to_end(True)", show=False),
     ]
 
     def __init__(
@@ -45,14 +58,24 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Static(Text("Keyboard shortcuts"), id="title")
+            yield Static(Text.assemble(("Keyboard shortcuts", "bold"), "  / finds · esc closes"), id="title")
+            yield Input(placeholder="key or words", id="find", compact=True)
             with VerticalScroll(id="keys"):
-                for scope in filter(actions_of, self._scopes):
-                    yield Static(Text(HEADINGS[scope]), classes="heading")
-                    yield Static(self._table([self._row(action) for action in actions_of(scope)]))
-                yield Static(Text("Navigation"), classes="heading")
-                yield Static(self._table(MOVING))
-            yield Static(Text("esc closes"), id="hint")
+                yield Static(self._shortcuts(""), id="shortcuts")
+
+    def _shortcuts(self, query: str) -> Group:
+        """Return the sections with the keys that have the query, or with words that all have."""
+        sections = {
+            HEADINGS[scope]: [self._row(action) for action in actions_of(scope)]
+            for scope in filter(actions_of, self._scopes)
+        }
+        parts: list[Text | Table] = []
+        for title, rows in (sections | {"Navigation": list(MOVING)}).items():
+            found = [row for row in rows if _matches(row, query.strip())]
+            if found:
+                heading = Text(title, tone_styles(self.app)["muted"] + Style(bold=True))
+                parts += [Text(), heading, self._table(found)]
+        return Group(*parts) if parts else Group(Text(), Text("No matching shortcuts."))
 
     def _row(self, action: Action) -> tuple[str, str]:
         return key_signs(keys_of(action, self._changes)), action.sentence(read_only=self._read_only)
@@ -66,5 +89,42 @@ class HelpScreen(ModalScreen[None]):
             table.add_row(Text(keys), Text(sentence))
         return table
 
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self.query_one("#shortcuts", Static).update(self._shortcuts(event.value))
+
+    @on(Input.Submitted)
+    def _found(self) -> None:
+        self.query_one("#keys").focus()
+
+    def action_find(self) -> None:
+        field = self.query_one("#find", Input)
+        field.add_class("-open")
+        self.set_focus(field)
+
+    def action_back(self) -> None:
+        """Leave the search, else close the help."""
+        field = self.query_one("#find", Input)
+        if not field.has_class("-open"):
+            self.app.pop_screen()
+            return
+        field.remove_class("-open")
+        field.value = ""
+        self.query_one("#keys").focus()
+
+    def action_scroll_pages(self, pages: float) -> None:
+        keys = self.query_one("#keys", VerticalScroll)
+        keys.scroll_relative(y=int(pages * max(2, keys.size.height - 1)), animate=False)
+
+    def action_scroll_to_end(self, last: bool) -> None:
+        keys = self.query_one("#keys", VerticalScroll)
+        (keys.scroll_end if last else keys.scroll_home)(animate=False)
+
     def action_scroll(self, lines: int) -> None:
         self.query_one("#keys", VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def _matches(row: tuple[str, str], query: str) -> bool:
+    keys, sentence = row
+    words = query.casefold().split()
+    return query in keys.split() or all(word in sentence.casefold() for word in words)

@@ -44,8 +44,10 @@ class CursorRows(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "cursor_by(1)", "down", show=False),
         Binding("up,k", "cursor_by(-1)", "up", show=False),
-        Binding("pagedown,ctrl+d,ctrl+f", "cursor_by_page(1)", "page down", show=False),
-        Binding("pageup,ctrl+u,ctrl+b", "cursor_by_page(-1)", "page up", show=False),
+        Binding("pagedown,ctrl+f", "cursor_by_page(1)", "page down", show=False),
+        Binding("pageup,ctrl+b", "cursor_by_page(-1)", "page up", show=False),
+        Binding("ctrl+d", "cursor_by_page(0.5)", "half a page down", show=False),
+        Binding("ctrl+u", "cursor_by_page(-0.5)", "half a page up", show=False),
         Binding("home,g", "cursor_to_end(False)", "top", show=False),
         Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
     ]
@@ -115,8 +117,8 @@ class CursorRows(ScrollView, can_focus=True):
     def action_cursor_by(self, lines: int) -> None:
         self._move(self._cursor + lines)
 
-    def action_cursor_by_page(self, pages: int) -> None:
-        self._move(self._cursor + pages * max(1, self.size.height - HEADING_LINES - 1))
+    def action_cursor_by_page(self, pages: float) -> None:
+        self._move(self._cursor + int(pages * max(2, self.size.height - HEADING_LINES - 1)))
 
     def action_cursor_to_end(self, last: bool) -> None:
         self._move(self.row_count - 1 if last else 0)

@@ -111,10 +111,10 @@ class LogView(Widget, can_focus=True):
         Binding("up,k", "move_cursor(-1)", "Up", show=False, id="log.up"),
         Binding("shift+down,J", "extend_down", "Select down", show=False, id="log.select_down"),
         Binding("shift+up,K", "extend_up", "Select up", show=False, id="log.select_up"),
-        Binding(
-            "pagedown,space,ctrl+d,ctrl+f", "scroll_pages(1)", "Page down", show=False, id="log.page_down"
-        ),
-        Binding("pageup,ctrl+u,ctrl+b", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
+        Binding("pagedown,space,ctrl+f", "scroll_pages(1)", "Page down", show=False, id="log.page_down"),
+        Binding("pageup,ctrl+b", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
+        Binding("ctrl+d", "scroll_pages(0.5)", "Half a page down", show=False, id="log.half_page_down"),
+        Binding("ctrl+u", "scroll_pages(-0.5)", "Half a page up", show=False, id="log.half_page_up"),
         Binding("home,g", "oldest_line", "First line", show=False, id="log.first"),
         Binding("end,G", "newest_line", "Last line, follow", show=False, id="log.last"),
         Binding("left", "pan(-1)", "Left", show=False, id="log.left"),
@@ -348,8 +348,8 @@ class LogView(Widget, can_focus=True):
         elif not self.viewport.toggle_fold():
             self.notify("Nothing to expand on this line.", timeout=3)
 
-    def action_scroll_pages(self, pages: int) -> None:
-        self.viewport.scroll(pages * max(1, self.viewport.height - 1))
+    def action_scroll_pages(self, pages: float) -> None:
+        self.viewport.scroll(int(pages * max(2, self.viewport.height - 1)))
 
     def action_oldest_line(self) -> None:
         self.viewport.show_from_row(0)
