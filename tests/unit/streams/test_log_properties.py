@@ -69,6 +69,12 @@ def lines_of(segment: tuple[float, int, str, int], from_s: float, max_delay_s: f
     return lines
 
 
+def live_lines(live: list[tuple[float, int, str, int]], max_delay_s: float) -> list[ServedLine]:
+    """The lines of a running job: none is stamped after its end."""
+    lines = [line for segment in live for line in lines_of(segment, 0, max_delay_s)]
+    return [line for line in lines if line.stamp_ns < (BEGIN_S + LIVE_S) * 1e9]
+
+
 def without_too_dense(lines: list[ServedLine]) -> list[ServedLine]:
     """Worlds whose milliseconds can be fetched: no more than twice a page."""
     held: dict[int, int] = {}
@@ -105,7 +111,7 @@ servers = st.fixed_dictionaries(
 )
 async def test_following_gives_every_line_once(old, live, server, skew_s, is_late_world, generous_lines):
     lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]
-    lines += [line for segment in live for line in lines_of(segment, 0, 60.0 if is_late_world else 0.0)]
+    lines += live_lines(live, 60.0 if is_late_world else 0.0)
     if is_late_world:
         lines += [at(second, "heartbeat") for second in range(-60, int(LIVE_S), 5)]
     lines = without_too_dense(lines)
@@ -177,7 +183,7 @@ async def test_reading_a_stretch_gives_every_line_once(old, server, newest_first
 async def test_history_and_following_at_once_meet_exactly(old, live, server, skew_s, newest_first):
     """As the dashboard reads: from a seam ten minutes back both ways, at the same time."""
     lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]
-    lines += [line for segment in live for line in lines_of(segment, 0, 60.0)]
+    lines += live_lines(live, 60.0)
     lines = without_too_dense([*lines, *(at(second, "around the seam") for second in range(-620, -580))])
     clock = FastClock(skew_s)
     api = ModelApi(lines, clock, finishes_s=LIVE_S, max_limit=LIMIT, **server)
