@@ -65,7 +65,7 @@ _NOTEBOOK = re.compile(
     r"\[ *(?P<done>\d+)/(?P<total>\d+) [\d:]+ < [\d:]+, (?P<rate>[\d.]+) (?P<unit>it/s), "
     r"Epoch (?P<epoch>[\d.]+)/(?P<epochs>\d+)\]"
 )
-_STEP_IN_TITLE = re.compile(r"(?:^|\s)\d{1,9}\|(?P<step>\d{1,12})\|Loss: ")  # torchtune
+_STEP_IN_TITLE = re.compile(r"(?:^|\s)(?P<epoch>\d{1,9})\|(?P<step>\d{1,12})\|Loss: ")  # torchtune
 _COLUMNS = re.compile(r"(?:^|\s)(?P<epoch>\d+)/(?P<epochs>\d+)\s+(?:[\d.]+[GM]?\s+){3,12}\d+$")  # Ultralytics
 _LEVANTER = re.compile(
     r"\bProgress on:(?P<what>train|eval) (?P<done>[\d.]{1,12})(?P<done_unit>[kM]?)it/"
@@ -82,7 +82,7 @@ _NOT_TRAINING = re.compile(
     r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
     r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|(?<!batches )process|rollout|cache|infer|"
     r"flatten|group|class +images|request|file|prompt|capture|calibrat|import|install|index|embed|encod|"
-    r"decod|render|sampl|scor)"
+    r"decod|render|sampl|scor|make|collect)"
     # Work other than training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,
@@ -147,9 +147,8 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
         known["step_time_s"] = step_time_s or known.get("step_time_s")
     named_step = _STEP_IN_TITLE.search(title)
     if named_step is not None:
-        return ParsedMetrics(
-            **{**known, "step": to_step(named_step["step"]), "total_steps": total, "from_bar": True}
-        )
+        within = _within_epoch(known, done, total, max(0, int(named_step["epoch"]) - 1), None)
+        return replace(within, step=to_step(named_step["step"]))
     named_epoch = _EPOCH_IN_TITLE.search(title) or _COLUMNS.search(title)
     if named_epoch is None:
         return ParsedMetrics(**{**known, "step": done, "total_steps": total, "from_bar": True})

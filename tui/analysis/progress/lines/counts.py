@@ -11,7 +11,7 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
-    r"(?=[gtsibnuo])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
+    r"(?=[gtsibnuo])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )(?<!fps )"
     r"(?:(?P<updates>num[ _]updates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
     r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
     r"|(?P<weak>iteration|iter|it|batch|updates?))"
@@ -124,12 +124,7 @@ def find_counts(text: str, lowered: str) -> Counts | None:
         return Counts(step=done, total=total)
     at = to_float(epoch["epoch"])
     epochs = to_step(epoch["epochs"])
-    if (
-        at is not None
-        and done is not None
-        and total
-        and (epochs or (_BATCH.search(lowered) and at == int(at)))
-    ):
+    if at is not None and done is not None and total and at == int(at) and (epochs or _BATCH.search(lowered)):
         # "Epoch [2/3], Step [40/900]": epochs counted from one.
         return Counts(epochs=epochs, within=(done, total), whole=max(0, int(at) - 1))
     return Counts(step=done, total=total, epoch=at, epochs=epochs)

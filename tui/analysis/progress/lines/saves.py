@@ -12,10 +12,11 @@ _SAVING = re.compile(
     re.IGNORECASE,
 )
 _SAVING_MODEL = re.compile(
-    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)?(?: and runtime parameters"
+    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights| file)?(?: and runtime parameters"
     r"| and optimizer state at iteration \d{1,12})?"
-    r" (?:to|in|at)\b|\bsave checkpoint to [^\s]{0,400}\d"
-    r"|\bmodel saved (?:to|in|at) /",
+    r" (?:to|in|at)\b|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
+    r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
+    r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
     re.IGNORECASE,
 )
 _SAVED_AFTER = re.compile(
@@ -28,7 +29,7 @@ _ANNOUNCED = re.compile(
     # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".
     r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)"
     r"|\bwas saved (?:by|with|from)\b|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint"
-    r"|\d saved checkpoints",
+    r"|\d saved checkpoints|\bcheckpoint saved from\b|\bsaved as a part\b|\bgets? saved\b",
     re.IGNORECASE,
 )
 _SAVED_PATH = re.compile(
@@ -38,9 +39,10 @@ _SAVED_PATH = re.compile(
 )
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
-    r"|about to be|saving dict\b)",
+    r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert)",
     re.IGNORECASE,
 )
+_CODE = re.compile(r"^\s*(?:#|//|[\"']{3}|assert )|\w\(f?[\"']|, f[\"']")  # comments, calls with a text
 _PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
 _ABSOLUTE = re.compile(r"(?<![\w./])/[\w.@=+-]++/?(?=\s|$|[,;:'\")])")
 _NAMED = re.compile(
@@ -58,6 +60,7 @@ _WORDS = (
     "stor",
     "is ready now",
     "created at",
+    "checkpoint",
     _VERL_FOLDER,
 )  # Every such line contains one of these.
 
@@ -74,7 +77,7 @@ def read(text: str) -> ParsedMetrics | None:
         or _SAVED_PATH.search(text)
         or _VERL_FOLDER in text
     )
-    if not about_saving or _NOT_SAVING.search(text):
+    if not about_saving or _NOT_SAVING.search(text) or _CODE.search(text):
         return None
     if _ANNOUNCED.search(text) and not _NAMED.search(text):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tui.analysis.progress.lines import bars
@@ -42,8 +43,11 @@ def read_json(text: str) -> ParsedMetrics | None:
         return None
     values = _flat(decoded)
     kind = " ".join(str(decoded.get(name, "")) for name in _KIND_KEYS).lower()
-    if _SAVED.search(kind):
+    said = next((value for name in _MESSAGE_KEYS if isinstance(value := decoded.get(name), str)), "")
+    if _SAVED.search(f"{kind} {said}".lower()):
         return ParsedMetrics(checkpoint=_saved_name(values), step=to_step(values.get("step")))
+    if "train_runtime" in values and "loss" not in values:
+        return _summary(values)
     reading = from_values(values)
     if reading.loss is not None and reading.eval_loss is None and not EVALUATION.isdisjoint(kind.split()):
         reading = replace(reading, loss=None, eval_loss=reading.loss)
@@ -54,8 +58,7 @@ def read_json(text: str) -> ParsedMetrics | None:
         or ("current_steps" in values and reading.total_steps)
     ):
         return bars.with_step(reading, text[: start.start()])
-    said = next((value for name in _MESSAGE_KEYS if isinstance(value := decoded.get(name), str)), None)
-    return None if said is None else read_text(said)
+    return read_text(said) if said else None
 
 
 def _flat(decoded: dict[str, object], depth: int = 3) -> dict[str, object]:
@@ -99,17 +102,21 @@ def _steps_of(text: str) -> dict[str, int]:
     return {} if match is None else {"step": int(match[1]), "total_steps": int(match[2])}
 
 
+def _summary(values: Mapping[str, object]) -> ParsedMetrics:
+    """Parse Transformers' final summary: its train_loss is the mean of the run, not a point of the curve."""
+    return ParsedMetrics(
+        epoch=to_float(values.get("epoch")),
+        samples_per_s=to_float(values.get("train_samples_per_second")),
+    )
+
+
 def read_python_dict(text: str) -> ParsedMetrics | None:
     start = text.find("{'")
     if start < 0:
         return None
     values = {key: quoted or bare for key, quoted, bare in _ITEM.findall(text[start:])}
     if "train_runtime" in values and "loss" not in values:
-        # The final summary: its train_loss is the mean of the whole run, not a point of the curve.
-        return ParsedMetrics(
-            epoch=to_float(values.get("epoch")),
-            samples_per_s=to_float(values.get("train_samples_per_second")),
-        )
+        return _summary(values)
     reading = from_values(values, **_steps_of(text))
     if reading.loss is None and reading.eval_loss is None:
         heading = _EPOCH_HEADING.search(text, 0, start)

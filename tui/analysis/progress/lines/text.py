@@ -61,21 +61,27 @@ _EVALUATION = re.compile(
 )
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
-    r"|(?:^\s*|\binfo:? )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]|\bcv batch \d+/\d+ "
+    r"|(?:^\s*|\binfo:? )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]"
+    r"|\bcv (?:\| )?batch \d+/\d+ "
     r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[[a-z: ]{0,8}\d+/\d+\]"
 )
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
     r"|test set: average loss|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d))"
-    rf" ?[=: ] ?(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
+    rf"(?: {{0,40}}[=:] {{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _TRAINING_ALONE = re.compile(
-    rf"train(?:ing)?(?: epoch)?[ _]loss ?[=:] ?(?P<value>{NUMBER.lower()})(?:$|[,;]? (?!\|))"
+    rf"\s{{0,8}}train(?:ing)?(?: epoch)?[ _]loss ?[=:] ?(?P<value>{NUMBER.lower()})"
+    r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
+)
+_EVALUATION_BESIDE = re.compile(
+    r"[\s|,;(](?:val(?:id(?:ation)?)?|eval(?:uation)?|test|dev)\.?[ _]loss ?[=:] ?"
+    rf"(?P<value>{NUMBER.lower()})(?:$|[,;|)]|\s)"
 )
 _EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
 _ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,12}(?:\s+#*)?\s*$")  # RSL-RL
 _REWARD = re.compile(
-    rf"\b(?:mean|average|avg)?[ _]?(?:reward|(?:episodic_)?return)s?(?:/mean)?\s?[:=]"
+    rf"\b(?:mean|average|avg)?[ _]?(?:episod(?:e|ic)_)?(?:reward|return)s?(?:/mean)?\s?[:=]"
     rf"\s{{0,4}}\[?{NUMBER.lower()}"
 )
 _MEASURED_STEP = re.compile(
@@ -87,6 +93,7 @@ _MEASURED_STEP = re.compile(
 _MONITORED = re.compile(
     r"\bepoch \d{1,9}, global step \d{1,12}: '?[\w./-]{1,60}'? (?:reached|was not in top)\b"
 )
+_NAMED_NUMBER = re.compile(r"[a-z)] ?[:=] ?\d")
 _UNDER_WAY = re.compile(r"\b(?:eta|elapsed|remaining|left)\b")
 _METRIC_LINE = re.compile(
     rf"^\s*(?:(?:Train|Eval)\s+)?(?P<name>[A-Za-z_][\w.-]*(?:/[\w. ()-]+)+)\s?[=:]"
@@ -137,7 +144,7 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
     text = "0".join(f"{unit or ''}{rest or ''}" for unit, rest in zip(units, texts[::2], strict=True))
     lowered = text.lower()
     slots = find_slots(texts)
-    evaluates = _may_evaluate(lowered) or "cv batch" in lowered or "saving dict" in lowered
+    evaluates = _may_evaluate(lowered) or "saving dict" in lowered
     is_report = (
         (slots.marked or bool(slots.values))
         and is_log_report(text, marked=slots.marked)
@@ -206,6 +213,8 @@ def _count_alone(counts: Counts, kind: _LineKind, lowered: str) -> ParsedMetrics
     """Return the count of a line whose measures are none of ours: a reward, an accuracy, the time left."""
     if counts.within is not None and counts.epochs and counts.within[0] <= counts.within[1]:
         return ParsedMetrics(**counts.fields())
+    if counts.step is None and counts.epochs and len(_NAMED_NUMBER.findall(lowered)) > 1:
+        return ParsedMetrics(**counts.fields())  # rl_games
     if counts.step is None or (counts.total and counts.step > counts.total):
         return None
     rewarded = kind.has_reward and (counts.total or "global_step=" in lowered)
@@ -252,24 +261,28 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
 
 
 def _may_evaluate(lowered: str) -> bool:
-    return "val" in lowered or "test" in lowered or "dev " in lowered or "held" in lowered
+    return "val" in lowered or "test" in lowered or "dev " in lowered or "held" in lowered or "cv" in lowered
 
 
 def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
     if text.startswith("loss: "):
         samples = _SAMPLES.match(text)
         return None if samples is None else ParsedMetrics(loss=to_float(samples["loss"]))
-    if lowered.startswith("train"):
+    if lowered.lstrip().startswith("train"):
         alone = _TRAINING_ALONE.match(lowered)
-        is_report = alone is not None and is_log_report(text, marked=False)
-        return ParsedMetrics(loss=to_float(alone["value"])) if alone is not None and is_report else None
+        if alone is None or not is_log_report(text, marked=False):
+            return None
+        beside = _EVALUATION_BESIDE.search(lowered, alone.end("value"))
+        evaluated = None if beside is None else to_float(beside["value"])
+        return ParsedMetrics(loss=to_float(alone["value"]), eval_loss=evaluated)
     if "loss" not in lowered or not _may_evaluate(lowered) or not is_log_report(text, marked=True):
         return None
     if _SAMPLED.search(lowered) or _SETTINGS.search(text):
         return None
     alone = _EVALUATION_ALONE.match(lowered) if lowered.count("loss") == 1 else None
     alone = alone or _EVALUATION_SUMMARY.search(lowered)
-    return None if alone is None else ParsedMetrics(eval_loss=to_float(alone["value"]))
+    value = None if alone is None else to_float(alone["value"])
+    return None if not value or value.is_integer() else ParsedMetrics(eval_loss=value)  # val_loss = 0 is code
 
 
 def _read_alone(text: str) -> ParsedMetrics | None:

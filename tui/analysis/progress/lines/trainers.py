@@ -148,7 +148,9 @@ def read_torchtitan_start(text: str) -> ParsedMetrics | None:
 
 
 _TOTAL = re.compile(
-    r"\b(?:total (?:optimi[sz]ation|training|train)[ _]steps|total steps)(?: ?[=:] ?| )(\d[\d,]{0,14})\b",
+    # RSL-RL prints the environment's steps so far in a column, indented.
+    r"\b(?<! {8})(?:total (?:optimi[sz]ation|training|train)[ _]steps|total steps)"
+    r"(?: ?[=:] ?| )(\d[\d,]{0,14})\b",
     re.IGNORECASE,
 )
 

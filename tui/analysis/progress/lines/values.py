@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tui.analysis.progress.lines.reading import NUMBER, to_float
-from tui.analysis.progress.lines.vocabulary import Meaning, meaning, word_set
+from tui.analysis.progress.lines.vocabulary import EVALUATION, Meaning, meaning, word_set
 
 _NUMBER = re.compile(
     rf"(?=[-+.\dnNiI])(?<![\w.@])(?<!\w[-+])(?<!lr\()({NUMBER})(ms|[skKMG])?(?![\w.]*[A-Za-z_]|\s?%)"
@@ -86,12 +86,16 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
     """
     found: list[tuple[int, Slot]] = []
     marked = False
+    pair = False
     for position in range(len(texts) // 2):
         name, has_sign = _name((texts[2 * position] or "")[-_LONGEST_NAME:])
         unit, after = texts[2 * position + 1] or "", texts[2 * position + 2] or ""
         marked |= has_sign
         is_last = 2 * position + 3 == len(texts)
         known = _meaning_of(name, after if is_last else f"{after}0")
+        if known is None and pair and name.lower() in EVALUATION:
+            known = Meaning("eval_loss", 9)  # LitGPT's "loss train: 1.2, val: 1.3"
+        pair |= name.lower() == "loss train"
         factor = None if known is None or known.field in _COUNTS else _factor(known, unit, name)
         if known is not None and factor is not None:
             found.append((known.rank, Slot(position, known.field, factor)))

@@ -29,7 +29,7 @@ def word_set(words: str) -> frozenset[str]:
 
 
 EVALUATION = word_set(
-    "eval evaluation evaluating val valid validation validate validating test dev holdout heldout"
+    "eval evaluation evaluating val valid validation validate validating test dev holdout heldout cv crossval"
 )
 _TRAIN = word_set("train training trainer trn tr")
 _SCOPES = word_set(
@@ -165,8 +165,8 @@ _NOT_LR = re.compile(
 def _learning_rate(words: list[str]) -> Meaning | None:
     if words == ["optim0", "lr0"]:  # ESPnet
         return Meaning("learning_rate")
-    if "lr" in words:
-        rest = [word for word in words if word != "lr"]
+    if "lr" in words or "lrate" in words:
+        rest = [word for word in words if word not in ("lr", "lrate")]
     else:
         joined = " ".join(words)
         if "learning rate" not in joined and "learningrate" not in joined:
@@ -203,6 +203,8 @@ def _count(words: list[str]) -> Meaning | None:
         return Meaning("total_steps")
     if name in ("epoch", "epochs", "ep", "epch"):
         return Meaning("epoch", int(name == "ep"))  # beside "epch" it is LeRobot's episode
+    if words[1:] == ["num", "updates"] and words[0] in EVALUATION:  # fairseq: the run's updates so far
+        return Meaning("step", _STEPS["num updates"])
     if len(words) > 1 and words[0] in _TRAIN:
         inner = _count(words[1:])
         # train_steps is a setting; train/step is a count.
