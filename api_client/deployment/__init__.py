@@ -12,6 +12,7 @@ from api_client.deployment.following import DeploymentUpdate as DeploymentUpdate
 from api_client.deployment.following import follow as follow
 from api_client.deployment.generated_files import Calls as Calls
 from api_client.deployment.generated_files import calls as calls
+from api_client.deployment.generated_files import calls_of as calls_of
 from api_client.deployment.generated_files import render_python as render_python
 from api_client.deployment.generated_files import serves_nothing as serves_nothing
 from api_client.deployment.generated_files import truss_config_path as truss_config_path
@@ -27,6 +28,7 @@ from api_client.deployment.sending import DeploymentResult as DeploymentResult
 from api_client.deployment.sending import DeploymentUnclear as DeploymentUnclear
 from api_client.deployment.sending import build_config as build_config
 from api_client.deployment.sending import deploy as deploy
+from api_client.deployment.sending import deployment_link as deployment_link
 from api_client.deployment.sending import deployment_request as deployment_request
 from api_client.deployment.sending import equivalent_command as equivalent_command
 from api_client.deployment.validation import validate as validate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,18 +13,12 @@ from api_client.clock import Clock, SystemClock, epoch_ms
 from api_client.errors import BadRequest, NotFound
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models import Deployment, LogsPage
+from api_client.models.deployments import CHANGING_STATUSES, SERVING_STATUSES
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import LogEntry, LogLine
 from api_client.resources.models import Models
 from api_client.streams.logs import LogIncrements
 
-CHANGING_STATUSES = frozenset(
-    {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
-)
-"""Statuses that change without intervention (API facts, 2.3); any other is final."""
-
-SERVING = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final statuses that mean success
-FAILED = frozenset({"BUILD_FAILED", "BUILD_STOPPED", "DEPLOY_FAILED", "FAILED"})  # those that can be retried
 INTERVAL_S = 2.0
 LONGEST_UNCHANGED = timedelta(seconds=30)
 _UNKNOWN_START = timedelta(hours=1)
@@ -50,7 +44,7 @@ class DeploymentUpdate:
     @property
     def is_serving(self) -> bool:
         """True if requests will be answered."""
-        return self.status in SERVING
+        return self.status in SERVING_STATUSES
 
 
 async def follow(
@@ -62,7 +56,7 @@ async def follow(
     interval_s: float = INTERVAL_S,
     changed_from: str = "",
     known: Iterable[LogLine] = (),
-) -> AsyncIterator[DeploymentUpdate]:
+) -> AsyncGenerator[DeploymentUpdate, None]:
     """Yield an update at once and every ``interval_s`` seconds, until the deployment serves or has failed.
 
     After a change that the server has accepted, ``changed_from`` is the status before it, which does not

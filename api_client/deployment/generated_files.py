@@ -58,10 +58,19 @@ def calls(remote: Remote, result: DeploymentResult, checkpoints: Sequence[Checkp
     """Return calls of the first checkpoint; None without ids or without checkpoints."""
     if not checkpoints or not result.model_id or not result.version_id:
         return None
-    url = serving_url(remote, result.model_id, result.version_id)
     name, is_whisper = checkpoints[0].checkpoint_id, kind_of(checkpoints[0]) == "whisper"
+    return calls_of(remote, result.model_id, result.version_id, name, is_whisper=is_whisper)
+
+
+def calls_of(
+    remote: Remote, model_id: str, deployment_id: str, checkpoint_name: str, *, is_whisper: bool = False
+) -> Calls:
+    """Return calls of a deployment's checkpoint."""
+    url = serving_url(remote, model_id, deployment_id)
     return Calls(
-        url, curl_example(url, name, is_whisper=is_whisper), openai_example(url, name, is_whisper=is_whisper)
+        url,
+        curl_example(url, checkpoint_name, is_whisper=is_whisper),
+        openai_example(url, checkpoint_name, is_whisper=is_whisper),
     )
 
 

@@ -30,6 +30,7 @@ from api_client.models.checkpoints import CheckpointFile as CheckpointFile
 from api_client.models.checkpoints import CheckpointFilesPage as CheckpointFilesPage
 from api_client.models.deployments import Activation as Activation
 from api_client.models.deployments import Deployment as Deployment
+from api_client.models.deployments import DeploymentConfig as DeploymentConfig
 from api_client.models.deployments import Model as Model
 from api_client.models.deployments import Retry as Retry
 from api_client.models.deployments import Startup as Startup

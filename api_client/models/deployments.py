@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from api_client.models.base import ApiModel, TolerantList, UtcDatetime
+
+CHANGING_STATUSES = frozenset(
+    {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
+)
+"""Statuses of deployments that change without intervention (API facts, 2.3); any other is final."""
+
+SERVING_STATUSES = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final ones that mean success
+FAILED_STATUSES = frozenset({"BUILD_FAILED", "BUILD_STOPPED", "DEPLOY_FAILED", "FAILED"})
 
 
 class Model(ApiModel):
@@ -31,6 +41,13 @@ class Deployment(ApiModel):
     active_replica_count: int = 0
     instance_type_name: str | None = None
     environment: str | None = None
+
+
+class DeploymentConfig(ApiModel):
+    """Configuration of a deployment: a truss config, parsed and as it was written."""
+
+    config: dict[str, Any] | None = None
+    raw_config: str | None = None
 
 
 class Activation(ApiModel):

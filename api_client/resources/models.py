@@ -10,7 +10,7 @@ from api_client.addresses import route
 from api_client.http.transport import Transport
 from api_client.models import LogRecord
 from api_client.models.base import answer_with_list
-from api_client.models.deployments import Activation, Deployment, Model, Retry, Startup
+from api_client.models.deployments import Activation, Deployment, DeploymentConfig, Model, Retry, Startup
 from api_client.resources.logs import LOG_PAGE, log_query
 from api_client.streams.pages import MAX_PAGE_LINES, Direction
 
@@ -18,6 +18,7 @@ _MODELS = answer_with_list("models", Model)
 _DEPLOYMENTS = answer_with_list("deployments", Deployment)
 _MODEL = TypeAdapter(Model)
 _DEPLOYMENT = TypeAdapter(Deployment)
+_CONFIG = TypeAdapter(DeploymentConfig)
 _ACTIVATION = TypeAdapter(Activation)
 _RETRY = TypeAdapter(Retry)
 _STARTUPS = answer_with_list("items", Startup)
@@ -47,6 +48,10 @@ class Models:
     async def deployment(self, model_id: str, deployment_id: str) -> Deployment:
         """Return a deployment."""
         return await self._transport.request("GET", _route(model_id, deployment_id), _DEPLOYMENT)
+
+    async def config(self, model_id: str, deployment_id: str) -> DeploymentConfig:
+        """Return a deployment's configuration."""
+        return await self._transport.request("GET", _route(model_id, deployment_id, "config"), _CONFIG)
 
     async def promote(self, model_id: str, deployment_id: str) -> Deployment:
         """Make a deployment its model's production deployment; by default the previous one scales down."""

@@ -13,6 +13,8 @@ MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
 PROJECT = "llama-sft"
 OF_JOB = ("--job-id", JOB)
+SERVING, SPARE, INACTIVE, BROKEN = "dep00001", "dep00002", "dep00003", "dep00004"
+"""Deployments: the one in production, another that serves, one that is stopped, one that failed."""
 SERVED = (
     *(*OF_JOB, "--checkpoint", "checkpoint-100", "--model-name", "m"),
     *("--gpu", "H100:1", "--lora-rank", "16"),
@@ -38,6 +40,9 @@ READING: dict[str, tuple[str, ...]] = {
     "cache summarize": (PROJECT,),
     "sessions": OF_JOB,
     "isession": OF_JOB,
+    "deployments": (),
+    "deployments show": (SERVING,),
+    "deployments logs": (SERVING,),
     "secrets": (),
     "remotes": (),
     "config show": (),
@@ -58,6 +63,10 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "push": ("code/config.py", "--yes"),
     "workstation": ("--gpu-count", "2", "--yes"),
     "deploy_checkpoints": (*SERVED, "--yes"),
+    "deployments promote": (SPARE, "--yes"),
+    "deployments deactivate": (SERVING, "--yes"),
+    "deployments activate": (INACTIVE, "--yes"),
+    "deployments retry": (BROKEN, "--yes"),
     "download": (JOB,),
     "record": (JOB,),
     "checkpoints download": (*OF_JOB, "--existing", "overwrite"),

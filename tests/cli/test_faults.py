@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "checkpoints": ("checkpoints", "list", "--job-id", "job00001"),
     "cache": ("cache", "summarize", "llama-sft"),
     "capacity": ("capacity", "view"),
+    "deployments": ("deployments",),
     "stop": ("stop", "job00001", "--yes"),
     "delete": ("delete", "job00001", "--yes"),
     "cost": ("cost", "job00001"),

@@ -9,6 +9,7 @@ import pytest
 
 from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
+from tui.analysis.deployments import DeploymentVerb
 from tui.commands.support.exit_codes import ExitCode
 
 READS_BY_POST = "/v1/training_jobs/search"
@@ -28,6 +29,7 @@ CHANGING = {
         *("deploy", "--job-id", "job1", "--checkpoint", "checkpoint-1", "--model-name", "m"),
         *("--gpu", "H100:1", "--base-model", "b", "--yes"),
     ),
+    **{f"deployments {verb}": ("deployments", verb, "d1", "--yes") for verb in DeploymentVerb},
     "secrets": ("secrets", "delete", "hf_token", "--yes"),
     "capacity": ("capacity", "update", "--team", "t", "--gpu-type", "H100", "--capacity", "1"),
 }

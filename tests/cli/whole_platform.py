@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from every_command import ENDED, JOB, WAITING
+from every_command import BROKEN, ENDED, INACTIVE, JOB, SERVING, SPARE, WAITING
 
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
+from api_client.emulator.store.deployments import (
+    Change,
+    DeploymentPlan,
+    StoredDeployment,
+    StoredModel,
+)
 from api_client.models import CachedFile, JobStatus
 from support.fake_backend import START
 from support.faulty import FaultyServer
@@ -56,6 +64,37 @@ def furnish(served: Served) -> None:
         incoming.write(archive())
         incoming.keep()
     served.backend.add_archive(JOB, BUCKET, "code.tgz")
+    furnish_deployments(served, now - timedelta(hours=1))
+
+
+TRUSS_CONFIG = {
+    "model_name": "tuned\x1b[31m",
+    "base_image": {"image": "vllm"},
+    "environment_variables": {},
+    "secrets": {},
+    "docker_server": {
+        **{"start_command": "vllm serve", "server_port": 8000, "readiness_endpoint": "/health"},
+        "predict_endpoint": "/v1/chat/completions",
+    },
+    "training_checkpoints": {
+        "download_folder": "/tmp",
+        "artifact_references": [{"training_job_id": JOB, "paths": ["rank-0/checkpoint-100/"]}],
+    },
+}
+
+
+def furnish_deployments(served: Served, created: datetime) -> None:
+    plan = DeploymentPlan("h100-2-52x468", json.dumps(TRUSS_CONFIG), ("checkpoint-100",))
+    stopped = (Change(created, "deactivate"),)
+    deployments = (
+        StoredDeployment(SERVING, "model001", 1, created, True, plan),
+        StoredDeployment(SPARE, "model001", 2, created, False, plan),
+        StoredDeployment(INACTIVE, "model001", 3, created, False, plan, stopped),
+        StoredDeployment(BROKEN, "model001", 4, created, False, replace(plan, failure="no\x1b[2Jspace")),
+    )
+    (team,) = served.platform.stores.teams.all()
+    model = StoredModel("model001", team.id, "tuned\x1b[31m\nmodel", created, deployments, 4)
+    served.platform.stores.deployments.put(model)
 
 
 def archive() -> bytes:

@@ -95,6 +95,7 @@ READING: dict[str, Call] = {
     "models.deployment_logs": lambda c, w: c.models.deployment_logs(
         *w.model, start_ms=START_MS, end_ms=START_MS + 1
     ),
+    "models.config": lambda c, w: c.models.config(*w.model),
     "models.startups": lambda c, w: c.models.startups(*w.model, start_ms=START_MS, end_ms=START_MS + 1),
     "blobs.training_credentials": lambda c, w: c.blobs.training_credentials(),
     "graphql.execute": lambda c, w: c.graphql.execute(QUERY),

@@ -84,8 +84,11 @@ class DeploymentStore:
             number = model.deployments_made + 1
             made = StoredDeployment(new_id(), model.id, number, now, model.production is None, plan)
             deployments = (made, *model.deployments)
-            self._models.put(model.id, replace(model, deployments=deployments, deployments_made=number))
+            self.put(replace(model, deployments=deployments, deployments_made=number))
         return made
+
+    def put(self, model: StoredModel) -> None:
+        self._models.put(model.id, model)
 
     def models(self) -> list[StoredModel]:
         """Return all models, the newest first."""
@@ -119,4 +122,4 @@ class DeploymentStore:
             model = self._models.get(deployment.model_id)
             if model is not None:
                 kept = tuple(filter(None, map(changed, model.deployments)))
-                self._models.put(model.id, replace(model, deployments=kept))
+                self.put(replace(model, deployments=kept))

@@ -232,6 +232,10 @@ CALLS: dict[str, tuple[Ours, Theirs]] = {
         lambda o: o.post_models_deployments_deactivate(**D),
     ),
     "deployment-retry": (lambda c: c.models.retry("m", "d"), lambda o: o.post_models_deployments_retry(**D)),
+    "deployment-config": (
+        lambda c: c.models.config("m", "d"),
+        lambda o: o.get_models_deployments_config(**D),
+    ),
     "deployment-startups": (
         lambda c: c.models.startups("m", "d", start_ms=1, end_ms=2, limit=7),
         lambda o: o.get_models_deployments_startups(

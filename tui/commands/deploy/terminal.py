@@ -260,6 +260,8 @@ class TerminalDeployer:
             print_deployed(self._output, document)
         if serves_nothing(self._client.remote):
             self.say("the emulator serves no models; on Baseten you would call it like this")
+        if result.version_id:
+            self.say(f"its phases, log and changes: bt-tui deployments show {result.version_id}")
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "delete": ("jobs.delete:delete", "Delete jobs, or a project with its jobs."),
     "demo": ("app.demo:demo", "Try the dashboard on demo data: no account, no GPU."),
     "deploy_checkpoints": ("deploy.command:deploy_checkpoints", "Deploy checkpoints of a job as a model."),
+    "deployments": ("deploy.deployments:deployments", "List deployments; promote, stop or retry one."),
     "download": ("jobs.download:download", "Download the code of a job."),
     "emulator": ("app.emulator:emulator", "Serve the training API on this machine."),
     "health": ("jobs.health:health", "Report problems of a job, also as the exit code."),

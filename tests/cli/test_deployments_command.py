@@ -1,0 +1,197 @@
+"""``bt-tui deployments``: what it lists and shows, what it asks, and what it changes."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from support.cli import RunCli
+from support.deploying_server import DeployingServer
+from support.stranger import LONG_AGO, Answer, line
+
+JOB_CONFIG = {
+    "training_checkpoints": {
+        "artifact_references": [
+            {"training_job_id": "job1", "paths": ["rank-0/checkpoint-100/", "rank-0/a/b/"]}
+        ]
+    }
+}
+STARTUP = {
+    "started_at_epoch_millis": 1,
+    "duration_ms": 71_000,
+    "outcome": "FAILED",
+    "phase_summary": [
+        {"phase": "WEIGHT_DOWNLOAD", "status": "COMPLETED", "offset_ms": 0, "duration_ms": 60_000},
+        {"phase": "READINESS", "status": "FAILED", "offset_ms": 60_000, "duration_ms": None},
+    ],
+}
+
+
+def deployment(name: str, model: str, status: str, **more: object) -> dict[str, object]:
+    return {
+        "id": name,
+        "name": f"name-{name}",
+        "model_id": model,
+        "status": status,
+        "created_at": LONG_AGO,
+    } | more
+
+
+@pytest.fixture
+def stranger() -> Iterator[DeployingServer]:
+    """Two models: one with deployments in several states, of a job; and one of somebody else's."""
+    with DeployingServer() as server:
+        server.models = [{"id": "m1", "name": "tuned"}, {"id": "m2", "name": "other"}]
+        server.deployments = [
+            deployment("live", "m1", "ACTIVE", is_production=True, environment="production"),
+            deployment("spare", "m1", "SCALED_TO_ZERO"),
+            deployment("off", "m1", "INACTIVE"),
+            deployment("broken", "m1", "DEPLOY_FAILED"),
+            deployment("far", "m2", "NEW\x1b[2JSTATUS"),
+        ]
+        server.on("GET", ".*/m1/deployments/[^/]+/config", Answer(body={"config": JOB_CONFIG}))
+        server.on("GET", ".*/m2/deployments/[^/]+/config", Answer(403, {"message": "not yours"}))
+        server.on("GET", ".*/deployments/broken/startups", Answer(body={"items": [STARTUP]}))
+        server.on("POST", ".*/(activate|deactivate)", Answer(body={"success": True, "no_op": False}))
+        server.on("POST", ".*/promote", Answer(body=deployment("spare", "m1", "ACTIVE", is_production=True)))
+        retried = {"retried": True, "deployment": deployment("broken", "m1", "BUILDING")}
+        server.on("POST", ".*/retry", Answer(body=retried))
+        yield server
+
+
+def changes(server: DeployingServer) -> list[str]:
+    return [asked.path.partition("deployments/")[2] for asked in server.asked if asked.method == "POST"]
+
+
+def test_it_lists_what_a_model_or_a_job_is_served_by(cli: RunCli, stranger: DeployingServer) -> None:
+    table = cli("deployments")
+    assert table.code == 0
+    assert [row.split()[:3] for row in table.out.splitlines()[1:3]] == [
+        ["active", "tuned", "name-live"],
+        ["scaled", "to", "zero"],
+    ]
+    assert "newstatus" in table.out
+    listed = {
+        arguments: [each["id"] for each in json.loads(cli("deployments", *arguments, "-o", "json").out)]
+        for arguments in ((), ("--model", "tuned"), ("--model", "m2"))
+    }
+    of_m1 = ["live", "spare", "off", "broken"]
+    assert listed == {(): [*of_m1, "far"], ("--model", "tuned"): of_m1, ("--model", "m2"): ["far"]}
+    assert cli("deployments", "--model", "none").code == 7
+    csv = cli("deployments", "--model", "m2", "-o", "csv").out.splitlines()
+    assert csv[0].startswith("id,name,model_id,model_name,status")
+    assert csv[1].startswith("far,name-far,m2,other,NEW")
+
+
+def test_those_of_a_job_are_found_by_what_they_serve(cli: RunCli, stranger: DeployingServer) -> None:
+    stranger.on("GET", ".*/m2/deployments/[^/]+/config", Answer(body={"config": None}))
+    ids = [each["id"] for each in json.loads(cli("deployments", "--job-id", "job1", "-o", "json").out)]
+    assert ids == ["live", "spare", "off", "broken"]
+    nothing = cli("deployments", "--job-id", "job2")
+    assert (nothing.code, "no deployments of checkpoints of job job2" in nothing.err) == (0, True)
+
+
+def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, stranger: DeployingServer) -> None:
+    shown = cli("deployments", "show", "broken").out
+    assert "checkpoint-100 of job1, a/b of job1" in shown
+    assert "1m (failed): weight download 1m · readiness ✗" in shown
+    assert '"model": "checkpoint-100"' in shown
+    document = json.loads(cli("deployments", "show", "broken", "-o", "json").out)
+    assert (document["status"], document["model_name"]) == ("DEPLOY_FAILED", "tuned")
+    assert document["startups"][0]["phase_summary"][0]["duration_ms"] == 60_000
+    assert "/deployment/broken/" in document["url"]
+    # Without the right to read it, nothing is said of what it serves.
+    far = cli("deployments", "show", "far", "--model", "other")
+    assert (far.code, "curl" in far.out, "checkpoints" in far.out) == (0, False, False)
+    assert cli("deployments", "show", "nobody").code == 7
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"), [(["BUILDING", "ACTIVE"], 0), (["BUILDING", "BUILD_FAILED"], 5)]
+)
+def test_a_log_is_followed_until_it_serves_or_has_failed(
+    cli: RunCli, stranger: DeployingServer, monkeypatch: pytest.MonkeyPatch, statuses: list[str], code: int
+) -> None:
+    stranger.statuses = [*statuses]
+    stranger.lines = [line("pulling"), line("pulled", at_ms=1_740_830_401_000)]
+    followed = cli("deployments", "logs", "live", "--follow", "-o", "ndjson")
+    assert followed.code == code
+    assert [json.loads(each)["message"] for each in followed.out.splitlines()] == ["pulling", "pulled"]
+    assert "status: building" in followed.err
+    read = json.loads(cli("deployments", "logs", "live", "-o", "json").out)
+    assert [each["message"] for each in read] == ["pulling", "pulled"]
+    assert cli("deployments", "logs", "live", "--since", "1h").out == ""
+    assert cli("deployments", "logs", "live", "--follow", "-o", "json").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words", "sent"),
+    [
+        ("promote spare --yes", 0, "promoted name-spare of tuned (spare)", ["spare/promote"]),
+        ("deactivate live --yes", 0, "deactivated name-live of tuned (live)", ["live/deactivate"]),
+        ("activate off --yes", 0, "activated name-off of tuned (off)", ["off/activate"]),
+        ("retry broken --yes", 0, "retried name-broken of tuned (broken)", ["broken/retry"]),
+        ("retry far --yes", 0, "retried", ["far/retry"]),  # of an unknown status the server decides
+        ("promote live --yes", 2, "is the production deployment already", []),
+        ("promote broken --yes", 2, "it is deploy failed", []),
+        ("activate live --yes", 2, "it is active", []),
+        ("deactivate off --yes", 2, "it is inactive", []),
+        ("retry live --yes", 2, "it is active", []),
+        ("retry nobody --yes", 7, "no deployment 'nobody'", []),
+        ("promote spare", 2, "Promote name-spare of tuned (spare) to production? (no terminal", []),
+    ],
+)
+def test_what_is_changed_and_what_is_not(
+    cli: RunCli, stranger: DeployingServer, arguments: str, code: int, words: str, sent: list[str]
+) -> None:
+    result = cli("deployments", *arguments.split())
+    assert (result.code, words in result.err) == (code, True), result.err
+    assert changes(stranger) == sent
+    assert result.out == (f"{sent[0].partition('/')[0]}\n" if sent else "")
+
+
+def test_a_lost_answer_is_not_asked_for_again(cli: RunCli, stranger: DeployingServer) -> None:
+    stranger.on("POST", ".*/retry", Answer(502, {"message": "the gateway lost it"}))
+    result = cli("deployments", "retry", "broken", "--yes")
+    assert (result.code, changes(stranger)) == (8, ["broken/retry"])
+    assert "deployment broken may not have been retried" in result.err
+
+
+@pytest.mark.parametrize(
+    ("route", "answer", "verb", "code", "words"),
+    [
+        ("retry", {"retried": False, "reason": "no build to retry"}, "retry broken", 1, "no build to retry"),
+        ("activate", {"success": False}, "activate off", 1, "gave no reason"),
+        ("deactivate", {"success": True, "no_op": True}, "deactivate live", 0, "it was deactivated already"),
+    ],
+)
+def test_what_the_server_did_not_do_is_said(
+    cli: RunCli,
+    stranger: DeployingServer,
+    route: str,
+    answer: dict[str, object],
+    verb: str,
+    code: int,
+    words: str,
+) -> None:
+    stranger.on("POST", f".*/{route}", Answer(body=answer))
+    result = cli("deployments", *verb.split(), "--yes", "-o", "json")
+    assert (result.code, f"nothing changed: {words}" in result.err or words in result.err) == (code, True)
+    assert json.loads(result.out).items() >= answer.items()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
+def test_at_a_terminal_it_asks(
+    cli: RunCli,
+    stranger: DeployingServer,
+    pipe_in: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr("tui.commands.support.terminal.can_ask", lambda: True)
+    pipe_in(f"{answer}\n")
+    result = cli("deployments", "deactivate", "live")
+    assert result.code == code
+    assert "requests to it fail until it is activated again" in result.err
+    assert len(changes(stranger)) == (answer == "y")

@@ -1,0 +1,289 @@
+"""``bt-tui deployments``: list served models' deployments, show and follow them, and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.deployment import deployment_link, follow, serves_nothing
+from api_client.errors import RequestError
+from api_client.models import Model
+from api_client.models.deployments import SERVING_STATUSES
+from api_client.models.logs import NS_PER_S, stamp_ns
+from tui.analysis.deployments import (
+    DeploymentChange,
+    DeploymentVerb,
+    ListedDeployment,
+    startup_text,
+    status_tone,
+    status_word,
+)
+from tui.analysis.export import Value
+from tui.commands.jobs.stop import remark_failure
+from tui.commands.logs.printing import JsonArray, OutputLine, renderer
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    NDJSON,
+    TABLE,
+    TEXT,
+    Command,
+    CommandSettings,
+    examples,
+    format_option,
+    remote_option,
+    yes_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.run_options import resolve_since, since_option
+from tui.commands.support.session import client_command, run_on_remote
+from tui.commands.support.tables import Cell, print_facts, print_list
+from tui.commands.support.terminal import confirm
+from tui.readers.deployments import ServedModel, change_deployment, list_deployments, read_served
+from tui.tables.column import Column, text_column
+from tui.tables.jobs import age_of
+from tui.text.sanitize import sanitize
+from tui.text.times import iso_time, local_time
+from tui.text.units import UNKNOWN
+
+COLUMNS: tuple[Column[ListedDeployment], ...] = (
+    Column("STATUS", "STATUS", lambda each: [(status_word(each.status), status_tone(each.status))]),
+    text_column("MODEL", lambda each: each.model_name or each.model_id, "strong", shrinks=True),
+    text_column("DEPLOYMENT", lambda each: each.name, shrinks=True),
+    text_column("ID", lambda each: each.id),
+    text_column("ENVIRONMENT", lambda each: each.environment or ""),
+    text_column("REPLICAS", lambda each: str(each.active_replica_count), right=True),
+    text_column("INSTANCE", lambda each: each.instance_type_name or "", "muted", shrinks=True),
+    text_column("AGE", lambda each: age_of(each.created_at), right=True),
+)
+FIELDS: dict[str, Callable[[ListedDeployment], Value]] = {
+    "id": lambda each: each.id,
+    "name": lambda each: each.name,
+    "model_id": lambda each: each.model_id,
+    "model_name": lambda each: each.model_name,
+    "status": lambda each: each.status,
+    "environment": lambda each: each.environment,
+    "active_replica_count": lambda each: each.active_replica_count,
+    "instance_type_name": lambda each: each.instance_type_name,
+    "created_at": lambda each: iso_time(each.created_at) if each.created_at else None,
+}
+
+model_option = click.option("--model", metavar="MODEL", help="Only of this model (id or name).")
+
+
+def deployment_argument(command: Command) -> Command:
+    """Add the argument DEPLOYMENT_ID, and ``--model``, which saves looking through all models."""
+    for parameter in (model_option, click.argument("deployment_id", metavar="DEPLOYMENT_ID")):
+        command = parameter(command)
+    return command
+
+
+async def _models(client: TrainingClient, wanted: str | None) -> list[Model]:
+    models = await client.models.list()
+    if wanted is None:
+        return models
+    found = [each for each in models if each.id == wanted] or [each for each in models if each.name == wanted]
+    if not found:
+        names = known_names(each.name or each.id for each in models)
+        raise CommandFailed(f"no model {wanted!r} (known: {names})", ExitCode.NOT_FOUND)
+    return found
+
+
+async def _find(client: TrainingClient, deployment_id: str, model: str | None) -> ListedDeployment:
+    for each in await list_deployments(client, await _models(client, model)):
+        if each.id == deployment_id:
+            return each
+    raise CommandFailed(f"no deployment {deployment_id!r}; see bt-tui deployments", ExitCode.NOT_FOUND)
+
+
+@examples(
+    "bt-tui deployments",
+    "bt-tui deployments --job-id abc1234        those that serve checkpoints of this job",
+    "bt-tui deployments show wxy7890",
+    "bt-tui deployments logs wxy7890 --follow",
+    "bt-tui deployments promote wxy7890 --yes",
+)
+@click.group(invoke_without_command=True)
+@model_option
+@click.option("--job-id", metavar="JOB_ID", help="Only those that serve checkpoints of this job.")
+@format_option(TABLE, JSON, CSV)
+@remote_option
+@click.pass_context
+def deployments(
+    context: click.Context, model: str | None, job_id: str | None, output_format: str
+) -> ExitCode | None:
+    """List the deployments of all models that your key can access, newest first."""
+    if context.invoked_subcommand is not None:
+        context.default_map = {name: {"model": model} for name in deployments.commands}
+        return None
+
+    async def show(client: TrainingClient, output: Output) -> None:
+        found = await list_deployments(client, await _models(client, model), job_id)
+        none = f"no deployments of checkpoints of job {job_id}" if job_id else "no deployments"
+        print_list(output, output_format, found, COLUMNS, FIELDS, none)
+
+    return run_on_remote(context.ensure_object(CommandSettings), show)
+
+
+@examples("bt-tui deployments show wxy7890", "bt-tui deployments show wxy7890 -o json | jq -r .curl")
+@deployments.command(short_help="Show one: what it serves, how it started, how to call it.")
+@deployment_argument
+@format_option(TABLE, JSON)
+@client_command
+async def show(
+    client: TrainingClient, output: Output, deployment_id: str, model: str | None, output_format: str
+) -> None:
+    """Show a deployment: status, checkpoints, the phases of its last start, and how to call it.
+
+    The API lists the starts of the last seven days. JSON is the API's deployment with "model_name",
+    "link", "checkpoints", "startups" and, if it serves checkpoints, "url", "curl" and "python".
+    """
+    deployment = await _find(client, deployment_id, model)
+    served = await read_served(client, deployment)
+    link = deployment_link(client.remote, deployment.model_id, deployment.id)
+    if output_format == JSON:
+        output.json(_document(deployment, served, link))
+        return
+    print_facts(output, _facts(deployment, served, link))
+    if served.call is None:
+        return
+    for name, text in (("curl", served.call.curl), ("python", served.call.python)):
+        lines = "".join(f"{sanitize(line)}\n" for line in text.splitlines())
+        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
+    if serves_nothing(client.remote):
+        output.remark("the emulator serves no models; on Baseten you would call it like this")
+
+
+def _document(deployment: ListedDeployment, served: ServedModel, link: str) -> dict[str, Any]:
+    document = deployment.model_dump(mode="json") | {
+        "link": link,
+        "checkpoints": [each._asdict() for each in served.checkpoints],
+        "startups": [each.model_dump(mode="json") for each in served.startups],
+    }
+    if served.call is not None:
+        document |= {"url": served.call.url, "curl": served.call.curl, "python": served.call.python}
+    return document
+
+
+def _facts(deployment: ListedDeployment, served: ServedModel, link: str) -> list[tuple[str, Cell]]:
+    created = f"{local_time(deployment.created_at) or UNKNOWN}, {age_of(deployment.created_at)} ago"
+    facts = [
+        ("status", Cell(status_word(deployment.status), status_tone(deployment.status))),
+        ("model", Cell(f"{deployment.model_name} ({deployment.model_id})", "strong")),
+        ("deployment", Cell(f"{deployment.name} ({deployment.id})")),
+        ("environment", Cell(deployment.environment or "")),
+        ("instance", Cell(deployment.instance_type_name or "")),
+        ("replicas", Cell(str(deployment.active_replica_count))),
+        ("created", Cell(created)),
+        ("checkpoints", Cell(", ".join(f"{each.name} of {each.job_id}" for each in served.checkpoints))),
+        ("last start", Cell(startup_text(served.startups))),
+        ("link", Cell(link)),
+    ]
+    return [(name, cell) for name, cell in facts if cell.text]
+
+
+@examples("bt-tui deployments logs wxy7890 --since 1h", "bt-tui deployments logs wxy7890 --follow")
+@deployments.command(short_help="Print its log, or follow its start.")
+@deployment_argument
+@click.option("--follow", "-f", "follows", is_flag=True, help="Until it serves or has failed.")
+@since_option("Only lines from this time on: 2h, 12:30, a date.")
+@format_option(TEXT, NDJSON, JSON)
+@client_command
+async def logs(
+    client: TrainingClient,
+    output: Output,
+    deployment_id: str,
+    model: str | None,
+    follows: bool,
+    since: str | None,
+    output_format: str,
+) -> ExitCode:
+    """Print the log of a deployment from its creation on, oldest line first.
+
+    With --follow the command waits until the deployment serves (exit code 0) or not (5), and reports each
+    phase on stderr. Formats are those of "bt-tui logs".
+    """
+    if follows and output_format == JSON:
+        raise click.UsageError("--follow needs text or ndjson: a JSON array would have no end")
+    deployment = await _find(client, deployment_id, model)
+    start = resolve_since(since, datetime.now(UTC))
+    start_ns = start.timestamp() * NS_PER_S if start is not None else 0
+    array = JsonArray() if output_format == JSON else None
+    render = array.render if array is not None else renderer(output, output_format)
+    status = ""
+    stream = follow(client, deployment.model_id, deployment.id, clock=client.clock)
+    async with aclosing(stream) as updates:
+        async for update in updates:
+            if follows and update.status != status:
+                status = update.status
+                output.remark(f"status: {status_word(status)}")
+            lines = [each for each in update.lines if stamp_ns(each) >= start_ns]
+            if lines:
+                output.data("".join(render(OutputLine(line)) for line in lines))
+            if not follows:
+                break
+    if array is not None:
+        output.data(array.end())
+    return ExitCode.OK if not follows or status in SERVING_STATUSES else ExitCode.DEPLOY_FAILED
+
+
+CHANGES = {
+    DeploymentVerb.PROMOTE: "Make it the production deployment of its model.",
+    DeploymentVerb.DEACTIVATE: "Stop it; it can be activated again.",
+    DeploymentVerb.ACTIVATE: "Start an inactive one again.",
+    DeploymentVerb.RETRY: "Start one again that has failed.",
+}
+
+
+def _add_change(verb: DeploymentVerb, help_text: str) -> None:
+    async def run(
+        client: TrainingClient,
+        output: Output,
+        deployment_id: str,
+        model: str | None,
+        assume_yes: bool,
+        output_format: str,
+    ) -> ExitCode:
+        client.check_may_change(f"{verb} deployment {deployment_id}")
+        found = await _find(client, deployment_id, model)
+        change = DeploymentChange(verb, found, found.model_name)
+        return await _change(client, output, change, assume_yes, output_format)
+
+    run.__doc__ = f"{help_text}\n\nAsks for confirmation. Prints the API's answer with -o json."
+    command = client_command(run)
+    for add in (format_option(TABLE, JSON), yes_option, deployment_argument):
+        command = add(command)
+    made = deployments.command(str(verb), short_help=help_text)(command)
+    examples(f"bt-tui deployments {verb} wxy7890", f"bt-tui deployments {verb} wxy7890 --yes")(made)
+
+
+async def _change(
+    client: TrainingClient, output: Output, change: DeploymentChange, assume_yes: bool, output_format: str
+) -> ExitCode:
+    if change.refusal:
+        raise CommandFailed(change.refusal, ExitCode.USAGE)
+    output.remark(change.consequence)
+    confirm(change.question, assume_yes=assume_yes)
+    try:
+        outcome = await change_deployment(client, change)
+    except RequestError as error:
+        return remark_failure(output, error, f"deployment {change.deployment.id}", change.done)
+    if outcome.reason:
+        output.remark(f"nothing changed: {outcome.reason}")
+    else:
+        output.remark(f"{change.done} {change.name}; bt-tui deployments show {change.deployment.id}")
+    if output_format == JSON:
+        output.json(outcome.answer)
+    elif not outcome.is_refused:
+        output.data(f"{change.deployment.id}\n")
+    return ExitCode.UNEXPECTED if outcome.is_refused else ExitCode.OK
+
+
+for _verb, _help in CHANGES.items():
+    _add_change(_verb, _help)

@@ -1,0 +1,125 @@
+"""Find deployments and what they serve, and carry out changes: one runner for screen, terminal and flags."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from api_client.client import TrainingClient
+from api_client.clock import epoch_ms
+from api_client.deployment import Calls, calls_of
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
+from api_client.models import Activation, ApiModel, Deployment, Model, Startup
+from tui.analysis.deployments import (
+    DeploymentChange,
+    DeploymentVerb,
+    ListedDeployment,
+    ServedCheckpoint,
+    served_checkpoints,
+    transcribes,
+)
+from tui.text.times import time_key
+
+NO_REASON = "the server gave no reason"
+LONGEST_RANGE = timedelta(days=7)
+
+
+async def list_deployments(
+    client: TrainingClient, models: Sequence[Model], job_id: str | None = None
+) -> list[ListedDeployment]:
+    """Return the deployments of these models, newest first; only those that serve a job's checkpoints."""
+    listed = await asyncio.gather(*(_of_model(client, model) for model in models))
+    found = [each for of_model in listed for each in of_model]
+    if job_id is not None:
+        served = await asyncio.gather(*(_served(client, each) for each in found))
+        found = [
+            each
+            for each, checkpoints in zip(found, served, strict=True)
+            if any(checkpoint.job_id == job_id for checkpoint in checkpoints)
+        ]
+    return sorted(found, key=lambda each: time_key(each.created_at), reverse=True)
+
+
+async def _of_model(client: TrainingClient, model: Model) -> list[ListedDeployment]:
+    try:
+        deployments = await client.models.deployments(model.id)
+    except NotFound:  # deleted in the meantime
+        return []
+    named = {"model_id": model.id, "model_name": model.name}
+    return [ListedDeployment.model_validate(each.model_dump() | named) for each in deployments]
+
+
+async def _served(client: TrainingClient, deployment: Deployment) -> tuple[ServedCheckpoint, ...]:
+    try:
+        answer = await client.models.config(deployment.model_id, deployment.id)
+    except NotFound:
+        return ()
+    return served_checkpoints(answer.config)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """What a deployment serves, how its replicas started, and how to call it."""
+
+    checkpoints: tuple[ServedCheckpoint, ...] = ()
+    startups: tuple[Startup, ...] = ()
+    call: Calls | None = None
+
+
+async def read_served(client: TrainingClient, deployment: Deployment) -> ServedModel:
+    """Return what the server has of it: servers may lack or refuse these routes. Raises RequestError."""
+    config = None
+    with suppress(ErrorAnswer, InvalidAnswer):
+        config = (await client.models.config(deployment.model_id, deployment.id)).config
+    checkpoints = served_checkpoints(config)
+    call = None
+    if checkpoints:
+        call = calls_of(
+            client.remote,
+            deployment.model_id,
+            deployment.id,
+            checkpoints[0].name,
+            is_whisper=transcribes(config),
+        )
+    return ServedModel(checkpoints, await read_startups(client, deployment.model_id, deployment.id), call)
+
+
+async def read_startups(client: TrainingClient, model_id: str, deployment_id: str) -> tuple[Startup, ...]:
+    """Return the starts of the last seven days; none if the server does not list them."""
+    now = client.clock.now()
+    with suppress(ErrorAnswer, InvalidAnswer):
+        found = await client.models.startups(
+            model_id, deployment_id, start_ms=epoch_ms(now - LONGEST_RANGE), end_ms=epoch_ms(now)
+        )
+        return tuple(found)
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOutcome:
+    """The server's answer to a change: ``reason`` says why it did nothing, by refusing or as it was so."""
+
+    answer: ApiModel
+    reason: str = ""
+    is_refused: bool = False
+
+
+async def change_deployment(client: TrainingClient, change: DeploymentChange) -> ChangeOutcome:
+    """Request a change once. Raises RequestError; with ``may_have_happened`` if that is unknown."""
+    ids = change.deployment.model_id, change.deployment.id
+    if change.verb is DeploymentVerb.PROMOTE:
+        return ChangeOutcome(await client.models.promote(*ids))
+    if change.verb is DeploymentVerb.RETRY:
+        retry = await client.models.retry(*ids)
+        return ChangeOutcome(retry, "" if retry.retried else retry.reason or NO_REASON, not retry.retried)
+    answer: Activation = await (
+        client.models.activate(*ids)
+        if change.verb is DeploymentVerb.ACTIVATE
+        else client.models.deactivate(*ids)
+    )
+    if not answer.success:
+        return ChangeOutcome(answer, NO_REASON, is_refused=True)
+    return ChangeOutcome(answer, f"it was {change.done} already" if answer.no_op else "")
