@@ -15,6 +15,7 @@ class Scope(StrEnum):
     CHARTS = "charts"  # the charts of a run: the Live and Metrics tabs
     METRICS = "metrics"  # the tab Metrics only
     CHECKPOINTS = "checkpoints"  # the Checkpoints tab
+    STATUS = "status"  # the tabs without a log: Metrics, Checkpoints, Details
     FILES = "files"  # the files of a checkpoint
     CACHE = "cache"  # the cache of a project
     DOWNLOADS = "downloads"
@@ -29,6 +30,7 @@ class Scope(StrEnum):
 
 SCOPE_TITLES = {scope: scope.capitalize() for scope in Scope} | {
     Scope.LOGS: "Log",
+    Scope.STATUS: "Metrics, Checkpoints, Details",
     Scope.SCREEN: "Every screen",
 }
 """Headings in help and docs/keys.md."""
@@ -36,9 +38,9 @@ SCOPE_TITLES = {scope: scope.capitalize() for scope in Scope} | {
 JOB_TABS: dict[str, tuple[Scope, ...]] = {
     "live": (Scope.LOGS, Scope.CHARTS),
     "logs": (Scope.LOGS,),
-    "metrics": (Scope.CHARTS, Scope.METRICS),
-    "checkpoints": (Scope.CHECKPOINTS,),
-    "details": (),
+    "metrics": (Scope.CHARTS, Scope.METRICS, Scope.STATUS),
+    "checkpoints": (Scope.CHECKPOINTS, Scope.STATUS),
+    "details": (Scope.STATUS,),
 }
 """The tabs of the job screen, and the scopes active on each besides ``Scope.JOB``."""
 
@@ -123,6 +125,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("export", "E", "export", "Export the listed jobs as CSV or JSON."),
         ("snooze", "z", "snooze", "Snooze this job's alerts; press again to undo."),
         ("copy_id", "y", "copy id", "Copy the job id."),
+        ("copy_status", "Y", "copy status", "Copy the status of the marked jobs, or the selected one."),
         ("open_browser", "o", "browser", "Open the job in the browser."),
     ),
     Scope.JOB: (
@@ -250,6 +253,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("sort_checkpoints", "S", "sort", "Sort by the next column: created, name, step, size, type."),
         ("reverse_checkpoints", "V", "reverse", "Reverse sort order."),
     ),
+    Scope.STATUS: (("copy_status", "Y", "copy status", "Copy the job's status as Markdown."),),
     Scope.FILES: (
         ("open_node", "enter", "open", "Expand or collapse the directory; open the file full screen."),
         ("open_below", "asterisk", "expand all", "Expand everything below; if all is expanded, collapse it."),

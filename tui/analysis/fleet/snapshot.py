@@ -187,6 +187,14 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
     )
 
 
+def status_line(row: JobRow) -> str:
+    """Return the row as an item of a Markdown list."""
+    note = " ".join(row.note.split())
+    submitted = f"submitted {row.age} ago"
+    facts = (row.status.word, row.gpu, note, submitted, row.project, f"`{sanitize(row.id)}`")
+    return f"- {row.status.sign} **{row.name}** {' · '.join(filter(None, facts))}"
+
+
 def older_row(row: JobRow, now: datetime) -> JobRow:
     """Return an ended job's row at a later time: only its age changes."""
     created_at = row.job.created_at

@@ -23,6 +23,7 @@ from tui.analysis.fleet.snapshot import (
     JobRow,
     ProjectRow,
     jobs_table,
+    status_line,
     without_snoozed,
 )
 from tui.feeds.fleet import FleetFeed
@@ -418,6 +419,12 @@ class HomeScreen(AppScreen):
     def action_copy_id(self) -> None:
         if (job := self._chosen) is not None:
             self.post_message(messages.CopyRequested(job.id, "job id"))
+
+    def action_copy_status(self) -> None:
+        ids = [job.id for job in self._selected_jobs()]
+        known = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
+        if lines := [status_line(known[one]) for one in ids if one in known]:
+            self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
 
     def action_open_browser(self) -> None:
         if (job := self._chosen) is not None:

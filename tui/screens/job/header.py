@@ -111,7 +111,7 @@ def identity(run: RunSnapshot, *, stopping: bool = False) -> list[Fact]:
         facts.insert(2, [("■ stops after next checkpoint", "caution")])
     if not job.is_finished:
         facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
-    facts.append(_cost(run))
+    facts.append(cost(run))
     facts.append([(f"‹ {sanitize(job.project_name)}", "muted")])
     if job.is_spot:
         facts.append([("spot", "caution")])
@@ -262,7 +262,7 @@ def _is_stuck(run: RunSnapshot) -> bool:
     return any(found.kind in _NO_ETA_KINDS for found in run.findings)
 
 
-def _cost(run: RunSnapshot) -> Fact:
+def cost(run: RunSnapshot) -> Fact:
     """Return the GPU-hours, what is billed, and an estimate of the rest where a price is known."""
     fact: Fact = []
     cost = run.cost

@@ -33,6 +33,7 @@ from tui.screens.job.header import RunHeader
 from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.metrics_pane import MetricsPane
+from tui.screens.job.status_text import status_markdown
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.notice import ConnectionNotice
@@ -45,7 +46,7 @@ class JobScreen(AppScreen):
     """The job screen of a run, live; ``feed_with`` creates the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
-    SCOPES = (Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS, Scope.JOB)
+    SCOPES = (Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS, Scope.STATUS, Scope.JOB)
     PANES = {
         Scope.LOGS: LogPane,
         Scope.CHARTS: MetricsPane,
@@ -308,6 +309,11 @@ class JobScreen(AppScreen):
 
     def action_copy_id(self) -> None:
         self.post_message(messages.CopyRequested(self.job.id, "job id"))
+
+    def action_copy_status(self) -> None:
+        if self.snapshot is not None:
+            text = status_markdown(self.snapshot)
+            self.post_message(messages.CopyRequested(text, "status", lines=True))
 
     def action_open_browser(self) -> None:
         self.post_message(messages.BrowserRequested(self.job))
