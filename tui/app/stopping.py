@@ -52,7 +52,7 @@ class JobStopper:
         )
         if answer == "after checkpoint":
             self._wait_for_checkpoint(job)
-        elif waits:
+        elif waits and answer != "as before":
             self._forget(job)
             if answer == "keep":
                 self._app.notify(f"{name_of(job)} keeps running.")

@@ -93,17 +93,21 @@ class ConfirmScreen(Dialog[bool]):
         self.dismiss(answer)
 
 
-StopAnswer = Literal["now", "after checkpoint", "keep"]
+StopAnswer = Literal["now", "after checkpoint", "keep", "as before"]
 
 
 class StopScreen(Dialog[StopAnswer]):
-    """Asks when to stop a running job; ``waits`` is True if it stops after its next checkpoint already."""
+    """Asks when to stop a running job; ``waits`` is True if it stops after its next checkpoint already.
+
+    Then escape changes nothing, so that a look at the question does not cancel the stop.
+    """
 
     ABOUT_ID = "consequence"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('now')", "stop now", show=False),
         Binding("c", "answer('after checkpoint')", "after checkpoint", show=False),
-        Binding("n,escape,q", "answer('keep')", "keep running", show=False),
+        Binding("n", "answer('keep')", "keep running", show=False),
+        Binding("escape,q", "answer('as before')", "back", show=False),
         Binding("left", "app.focus_previous", "other", show=False),
         Binding("right,tab", "app.focus_next", "other", show=False),
     ]
@@ -113,15 +117,22 @@ class StopScreen(Dialog[StopAnswer]):
         if not waits:
             buttons.append(Button("After next checkpoint (c)", id="after", compact=True))
         buttons.append(Button("Keep running (n)", id="keep", compact=True))
+        if waits:
+            buttons.append(Button("Back (esc)", id="back", compact=True))
         super().__init__(question, consequence, buttons)
-        self._answers: dict[str | None, StopAnswer] = {"now": "now", "after": "after checkpoint"}
+        self._safest = buttons[-1]
+        self._answers: dict[str | None, StopAnswer] = {
+            "now": "now",
+            "after": "after checkpoint",
+            "keep": "keep",
+        }
 
     def on_mount(self) -> None:
-        self.query_one("#keep", Button).focus()
+        self._safest.focus()
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(self._answers.get(event.button.id, "keep"))
+        self.dismiss(self._answers.get(event.button.id, "as before"))
 
     def action_answer(self, answer: StopAnswer) -> None:
         self.dismiss(answer)
