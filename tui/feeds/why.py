@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from api_client.errors import RequestError
 from tui.analysis.run.finding import HealthFinding
@@ -19,12 +20,16 @@ from tui.readers.why import read_explanation
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """The ``place``-th of the problems, explained; ``explanation`` is None while it is read."""
+    """The ``place``-th of the problems, explained; ``explanation`` is None while it is read.
+
+    The problems are those at ``at``, which is None for a job that has ended.
+    """
 
     problems: tuple[HealthFinding | None, ...]
     place: int = 0
     explanation: Explanation | None = None
     error: str = ""
+    at: datetime | None = None
 
 
 class WhyFeed:
@@ -34,7 +39,7 @@ class WhyFeed:
         self._session = session
         self._run = run
         self._publish = publish
-        self._view = WhyView(explained_findings(run))
+        self._view = WhyView(explained_findings(run), at=None if run.job.is_finished else run.server_now)
         self._known: dict[int, Explanation] = {}
         self._asked = asyncio.Event()
 

@@ -73,6 +73,8 @@ class WhyScreen(AppScreen):
         facts: list[Line] = [
             [("‹ ", "muted"), ("Why ", "key"), (sanitize(self.job.name or self.job.id), "strong")]
         ]
+        if view.at is not None:
+            facts.append([(f"as of {local_time(view.at, TIME_OF_DAY)}", "muted")])
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
         self.query_one("#header", StatusLine).set_facts(facts)

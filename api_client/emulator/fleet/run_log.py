@@ -125,7 +125,7 @@ def loss_is_nan(run: SimRun) -> list[LineSource]:
 
     def say(step: int) -> str:
         if step < (run.curves.nan_from or 0):
-            return f"gradient norm {run.curves.grad_norm(step):.2f}, clipped to 1.0"
+            return f"gradient norm {run.curves.grad_norm(step):.2f}, limit 1.0"
         return "WARNING: found inf/nan in gradients, optimizer step skipped"
 
     return [step_lines("WARNING", run.start_ns, run.curves.pace, say, every=25, delay_ns=10**8)]

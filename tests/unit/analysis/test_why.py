@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from api_client.models.logs import NS_PER_S, LogLine
-from tui.analysis.why.explain import late_ranks
+from support.worlds import ONE_O_CLOCK, job
+from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.why.explain import explain, explained_range, late_ranks
 from tui.analysis.why.explanation import Clue, Explanation, Section, markdown
 from tui.analysis.why.failure import exit_code, exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, warnings
@@ -149,3 +155,32 @@ def test_markdown_holds_hostile_lines() -> None:
     assert text.count("```") == 2
     assert "\x1b" not in text
     assert "00:00:00 node-0 3× '''" in text
+
+
+def test_errors_come_before_warnings_however_often_these_repeat() -> None:
+    text = "0 node-0 WARNING slow read 1\n1 node-0 WARNING slow read 2\n2 node-0 ERROR lost the disk"
+    assert [clue.count for clue in warnings(log(text), limit=2)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "hours_read"),
+    [(FindingKind.STALLED, 5), (FindingKind.NODE_MISSING, 5), (FindingKind.STRAGGLER, 1)],
+)
+def test_how_far_back_lines_are_read(kind: FindingKind, hours_read: int) -> None:
+    run = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
+    found = HealthFinding(kind, "warning", "", since=ONE_O_CLOCK - timedelta(hours=5))
+    start, end = explained_range(run, found)
+    assert (ONE_O_CLOCK - start) // timedelta(hours=1) == hours_read
+    assert end == ONE_O_CLOCK
+
+
+def test_no_checkpoint_is_claimed_to_be_missing_before_they_are_listed() -> None:
+    found = HealthFinding(FindingKind.LOSS_NOT_FINITE, "critical", "loss is NaN", since=ONE_O_CLOCK)
+    run = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
+    assert explain(run, found, ()).facts == ()
+    assert explain(replace(run, checkpoints=()), found, ()).facts == ("no checkpoint from before is listed",)
+
+
+def test_nothing_is_shown_of_a_stall_without_lines() -> None:
+    found = HealthFinding(FindingKind.STALLED, "warning", "no step")
+    assert explain(RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK), found, ()).sections == ()

@@ -6,7 +6,8 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from operator import itemgetter
 from statistics import median
 
 from api_client.models import JobStatus
@@ -26,6 +27,10 @@ MAX_LINES = 20_000
 
 BEFORE = timedelta(minutes=10)
 AT_MOST = timedelta(hours=1)
+_QUIET = frozenset(
+    {FindingKind.STALLED, FindingKind.GPU_IDLE, FindingKind.NODE_MISSING, FindingKind.METRICS_MISSING}
+)
+"""What was logged last explains these, however long ago it was."""
 _CLUES = 8
 _NODES = 64
 _TEXT = 160
@@ -61,6 +66,8 @@ def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[da
     since = (finding.since if finding is not None else None) or now - AT_MOST
     if finding is not None and finding.kind in LOSS_KINDS:
         return since - BEFORE, min(now, since + BEFORE)
+    if finding is not None and finding.kind in _QUIET:
+        return since - BEFORE, now
     return max(since - BEFORE, now - AT_MOST), now
 
 
@@ -125,7 +132,11 @@ def _stall(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -
         ranks = ", ".join(map(str, late))
         answer = f"rank{'s' if len(late) > 1 else ''} {ranks} did not reach the collective the others wait in"
     bad = warnings(lines, limit=_CLUES)
-    sections = [Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES))]
+    sections = []
+    if lines:
+        sections.append(
+            Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES))
+        )
     if bad:
         sections.append(Section("Warnings and errors", bad))
     return Explanation(
@@ -172,24 +183,24 @@ def _loss(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) ->
             for title, series in (("loss", told.loss_series), ("gradient norm", told.grad_norm_series))
             if len(series)
         ]
-    facts.append(_last_sound_checkpoint(run, finding))
+    facts += _last_checkpoint_before(run, finding)
     bad = warnings(lines, limit=_CLUES)
     sections = [Section("Warnings and errors around that time", bad)] if bad else []
     return Explanation(finding.text, finding, "", (*facts, *_money(run)), tuple(sections), tuple(figures))
 
 
-def _last_sound_checkpoint(run: RunSnapshot, finding: HealthFinding) -> str:
-    before = [
-        one
-        for one in run.checkpoints or ()
-        if one.created_at is not None and finding.since is not None and one.created_at < finding.since
-    ]
+def _last_checkpoint_before(run: RunSnapshot, finding: HealthFinding) -> list[str]:
+    since = finding.since
+    if run.checkpoints is None or since is None:
+        return []
+    dated = [(one.created_at, one) for one in run.checkpoints if one.created_at is not None]
+    before = [(created, one) for created, one in dated if created < since]
     if not before:
-        return "no checkpoint from before is listed"
-    newest = max(before, key=lambda one: one.created_at or datetime.min.replace(tzinfo=UTC))
+        return ["no checkpoint from before is listed"]
+    _, newest = max(before, key=itemgetter(0))
     step = step_of(newest.checkpoint_id)
     words = f" (step {count(step)})" if step is not None else ""
-    return f"last checkpoint from before: {newest.checkpoint_id}{words}"
+    return [f"last checkpoint from before: {newest.checkpoint_id}{words}"]
 
 
 def _errors(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
@@ -206,7 +217,7 @@ def _other(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -
     bad: tuple[Clue, ...] = warnings(lines, limit=_CLUES)
     if bad:
         sections.append(Section("Warnings and errors", bad))
-    if not sections and lines:
+    if lines and (not sections or finding.kind in _QUIET):
         sections.append(Section("Last line of each node", last_lines(lines, limit=_NODES)))
     figures = _all_figures(run, finding.kind, finding.node)
     return Explanation(finding.text, finding, "", _money(run), tuple(sections), figures)

@@ -29,7 +29,11 @@ def shape(text: str) -> str:
 
 def is_warning(line: LogLine) -> bool:
     """Return True for warnings and errors."""
-    return RANKS[level_of(line.message, line.level)] >= RANKS["WARNING"]
+    return _rank(line) >= RANKS["WARNING"]
+
+
+def _rank(line: LogLine) -> int:
+    return RANKS[level_of(line.message, line.level)]
 
 
 def grouped(lines: Iterable[LogLine]) -> list[Clue]:
@@ -67,9 +71,12 @@ def only_on(lines: Iterable[LogLine], node: str, *, limit: int) -> tuple[Clue, .
 
 
 def warnings(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
-    """Return the warnings and errors of all nodes, most often first."""
-    clues = grouped(line for line in lines if is_warning(line))
-    return tuple(sorted(clues, key=lambda clue: -clue.count)[:limit])
+    """Return the errors of all nodes, then the warnings, each most often first."""
+    bad = [(line, _rank(line)) for line in lines if is_warning(line)]
+    errors = {shape(shown(line).strip()) for line, rank in bad if rank >= RANKS["ERROR"]}
+    clues = grouped(line for line, _ in bad)
+    clues.sort(key=lambda clue: (shape(clue.text) not in errors, -clue.count))
+    return tuple(clues[:limit])
 
 
 def last_lines(lines: Iterable[LogLine], *, limit: int) -> tuple[Clue, ...]:
