@@ -34,9 +34,10 @@ from api_client.addresses import Destinations
 from api_client.clock import SystemClock
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.downloads import DownloadRun
+from api_client.transfers.file_download import DownloadContext
 from api_client.transfers.objects import Objects
 from api_client.transfers.planning import UrlCache
-from api_client.transfers.records import DownloadPlan, Existing, PlannedFile
+from api_client.transfers.records import DownloadPlan, PlannedFile
 
 MIB = 1024 * 1024
 SIZE_BYTES = int(os.environ.get("SIZE_MIB", "256")) * MIB
@@ -105,15 +106,8 @@ def by_us(url: str, target: Path) -> None:
             raise AssertionError("the URL does not expire")
 
         objects = Objects(destinations=Destinations(["127.0.0.1"]))
-        report = await DownloadRun(
-            plan,
-            objects,
-            UrlCache([file], never),
-            clock=SystemClock(),
-            retry=RetryPolicy(),
-            on_progress=lambda _progress: None,
-            existing=Existing.SKIP,
-        ).run()
+        context = DownloadContext(plan, objects, UrlCache([file], never), SystemClock(), RetryPolicy())
+        report = await DownloadRun(context, on_progress=lambda _progress: None).run()
         await objects.aclose()
         assert report.is_complete, report
 

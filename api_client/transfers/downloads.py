@@ -55,7 +55,6 @@ from api_client.transfers.records import (
 RESERVED_DISK_BYTES = 64 * 1024**2  # disk space that unpacking leaves free
 REPORT_EVERY_S = 0.2
 FILES_AT_ONCE = 4
-REQUESTS_AT_ONCE = 4  # limit for all files together; more were measured to be slower
 FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
 MIB = 1024 * 1024
 _MAX_RENAMES = 10_000
@@ -111,20 +110,17 @@ class _Task:
 class DownloadRun:
     """Executes one plan, once."""
 
-    plan: DownloadPlan
-    objects: Objects
-    urls: UrlCache
-    clock: Clock
-    retry: RetryPolicy
-    on_progress: OnProgress | None
-    existing: Existing
+    context: DownloadContext
+    on_progress: OnProgress | None = None
+    existing: Existing = Existing.SKIP
     _failed_in_a_row: int = 0
     _last_error: str = ""
 
     async def run(self) -> DownloadReport:
         """Run the plan. Raises NoRoom; any other error fails only its own file."""
-        began_s = self.clock.monotonic()
-        plan = await asyncio.to_thread(refreshed_plan, self.plan)
+        clock = self.context.clock
+        began_s = clock.monotonic()
+        plan = await asyncio.to_thread(refreshed_plan, self.context.plan)
         begun = await asyncio.to_thread(lambda: [self._begun(file) for file in plan.files])
         todo = [
             _Task(place, file, progress.path)
@@ -132,17 +128,7 @@ class DownloadRun:
             if not progress.state.is_final
         ]
         _check_disk_space(plan, todo)
-        meter = self._meter = ProgressMeter(begun, self.clock.monotonic)
-        self._context = DownloadContext(
-            job_id=plan.job_id,
-            folder=plan.folder,
-            objects=self.objects,
-            urls=self.urls,
-            requests=asyncio.Semaphore(REQUESTS_AT_ONCE),
-            meter=meter,
-            clock=self.clock,
-            retry=self.retry,
-        )
+        meter = self._meter = ProgressMeter(begun, clock.monotonic)
         waiting = iter(todo)
         failure: BaseException | None = None
         reporting = asyncio.create_task(self._report_progress())
@@ -162,14 +148,14 @@ class DownloadRun:
             files=meter.files,
             refused=plan.refused,
             fetched_bytes=meter.fetched_bytes,
-            elapsed_s=self.clock.monotonic() - began_s,
+            elapsed_s=clock.monotonic() - began_s,
         )
 
     async def _report_progress(self) -> None:
         """Report even while no data arrives, so that the listener sees the speed fall."""
         while True:
             self._report()
-            await self.clock.sleep(REPORT_EVERY_S)
+            await self.context.clock.sleep(REPORT_EVERY_S)
 
     def _report(self) -> None:
         if self.on_progress is not None:
@@ -211,7 +197,7 @@ class DownloadRun:
     async def _fetch(self, task: _Task) -> None:
         place, meter = task.place, self._meter
         meter.change(place, state=FileState.ACTIVE)
-        download = FileDownload(self._context, place, self.urls[task.file.key])
+        download = FileDownload(self.context, meter, place, self.context.urls[task.file.key])
         part = await download.fetch(task.path)
         try:
             meter.change(place, state=FileState.VERIFYING)
@@ -343,17 +329,10 @@ class Downloads:
         or during the run.
         """
         urls = UrlCache(plan.files, partial(self._renewed, plan))
-        run = DownloadRun(
-            plan,
-            self._objects,
-            urls,
-            clock=self._clock,
-            retry=self._retry,
-            on_progress=on_progress,
-            # A hidden archive left by a run that did not get to unpack it is of no use to anyone.
-            existing=Existing.OVERWRITE if plan.unpack_to else existing,
-        )
-        report = await run.run()
+        context = DownloadContext(plan, self._objects, urls, self._clock, self._retry)
+        # A hidden archive left by a run that did not get to unpack it is of no use to anyone.
+        existing = Existing.OVERWRITE if plan.unpack_to else existing
+        report = await DownloadRun(context, on_progress, existing).run()
         if plan.unpack_to is None or not report.is_complete:
             return report
         return await self._unpacked(report, plan.unpack_to)

@@ -15,10 +15,11 @@ from api_client.transfers.object_answers import ObjectHead, RangeOutside
 from api_client.transfers.objects import Objects
 from api_client.transfers.part_file import FileIdentity, PartFile
 from api_client.transfers.planning import UrlCache, identity_of, modified
-from api_client.transfers.records import DownloadError, PlannedFile, ProgressMeter
+from api_client.transfers.records import DownloadError, DownloadPlan, PlannedFile, ProgressMeter
 
 PART_BYTES = 16 * 1024 * 1024  # size of one request for a larger file
 RECORD_BYTES = 4 * 1024 * 1024  # all that a killed process can lose of a part
+REQUESTS_AT_ONCE = 4  # limit for all files together; more were measured to be slower
 PARTS_AT_ONCE = 4  # on loopback one is as fast; distant stores need several
 SWIFT_RETRY_BYTES = 64 * 1024  # a connection that delivered this much before it broke is replaced at once
 MAX_FAILED_RENEWALS = 2  # fresh URLs that may fail without data before the store's refusal counts as final
@@ -27,16 +28,14 @@ MAX_FRESH_STARTS = 2  # maximum number of restarts for a file that changed or ar
 
 @dataclass(frozen=True, slots=True)
 class DownloadContext:
-    """Resources shared by all files of a run. ``requests`` bounds the concurrent requests."""
+    """What all files of a run share. ``requests`` bounds the concurrent requests."""
 
-    job_id: str
-    folder: Path
+    plan: DownloadPlan
     objects: Objects
     urls: UrlCache
-    requests: asyncio.Semaphore
-    meter: ProgressMeter
     clock: Clock
     retry: RetryPolicy
+    requests: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
     random: Random = field(default_factory=Random)
 
 
@@ -55,8 +54,11 @@ class FileDownload:
     ``size``, or a digest algorithm.
     """
 
-    def __init__(self, context: DownloadContext, place: int, listed: PlannedFile) -> None:
+    def __init__(
+        self, context: DownloadContext, meter: ProgressMeter, place: int, listed: PlannedFile
+    ) -> None:
         self._context = context
+        self._meter = meter
         self._place = place
         self._listed = listed
         self._ignores_ranges = False
@@ -82,14 +84,14 @@ class FileDownload:
         return part
 
     def _report(self, **news: object) -> None:
-        self._context.meter.change(self._place, **news)
+        self._meter.change(self._place, **news)
 
     def _identity(self) -> FileIdentity:
-        return identity_of(self._listed, self._context.job_id)
+        return identity_of(self._listed, self._context.plan.job_id)
 
     async def _opened(self, path: Path) -> PartFile:
         opening = asyncio.ensure_future(
-            asyncio.to_thread(PartFile, path, self._context.folder, self._identity())
+            asyncio.to_thread(PartFile, path, self._context.plan.folder, self._identity())
         )
         try:
             return await asyncio.shield(opening)
@@ -198,7 +200,7 @@ class FileDownload:
             part.write(offset, chunk)
             position = offset + len(chunk)
             # If ranges are ignored, the same bytes may arrive again.
-            self._context.meter.arrived(self._place, len(chunk), position if self._ignores_ranges else None)
+            self._meter.arrived(self._place, len(chunk), position if self._ignores_ranges else None)
             if position - recorded >= RECORD_BYTES:
                 part.record(recorded, position)
                 recorded = position

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from tui.text.sanitize import ELLIPSIS, cell_width, clip
 
@@ -107,12 +108,15 @@ def _without_common_ends(names: Sequence[str]) -> list[str]:
     return cores
 
 
+def common_start(names: Sequence[str]) -> str:
+    low, high = min(names), max(names)
+    equal = takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False))
+    return "".join(letter for letter, _ in equal)
+
+
 def _common(names: Sequence[str]) -> int:
     """Return the length of the common prefix, up to a separator."""
-    low, high = min(names), max(names)
-    shared = 0
-    while shared < min(len(low), len(high)) and low[shared] == high[shared]:
-        shared += 1
-    if shared == len(low) == len(high):
+    shared = common_start(names)
+    if all(name == shared for name in names):
         return 0
-    return max(low.rfind(separator, 0, shared) for separator in _SEPARATORS) + 1
+    return max(map(shared.rfind, _SEPARATORS)) + 1

@@ -344,25 +344,22 @@ def _stop_or_ask(findings: Sequence[Finding], cli_options: PushOptions) -> None:
 
 
 async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:
-    line = ProgressLine()
-
     def show(progress: SubmissionProgress) -> None:
         line.show(progress.phase, progress.done_bytes, progress.total_bytes, progress.note)
         if progress.note and not line.is_terminal:
             output.remark(f"{progress.phase}: {progress.note}")
 
     try:
-        return await submit(
-            client,
-            draft.project,
-            source_dir=draft.source_dir,
-            team=draft.project.team_name,
-            on_progress=show,
-            plan=draft.plan,
-        )
+        with ProgressLine() as line:
+            return await submit(
+                client,
+                draft.project,
+                source_dir=draft.source_dir,
+                team=draft.project.team_name,
+                on_progress=show,
+                plan=draft.plan,
+            )
     except (Unreachable, ServerFault, InvalidAnswer) as error:
         if error.method == "POST" and error.path.endswith("/jobs"):
             output.remark("the job may have been created, so it is not sent again; check bt-tui jobs")
         raise
-    finally:
-        line.clear()

@@ -10,8 +10,8 @@ from api_client.client import TrainingClient
 from api_client.recordings.reading import SUFFIX
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.support.options import examples, job_argument
-from tui.commands.support.output import Output
-from tui.commands.support.run_options import reading_line, resolve_since, since_option
+from tui.commands.support.output import Output, ProgressLine
+from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
 from tui.readers.recorder import Recorder
 from tui.text.units import bytes_iec, count, percent
@@ -52,7 +52,7 @@ async def record(
     """
     job = await client.jobs.find(job_id)
     path = path or Path(f"{job.id}{SUFFIX}")
-    with reading_line() as line:
+    with ProgressLine() as line:
 
         def show(part: float | None, lines: int) -> None:
             note = "" if part is None else f"{percent(part)}, "

@@ -10,8 +10,7 @@ import click
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.commands.support.options import JSON, given_recording
-from tui.commands.support.output import Output
-from tui.commands.support.run_options import reading_line
+from tui.commands.support.output import Output, ProgressLine
 from tui.commands.support.tables import table_of
 from tui.readers.timeline import FindingPeriod, Timeline
 from tui.tables.column import Column, text_column
@@ -28,7 +27,7 @@ def print_timeline(
         raise click.UsageError("--timeline needs a recording: --file FILE")
     timeline = Timeline(recording, rules, patterns)
     whole_s = (recording.until - recording.begin).total_seconds() or 1.0
-    with reading_line() as line:
+    with ProgressLine() as line:
         while not timeline.is_done:
             part = (timeline.at - recording.begin).total_seconds() / whole_s
             line.show(f"judging {recording.name}", 0, 0, percent(part))

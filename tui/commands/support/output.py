@@ -15,7 +15,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from api_client.files import WRONG_PLACE, why_not_written
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
@@ -34,7 +34,7 @@ TO_LINE_START, CLEAR_LINE = "\r", "\x1b[K"
 
 
 class ProgressLine:
-    """A line that redraws itself at most ten times a second; draws nothing without a terminal."""
+    """A line that redraws itself at most ten times a second until the block ends; needs a terminal."""
 
     def __init__(self, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream if stream is not None else sys.stderr
@@ -62,6 +62,12 @@ class ProgressLine:
             )
         self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}{text}")
         self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def clear(self) -> None:
         if self._is_visible_line:
@@ -91,7 +97,6 @@ async def run_plan(
     client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
 ) -> DownloadReport:
     """Run the plan and show its progress. Raises the same errors as ``client.downloads.run``."""
-    line = ProgressLine()
     told: list[str] = []
 
     def show(progress: DownloadProgress) -> None:
@@ -104,13 +109,11 @@ async def run_plan(
                 output.remark(progress.note)
 
     try:
-        return await client.downloads.run(plan, on_progress=show, existing=existing)
+        with ProgressLine() as line:
+            return await client.downloads.run(plan, on_progress=show, existing=existing)
     except asyncio.CancelledError:
-        line.clear()
         output.remark("run the same command again to resume")
         raise
-    finally:
-        line.clear()
 
 
 def progress_label(progress: DownloadProgress) -> str:

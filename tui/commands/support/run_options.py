@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import click
@@ -67,15 +66,6 @@ def resolve_since(typed: str | None, now: datetime) -> datetime | None:
     return moment
 
 
-@contextmanager
-def reading_line() -> Iterator[ProgressLine]:
-    line = ProgressLine()
-    try:
-        yield line
-    finally:
-        line.clear()
-
-
 async def read_with_line(
     client: TrainingClient,
     job: TrainingJob,
@@ -92,7 +82,7 @@ async def read_with_line(
     Raises RequestError.
     """
     own = configuration_if_any()
-    with reading_line() as line:
+    with ProgressLine() as line:
         reading = await read_run(
             client,
             job,
@@ -115,7 +105,7 @@ async def read_evidence(
     client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> Evidence:
     own = configuration_if_any()
-    with reading_line() as line:
+    with ProgressLine() as line:
         return await evidence_of(
             client,
             job,

@@ -8,7 +8,7 @@ from statistics import median
 from rich.cells import cell_len
 
 from tui.analysis.series import Series
-from tui.text.names import abbreviated_names
+from tui.text.names import abbreviated_names, common_start
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, read
 
@@ -32,11 +32,7 @@ def short_names(names: Sequence[str]) -> list[str]:
     """Return the names without their common prefix, cut after a separator: "node-0" → "0"."""
     if len(names) < 2:
         return list(names)
-    low, high = min(names), max(names)
-    shared = 0
-    while shared < min(len(low), len(high)) and low[shared] == high[shared]:
-        shared += 1
-    cut = max(low.rfind(separator, 0, shared) for separator in _NAME_SEPARATORS) + 1
+    cut = max(map(common_start(names).rfind, _NAME_SEPARATORS)) + 1
     return [name[cut:] or name for name in names]
 
 
