@@ -34,7 +34,7 @@ from tui.feeds.comparison import ComparisonFeed
 from tui.screens.base import AppScreen
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.chart_view import ChartView, drawing_words
-from tui.screens.job.charts import ChartData
+from tui.screens.job.charts import LEAST_RANGE, ChartData
 from tui.screens.messages import ExportRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
@@ -120,6 +120,7 @@ class CurveBuilder:
                 start=start,
                 end=end,
                 unit=number,
+                least_range=LEAST_RANGE if measure == "throughput" else 0.0,
                 x_axis=axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",

@@ -278,7 +278,7 @@ def test_a_band_draws_the_extremes_and_the_median_and_only_the_outlier_as_a_line
     many = [line(f"node-{index}", [0.9 + index / 100, 0.9, 0.9 + index / 100]) for index in range(5)]
     slow = line("node-5", [0.5, 0.5, 0.5])
     chart = use(band=True, emphasis=frozenset({"node-5"}))
-    drawn = {role for row in draw([*many, slow], chart, 60, 12) for _, role in row}
+    drawn = {role for row in draw([*many, slow], chart, 60, 24) for _, role in row}
     assert {role for role in drawn if isinstance(role, int)} == {5}
     assert {"faint", "median"} <= drawn
     assert text([*many, slow], chart, 60, 12)[0].split() == [
@@ -323,3 +323,10 @@ def test_elapsed_and_step_axes_have_round_ticks() -> None:
     assert (
         exact_duration(9065) == "2h31m05s" and exact_duration(249) == "4m09s" and exact_duration(12) == "12s"
     )
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0.0, 10, 20), (0.25, 1, 5)])
+def test_noise_does_not_fill_an_axis_with_a_least_range(share: float, least: int, most: int) -> None:
+    speed = line("it/s", [0.0872, 0.0890, 0.0875, 0.0888] * 5)
+    rows = draw([speed], use(least_range=share), 60, 20)
+    assert least <= sum(any(role == 0 for _, role in row) for row in rows[1:]) <= most

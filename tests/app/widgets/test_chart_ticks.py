@@ -16,14 +16,16 @@ HOUR_S = 3600.0
 @pytest.mark.parametrize(
     ("low", "high", "most", "ticks"),
     [
-        (0.745, 2.37, 4, (0.6, 2.0, 2.4)),
+        (0.745, 2.37, 4, (0.6, 1.2, 1.8, 2.4)),
+        (0.6, 2.6, 3, (0.6, 1.6, 2.6)),
+        (1, 8, 3, (1.0, 5.0, 9.0)),
         (0, 97, 6, (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)),
         (1.9e-5, 4.1e-5, 4, (1.75e-05, 3e-05, 4.25e-05)),
         (-0.027, 0.028, 2, (-0.03, 0.03)),
         (-5, 3, 3, (-5.0, 0.0, 3.0)),
     ],
 )
-def test_value_ticks_are_round(low: float, high: float, most: int, ticks: tuple[float, ...]) -> None:
+def test_value_ticks_are_round_and_even(low: float, high: float, most: int, ticks: tuple[float, ...]) -> None:
     assert value_ticks(low, high, most) == pytest.approx(ticks)
 
 
@@ -55,6 +57,7 @@ def test_any_data_lies_between_ascending_ticks(low: float, span: float, most: in
 def test_labels_tell_ticks_apart() -> None:
     assert [default_label(0.25)(value) for value in (0.0, 0.25, 0.5)] == ["0.00", "0.25", "0.50"]
     assert default_label(1.0)(3.0) == "3"
+    assert default_label(0.125)(0.625) == "0.625"
     assert default_label(1e-5)(2e-5) == "2e-05"
 
 

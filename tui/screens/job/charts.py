@@ -52,7 +52,7 @@ def one_series_each(chart: ChartData) -> list[ChartData]:
     shown = [one for one in chart.series if one.name not in chart.spec.hidden]
     found = extent(shown, chart.spec.start, chart.spec.end)
     low, high = found if found is not None else (None, None)
-    if found is None or low == high:
+    if len(shown) < 2 or low == high:
         low = high = None
     spec = chart.spec
     return [
@@ -74,6 +74,9 @@ def one_series_each(chart: ChartData) -> list[ChartData]:
 
 BAND_FROM = 4
 """Charts of this many nodes or GPUs draw a band."""
+
+LEAST_RANGE = 0.25
+"""Minimum range of a value axis, as a share of the values; not for losses, whose small changes matter."""
 
 _END_STEPS = 480
 """Steps per length in which the right edge of a following time range moves; each is less than a dot."""
@@ -161,7 +164,10 @@ class ChartBuilder:
             present = [(name, series) for name, series in lines if series.values]
             if not present:
                 continue
-            own = replace(spec, title=title, unit=unit, note=note if chart_id == "loss" else "")
+            if chart_id == "loss":
+                own = replace(spec, title=title, unit=unit, note=note)
+            else:
+                own = replace(spec, title=title, unit=unit, least_range=LEAST_RANGE)
             if view.full_range:
                 begin = min(series.times[0] for _, series in present)
                 until = max(spec.end, reach[1])

@@ -193,6 +193,9 @@ def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper)
     most = max(2, rows // _ROWS_PER_TICK + 1)
     if spec.log:
         return log_ticks(low, high, most, fixed_high=log10(spec.y_max) if spec.y_max else None)
+    missing = spec.least_range * max(abs(low), abs(high)) - (high - low)
+    if missing > 0:
+        low, high = low - missing / 2, high + missing / 2
     return value_ticks(low, high, most, fixed_low=spec.y_min, fixed_high=spec.y_max, base=spec.tick_base)
 
 

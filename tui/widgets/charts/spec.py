@@ -128,6 +128,7 @@ class ChartSpec:
     where values are read (None: the newest). Ends of the value axis that are None depend on the data.
 
     Attributes:
+        least_range: Minimum height of the value axis, as a share of the values; keeps noise small.
         tick_base: 2 places ticks at powers of two, for bytes.
         origin: Start of an "elapsed" axis (epoch seconds).
         log: True for a logarithmic value axis; values up to zero are left out.
@@ -142,6 +143,7 @@ class ChartSpec:
     end: float = 0.0
     y_min: float | None = None
     y_max: float | None = None
+    least_range: float = 0.0
     unit: Callable[[float], str] | None = None
     tick_base: Literal[2, 10] = 10
     x_axis: XAxis = "relative"

@@ -103,8 +103,11 @@ _DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FLAT = 1e-9  # data whose relative spread is below this counts as one value
 _TINY = 1e-200  # below this magnitude, tick arithmetic breaks down
 _FINE_STEPS = 10  # axis ends are round to about a tenth of the axis
+_EXTRA_STEPS = 1  # fine steps by which an axis may extend to get even ticks
+_ROUNDING = 1e-6
 _CLEARANCE = 0.4  # a tick closer to an end than this fraction of a step is left out
 _TICK_CELLS = 10  # at least about as far apart are the labels of the x axis
+_MAX_DECIMALS = 9
 _FLAT_MARGIN = 0.5
 """Margin above and below a series of one value, as a fraction of it."""
 
@@ -130,7 +133,7 @@ def value_ticks(
     fixed_high: float | None = None,
     base: Literal[2, 10] = 10,
 ) -> tuple[float, ...]:
-    """Return between 2 and `most` round values from the bottom of the axis to its top.
+    """Return between 2 and `most` round values from the bottom of the axis to its top, even if possible.
 
     The first and last are the ends of the axis: the fixed end if given, else a round value just beyond
     the data, so that the data fills most of the height and a live axis rarely changes.
@@ -144,7 +147,23 @@ def value_ticks(
         bottom = floor(bottom / fine + 1e-9) * fine
     if fixed_high is None:
         top = ceil(top / fine - 1e-9) * fine
-    return (bottom, *_between(bottom, top, most - 2, base), top)
+    even = _even_ticks(bottom, top, fine, most, extends=fixed_high is None)
+    return even or (bottom, *_between(bottom, top, most - 2, base), top)
+
+
+def _even_ticks(bottom: float, top: float, fine: float, most: int, *, extends: bool) -> tuple[float, ...]:
+    """Return ticks that divide the axis evenly, extending its top if allowed; () if none are round."""
+    steps = (top - bottom) / fine
+    if most <= 2 or abs(steps - round(steps)) > _ROUNDING:
+        return ()
+    for count in range(round(steps), round(steps) + (_EXTRA_STEPS + 1 if extends else 1)):
+        for parts in range(min(most - 1, count), 1, -1):
+            step = count // parts * fine
+            zero = -bottom / step  # an axis across zero keeps its tick there
+            shows_zero = not 0 < zero < parts or abs(zero - round(zero)) < _ROUNDING
+            if count % parts == 0 and 2 * parts >= most - 1 and shows_zero:
+                return tuple(bottom + index * step for index in range(parts + 1))
+    return ()
 
 
 def _between(bottom: float, top: float, most: int, base: Literal[2, 10]) -> tuple[float, ...]:
@@ -172,8 +191,10 @@ def default_label(step: float) -> Callable[[float], str]:
     """Return a formatter with enough decimals to distinguish adjacent ticks."""
     decimals = max(0, -floor(log10(step) + 1e-9)) if step > 0 else 0
     scaled = step * 10**decimals
-    if abs(scaled - round(scaled)) > 1e-6:  # a step of 2.5 needs one more decimal
-        decimals += 1
+    while (
+        abs(scaled - round(scaled)) > _ROUNDING and decimals < _MAX_DECIMALS
+    ):  # 2.5 needs one more, 1.25 two
+        scaled, decimals = scaled * 10, decimals + 1
 
     def label(value: float) -> str:
         if abs(value) >= 1e6 or (value and abs(value) < 1e-4):
