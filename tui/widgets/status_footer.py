@@ -135,6 +135,8 @@ class KeyHints(Widget):
             action = binding.action
             if owner is screen and action in unhinted:
                 continue
+            if more and len(binding.key_display or "") == 1:
+                continue  # another key of the action still works in a field, but this one is typed
             if (binding.show or action in more) and action not in found:
                 sign = self.app.get_key_display(binding)
                 label = more.get(action, binding.description)

@@ -47,7 +47,7 @@ async def test_a_click_does_what_the_key_does_and_a_field_says_how_to_leave_it()
     async with opened(app, (60, 20)) as pilot:
         await click(pilot, "slash")
         assert isinstance(app.focused, Input)
-        assert text_of(app).splitlines()[-1].startswith(" ⏎ confirm  esc back ")
+        assert footer_of(app).split("●")[0].strip() == "⏎ confirm  esc back"
         await click(pilot, "escape")
         assert not isinstance(app.focused, Input)
         await click(pilot, "question_mark")
