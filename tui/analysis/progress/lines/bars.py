@@ -27,7 +27,8 @@ def with_step(reading: ParsedMetrics, beside: str) -> ParsedMetrics:
     counts = find_counts(beside, beside.lower())
     if counts is None or counts.step is None:
         return reading
-    return replace(reading, step=counts.step, total_steps=reading.total_steps or counts.total)
+    epoch = counts.epoch if reading.epoch is None else reading.epoch
+    return replace(reading, step=counts.step, total_steps=reading.total_steps or counts.total, epoch=epoch)
 
 
 def with_bar_counts(reading: ParsedMetrics, bar: ParsedMetrics) -> ParsedMetrics:

@@ -45,7 +45,7 @@ _LEADING_OF_TOTAL = re.compile(
 )
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
 # Lines counted in their own way: a text that they contain, and an expression with their counts. ESPNet's
-# range of batches gives no step, and what the MNIST example counts within its epoch are samples.
+# range of batches gives no step, and what the MNIST example and OpenCLIP count within an epoch are samples.
 _SPECIAL = (
     (
         "epoch:train:",
@@ -58,7 +58,7 @@ _SPECIAL = (
     ),
     (
         "train epoch: ",
-        re.compile(r"\btrain epoch: (?P<epoch>\d+) \[\d+/\d+ \(\d+%\)\]"),
+        re.compile(r"\btrain epoch: (?P<epoch>\d+) \[ *\d+/ *\d+ \( *\d+%\)\]"),
     ),
     ("logging_writer", re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")),  # CLU
     ("] loss: ", re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")),  # PyTorch's tutorial: epoch, batch

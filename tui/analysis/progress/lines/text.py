@@ -54,7 +54,8 @@ _EVALUATION = re.compile(
     r"(?:^\s*|[|>] ?|[-*] |[\[(]|\] |(?<=[a-z]: ))"
     r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
     r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
-    r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter)))"
+    r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
+    r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
     r"|, ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
     r"|\bsaving dict for global step\b"  # TensorFlow's estimators
@@ -67,7 +68,8 @@ _WITHIN_VALIDATION = re.compile(
 )
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
-    r"|test set: average loss|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d))"
+    r"|test set: average loss|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d)"
+    r"|(?:validation|valid|val|evaluation|eval): ?(?:avg |average |mean )?loss)"
     rf"(?: {{0,40}}[=:] {{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _TRAINING_ALONE = re.compile(
@@ -256,7 +258,9 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
     if reading.loss is not None or reading.eval_loss is not None:
         return reading.step is not None or reading.epoch is not None or reading.epoch_step is not None
     timed = reading.step_time_s if reading.total_steps else None
-    measured = (reading.grad_norm, reading.tokens_per_s, reading.samples_per_s, timed)
+    # A solver's iterations have a gradient's norm too, but no learning rate and no end.
+    norm = reading.grad_norm if reading.total_steps or reading.learning_rate is not None else None
+    measured = (norm, reading.tokens_per_s, reading.samples_per_s, timed)
     return reading.step is not None and any(value is not None for value in measured)
 
 
