@@ -16,7 +16,7 @@ from tui.screens.base import AppScreen
 from tui.screens.messages import CopyRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
-from tui.text.times import TIME_OF_DAY, local_time
+from tui.text.times import MONTH_DAY_AND_TIME, TIME_OF_DAY, local_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
@@ -73,8 +73,7 @@ class WhyScreen(AppScreen):
         facts: list[Line] = [
             [("‹ ", "muted"), ("Why ", "key"), (sanitize(self.job.name or self.job.id), "strong")]
         ]
-        if view.at is not None:
-            facts.append([(f"as of {local_time(view.at, TIME_OF_DAY)}", "muted")])
+        facts += [[(text, "muted")] for text in _when(view, self.job)]
         if len(view.problems) > 1:
             facts.append([(f"{view.place + 1} of {len(view.problems)}", "muted")])
         self.query_one("#header", StatusLine).set_facts(facts)
@@ -107,12 +106,22 @@ class WhyScreen(AppScreen):
             self.post_message(CopyRequested(text, "explanation", lines=True))
 
 
+def _when(view: WhyView, job: TrainingJob) -> Iterator[str]:
+    """Yield the time that the problems are from, with its date if it is the job's end."""
+    if view.at is not None:
+        yield f"as of {local_time(view.at, TIME_OF_DAY)}"
+    elif job.updated_at is not None:
+        yield f"ended {local_time(job.updated_at)}"
+
+
 def _evidence(explanation: Explanation) -> Iterator[Line]:
     found = explanation.finding
     sign, tone = _SIGNS[found.severity if found is not None else "critical"]
     node = f"{found.node}: " if found is not None and found.node else ""
     problem = explanation.problem
-    since = f" (since {local_time(found.since, TIME_OF_DAY)})" if found is not None and found.since else ""
+    since = (
+        f" (since {local_time(found.since, MONTH_DAY_AND_TIME)})" if found is not None and found.since else ""
+    )
     words = sanitize(problem if node.strip(": ") in problem else node + problem)
     yield [(sign, tone), (words, tone), (since, "muted")]
     if explanation.answer:

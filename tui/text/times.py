@@ -12,6 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 DATE_AND_MINUTE = "%Y-%m-%d %H:%M"
+MONTH_DAY_AND_TIME = "%m-%d %H:%M:%S"
 TIME_OF_DAY = "%H:%M:%S"
 
 

@@ -11,6 +11,7 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.series import Series
 from tui.text.names import shortened
 from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.times import DATE_AND_TIME, MONTH_DAY_AND_TIME
 
 _MARKDOWN_CHARACTERS = 500
 
@@ -35,8 +36,8 @@ class Clue:
 
     @property
     def clock(self) -> str:
-        """The time of day in UTC."""
-        return f"{self.at:%H:%M:%S}"
+        """The day and time in UTC."""
+        return f"{self.at:{MONTH_DAY_AND_TIME}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,13 @@ class Explanation:
     figures: tuple[Figure, ...] = ()
 
 
+def since_words(finding: HealthFinding | None) -> str:
+    """Return since when there is a finding, in UTC; empty if that is not known."""
+    if finding is None or finding.since is None:
+        return ""
+    return f" (since {finding.since.astimezone(UTC):{DATE_AND_TIME}} UTC)"
+
+
 def markdown(explanation: Explanation, title: str) -> str:
     """Return the explanation as Markdown, with times in UTC."""
     return "\n".join(_markdown_lines(explanation, title)) + "\n"
@@ -79,8 +87,7 @@ def markdown(explanation: Explanation, title: str) -> str:
 
 def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
     found = explanation.finding
-    since = f" (since {found.since:%H:%M:%S} UTC)" if found is not None and found.since is not None else ""
-    yield f"### {sanitize(title)}: {sanitize(explanation.problem)}{since}"
+    yield f"### {sanitize(title)}: {sanitize(explanation.problem)}{since_words(found)}"
     if explanation.answer:
         yield f"\n**{sanitize(explanation.answer)}**"
     if explanation.facts:

@@ -12,7 +12,7 @@ from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot, verdict
 from tui.analysis.why.explain import explained_findings
-from tui.analysis.why.explanation import Clue, Explanation, markdown
+from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
 from tui.commands.support.options import JSON, TEXT, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
@@ -102,9 +102,9 @@ def _line(clue: Clue) -> dict[str, Any]:
 
 
 def _print(output: Output, explanation: Explanation) -> None:
-    found = explanation.finding
-    since = f" (since {found.since:%H:%M:%S} UTC)" if found is not None and found.since is not None else ""
-    output.data(f"{output.paint(sanitize(explanation.problem), 'strong')}{since}\n")
+    output.data(
+        f"{output.paint(sanitize(explanation.problem), 'strong')}{since_words(explanation.finding)}\n"
+    )
     if explanation.answer:
         output.data(f"  {output.paint(sanitize(explanation.answer), 'caution')}\n")
     for fact in explanation.facts:
