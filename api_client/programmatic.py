@@ -23,22 +23,28 @@ def push(
     remote: str = DEFAULT_REMOTE,
     *,
     source_dir: Path | None = None,
+    team_id: str | None = None,
     team: str | None = None,
     overrides: Overrides | None = None,
 ) -> dict[str, Any]:
-    """Submit a job; return ``{"training_project": {…}, "training_job": {…}}`` as in the API's answers.
+    """Submit a job; return the job's own fields, and ``training_project`` and ``training_job``.
+
+    The official SDK returns the job, its documentation the two objects: scripts written for either work.
 
     ``config`` is the path of a config file, which is executed, or a project built in code, whose code is
     archived from ``source_dir`` (default: the working directory). ``remote`` names a section of
-    ``~/.trussrc``. Raises ConfigurationError and its subclasses, UploadFailed and the other subclasses of
-    RequestError.
+    ``~/.trussrc``. The team is given by id or by name. Raises ConfigurationError and its subclasses,
+    UploadFailed and the other subclasses of RequestError.
     """
     chosen = choose_remote(remote, os.environ)
 
     async def submit_once() -> dict[str, Any]:
         async with TrainingClient(chosen) as client:
-            submission = await client.push(config, source_dir=source_dir, team=team, overrides=overrides)
-        return submission.as_dict()
+            submission = await client.push(
+                config, source_dir=source_dir, team=team_id or team, overrides=overrides
+            )
+        both = submission.as_dict()
+        return {**both["training_job"], **both}
 
     try:
         asyncio.get_running_loop()

@@ -122,7 +122,7 @@ class TeamChoice:
 
 
 async def choose_team(client: SubmissionClient, *, project_name: str, wanted: str | None) -> TeamChoice:
-    """Find the team named ``wanted``, or the one that already has the project.
+    """Find the team with the id or name ``wanted``, or the one that already has the project.
 
     Raises ConfigurationError if there is no such team, or if several have such a project; RequestError.
     """
@@ -135,9 +135,9 @@ async def choose_team(client: SubmissionClient, *, project_name: str, wanted: st
 
 
 def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
-    """Return the team with that name. Raises ConfigurationError, which lists the existing teams."""
-    for team in teams:
-        if team.name == wanted:
+    """Return the team with that id, else name. Raises ConfigurationError, which lists the existing teams."""
+    for team in sorted(teams, key=lambda team: team.id != wanted):
+        if wanted in (team.id, team.name):
             return TeamChoice(team.id, team.name)
     known = ", ".join(sorted(team.name for team in teams)) or "none visible to this key"
     raise ConfigurationError(f"no team '{wanted}' (known: {known})")

@@ -293,15 +293,22 @@ class Downloads:
         return await asyncio.to_thread(make_plan, project_id, job_id, folder, listed, by_rank=by_rank)
 
     async def plan_archive(
-        self, project_id: str, job_id: str, folder: Path, *, project_name: str = "", unpack: bool = False
+        self,
+        project_id: str,
+        job_id: str,
+        folder: Path,
+        *,
+        project_name: str = "",
+        unpack: bool = False,
+        file_name: str | None = None,
     ) -> DownloadPlan:
         """Plan the archive of the job's code: ``<project>_<job>.tgz``, as the official CLI names it.
 
-        With ``unpack``, plan its content in the folder ``<project>_<job>`` instead. Raises
-        DestinationExists if that exists, and NoArchive if the job has no archive.
+        With ``unpack``, plan its content in the folder ``<project>_<job>`` instead. ``file_name`` replaces
+        the name of either. Raises DestinationExists if that exists, and NoArchive if the job has no archive.
         """
         name = safe_component(f"{project_name or project_id}_{job_id}")
-        target = folder / (name if unpack else f"{name}.tgz")
+        target = folder / (file_name or (name if unpack else f"{name}.tgz"))
         if await asyncio.to_thread(os.path.lexists, target):
             raise DestinationExists(target)
         path = folder / f".{name}.tgz" if unpack else target

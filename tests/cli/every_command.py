@@ -8,7 +8,7 @@ import click
 
 from tui.cli import cli as program
 
-ALIASES = ("deploy", "deploy-checkpoints")
+ALIASES = ("deploy", "deploy-checkpoints", "deploy_checkpoint", "checkpoint")
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
 PROJECT = "llama-sft"
@@ -69,6 +69,7 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "deployments retry": (BROKEN, "--yes"),
     "download": (JOB,),
     "record": (JOB,),
+    "capacity update": ("--team", "Research", "--gpu-type", "H100", "--capacity", "64"),
     "checkpoints download": (*OF_JOB, "--existing", "overwrite"),
     "init": ("my-run",),
 }
@@ -90,7 +91,6 @@ WITHOUT_FORMAT: dict[str, str] = {
     "logout": TELLS_ONLY,
     "secrets set": TELLS_ONLY,
     "secrets delete": TELLS_ONLY,
-    "capacity update": "says what the official command says",
     "update_session": TELLS_ONLY,
     "config edit": TELLS_ONLY,
     "config validate": TELLS_ONLY,

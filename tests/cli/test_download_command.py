@@ -63,6 +63,16 @@ def test_download_unpacks_into_the_official_folder_or_keeps_the_archive(
     assert cli(packed, environ=store.environ()).code == 2
 
 
+def test_download_writes_to_the_very_path_that_is_given(
+    cli: RunCli, store: FakeObjectStore, tmp_path: Path
+) -> None:
+    store.archive = archive()
+    for option, written in (("--out-file", "code.tar"), ("--out-dir", "code")):
+        assert cli("download", JOB, option, str(tmp_path / "to" / written), environ=store.environ()).code == 0
+    assert (tmp_path / "to" / "code.tar").read_bytes() == store.archive
+    assert (tmp_path / "to" / "code" / "src" / "config.py").read_text() == "x=1"
+
+
 def test_a_server_that_has_no_code_of_the_job_is_understood(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.on("GET", "/v1/.*/jobs/job1/download", Answer(404, {"message": "no artifact"}))
     result = cli("download job1")

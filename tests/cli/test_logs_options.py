@@ -82,6 +82,8 @@ def test_the_last_lines_are_read_from_the_end_and_no_further(read: Read, strange
     assert read("job1 --last 3") == ["line 8997", "line 8998", "line 8999"]
     assert sum(asked.path.endswith("/logs") for asked in stranger.asked) < 6
     assert read("job1 --last 0") == []
+    assert read("job1 --limit 1") == ["line 8999"]
+    assert len(read("job1 --limit 0")) == 9_000
     stranger.jobs = [job("job1")]
     assert read("job1 -f --last 2") == ["line 8998", "line 8999"]
 

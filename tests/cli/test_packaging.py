@@ -1,7 +1,11 @@
-"""The tested versions belong to the declared ranges, and nothing names where packages come from."""
+"""What is imported is declared in tested ranges, and nothing names where packages come from."""
 
+import ast
 import re
+import sys
 import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +25,52 @@ def pinned() -> dict[str, str]:
     }
 
 
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def to_use() -> list[Requirement]:
+    """What pyproject.toml asks for to run, and for the extras."""
+    project = SETTINGS["project"]
+    extras = [each for group in project["optional-dependencies"].values() for each in group]
+    return [Requirement(each) for each in project["dependencies"] + extras]
+
+
 def requirements() -> list[Requirement]:
     """Everything that pyproject.toml asks for: to run, for the extras, to develop."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    project = settings["project"]
-    extras = [each for group in project["optional-dependencies"].values() for each in group]
-    return [
-        Requirement(each) for each in project["dependencies"] + extras + settings["dependency-groups"]["dev"]
-    ]
+    return to_use() + [Requirement(each) for each in SETTINGS["dependency-groups"]["dev"]]
+
+
+def imported() -> Iterator[str]:
+    """The top-level names that the packages import; the templates are code of jobs."""
+    for path in (*ROOT.glob("api_client/**/*.py"), *ROOT.glob("tui/**/*.py")):
+        if "templates" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            yield from (name.partition(".")[0] for name in names)
 
 
 @pytest.mark.parametrize("requirement", requirements(), ids=str)
 def test_every_requirement_has_a_tested_version_in_its_range(requirement: Any) -> None:
     version = pinned()[canonicalize_name(requirement.name)]
     assert requirement.specifier.contains(version)
+
+
+def test_everything_imported_is_declared() -> None:
+    declared = {canonicalize_name(each.name) for each in to_use()}
+    of_import = packages_distributions()
+    own_or_optional = {"api_client", "tui", "truss_train"}  # truss: if a config's interpreter has it
+    for name in set(imported()) - sys.stdlib_module_names - own_or_optional:
+        assert declared & {canonicalize_name(each) for each in of_import[name]}, name
+
+
+@pytest.mark.parametrize("requirement", to_use(), ids=str)
+def test_what_is_installed_with_the_program_is_bounded_on_both_sides(requirement: Any) -> None:
+    operators = {each.operator for each in requirement.specifier}
+
+    assert operators in ({">=", "<"}, {"=="}) or requirement.name == "certifi"  # authorities only get newer
 
 
 def test_textual_is_pinned_exactly() -> None:

@@ -22,7 +22,12 @@ WRONG = [
     ("nonsense", "No such command"),
     ("jobs --nonsense", "No such option"),
     ("jobs -o xml", "xml"),
-    ("job", "Missing argument"),
+    ("job", "Give JOB_ID"),
+    ("push", "Give CONFIG"),
+    ("push code/config.py --interactive-timeout 45s", "at least 1m"),
+    ("cache summarize", "Give PROJECT"),
+    ("download job1 --out-dir a --out-file b", "give either"),
+    ("metrics job1 --follow --end now", "omit --end"),
     ("emulator --port -1", "-1"),
     ("", "terminal"),
     ("sessions", "which job?"),
@@ -213,7 +218,10 @@ def test_init_without_an_account_names_a_push_that_works(
 def test_serving_without_its_package_names_the_python_that_lacks_it(
     cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.commands.app.serve.find_spec", lambda _name: None)
+    for name in [name for name in sys.modules if name.startswith(("tui.web", "tui.commands.app.serve"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)  # importing it fails
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     result = cli("serve", environ={})
     assert (result.code, result.out) == (2, "")
     assert f"{sys.executable} -m pip install 'textual-serve" in result.err

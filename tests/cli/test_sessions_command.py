@@ -42,9 +42,10 @@ def test_each_replica_with_its_code_and_end(cli: RunCli, stranger: FakeBaseten) 
     assert first.split()[:3] == ["g00r0", "CODE-g00r0", "in"]
     assert second.split()[:3] == ["g01r0", "CODE-g01r0", "ended"]
     assert "\x1b" not in result.out
-    for words in ("sessions job1 -o json", "isession --job-id job1 --format json"):
-        _, found = sorted(cli(words).json, key=lambda each: each["replica_id"], reverse=True)
-        assert (found["auth_code"], found["session_id"]) == ("CODE-g00r0", "s1")
+    codes = cli("sessions job1 -o json").json
+    _, found = sorted(codes, key=lambda each: each["replica_id"], reverse=True)
+    assert (found["auth_code"], found["session_id"]) == ("CODE-g00r0", "s1")
+    assert cli("isession --job-id job1 --format JSON").json == {"auth_codes": codes}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,8 @@ def test_each_replica_with_its_code_and_end(cli: RunCli, stranger: FakeBaseten) 
     [
         f"sessions job1 {CHANGE}",
         f"isession --job-id job1 {CHANGE}",
-        "update_session job1 --timeout-minutes 60 --trigger on_demand",
+        f"isession --job-id job1 {CHANGE} --format json",
+        "update_session job1 --timeout-minutes 60 --trigger ON_DEMAND",
     ],
 )
 def test_a_session_of_several_replicas_is_changed_once(
@@ -63,6 +65,8 @@ def test_a_session_of_several_replicas_is_changed_once(
     stranger.on("PATCH", JOB_PATH + "/interactive_sessions/s1", Answer(body=answer))
     result = cli(words)
     assert (result.code, "Extended" in result.err) == (0, True)
+    if "json" in words:
+        assert result.json["update_messages"] == ["Extended"]
     changes = [asked for asked in stranger.asked if asked.method == "PATCH"]
     assert [asked.body for asked in changes] == [{"timeout_minutes": 60, "trigger": "on_demand"}]
 

@@ -249,7 +249,7 @@ async def test_push_for_scripts_answers_as_documented_inside_of_a_running_loop_t
         await asyncio.to_thread(push, source / "config.py", overrides=overrides),
         push(config(), source_dir=source, overrides=overrides),
     ):
-        assert set(result) == {"training_project", "training_job"}
-        assert result["training_job"]["name"] == "first"
+        assert set(result) == {"training_project", "training_job", *result["training_job"]}
+        assert result["name"] == result["training_job"]["name"] == "first"
         assert isinstance(result["training_job"]["id"], str)
     assert [asked.body["training_project"]["name"] for asked in platform.upserted] == ["quick", "llama-sft"]

@@ -1,6 +1,6 @@
 """Record what the official SDK sends for the example configs, as expected data for tests of our payloads.
 
-Needs an environment with truss (0.18.35 when the data was recorded); it is not a dependency of this project::
+Needs an environment with truss (0.18.36 when the data was recorded); it is not a dependency of this project::
 
     python tests/support/record_official_payloads.py
 

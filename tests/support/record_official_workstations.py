@@ -1,6 +1,6 @@
 """Record what the official CLI sends and prints for workstations, as expected data for tests of ours.
 
-Needs ``truss`` (0.18.35 when the data was recorded) in an environment of its own; it is not a dependency of
+Needs ``truss`` (0.18.36 when the data was recorded) in an environment of its own; it is not a dependency of
 this project::
 
     python tests/support/record_official_workstations.py /path/to/truss

@@ -41,7 +41,20 @@ ONLY_TIMEOUTS = """
  0 node-0 step 50 loss 1.0
 600 node-0 [rank0]: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=90)
 601 node-1 [rank8]: RuntimeError: Connection reset by peer
+601 node-0 Fatal Python error: Aborted
 """
+LAUNCHER = """
+0 node-0 [rank3]: Traceback (most recent call last):
+0 node-0 [rank3]:   File "train.py", line 61, in main
+0 node-0 Traceback (most recent call last):
+0 node-0   File "/usr/local/bin/torchrun", line 8, in <module>
+0 node-0 [rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory.
+1 node-0 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+1 node-0   exitcode  : 1 (pid: 84)
+"""
+DEEPSPEED = (
+    "0 node-0 [ERROR] [launch.py:325:sigkill_handler] ['python', 'train.py'] exits with return code = -9"
+)
 
 
 def log(text: str) -> list[LogLine]:
@@ -60,9 +73,11 @@ def log(text: str) -> list[LogLine]:
         (KILLED, 0, "node-0 run.sh: line 12:   412 Killed", -9),
         (SURVIVED_THEN_FAILED, 99, "node-0 OSError: [Errno 28] No space left on device", None),
         (ONLY_TIMEOUTS, 0, "", None),
+        (LAUNCHER, 0, "node-0 [rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory.", 1),
+        (DEEPSPEED, 0, "", -9),
         ("0 node-0 step 1", 0, "", None),
     ],
-    ids=["out of memory", "killed", "after a survived error", "only timeouts", "no error"],
+    ids=["oom", "killed", "after a survived error", "only timeouts", "launcher", "deepspeed", "no error"],
 )
 def test_the_cause_of_a_failure_is_told_apart_from_what_follows(
     text: str, last_step_s: int, cause: str, code: int | None
@@ -82,6 +97,7 @@ def test_the_traceback_comes_with_the_cause_and_alike_errors_are_counted() -> No
         "save()",
         "OSError: [Errno 28] No space left on device",
     ]
+    assert len(failure_of(log(LAUNCHER), None, None, "").trace) == 3  # without the launcher's own
     followed = failure_of(log(RANK_5_DIED), 0, 1.0, "").following
     assert [(clue.count, clue.text[:20]) for clue in followed] == [
         (1, "E torch.distributed."),

@@ -1,6 +1,6 @@
 """Record what the official CLI sends for the example files, as data for the tests of our own request.
 
-Needs ``truss`` (0.18.35 when the data was made) in an environment of its own; it is no dependency of ours::
+Needs ``truss`` (0.18.36 when the data was made) in an environment of its own; it is no dependency of ours::
 
     python tests/unit/deployment/record_official_requests.py /path/to/truss
 

@@ -103,6 +103,8 @@ def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
     if found.following:
         title = "Errors that followed" if found.cause is not None else "Errors, none of them the cause"
         sections.append(Section(title, found.following))
+    if found.cause is None and (late := _late_words(lines)):
+        answer = late
     if found.cause is None and lines:
         sections.append(Section("Last line of each node", last_lines(lines, limit=_NODES)))
     figures = _all_figures(run, FindingKind.MEMORY_LEAK) if found.exit_code in KILLED else ()
@@ -126,11 +128,7 @@ def _stall(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -
     told = run.progress
     if told is not None and told.step is not None:
         facts.insert(0, f"last step: {count(told.step)}")
-    late = late_ranks(lines)
-    answer = ""
-    if late:
-        ranks = ", ".join(map(str, late))
-        answer = f"rank{'s' if len(late) > 1 else ''} {ranks} did not reach the collective the others wait in"
+    answer = _late_words(lines)
     bad = warnings(lines, limit=_CLUES)
     sections = []
     if lines:
@@ -142,6 +140,13 @@ def _stall(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -
     return Explanation(
         finding.text, finding, answer, tuple(facts), tuple(sections), _all_figures(run, finding.kind)
     )
+
+
+def _late_words(lines: Sequence[LogLine]) -> str:
+    late = late_ranks(lines)
+    ranks = ", ".join(map(str, late))
+    plural = "s" if len(late) > 1 else ""
+    return f"rank{plural} {ranks} did not reach the collective that the others waited in" if late else ""
 
 
 def late_ranks(lines: Sequence[LogLine]) -> list[int]:

@@ -26,19 +26,19 @@ _CONSEQUENCE = re.compile(
     r"|ChildFailedError|torch\.?distributed|elastic|closing signal|SignalException|SIGTERM|signal 15"
     r"|exit ?code|exited with|exit status|stopping the others|Killing subprocess|terminated by"
     r"|srun: error|mpirun|The actor (?:died|is dead)|ActorDiedError|WorkerCrashedError|RayActorError"
-    r"|Root Cause|Traceback \(most recent call last\):$",
+    r"|exits with return code|Fatal Python error: Aborted|Root Cause|Traceback \(most recent call last\):$",
 )
 """Errors that follow when another process has died."""
 
 _DEATHS = re.compile(
     r"^\s*(?:[\w./-]+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted)\b"
-    r"|Out of memory: Killed process|oom-kill|oom_reaper|exitcode *: *-?\d+",
+    r"|Out of memory: Killed process|oom-kill|oom_reaper|exitcode *: *-?\d+|srun: error",
     re.IGNORECASE,
 )
 """Deaths of a process that are reported without a level."""
 
 _EXIT = re.compile(
-    r"\bexit(?:ed)?(?: with)?[ _-]?(?:code|status)(?: of| is)?\s{0,4}[:=]?\s{0,4}\(?(-?\d{1,3})\b",
+    r"\b(?:exit(?:ed)?(?: with)?[ _-]?|return )(?:code|status)(?: of| is)?\s{0,4}[:=]?\s*+\(?(-?\d{1,3})\b",
     re.IGNORECASE,
 )
 _TRACE_LINES = 20
@@ -72,7 +72,10 @@ def failure_of(
         return Failure(None, (), _following(errors, None), code)
     cause = causes[0]
     clue = Clue(_error(cause), cause.timestamp_ns, cause.replica, is_warning=True)
-    return Failure(clue, _trace(lines, cause), _following(errors, cause), code)
+    trace = _trace(lines, cause)
+    following = _following([line for line in errors if line not in trace], cause)
+    shown_trace = tuple(Clue(shown(line), line.timestamp_ns, line.replica) for line in trace)
+    return Failure(clue, shown_trace, following, code)
 
 
 def _is_error(line: LogLine) -> bool:
@@ -83,19 +86,18 @@ def _error(line: LogLine) -> str:
     return error_text(line.message, line.level) or shown(line)
 
 
-def _trace(lines: Sequence[LogLine], cause: LogLine) -> tuple[Clue, ...]:
-    """Return the error with the lines of its traceback on the same node."""
+def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
+    """Return the error with the lines of its traceback, which may be interleaved with other ranks'."""
     reader = TracebackReader()
-    trace: list[LogLine] = []
+    parts: list[tuple[LogLine, str | None]] = []
     for line in lines:
-        if line.replica != cause.replica or abs(line.timestamp_ns - cause.timestamp_ns) > SAME_ERROR_NS:
-            continue
-        is_part = reader.read(shown(line)) is not None
-        if line is cause or is_part:
-            trace.append(line)
-    place = trace.index(cause)
-    around = trace[max(0, place - _TRACE_LINES) : place + _TRACE_LINES]
-    return tuple(Clue(shown(line), line.timestamp_ns, line.replica) for line in around)
+        if line.replica == cause.replica and abs(line.timestamp_ns - cause.timestamp_ns) <= SAME_ERROR_NS:
+            part = reader.read(shown(line))
+            if part is not None or line is cause:
+                parts.append((line, part.lane if part is not None else None))
+    place, lane = next((place, lane) for place, (line, lane) in enumerate(parts) if line is cause)
+    around = parts[max(0, place - _TRACE_LINES) : place + 1]
+    return [line for line, its_lane in around if its_lane == lane]
 
 
 def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:

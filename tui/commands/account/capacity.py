@@ -18,7 +18,16 @@ from tui.analysis.fleet.capacity import (
     gpu_allocations,
     queue_table,
 )
-from tui.commands.support.options import CSV, JSON, examples, listing_format_option, team_named, yes_option
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    TABLE,
+    examples,
+    format_option,
+    listing_format_option,
+    team_named,
+    yes_option,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
@@ -81,6 +90,7 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> No
 @click.option("--gpu-type", required=True, metavar="TYPE", help="GPU type as in capacity view, e.g. H100.")
 @click.option(
     "--capacity",
+    "--max-gpus",
     "max_gpus",
     required=True,
     type=click.IntRange(min=0),
@@ -88,9 +98,16 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> No
     help="Maximum number of GPUs.",
 )
 @yes_option
+@format_option(TABLE, JSON)
 @client_command
 async def update(
-    client: TrainingClient, output: Output, team: str, gpu_type: str, max_gpus: int, assume_yes: bool
+    client: TrainingClient,
+    output: Output,
+    team: str,
+    gpu_type: str,
+    max_gpus: int,
+    assume_yes: bool,
+    output_format: str,
 ) -> None:
     """Set how many GPUs of a type a team may use at once. Running jobs are not affected."""
     # the official command does not ask either; accept --yes so that scripts can pass it everywhere
@@ -98,7 +115,9 @@ async def update(
 
     found = await team_named(client, team)
     changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
-
+    if output_format == JSON:
+        output.json(changed)
+        return
     name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
     output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
 

@@ -19,13 +19,12 @@ from tui.commands.app.demo import background_demo, run_demo_page
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import chosen_remote
-from tui.web.access import TOKEN_PARAMETER, Guard
 
 LOOPBACK = "127.0.0.1"
 PORT = 8000
 PAGE_COMMAND = "serve-page"
 NEEDED_MODULES = ("textual_serve", "aiohttp")
-MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1'"
+MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
 EXPOSED = (
     "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
     "start, stop and deploy, and save files on this machine as you. The traffic is not encrypted. Add "
@@ -64,6 +63,7 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
     """
     if any(find_spec(name) is None for name in NEEDED_MODULES):
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
+    from tui.web.access import TOKEN_PARAMETER, Guard
     from tui.web.server import DashboardServer, host_names
 
     if not is_loopback(host):

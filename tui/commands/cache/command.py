@@ -16,6 +16,7 @@ from tui.analysis.export import csv_lines, without_formula
 from tui.analysis.file_tree.tree import ROOT, FileTree, build
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
+    ASCENDING,
     CSV,
     DESCENDING,
     JSON,
@@ -23,6 +24,7 @@ from tui.commands.support.options import (
     listing_format_option,
     order_option,
     project_named,
+    selected_project,
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
@@ -53,6 +55,9 @@ _KEYS: dict[str, Callable[[ListedPath], Any]] = {
     "type": lambda file: file.file_type,
     "permissions": lambda file: file.permissions,
 }
+
+BY_PATH = "path"
+"""What the baseten CLI calls the order by path; it knows no other direction."""
 
 
 def _prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
@@ -204,9 +209,14 @@ def cache() -> None:
     "bt-tui cache summarize llama-sft -o json | jq .total_size_human_readable",
 )
 @cache.command(short_help="List the files of a project's cache.")
-@click.argument("project", metavar="PROJECT")
+@click.argument("project", metavar="[PROJECT]", required=False)
+@click.option("--project", "named_project", metavar="PROJECT", help="Same as the argument.")
 @click.option(
-    "--sort", type=click.Choice(tuple(_KEYS)), default="filepath", show_default=True, help="Sort key."
+    "--sort",
+    type=click.Choice((*_KEYS, BY_PATH)),
+    default="filepath",
+    show_default=True,
+    help="Sort key; path: filepath, ascending.",
 )
 @order_option
 @click.option(
@@ -221,7 +231,8 @@ def cache() -> None:
 async def summarize(
     client: TrainingClient,
     output: Output,
-    project: str,
+    project: str | None,
+    named_project: str | None,
     sort: str,
     order: str,
     depth: int | None,
@@ -232,7 +243,12 @@ async def summarize(
     The size of a directory includes everything in it. If the project has no cache, the exit code is 7 and
     the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
-    found = await project_named(client, project)
+    wanted = selected_project(project, named_project)
+    if wanted is None:
+        raise click.UsageError("which project? Give PROJECT or --project PROJECT")
+    if sort == BY_PATH:
+        sort, order = "filepath", ASCENDING
+    found = await project_named(client, wanted)
     listing = await client.cache.listing(found.id)
     if listing is None:
         _print(output, None, found.id, output_format, 0)

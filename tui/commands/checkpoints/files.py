@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from api_client.client import TrainingClient
@@ -24,6 +26,7 @@ from tui.text.units import bytes_iec, count
 @click.command("files", short_help="List the files of a checkpoint.")
 @click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
 @job_options
+@click.option("--urls", is_flag=True, help="Include download URLs in JSON and CSV; anyone can use them.")
 @listing_format_option
 @client_command
 async def files(
@@ -31,26 +34,34 @@ async def files(
     output: Output,
     checkpoint: str | None,
     choice: JobChoice,
+    urls: bool,
     output_format: str,
 ) -> None:
     """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
 
-    Download URLs are not included: see "bt-tui checkpoints urls".
+    Download URLs are included only with --urls; "bt-tui checkpoints urls" writes them to a file.
     """
-    await print_files(client, output, choice, checkpoint, output_format)
+    await print_files(client, output, choice, checkpoint, output_format, with_urls=urls)
 
 
 async def print_files(
-    client: TrainingClient, output: Output, choice: JobChoice, checkpoint: str | None, output_format: str
+    client: TrainingClient,
+    output: Output,
+    choice: JobChoice,
+    checkpoint: str | None,
+    output_format: str,
+    *,
+    with_urls: bool = False,
 ) -> None:
     job = await choice.find(client)
     found = await checkpoint_files(client, job, checkpoint)
     total_bytes = sum(max(0, file.size_bytes) for file in found)
+    shown = FIELDS if with_urls else FIELDS[:-1]
     if output_format == JSON:
-        output.json(_document(job.id, checkpoint, found, total_bytes))
+        output.json(_document(job.id, checkpoint, found, total_bytes, shown))
     elif output_format == CSV:
-        cells = ((one.relative_file_name, one.node_rank, one.size_bytes, one.last_modified) for one in found)
-        output.data(csv_lines([("File", "Node rank", "Size (bytes)", "Modified"), *cells]))
+        titles = CSV_TITLES[: len(shown)]
+        output.data(csv_lines([titles, *([getattr(one, name) for name in shown] for one in found)]))
     else:
         print_rows(output, COLUMNS, found)
         output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
@@ -70,16 +81,23 @@ async def checkpoint_files(
     return found
 
 
+FIELDS = ("relative_file_name", "node_rank", "size_bytes", "last_modified", "url")
+CSV_TITLES = ("File", "Node rank", "Size (bytes)", "Modified", "URL")
+
+
 def _document(
-    job_id: str, checkpoint: str | None, found: list[CheckpointFile], total_bytes: int
+    job_id: str,
+    checkpoint: str | None,
+    found: list[CheckpointFile],
+    total_bytes: int,
+    shown: Sequence[str],
 ) -> dict[str, object]:
-    shown = {"relative_file_name", "node_rank", "size_bytes", "last_modified"}
     return {
         "job_id": job_id,
         "checkpoint_id": checkpoint,
         "total_files": len(found),
         "total_size_bytes": total_bytes,
-        "files": [file.model_dump(mode="json", include=shown) for file in found],
+        "files": [file.model_dump(mode="json", include=set(shown)) for file in found],
     }
 
 

@@ -80,6 +80,7 @@ deploy_options = options_as(
     click.option("--wait", is_flag=True, help="Follow the deployment until it is active or fails."),
     click.option(
         "--truss-config-output-dir",
+        "--config-out-dir",
         "output_dir",
         metavar="DIR",
         type=click.Path(file_okay=False, path_type=Path),

@@ -24,6 +24,8 @@ from tui.commands.support.session import client_command
     metavar="DIR",
     help="Directory to write to (default: the current one).",
 )
+@click.option("--out-dir", type=click.Path(path_type=Path), metavar="DIR", help="Unpack as this new folder.")
+@click.option("--out-file", type=click.Path(path_type=Path), metavar="FILE", help="Save the archive as this.")
 @click.option("--no-unzip", is_flag=True, help="Keep the archive packed (.tgz).")
 @format_option(TABLE, JSON)
 @client_command
@@ -32,6 +34,8 @@ async def download(
     output: Output,
     job_id: str,
     target_directory: Path,
+    out_dir: Path | None,
+    out_file: Path | None,
     no_unzip: bool,
     output_format: str,
 ) -> None:
@@ -39,14 +43,18 @@ async def download(
 
     An existing folder or archive is not changed. The path of the result is printed to stdout.
     """
+    if out_dir and out_file:
+        raise click.UsageError("give either --out-dir or --out-file")
+    target = out_dir or out_file
     found = await client.jobs.find(job_id)
     try:
         plan = await client.downloads.plan_archive(
             found.project_id,
             found.id,
-            target_directory,
+            target.parent if target else target_directory,
             project_name=found.training_project.name if found.training_project else "",
-            unpack=not no_unzip,
+            unpack=not (no_unzip or out_file),
+            file_name=target.name if target else None,
         )
         report = await run_plan(client, output, plan, Existing.SKIP)
     except DestinationExists as error:

@@ -16,7 +16,14 @@ from api_client.errors import ConfigurationError
 from api_client.files import USUAL_FILE_MODE, write_file
 from api_client.remotes import RemoteNotConfigured, resolve_remote
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    CommandSettings,
+    examples,
+    format_option,
+    remote_option,
+)
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import remote_name
 from tui.commands.support.tables import print_rows
@@ -115,6 +122,7 @@ CONFIG_NAME = "config.py"
 )
 @click.option(
     "--target-directory",
+    "--dir",
     "named_directory",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
@@ -124,18 +132,24 @@ CONFIG_NAME = "config.py"
     "--template", metavar="NAME", help=f"Write this template into DIR (default: {DEFAULT_TEMPLATE})."
 )
 @click.option(
-    "--examples", "names", metavar="NAME,…", help="Write several, each into a folder of its name in DIR."
+    "--examples",
+    "--example",
+    "names",
+    metavar="NAME,…",
+    multiple=True,
+    help="Write several, each into a folder of its name in DIR; repeatable.",
 )
 @click.option("--list-examples", is_flag=True, help="List the templates.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @format_option(TABLE, JSON)
+@remote_option
 @click.pass_obj
 def init(
     settings: CommandSettings,
     directory: Path | None,
     named_directory: Path | None,
     template: str | None,
-    names: str | None,
+    names: tuple[str, ...],
     list_examples: bool,
     force: bool,
     output_format: str,
@@ -152,10 +166,10 @@ def init(
     if list_examples:
         _list(output, output_format)
         return
-    if template is not None and names is not None:
+    if template is not None and names:
         raise CommandFailed("give either --template or --examples", ExitCode.USAGE)
-    if names is not None:
-        chosen = [starter_project(name.strip()) for name in names.split(",") if name.strip()]
+    if names:
+        chosen = [starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
         if not chosen:
             raise CommandFailed("--examples names no template; see --list-examples", ExitCode.USAGE)
         wanted = {(directory or Path()) / project.name: project for project in chosen}

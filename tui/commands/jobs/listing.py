@@ -12,13 +12,15 @@ from api_client.models.jobs import JobStatus, full_status, short_status
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
 from tui.commands.support.options import (
+    ASCENDING,
     CSV,
+    DESCENDING,
     JSON,
     TABLE,
     CommandSettings,
     examples,
     format_option,
-    one_job_id,
+    job_argument,
     project_named,
     recording_option,
     remote_option,
@@ -39,20 +41,17 @@ def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
 
 @examples("bt-tui job abc1234", "bt-tui job abc1234 -o json | jq -r .current_status")
 @click.command()
-@click.argument("job_id", metavar="JOB_ID", required=False)
 @recording_option
+@job_argument
 @format_option(TABLE, JSON)
 @client_command
-async def job(client: TrainingClient, output: Output, job_id: str | None, output_format: str) -> None:
+async def job(client: TrainingClient, output: Output, job_id: str, output_format: str) -> None:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-    wanted = one_job_id(job_id, None)
-    if wanted is None:
-        raise click.UsageError("Missing argument 'JOB_ID'; or give a recording: --file FILE")
-    print_job(client, output, await client.jobs.find(wanted), output_format)
+    print_job(client, output, await client.jobs.find(job_id), output_format)
 
 
 @examples(
@@ -70,6 +69,11 @@ async def job(client: TrainingClient, output: Output, job_id: str | None, output
     multiple=True,
     help="Only jobs with this status, e.g. running or TRAINING_JOB_RUNNING; repeatable.",
 )
+@click.option(
+    "--direction",
+    type=click.Choice((ASCENDING, DESCENDING)),
+    help="Sort by creation only; desc: newest first.",
+)
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def jobs(
@@ -77,6 +81,7 @@ async def jobs(
     output: Output,
     project_name: str | None,
     statuses: tuple[str, ...],
+    direction: str | None,
     output_format: str,
 ) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
@@ -84,6 +89,8 @@ async def jobs(
     wanted = await _wanted_statuses(client, statuses, project_id)
     found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
     kept = running_first(job for job in found if not wanted or job.current_status in wanted)
+    if direction is not None:
+        kept.sort(key=lambda job: time_key(job.created_at), reverse=direction == DESCENDING)
     print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
 
 
@@ -140,9 +147,9 @@ def view(
     """
     wanted = selected_project(project, project_id)
     if job_id is not None:
-        context.invoke(job, job_id=job_id, output_format=output_format)
+        context.invoke(job, job_argument=job_id, job_option=None, output_format=output_format)
         return
     if wanted is None and output_format == TABLE:
         context.invoke(projects, output_format=output_format)
         context.ensure_object(CommandSettings).output.data("\n")
-    context.invoke(jobs, project_name=wanted, statuses=(), output_format=output_format)
+    context.invoke(jobs, project_name=wanted, statuses=(), direction=None, output_format=output_format)

@@ -46,7 +46,8 @@ REFRESH_S = 30.0
 @click.command()
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
-@since_option("Start time: 2h ago, or a time.")
+@since_option("Start time: 2h ago, or a time.", "--since", "--start")
+@since_option("End time: 2h ago, or a time.", "--end")
 @click.option(
     "--step", "step_s", metavar="SECONDS", type=click.IntRange(1, 86_400), help="Seconds between samples."
 )
@@ -76,6 +77,7 @@ async def metrics(
     output: Output,
     choice: JobChoice,
     since: str | None,
+    end: str | None,
     step_s: int | None,
     nodes: tuple[str, ...],
     metrics: tuple[str, ...],
@@ -94,6 +96,8 @@ async def metrics(
     """
     if metrics and output_format == TABLE:
         raise click.UsageError("the table shows all metrics; --metric needs -o csv, json or chart")
+    if follow and end is not None:
+        raise click.UsageError("--follow reads to the end of the job; omit --end")
     if follow and output_format == CHART:
         raise click.UsageError("-o chart can't follow; use the dashboard (bt-tui watch)")
 
@@ -102,7 +106,7 @@ async def metrics(
     new_report = partial(
         report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
     )
-    window = _window(found, since, output_format, client.clock.now())
+    window = _window(found, since, end, output_format, client.clock.now())
     if follow:
         return await _follow(client, found, chosen, new_report(), window[0], step_s, interval_s)
     answer = await _once(client, found, window, step_s)
@@ -118,11 +122,15 @@ async def metrics(
 Window = tuple[datetime | None, datetime | None]
 
 
-def _window(job: TrainingJob, since: str | None, output_format: str, now: datetime) -> Window:
+def _window(
+    job: TrainingJob, since: str | None, until: str | None, output_format: str, now: datetime
+) -> Window:
     """Return the time range to request; a finished job's last state leaves the bounds to the server."""
-    end = job.updated_at + AFTER_THE_END if job.is_finished and job.updated_at else None
-    if since is not None:
-        return resolve_since(since, now), end
+    end = resolve_since(until, now, "--end")
+    if end is None and job.is_finished and job.updated_at:
+        end = job.updated_at + AFTER_THE_END
+    if since is not None or until is not None:
+        return resolve_since(since, now) or job.created_at, end
     if output_format == TABLE:
         return (None, None) if job.is_finished else (now - NOW_SPAN, None)
     return job.created_at, end

@@ -42,6 +42,7 @@ from tui.commands.support.options import (
     format_option,
     options_as,
     remote_option,
+    trigger_option,
     yes_option,
 )
 from tui.commands.support.output import Output, ProgressLine, ascii_json
@@ -50,6 +51,7 @@ from tui.commands.support.tables import Cell, print_facts, print_job, print_rows
 from tui.commands.support.terminal import can_ask, confirm
 from tui.tables.column import Column, Span, text_column
 from tui.text.sanitize import sanitize
+from tui.text.times import span_of
 from tui.text.units import bytes_iec, counted
 
 
@@ -157,9 +159,6 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, str(value)
 
 
-TRIGGERS = ("on_startup", "on_failure", "on_demand")
-
-
 @dataclass(frozen=True, slots=True)
 class JobDraft:
     """A job ready to be submitted: the project with all overrides, its folder and the plan of its archive."""
@@ -197,6 +196,18 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
     )
 
 
+def _minutes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        minutes = int(span_of(value).total_seconds() / 60)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if minutes < 1:
+        raise click.BadParameter("at least 1m")
+    return minutes
+
+
 @examples(
     "bt-tui push config.py --tail",
     "bt-tui --remote local push config.py --tail     on an emulator on this machine",
@@ -204,15 +215,14 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
     "bt-tui push config.py --dry-run -o json | jq .training_job",
 )
 @click.command()
-@click.argument("config", type=click.Path(path_type=Path))
-@click.option("--job-name", metavar="NAME", help="Name of the job.")
+@click.argument("config", metavar="[CONFIG]", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--interactive",
-    "interactive_trigger",
-    type=click.Choice(TRIGGERS),
-    help="When to open an interactive session.",
+    "--config", "named_config", metavar="FILE", type=click.Path(path_type=Path), help="Same as the argument."
 )
+@click.option("--job-name", metavar="NAME", help="Name of the job.")
+@trigger_option("--interactive", "interactive_trigger", help="When to open an interactive session.")
 @click.option("--interactive-timeout-minutes", type=int, metavar="N", help="Duration of the session.")
+@click.option("--interactive-timeout", metavar="DURATION", callback=_minutes, help="Same, e.g. 1h30m.")
 @click.option("--accelerator", metavar="TYPE[:N]", help="GPUs per node, e.g. H100:8.")
 @click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
 @click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
@@ -230,9 +240,11 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
 def push(
     settings: CommandSettings,
     /,
-    config: Path,
+    config: Path | None,
+    named_config: Path | None,
     python: Path | None,
     cli_options: PushOptions,
+    interactive_timeout: int | None,
     **overrides: Any,
 ) -> ExitCode | None:
     """Submit the training job of a config.py together with the folder that contains it.
@@ -244,7 +256,11 @@ def push(
     log as ndjson. With --dry-run it is one document with what would be sent, the archive and the
     findings, and the exit code is 2 if there are errors.
     """
-    draft = _draft(config, python, Overrides(**overrides), settings.output)
+    file = config or named_config
+    if file is None or (config and named_config):
+        raise click.UsageError("which config? Give CONFIG or --config FILE")
+    overrides["interactive_timeout_minutes"] = overrides["interactive_timeout_minutes"] or interactive_timeout
+    draft = _draft(file, python, Overrides(**overrides), settings.output)
     if cli_options.dry_run:
         run_push_dry_run(settings, draft, cli_options)
         return None

@@ -170,7 +170,11 @@ AVAILABILITY_MODELS = ("dedicated", "spot")
 @click.command()
 @job_argument
 @click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
-@click.option("--availability-model", type=click.Choice(AVAILABILITY_MODELS), help="Capacity to wait for.")
+@click.option(
+    "--availability-model",
+    type=click.Choice(AVAILABILITY_MODELS, case_sensitive=False),
+    help="Capacity to wait for.",
+)
 @format_option(TABLE, JSON)
 @client_command
 async def update(

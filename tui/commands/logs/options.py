@@ -35,6 +35,7 @@ from tui.commands.logs.reading import LogRange
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
+    JSONL,
     NDJSON,
     TEXT,
     Command,
@@ -62,6 +63,7 @@ class Target:
 
 def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Target:
     """Combine the values of ``-o`` and ``--save`` into a target. Raises click.BadParameter."""
+    outputs = [NDJSON if value == JSONL else value for value in outputs]
     formats = list(dict.fromkeys(value for value in outputs if value in FORMATS))
     files = list(
         dict.fromkeys([*(value for value in outputs if value not in FORMATS), *filter(None, [save])])
@@ -210,6 +212,7 @@ _OPTIONS = (
     _time_option("--start", "Start time: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'."),
     _time_option("--end", "End time."),
     click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
+    click.option("--limit", metavar="N", type=click.IntRange(min=0), hidden=True, help="--last; 0: all."),
     click.option(
         "--min-level",
         type=click.Choice(LEVELS, case_sensitive=False),
@@ -270,8 +273,10 @@ def _request(
     outputs: tuple[str, ...],
     save: str | None,
     force: bool,
+    limit: int | None,
     **others: Any,
 ) -> LogRequest:
+    others["last"] = (limit or None) if others["last"] is None else others["last"]
     follows = others["follow"]
     if others["since"] is not None and others["start"] is not None:
         raise click.UsageError("give either --since or --start")

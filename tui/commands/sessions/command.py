@@ -10,14 +10,22 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import AuthCode, TrainingJob
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, Command, examples, format_option, job_argument
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    Command,
+    examples,
+    format_option,
+    job_argument,
+    trigger_option,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import UNKNOWN, age
 
-TRIGGERS = ("on_startup", "on_failure", "on_demand")
+OFFICIAL_NAME = "isession"
 
 
 def _minutes_option(name: str) -> Callable[[Command], Command]:
@@ -35,7 +43,7 @@ def _minutes_option(name: str) -> Callable[[Command], Command]:
 @click.command()
 @job_argument
 @_minutes_option("--update-timeout")
-@click.option("--update-trigger", "trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
+@trigger_option("--update-trigger", "trigger", help="When sessions start.")
 @format_option(TABLE, JSON, also=["--format"])
 @client_command
 async def sessions(
@@ -49,7 +57,8 @@ async def sessions(
     """Show how to sign in to a job's interactive sessions, by replica, and when they expire.
 
     The codes open a shell in the job: treat them like passwords. --update-timeout and --update-trigger
-    change every session of the job first.
+    change every session of the job first. JSON is a list; with "bt-tui isession", the object that
+    "truss train isession" prints: auth_codes and update_messages.
     """
     await _show(client, output, job_id, minutes, trigger, output_format)
 
@@ -58,7 +67,7 @@ async def sessions(
 @click.command("update_session", hidden=True)
 @click.argument("job_id", metavar="JOB_ID")
 @_minutes_option("--timeout-minutes")
-@click.option("--trigger", type=click.Choice(TRIGGERS), help="When sessions start.")
+@trigger_option("--trigger", help="When sessions start.")
 @client_command
 async def update_session(
     client: TrainingClient, output: Output, job_id: str, minutes: int | None, trigger: str | None
@@ -81,10 +90,14 @@ async def _show(
         raise click.UsageError("0 minutes would change nothing; -1 means ten years")
     job = await client.jobs.find(job_id)
     found = await client.sessions.auth_codes(job.project_id, job.id)
+    messages = []
     if minutes is not None or trigger is not None:
-        await _change(client, output, job, found, minutes=minutes, trigger=trigger)
+        messages = await _change(client, output, job, found, minutes=minutes, trigger=trigger)
         found = await client.sessions.auth_codes(job.project_id, job.id)
     found.sort(key=lambda code: code.replica_id)
+    if output_format == JSON and click.get_current_context().info_name == OFFICIAL_NAME:
+        output.json({"auth_codes": found} | ({"update_messages": messages} if messages else {}))
+        return
     none = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
     print_list(output, output_format, found, COLUMNS, {}, none)
 
@@ -97,15 +110,18 @@ async def _change(
     *,
     minutes: int | None,
     trigger: str | None,
-) -> None:
-    """Change each session once, even if several replicas share it."""
+) -> list[str]:
+    """Change each session once, even if several replicas share it; return the server's messages."""
     if not found:
         raise CommandFailed(f"job {job.id} has no interactive session to change", ExitCode.NOT_FOUND)
+    messages = []
     for session_id in dict.fromkeys(code.session_id for code in found):
         answer = await client.sessions.update(
             job.project_id, job.id, session_id, timeout_minutes=minutes, trigger=trigger
         )
-        output.remark(f"session {session_id}: {answer.message or 'changed'}")
+        messages.append(answer.message or "changed")
+        output.remark(f"session {session_id}: {messages[-1]}")
+    return messages
 
 
 def _end(code: AuthCode) -> list[Span]:

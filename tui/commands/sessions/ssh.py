@@ -163,15 +163,17 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
 )
 @click.command("ssh-config")
 @click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, replacing an earlier one.")
+@click.option("--default-remote", hidden=True, help="Same as --remote.")
+@click.option("--python", hidden=True, expose_value=False, help="Ignored: bt-tui itself is the proxy.")
 @remote_option
 @click.pass_obj
-def ssh_config(settings: CommandSettings, install: bool) -> None:
+def ssh_config(settings: CommandSettings, install: bool, default_remote: str | None) -> None:
     """Print the ~/.ssh/config block for hosts training-job-JOB-NODE.ssh.baseten.co.
 
     Each connection gets a new certificate when ssh opens it. With --remote, that remote is used for all
     of them; training-job-JOB-NODE.REMOTE.ssh.baseten.co names one in the host.
     """
-    block = _block(settings.remote_name)
+    block = _block(settings.remote_name or default_remote)
     if not install:
         settings.output.data(block)
         return

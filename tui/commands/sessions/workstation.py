@@ -60,7 +60,11 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
     help="For several nodes. slurm works only with truss; none leaves them idle, e.g. for torchrun.",
 )
 @click.option(
-    "--project-id", "project_name", metavar="NAME", help="Project name (default: workstation-TYPE)."
+    "--project-id",
+    "--project",
+    "project_name",
+    metavar="NAME",
+    help="Project (default: workstation-TYPE).",
 )
 @click.option("--image", metavar="IMAGE", help="Container image (default: NVIDIA's for CUDA development).")
 @click.option(

@@ -8,10 +8,14 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 
 import click
 from click.shell_completion import CompletionItem
+
+from tui.commands.support.official import in_our_words
+from tui.commands.support.options import CommandSettings
 
 COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
 """Set by the shell's completion script; click derives its name from the program's."""
@@ -68,17 +72,29 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 """Module below ``tui.commands``, the command in it, and its help; commands without help are not listed."""
 
 OTHER_WORDS: Mapping[str, str] = {
+    "checkpoint": "checkpoints.command:checkpoints",
     "deploy-checkpoints": "deploy.command:deploy_checkpoints",
+    "deploy_checkpoint": "deploy.command:deploy_checkpoints",
     "deploy": "deploy.command:deploy_checkpoints",
     "view": "jobs.listing:view",
     "get_checkpoint_urls": "checkpoints.download:urls",
     "isession": "sessions.command:sessions",
 }
-"""Command names of the official CLI that differ from ours: they work but are not listed."""
+"""Command names of the official CLIs that differ from ours: they work but are not listed."""
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported on first use."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; command lines of the official CLIs become ours first."""
+        args, shape = in_our_words(args)
+        if shape is not None:
+            settings = ctx.ensure_object(CommandSettings)
+            ctx.obj = replace(settings, output=settings.output.with_json(shape=shape))
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, sorted; hidden ones are left out when they are shown."""

@@ -27,7 +27,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Documented = TypeVar("Documented", bound=click.Command)
 Named = TypeVar("Named", "TrainingProject", "Team")
 
-OFFICIAL_TABLE = "cli-table"
 ASCENDING, DESCENDING = "asc", "desc"
 
 
@@ -48,18 +47,13 @@ def options_as(name: str, kind: type, *options: Callable[[Command], Command]) ->
 
 
 def listing_format_option(command: Command) -> Command:
-    """Add ``-o table|csv|json``; the official ``cli-table`` is an alias of ``table``."""
-
-    def plain(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-        return TABLE if value == OFFICIAL_TABLE else value
-
-    formats = (TABLE, CSV, JSON, OFFICIAL_TABLE)
-    help_text = "Output format; cli-table equals table."
-    return format_option(*formats, also=["--output-format"], callback=plain, help=help_text)(command)
+    """Add ``-o table|csv|json``."""
+    return format_option(TABLE, CSV, JSON, also=["--output-format"])(command)
 
 
 order_option = click.option(
     "--order",
+    "--direction",
     type=click.Choice((ASCENDING, DESCENDING)),
     default=ASCENDING,
     show_default=True,
@@ -191,6 +185,9 @@ def check_project(job: TrainingJob, named: str | None) -> None:
 
 
 TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
+JSONL = "jsonl"
+OFFICIAL_TABLES = ("cli-table", "text")
+TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,15 +228,18 @@ readonly_option = click.option(
 def remote_option(command: Command) -> Command:
     """Add ``--remote NAME``, accepted before and after the subcommand.
 
-    Also accepts the official ``--non-interactive`` and ``--log``, which the help does not list.
+    Also accepts the official ``--non-interactive``, ``--log`` and ``--verbose``, which the help does not
+    list.
     """
     command = click.option(
         "--non-interactive", is_flag=True, expose_value=False, hidden=True, callback=_set_non_interactive
     )(command)
     # accepted for compatibility; there is nothing for it to configure
     command = click.option("--log", expose_value=False, hidden=True)(command)
+    command = click.option("-v", "--verbose", is_flag=True, expose_value=False, hidden=True)(command)
     return click.option(
         "--remote",
+        "--profile",
         metavar="NAME",
         expose_value=False,
         is_eager=True,
@@ -250,19 +250,44 @@ def remote_option(command: Command) -> Command:
 
 
 def format_option(
-    *formats: str, also: Sequence[str] = (), help: str = "Output format.", **attributes: Any
+    *formats: str, also: Sequence[str] = (), help: str = "Output format."
 ) -> Callable[[Command], Command]:
-    """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default."""
+    """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default.
+
+    The official names of formats are accepted, too: ``cli-table``, ``text``, and ``jsonl``, which is JSON
+    with one line for each record.
+    """
+
+    def in_our_words(context: click.Context, _parameter: click.Parameter, value: str) -> str:
+        if value == JSONL:
+            settings = context.ensure_object(CommandSettings)
+            context.obj = replace(settings, output=settings.output.with_json(by_line=True))
+            return JSON
+        return formats[0] if value in OFFICIAL_TABLES else value
+
     return click.option(
         "-o",
         "--output",
         *also,
         "output_format",
-        type=click.Choice(formats, case_sensitive=False),
+        type=click.Choice(dict.fromkeys((*formats, *OFFICIAL_TABLES, JSONL)), case_sensitive=False),
+        metavar=f"[{'|'.join(formats)}]",
         default=formats[0],
         show_default=True,
+        callback=in_our_words,
         help=help,
-        **attributes,
+    )
+
+
+def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
+    """Add the choice of when sessions start, in the spelling of either official CLI."""
+    spellings = (*TRIGGERS, *(each.replace("_", "-") for each in TRIGGERS))
+    return click.option(
+        *names,
+        type=click.Choice(spellings, case_sensitive=False),
+        metavar=f"[{'|'.join(TRIGGERS)}]",
+        callback=lambda _context, _parameter, value: value and value.replace("-", "_"),
+        help=help,
     )
 
 
@@ -298,7 +323,16 @@ def recording_option(command: Command) -> Command:
     return cast("Command", option(checked))
 
 
-_JOB_PARAMETERS = ("job", "job_id", "job_ids", "named_id", "project", "project_id")
+_JOB_PARAMETERS = (
+    "job",
+    "job_argument",
+    "job_option",
+    "job_id",
+    "job_ids",
+    "named_id",
+    "project",
+    "project_id",
+)
 
 
 yes_option = click.option("--yes", "-y", "assume_yes", is_flag=True, help="Skip confirmation.")

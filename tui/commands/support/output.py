@@ -15,6 +15,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from api_client.files import WRONG_PLACE, why_not_written
@@ -181,6 +182,8 @@ class Output:
         self.is_terminal = self._stdout.isatty()
         self.has_colour = self.is_terminal and self._wants_colour()
         self._is_verbatim = verbatim and not self.is_terminal
+        self._json_shape: Callable[[Any], Any] | None = None
+        self._json_by_line = False
 
     def _wants_colour(self) -> bool:
         return not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
@@ -236,17 +239,32 @@ class Output:
         except OSError as error:
             raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
+    def with_json(self, *, shape: Callable[[Any], Any] | None = None, by_line: bool = False) -> Output:
+        """Return an output whose JSON documents have another shape, or are one line for each record."""
+        changed = copy(self)
+        changed._json_shape = shape or self._json_shape
+        changed._json_by_line = by_line or self._json_by_line
+        return changed
+
     def json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""
+        document = value if self._json_shape is None else self._json_shape(value)
+        if not self._json_by_line:
+            self._write_json(document, indent=2)
+            return
+        for record in document if isinstance(document, list) else [document]:
+            self._write_json(record, indent=None)
+
+    def _write_json(self, value: Any, indent: int | None) -> None:
         from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
         try:
             document = to_json(
-                value, indent=2, by_alias=False, inf_nan_mode="null", ensure_ascii=True
+                value, indent=indent, by_alias=False, inf_nan_mode="null", ensure_ascii=True
             ).decode("ascii")
         except PydanticSerializationError:  # a lone surrogate, which only Python's own encoder can escape
             plain = to_jsonable_python(value, by_alias=False, inf_nan_mode="null")
-            document = json.dumps(plain, indent=2)
+            document = json.dumps(plain, indent=indent)
         self.data(document.replace(DELETE, "\\u007f") + "\n")
 
     def remark(self, text: str) -> None:

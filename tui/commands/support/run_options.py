@@ -44,25 +44,25 @@ def parse_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
     return moment_of(text, LogTimes(oldest=beginning, newest=now, here=now))
 
 
-def _check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    resolve_since(value, datetime.now(UTC))
+def _check(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    resolve_since(value, datetime.now(UTC), parameter.opts[0])
     return value
 
 
-def since_option(description: str) -> Callable[[Command], Command]:
+def since_option(description: str, *names: str) -> Callable[[Command], Command]:
     """Add ``--since TIME``: a duration (``2h``: that long ago) or a time; checked and passed on as typed."""
-    return click.option("--since", metavar="TIME", callback=_check, help=description)
+    return click.option(*(names or ("--since",)), metavar="TIME", callback=_check, help=description)
 
 
-def resolve_since(typed: str | None, now: datetime) -> datetime | None:
+def resolve_since(typed: str | None, now: datetime, option: str = "--since") -> datetime | None:
     if typed is None:
         return None
     try:
         moment = parse_since(typed, now)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--since") from None
+        raise click.BadParameter(str(error), param_hint=option) from None
     if moment > now:
-        raise click.BadParameter(f"{typed!r} is in the future", param_hint="--since")
+        raise click.BadParameter(f"{typed!r} is in the future", param_hint=option)
     return moment
 
 

@@ -25,6 +25,7 @@ KINDS: Mapping[str, str] = {
     "checkpoint_from_job": JOBS,
     "project": PROJECTS,
     "project_name": PROJECTS,
+    "named_project": PROJECTS,
     "project_id": PROJECT_IDS,
     "checkpoint": CHECKPOINTS,
     "checkpoints": CHECKPOINTS,

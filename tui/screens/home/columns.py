@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tui.analysis.cost import total_cost
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow
 from tui.tables.column import Span
+from tui.text.sanitize import sanitize
 from tui.text.units import count, counted, money
 from tui.widgets.charts.spec import trace
 from tui.widgets.row_table import Column
@@ -55,6 +56,8 @@ def header_facts(
             facts.append([(f"{busy} GPUs busy", "muted")])
         if spent := _total(rows, snapshot):
             facts.append(spent)
+            if snapshot.bill is not None and snapshot.bill.why_not:
+                facts.append([(f"estimate: {sanitize(snapshot.bill.why_not)}", "muted")])
     return facts, priority_count
 
 
@@ -65,7 +68,7 @@ def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
     if cost.gpu_hours >= MIN_GPU_HOURS:
         said.append((f"≤ {count(cost.gpu_hours)} GPU·h", "muted"))
     if cost.billed.minutes:
-        said.append((f" {money(cost.billed.usd)} billed", "muted"))
+        said.append((f"{' ' if said else ''}{money(cost.billed.usd)} billed", "muted"))
     if said and cost.usd:
         plus = " +" if cost.billed.minutes else ""
         more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""

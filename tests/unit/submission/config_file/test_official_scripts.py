@@ -38,6 +38,39 @@ def test_the_page_s_programmatic_submission(tmp_path: Path) -> None:
     assert len(job) > len("Job ID: ")
 
 
+SDK_SCRIPT = """
+import asyncio, os, sys
+from pathlib import Path
+from api_client import TrainingClient, resolve_remote
+from truss_train.public_api import push
+
+async def team_id():
+    async with TrainingClient(resolve_remote(environ=os.environ)) as client:
+        return (await client.account.teams())[0].id
+
+wanted = asyncio.run(team_id())
+job = push(config=Path(sys.argv[1]) / "config.py", remote="baseten", team_id=wanted)
+print(job["id"] == job["training_job"]["id"], job["current_status"], job["training_project"]["name"])
+try:
+    push(config=Path(sys.argv[1]) / "config.py", team_id="another")
+except Exception as error:
+    print(error)
+"""
+
+
+def test_push_takes_a_team_s_id_and_returns_the_job_as_the_sdk_does(tmp_path: Path) -> None:
+    (tmp_path / "template").mkdir()
+    (tmp_path / "template" / "config.py").write_text((EXAMPLES / "minimal.py").read_text())
+    (tmp_path / "script.py").write_text(SDK_SCRIPT)
+    with running_emulator() as emulator:
+        finished = run_script("script.py", "template", folder=tmp_path, **emulator.remote_environ())
+
+    assert finished.returncode == 0, finished.stderr
+    created, refused = finished.stdout.splitlines()
+    assert created.startswith("True TRAINING_JOB_")
+    assert "no team 'another'" in refused
+
+
 def test_a_script_is_run_as_python_would_run_it(tmp_path: Path) -> None:
     scripts = tmp_path / "scripts"
     scripts.mkdir()
