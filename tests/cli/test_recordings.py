@@ -133,7 +133,7 @@ def test_what_cannot_be_is_refused(cli: RunCli, run: str, tmp_path: Path) -> Non
         (("job", "--file", str(tmp_path / "other.btrun")), "not a recording"),
         (("job", "--file", str(tmp_path / "missing.btrun")), "No such file"),
         (("record", run, "-o", str(tmp_path)), "is a folder"),
-        (("job",), "or give a recording"),
+        (("job",), "which job?"),
     ):
         result = cli(*words)
         assert (result.code, problem in result.err) == (2, True), (words, result.err)
