@@ -88,6 +88,18 @@ async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there
         assert "◆ checkpoint-4000" in await pressed(pilot)
 
 
+async def test_enter_zooms_the_front_chart_to_the_whole_pane_and_back() -> None:
+    app = metrics_tab()
+    async with opened(app, WIDE) as pilot:
+        assert len(deck(app).shown) > 3
+        for back in ("enter", "escape"):
+            text = await press(pilot, "enter")
+            assert [chart.id for chart in deck(app).shown] == ["loss"]
+            assert not nodes_of(text)
+            await press(pilot, back)
+            assert len(deck(app).shown) > 3
+
+
 async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
     app = metrics_tab("healthy")
     async with opened(app, WIDE) as pilot:

@@ -205,6 +205,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("matrix_metric", "u", "util/mem", "Show GPU utilization or memory in the node × GPU matrix."),
     ),
     Scope.METRICS: (
+        ("zoom_chart", "enter", "zoom", "Show only the front chart, or all charts again."),
         ("chart_layout", "v", "layout", "Cycle the layout: all charts, one large, one per row.", FOOTER),
         ("nodes", "n", "nodes", "Show every GPU of every node, or the charts.", FOOTER),
         ("cursor_left", "left", "readout", "Move the readout one column left.", FOOTER),

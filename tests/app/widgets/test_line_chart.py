@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from textual.events import Leave
 from textual.geometry import Region
 from widget_text import WidgetApp, full_lines, shown
 
@@ -65,6 +66,20 @@ async def test_only_changed_lines_are_painted(monkeypatch: pytest.MonkeyPatch) -
         show(chart, wave("node-0", 0.52))
         assert 0 < len(painted) <= 4
         assert all(region.height == 1 for region in painted)
+
+
+async def test_the_pointer_reads_values_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1))
+    show(chart, wave("node-0", 0.9))
+    async with WidgetApp(chart).run_test(size=SIZE) as pilot:
+        await pilot.hover(chart, offset=(30, 5))
+        assert "90 %" not in shown(chart)[0].split("…")[0]
+        drawn = chart._picture()
+        await pilot.hover(chart, offset=(30, 6))
+        assert chart._picture() is drawn
+        chart.post_message(Leave(chart))
+        await pilot.pause()
+        assert "90 %" in shown(chart)[0].split("…")[0]
 
 
 async def test_series_have_colours_of_their_own_in_every_theme() -> None:

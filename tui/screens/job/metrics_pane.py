@@ -17,7 +17,7 @@ from textual.timer import Timer
 
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import next_smoothing
-from tui.screens.job.chart_grid import LAYOUTS, ChartGrid
+from tui.screens.job.chart_grid import LAYOUTS, ChartGrid, Layout
 from tui.screens.job.chart_view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
 from tui.screens.job.charts import ChartBuilder, ChartData
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
@@ -158,6 +158,8 @@ class MetricsPane(Horizontal):
             self.view = replace(self.view, selected=None)
         elif self.nodes_large:
             self.nodes_large = False
+        elif self._tab == "metrics" and self._grid.arrangement == "one":
+            self._lay_out_charts("grid")
         else:
             return False
         return True
@@ -272,10 +274,17 @@ class MetricsPane(Horizontal):
     def action_log_scale(self) -> None:
         self.view = replace(self.view, log=not self.view.log)
 
-    def action_chart_layout(self) -> None:
-        grid = self._grid
-        grid.arrangement = LAYOUTS[(LAYOUTS.index(grid.arrangement) + 1) % len(LAYOUTS)]
+    def _lay_out_charts(self, layout: Layout) -> None:
+        self._grid.arrangement = layout
+        self.set_class(layout == "one", "-one-chart")
         self.nodes_large = False
+
+    def action_chart_layout(self) -> None:
+        after = LAYOUTS.index(self._grid.arrangement) + 1
+        self._lay_out_charts(LAYOUTS[after % len(LAYOUTS)])
+
+    def action_zoom_chart(self) -> None:
+        self._lay_out_charts("grid" if self._grid.arrangement == "one" else "one")
 
     @on(SeriesClicked)
     def _toggle_clicked(self, message: SeriesClicked) -> None:

@@ -75,7 +75,8 @@ class LineChart(Widget):
 
     Mouse actions are posted as messages for the parent to handle: the wheel posts ``Zoomed``; the wheel
     with shift, horizontal scrolling and dragging post ``Panned``; a click posts ``Pointed``, or
-    ``SeriesClicked`` on a name in the legend.
+    ``SeriesClicked`` on a name in the legend. The values under the pointer are shown as at a cursor, unless
+    there is one.
     """
 
     ALLOW_SELECT = False
@@ -111,6 +112,7 @@ class LineChart(Widget):
         self._series: tuple[Series, ...] = ()
         self._drawn: Picture | None = None
         self._shaper = Shaper()
+        self._hovered: float | None = None
         self._pressed_at: int | None = None
         self._dragged = False
         self._strips: list[Strip] = []
@@ -126,6 +128,8 @@ class LineChart(Widget):
             return
         if spec.first_colour != self._spec.first_colour:
             self._strips = []
+        if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
+            self._hovered = None
         self._series, self._spec = given, spec
         self._shaper.keep_only(given)
         self._redraw()
@@ -167,7 +171,8 @@ class LineChart(Widget):
     def _picture(self) -> Picture:
         if self._drawn is None:
             width, height = self.size
-            spec = replace(self._spec, letters=bool(self.app.no_color))
+            cursor = self._hovered if self._spec.cursor is None else self._spec.cursor
+            spec = replace(self._spec, letters=bool(self.app.no_color), cursor=cursor)
             self._drawn = picture(self._series, spec, width, height, self._shaper)
         return self._drawn
 
@@ -214,10 +219,24 @@ class LineChart(Widget):
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         cells = self.raster_cells
+        if self._pressed_at is None:
+            self._hover(self._x_at(event.x) if event.y else None)
         if self._pressed_at is None or not cells or event.x == self._pressed_at:
             return
+        self._hover(None)
         moved, self._pressed_at, self._dragged = self._pressed_at - event.x, event.x, True
         self.post_message(Panned(self, moved * (self._spec.end - self._spec.start) / cells))
+
+    def on_leave(self) -> None:
+        self._hover(None)
+
+    on_hide = on_leave
+
+    def _hover(self, x: float | None) -> None:
+        if x != self._hovered:
+            self._hovered = x
+            if self._spec.cursor is None:
+                self._redraw()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         self.release_mouse()
