@@ -12,9 +12,10 @@ _SAVING = re.compile(
     re.IGNORECASE,
 )
 _SAVING_MODEL = re.compile(
-    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights| file)?(?: and runtime parameters"
+    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter)(?: weights| file)?(?: and runtime parameters"
     r"| and optimizer state at iteration \d{1,12})?"
     r" (?:to|in|at)\b|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
+    r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
     r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
     re.IGNORECASE,

@@ -17,11 +17,12 @@ from tui.analysis.progress.lines.reading import (
 )
 from tui.analysis.progress.lines.text import is_training_metrics
 from tui.analysis.progress.lines.text import read as read_text
-from tui.analysis.progress.lines.vocabulary import EVALUATION
+from tui.analysis.progress.lines.vocabulary import EVALUATION, meaning
 
 _START = re.compile(r"\{\s{0,4}\"")
 _KIND_KEYS = ("event", "mode", "split", "phase", "stage", "type")
 _SAVED = re.compile(r"checkpoint[_ ](?:was )?(?:saved|written)|saved[_ ]checkpoint")
+_OTHER_LOSS = re.compile(r"(?i)packet loss|stop loss")
 _MESSAGE_KEYS = (
     "message",
     "msg",
@@ -49,6 +50,8 @@ def read_json(text: str) -> ParsedMetrics | None:
     if "train_runtime" in values and "loss" not in values:
         return _summary(values)
     reading = from_values(values)
+    if _OTHER_LOSS.search(said) or (reading.loss is not None and not _names_more_than_a_loss(values)):
+        return None
     if reading.loss is not None and reading.eval_loss is None and not EVALUATION.isdisjoint(kind.split()):
         reading = replace(reading, loss=None, eval_loss=reading.loss)
     if (
@@ -59,6 +62,14 @@ def read_json(text: str) -> ParsedMetrics | None:
     ):
         return bars.with_step(reading, text[: start.start()])
     return read_text(said) if said else None
+
+
+def _names_more_than_a_loss(values: Mapping[str, object]) -> bool:
+    """Return True if an object has another number of training: a loss by itself could be anything's."""
+    numbers = (
+        name for name, value in values.items() if isinstance(value, int) or to_float(value) is not None
+    )
+    return sum(meaning(name) is not None for name in numbers) > 1
 
 
 def _flat(decoded: dict[str, object], depth: int = 3) -> dict[str, object]:

@@ -29,11 +29,12 @@ _FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
 _BEST_SO_FAR = re.compile(
     r"(?:^\W*|- |\] )best (?:checkpoint|model|run|trial|epoch|step|val)"
 )  # an earlier value
+_QUOTED = re.compile(r"`[^`]{0,80}\d[^`]{0,80}`")  # code in a text
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
 _WORD = re.compile(r"\w+")
 _NO_REPORT = re.compile(
-    r"(?=[lrweg])\b(?:load(?:ed|ing)|resum(?:ed|ing)|restor(?:ed|ing)|retry(?:ing)?|wait(?:ed|ing)|revert(?:ed|ing)|rewound"
-    r"|expect(?:ed|ing)?|recommend(?:ed)?|goal)\b"
+    r"(?=[lrwegps])\b(?:load(?:ed|ing)|resum(?:ed|ing)|restor(?:ed|ing)|retry(?:ing)?|wait(?:ed|ing)|revert(?:ed|ing)|rewound"
+    r"|expect(?:ed|ing)?|recommend(?:ed)?|goal|packet loss|stop[ _-]loss|pnl)\b"
 )
 _SENTENCE_WORDS = word_set(
     "the was were are should has had have we you your that which because still so reach "
@@ -242,6 +243,8 @@ def is_log_report(text: str, *, marked: bool) -> bool:
         return False
     if "back" in lowered and _ROLLED_BACK.search(lowered):
         return False
+    if "`" in lowered and _QUOTED.search(lowered):
+        return False
     if "best " in lowered and _BEST_SO_FAR.search(lowered):
         return False
     return marked or (
@@ -285,6 +288,8 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         return None
     alone = _EVALUATION_ALONE.match(lowered) if lowered.count("loss") == 1 else None
     alone = alone or _EVALUATION_SUMMARY.search(lowered)
+    if alone is not None and lowered[: alone.start("value")].rstrip()[-1] not in ":=":
+        alone = alone if is_log_report(text, marked=False) else None
     value = None if alone is None else to_float(alone["value"])
     return None if not value or value.is_integer() else ParsedMetrics(eval_loss=value)  # val_loss = 0 is code
 
