@@ -91,8 +91,7 @@ def listen(port: int) -> socket.socket:
     """Return a listening socket on loopback; raise ``EmulatorStartError`` if the port is in use.
 
     The protocol is explicitly TCP, because asyncio disables Nagle's algorithm only then. With Nagle's
-    algorithm every answer on a kept-alive connection waits 40 ms for the client's delayed
-    acknowledgement.
+    algorithm every answer on a kept-alive connection waits 40 ms for the client's delayed acknowledgement.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -75,7 +75,6 @@ def _count_bytes(spans: Sequence[Span]) -> int:
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:
-    """Return the paths of the partial bytes and the journal of the file at ``path``."""
     stem = TEMPORARY_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
     return path.with_name(stem + ".part"), path.with_name(stem + ".json")
 

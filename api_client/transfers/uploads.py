@@ -66,8 +66,6 @@ OnNote = Callable[[str], object]
 
 
 class Blobs:
-    """Upload credentials, and uploads with them."""
-
     def __init__(self, transport: Transport, destinations: Destinations) -> None:
         self._transport = transport
         self._destinations = destinations

@@ -83,7 +83,6 @@ def _nodes_per_billed_minute(
 
 
 def billed_text(billed: Billed) -> str:
-    """Return ``$12.34 for 95 min``."""
     return f"{money(billed.usd)} for {count(billed.minutes)} min"
 
 

@@ -214,8 +214,7 @@ class SeriesBuffer:
     def _is_gap(self, position: int) -> bool:
         """Return True if the interval after the sample is far longer than usual nearby.
 
-        The neighborhood counts, not the whole series, because old samples are often sparser than new
-        ones.
+        The neighborhood counts, not the whole series, because old samples are often sparser than new ones.
         """
         times = self._times
         distance = times[position + 1] - times[position]
@@ -247,8 +246,7 @@ def value_range(values: Sequence[float]) -> Range | None:
 def reduce_columns(series: Series, start: float, end: float, columns: int) -> tuple[Range | None, ...]:
     """Return the exact lowest and highest value of each of ``columns`` equal parts of ``start`` … ``end``.
 
-    A part includes its start but not its end; the last one includes both. ``None`` if a part has no
-    value.
+    A part includes its start but not its end; the last one includes both. ``None`` if a part has no value.
     """
     if columns <= 0:
         return ()

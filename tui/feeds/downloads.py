@@ -49,8 +49,6 @@ def proposed_folder(wanted: DownloadRequest) -> Path:
 
 @dataclass(slots=True)
 class _Order:
-    """A requested download with its folder and options."""
-
     wanted: DownloadRequest
     folder: Path
     existing: Existing | None = None

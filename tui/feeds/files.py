@@ -237,8 +237,6 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
 
 
 class CacheFeed(ListingFeed[CacheSnapshot]):
-    """The files in a project's cache."""
-
     def __init__(
         self, session: Session, project_id: str, *, publish: Callable[[CacheSnapshot], object]
     ) -> None:

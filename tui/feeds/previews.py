@@ -251,7 +251,6 @@ class PreviewFeed:
         watched.due_at = None
 
     async def preview(self, job: TrainingJob) -> JobPreview:
-        """Poll a job. Raises RequestError."""
         client, clock = self._session.client, self._session.clock
         watched = self._watched.get(job.id)
         if watched is None:

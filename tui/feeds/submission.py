@@ -198,7 +198,6 @@ class SubmissionFeed:
         )
 
     async def submit(self) -> None:
-        """Archive, upload, and create the job, publishing progress."""
         config, loaded = self.snapshot.config, self._loaded
         if config is None or loaded is None or not self.snapshot.can_submit:
             return

@@ -39,8 +39,6 @@ MakeFeed = Callable[..., CacheFeed]
 
 
 class CacheScreen(TreeScreen):
-    """The cache of one project; ``feed_with`` creates the feed that reads it."""
-
     CSS_PATH = "cache.tcss"
     SCOPES = (Scope.CACHE,)
     _feed: CacheFeed

@@ -199,8 +199,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
     """Load the settings; if they are invalid, use the defaults with the flags, and keep the problems.
 
-    ``readonly`` stays in force even if the settings cannot be used, so a mistake elsewhere never lifts
-    it.
+    ``readonly`` stays in force even if the settings cannot be used, so a mistake elsewhere never lifts it.
     """
     try:
         return load(environ, flags)
@@ -302,8 +301,7 @@ def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[P
 def _validated(values: Tree) -> Configuration:
     """Validate as JSON, whose strict mode only converts lists to tuples and tables to dataclasses.
 
-    Defaults are not validated: most users set nothing, and building the validators takes time at every
-    start.
+    Defaults are not validated: most users set nothing, and building the validators takes time at every start.
     """
     if not values:
         return Configuration.model_construct()

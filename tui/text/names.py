@@ -52,9 +52,8 @@ _HEAD_SHARE = 0.4
 def abbreviated_names(names: Sequence[str], cells: int) -> list[str]:
     """Shorten sanitized names to ``cells`` cells, so that different names still differ where possible.
 
-    Names that all fit are unchanged. Otherwise the first of these forms is used that distinguishes all
-    names, or the most: cut at the end; at the beginning; without the common prefix and suffix; in the
-    middle.
+    Names that all fit are unchanged. Otherwise the first of these forms is used that distinguishes all names,
+    or the most: cut at the end; at the beginning; without the common prefix and suffix; in the middle.
     """
     if cells <= 0:
         return [""] * len(names)

@@ -1,10 +1,9 @@
 """Admit a browser to the dashboard only with the token in the printed address.
 
-The token is also required on loopback: other users of the machine can connect there, and a connection
-does not reliably identify its user. The browser keeps the token in a cookie below a path known only to
-this server and the browser: cookies are shared between all ports of a host, and another user's server may
-listen on one of them. Requests must also name this server (DNS rebinding) and come from its own page
-(Origin).
+The token is also required on loopback: other users of the machine can connect there, and a connection does
+not reliably identify its user. The browser keeps the token in a cookie below a path known only to this server
+and the browser: cookies are shared between all ports of a host, and another user's server may listen on one
+of them. Requests must also name this server (DNS rebinding) and come from its own page (Origin).
 """
 
 from __future__ import annotations

@@ -47,9 +47,8 @@ class WholeWrites:
 class PageDriver(WebDriver):
     """textual's driver for pages, changed to end with the server and to offer files by path.
 
-    textual-serve requests files in pieces through the pipes that carry the screen, and treats a piece
-    that is four seconds late as the end of the file. The server runs on this machine, so it can read the
-    file itself.
+    textual-serve requests files in pieces through the pipes that carry the screen, and treats a piece that is
+    four seconds late as the end of the file. The server runs on this machine, so it can read the file itself.
     """
 
     def __init__(

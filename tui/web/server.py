@@ -293,8 +293,6 @@ class Offer:
 
 
 class Offers:
-    """The files available for download."""
-
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
 

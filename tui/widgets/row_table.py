@@ -34,8 +34,6 @@ class RowTable(CursorRows, Generic[Row]):
 
     @dataclass
     class TableMessage(Message):
-        """Base class of table messages."""
-
         table: RowTable[Any]
 
         @property
@@ -50,8 +48,6 @@ class RowTable(CursorRows, Generic[Row]):
 
     @dataclass
     class Highlighted(TableMessage):
-        """The cursor moved to another row."""
-
         key: str
 
     @dataclass

@@ -15,8 +15,7 @@ from tui.wizard.step import Answer, Step
 def questions(state: WizardState) -> tuple[Step, ...]:
     """Return the questions that apply to this state, without the review.
 
-    The rank is asked only for adapters. Loops checkpoints need no questions because the config names
-    them.
+    The rank is asked only for adapters. Loops checkpoints need no questions because the config names them.
     """
     what: tuple[Step, ...] = ()
     if not state.serves_loops:

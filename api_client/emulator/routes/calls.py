@@ -94,9 +94,8 @@ def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> Route:
 def base_url_of(request: Request) -> str:
     """Return this emulator's base URL, for URLs that others will fetch.
 
-    Prefer the host name the client used, because it also works through a forwarded port.
-    ``api.localhost`` does not resolve everywhere (API facts, 4), so replace it by the socket's own
-    address.
+    Prefer the host name the client used, because it also works through a forwarded port. ``api.localhost``
+    does not resolve everywhere (API facts, 4), so replace it by the socket's own address.
     """
     host = request.headers.get("host", "")
     if host.startswith("api.") or not host:

@@ -59,8 +59,7 @@ def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
     """Write the start commands as a single script that exits at the first failing command.
 
     All commands run in the same shell, so that a ``cd`` or an ``export`` affects later ones. Each goes
-    through ``eval``, so that an incomplete line (a comment, an open quote) cannot swallow the next
-    command.
+    through ``eval``, so that an incomplete line (a comment, an open quote) cannot swallow the next command.
     """
     lines = []
     for command in commands:

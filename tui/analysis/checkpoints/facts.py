@@ -211,8 +211,7 @@ def _scores(name: str, steps: Sequence[int | None], values: StepValues) -> list[
 def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int) -> int | None:
     """Return the index of the lowest score, preferring the highest step on ties.
 
-    ``rivals`` counts checkpoints known to be faulty; they only help to reach the minimum of two
-    candidates.
+    ``rivals`` counts checkpoints known to be faulty; they only help to reach the minimum of two candidates.
     """
     told = [(score.value, -score.at_step, place) for place, score in enumerate(scores) if score is not None]
     good = [one for one in told if eligible[one[2]]]

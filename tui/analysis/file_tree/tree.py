@@ -77,7 +77,6 @@ class FileTree:
     children: list[list[int] | None]
 
     def __len__(self) -> int:
-        """Return the number of nodes, including the root."""
         return len(self.names)
 
     @property

@@ -15,8 +15,6 @@ FAILURES_SHOWN = 4
 
 
 class Verb(StrEnum):
-    """A change of jobs."""
-
     STOP = "stop"
     RECREATE = "recreate"
     DELETE = "delete"

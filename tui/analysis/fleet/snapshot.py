@@ -138,8 +138,6 @@ class ProjectRow:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """Everything that Home shows, as of ``at``."""
-
     projects: tuple[ProjectRow, ...]
     jobs: tuple[JobRow, ...]
     at: datetime
@@ -150,7 +148,6 @@ class FleetSnapshot:
 
     @property
     def running(self) -> int:
-        """Number of running jobs; they come first."""
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
 

@@ -1,8 +1,7 @@
 """Detect checkpoints that are overdue, and those that were written while the loss was broken.
 
-A checkpoint is faulty if the loss was not finite or was exploding at its step, or had begun to and did
-not recover before the run was restarted. After a restart from an earlier checkpoint, new ones are good
-again.
+A checkpoint is faulty if the loss was not finite or was exploding at its step, or had begun to and did not
+recover before the run was restarted. After a restart from an earlier checkpoint, new ones are good again.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ NODE_CHARACTERS = 18
 
 
 class FindingKind(StrEnum):
-    """The kind of a problem."""
-
     STALLED = "stalled"
     LOSS_NOT_FINITE = "loss-not-finite"
     LOSS_EXPLODING = "loss-exploding"

@@ -1,8 +1,7 @@
 """Find the first error of a failed run, and tell it apart from the errors that follow from it.
 
-When a rank dies, the others report timeouts and closed connections, and the launcher reports every
-process that it stops. The cause is the first error that is none of these and after which the run made no
-more steps.
+When a rank dies, the others report timeouts and closed connections, and the launcher reports every process
+that it stops. The cause is the first error that is none of these and after which the run made no more steps.
 """
 
 from __future__ import annotations

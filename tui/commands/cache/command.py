@@ -63,8 +63,7 @@ BY_PATH = "path"
 def _prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
     """Set each directory's size to the total of its contents, sort, and return the total bytes.
 
-    Call it only once. Like the official command, totals include the size of the directory entries
-    themselves.
+    Call it only once. Like the official command, totals include the size of the directory entries themselves.
     """
     total_bytes = sum(file.size_bytes for file in listing.file_summaries)
     _total_directories(listing)

@@ -68,8 +68,7 @@ async def health(
 ) -> ExitCode:
     """Check the health of jobs by their log, metrics, checkpoints and queue.
 
-    Reports stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints and
-    errors.
+    Reports stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints and errors.
 
     The exit code is 0 for healthy, 10 for warnings, 11 for critical findings (stalled, NaN …). An ended job
     returns the code of its outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy failed. For

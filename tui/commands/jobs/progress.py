@@ -258,10 +258,9 @@ def progress(
 ) -> ExitCode | None:
     """Show the training progress found in a job's log.
 
-    Values missing from the log are null in JSON, empty in CSV and left out of the table. Non-finite
-    numbers ("NaN", "Infinity", "-Infinity") are strings in JSON. With --series, JSON has an object
-    "series" whose lists hold time, step and value, and CSV has one line per reading: series, time, step,
-    value, unit.
+    Values missing from the log are null in JSON, empty in CSV and left out of the table. Non-finite numbers
+    ("NaN", "Infinity", "-Infinity") are strings in JSON. With --series, JSON has an object "series" whose
+    lists hold time, step and value, and CSV has one line per reading: series, time, step, value, unit.
     """
     if each_line and path is None:
         raise click.UsageError("--each-line needs --file PATH")

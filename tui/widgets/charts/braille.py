@@ -71,8 +71,7 @@ class Grid:
 def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
     """Return one span per dot column with samples, in order, plus the nearest sample outside on each side.
 
-    NaN is a gap: the columns on its two sides are not joined. Infinite values are kept and drawn at the
-    edge.
+    NaN is a gap: the columns on its two sides are not joined. Infinite values are kept and drawn at the edge.
     """
     times, values = series.times, series.values
     per_second, first = grid.per_second, grid.first

@@ -24,8 +24,6 @@ from tui.widgets.tones import SERIES, SERIES_COLOURS
 
 @dataclass
 class ChartMessage(Message):
-    """Base class of chart messages."""
-
     chart: LineChart
 
 

@@ -18,8 +18,6 @@ GAP = 1
 
 @dataclass(frozen=True, slots=True)
 class TreeColumn:
-    """A column to the right of the names."""
-
     id: str
     title: str
     width: int

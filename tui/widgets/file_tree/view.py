@@ -45,8 +45,6 @@ class FileTreeView(CursorRows):
     ]
 
     class Highlighted(Message):
-        """The cursor moved to another node."""
-
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, FileTreeView.Highlighted)
 

@@ -70,8 +70,6 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     @dataclass
     class NodeSelected(Message):
-        """A node was selected."""
-
         name: str
 
     def __init__(self, *, id: str | None = None) -> None:

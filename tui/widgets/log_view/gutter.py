@@ -71,8 +71,6 @@ class NodeLabels:
 
 
 class TimeColumn:
-    """Formats the time column."""
-
     def __init__(self, now_s: Callable[[], float], timezone: tzinfo | None = None) -> None:
         self.mode: TimeMode = "clock"
         self.origin_ns: int | None = None

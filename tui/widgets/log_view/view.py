@@ -63,10 +63,9 @@ class GapRetryRequested(Message):
 class LogView(Widget, can_focus=True):
     """Shows log lines and gap markers in time order.
 
-    Follows the end until the user scrolls up. From then on the visible text stays in place and a badge
-    counts new lines. Only visible lines are laid out and styled. Lines are stored as columns; beyond
-    the limit of its store, older ones move to a temporary file, where they can still be read, searched
-    and filtered.
+    Follows the end until the user scrolls up. From then on the visible text stays in place and a badge counts
+    new lines. Only visible lines are laid out and styled. Lines are stored as columns; beyond the limit of
+    its store, older ones move to a temporary file, where they can still be read, searched and filtered.
     """
 
     ALLOW_SELECT = False
@@ -301,7 +300,6 @@ class LogView(Widget, can_focus=True):
         self.refresh()  # a paint between the resize and this event used the old page
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Render the lines of a region."""
         if (self._renderer.geometry.width + 1, self.viewport.height) != self.size:
             self.on_resize()
         return super().render_lines(crop)
