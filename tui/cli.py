@@ -15,7 +15,7 @@ import click
 
 from api_client.version import __version__
 from tui.commands.support.catalogue import COMPLETION_VARIABLE, LazyGroup
-from tui.commands.support.exit_codes import MEANINGS, ExitCode, explain, request_details, wants_details
+from tui.commands.support.exit_codes import ExitCode, explain, request_details, wants_details
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import Output, OutputClosed
 from tui.commands.support.terminal import opening_notice
@@ -23,7 +23,7 @@ from tui.text.sanitize import crash_text, sanitize_lines
 
 PROGRAM = "bt-tui"
 
-EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in MEANINGS.items())
+EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {code.meaning}" for code in ExitCode)
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

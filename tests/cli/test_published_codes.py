@@ -14,7 +14,7 @@ import pytest
 from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
-from tui.commands.support.exit_codes import MEANINGS, ExitCode
+from tui.commands.support.exit_codes import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 FOLLOW = ("logs", "job1", "--follow", "--drain", "0")
@@ -101,4 +101,4 @@ def test_every_code_has_a_way_and_is_published() -> None:
     assert rows is not None
     cells = re.findall(r"^\| ([\d, ]+) \|", rows[0], re.MULTILINE)
     told = {int(number) for cell in cells for number in cell.split(",")}
-    assert told == set(MEANINGS) == {code for code, _ in WAYS} == set(ExitCode)
+    assert told == {code for code, _ in WAYS} == set(ExitCode)

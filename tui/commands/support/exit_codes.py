@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
+from typing import Self
 
 from api_client.errors import (
     ApiClientError,
@@ -61,36 +62,28 @@ def _is_range(names: list[str]) -> bool:
 
 
 class ExitCode(IntEnum):
-    OK = 0
-    UNEXPECTED = 1
-    USAGE = 2
-    JOB_FAILED = 3
-    JOB_STOPPED = 4
-    DEPLOY_FAILED = 5
-    AUTH = 6
-    NOT_FOUND = 7
-    UNREACHABLE = 8
-    TIMED_OUT = 9
-    WARNING = 10
-    CRITICAL = 11
-    INTERRUPTED = 130
+    """The published exit codes, each with its meaning."""
 
+    meaning: str
 
-MEANINGS: dict[ExitCode, str] = {
-    ExitCode.OK: "success; the followed job completed",
-    ExitCode.UNEXPECTED: "other error",
-    ExitCode.USAGE: "invalid usage or settings; preflight errors; refused by --readonly",
-    ExitCode.JOB_FAILED: "the followed job failed (or ended with an unknown status)",
-    ExitCode.JOB_STOPPED: "the followed job was stopped or preempted",
-    ExitCode.DEPLOY_FAILED: "the followed job or model failed to deploy",
-    ExitCode.AUTH: "no API key, or the key was refused",
-    ExitCode.NOT_FOUND: "no such job, project, node, cache, checkpoint or file",
-    ExitCode.UNREACHABLE: "the server is unreachable or keeps failing",
-    ExitCode.TIMED_OUT: "timed out while waiting",
-    ExitCode.WARNING: "health: warnings",
-    ExitCode.CRITICAL: "health: critical; a job is wasting GPU time",
-    ExitCode.INTERRUPTED: "interrupted (ctrl-c)",
-}
+    def __new__(cls, value: int, meaning: str = "") -> Self:
+        member = int.__new__(cls, value)
+        member._value_, member.meaning = value, meaning
+        return member
+
+    OK = 0, "success; the followed job completed"
+    UNEXPECTED = 1, "other error"
+    USAGE = 2, "invalid usage or settings; preflight errors; refused by --readonly"
+    JOB_FAILED = 3, "the followed job failed (or ended with an unknown status)"
+    JOB_STOPPED = 4, "the followed job was stopped or preempted"
+    DEPLOY_FAILED = 5, "the followed job or model failed to deploy"
+    AUTH = 6, "no API key, or the key was refused"
+    NOT_FOUND = 7, "no such job, project, node, cache, checkpoint or file"
+    UNREACHABLE = 8, "the server is unreachable or keeps failing"
+    TIMED_OUT = 9, "timed out while waiting"
+    WARNING = 10, "health: warnings"
+    CRITICAL = 11, "health: critical; a job is wasting GPU time"
+    INTERRUPTED = 130, "interrupted (ctrl-c)"
 
 
 OUTCOMES = {
