@@ -321,6 +321,16 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("next", "ctrl+s", "next", "Next step.", FOOTER),
         ("previous", "ctrl+b", "previous", "Previous step (answers are kept).", FOOTER),
         ("copy", "ctrl+y", "copy", "Copy the config, or the code that calls the model."),
+        ("promote", "p", "promote", "Make the deployment its model's production one.", FOOTER | DANGEROUS),
+        (
+            "deactivate",
+            "x",
+            "deactivate",
+            "Stop the deployment until activated again.",
+            FOOTER | DANGEROUS,
+        ),
+        ("activate", "a", "activate", "Start the inactive deployment again.", FOOTER | DANGEROUS),
+        ("retry", "t", "retry", "Start the failed deployment again.", FOOTER | DANGEROUS),
     ),
     Scope.SCREEN: (
         ("back", "escape", "back", "Clear the filter, then go back."),

@@ -88,6 +88,8 @@ class DeploymentVerb(StrEnum):
     RETRY = "retry"
 
 
+VERBS = frozenset(DeploymentVerb)
+
 _QUESTIONS = {
     DeploymentVerb.PROMOTE: "Promote {} to production?",
     DeploymentVerb.ACTIVATE: "Activate {}?",
@@ -100,11 +102,11 @@ _CONSEQUENCES = {
     DeploymentVerb.DEACTIVATE: "Stops its replicas: requests to it fail until it is activated again.",
     DeploymentVerb.RETRY: "Builds and starts again. Billed while running.",
 }
-_DONE = {
-    DeploymentVerb.PROMOTE: "promoted",
-    DeploymentVerb.ACTIVATE: "activated",
-    DeploymentVerb.DEACTIVATE: "deactivated",
-    DeploymentVerb.RETRY: "retried",
+_PARTICIPLES = {
+    DeploymentVerb.PROMOTE: ("promoted", "promoting"),
+    DeploymentVerb.ACTIVATE: ("activated", "activating"),
+    DeploymentVerb.DEACTIVATE: ("deactivated", "deactivating"),
+    DeploymentVerb.RETRY: ("retried", "retrying"),
 }
 _STOPPED = frozenset({"INACTIVE", "DEACTIVATING"})
 _IMPOSSIBLE = {
@@ -140,7 +142,11 @@ class DeploymentChange:
 
     @property
     def done(self) -> str:
-        return _DONE[self.verb]
+        return _PARTICIPLES[self.verb][0]
+
+    @property
+    def doing(self) -> str:
+        return _PARTICIPLES[self.verb][1]
 
     @property
     def refusal(self) -> str:

@@ -11,12 +11,15 @@ from api_client.deployment import Calls, DeploymentResult, calls, follow, serves
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.http.retry import LASTING, retrying
-from api_client.models.logs import LogEntry
+from api_client.models import Deployment, Startup
+from api_client.models.logs import LogEntry, LogLine
+from tui.analysis.deployments import DeploymentChange, DeploymentVerb
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.checkpoint_evidence import evidence_of
 from tui.readers.deployment import load, load_checkpoints, send
+from tui.readers.deployments import change_deployment, read_startups
 from tui.readers.session import Session
 from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
@@ -33,7 +36,8 @@ class DeploySnapshot:
     """The state of the wizard.
 
     ``error`` is why the last step failed; all answers are kept. ``note`` reports other actions, such as a
-    saved file. ``status`` is the deployment's, in the server's spelling.
+    saved file. ``status`` is the deployment's, in the server's spelling; ``changing`` names the change of it
+    that is being requested.
     """
 
     stage: Stage = "loading"
@@ -45,6 +49,9 @@ class DeploySnapshot:
     status: str = ""
     is_serving: bool = False
     is_over: bool = False
+    deployment: Deployment | None = None
+    startups: tuple[Startup, ...] = ()
+    changing: str = ""
 
 
 class DeployFeed:
@@ -73,6 +80,8 @@ class DeployFeed:
         self._rules = rules
         self._patterns = tuple(patterns)
         self._judging: set[str] = set()
+        self._model_name = ""
+        self._lines: list[LogLine] = []
         self.snapshot = DeploySnapshot()
 
     def _change(self, **changes: Any) -> None:
@@ -213,6 +222,7 @@ class DeployFeed:
         session = self._session
         try:
             config = deploy_config(self._walk.state)
+            self._model_name = config.model_name or ""
             sent = await send(session.client, config, dry_run=dry_run, clock=session.clock)
         except (ApiClientError, ValueError) as error:
             self._change(stage="asking", error=str(error))
@@ -225,13 +235,51 @@ class DeployFeed:
             error=f"can't write the truss config: {why_not_written(failure)}" if failure else "",
         )
 
-    async def _follow(self, result: DeploymentResult) -> None:
+    async def _follow(self, result: DeploymentResult, changed_from: str = "") -> None:
         if result.model_id is None or result.version_id is None:
             return
-        client = self._session.client
+        session = self._session
+        ids = result.model_id, result.version_id
         try:
-            async for update in follow(client, result.model_id, result.version_id, clock=self._session.clock):
+            updates = follow(
+                session.client, *ids, clock=session.clock, changed_from=changed_from, known=self._lines
+            )
+            async for update in updates:
+                self._lines += [entry for entry in update.lines if isinstance(entry, LogLine)]
                 self._on_log(update.lines)
-                self._change(status=update.status, is_serving=update.is_serving, is_over=update.is_finished)
+                self._change(
+                    status=update.status,
+                    is_serving=update.is_serving,
+                    is_over=update.is_finished,
+                    deployment=update.deployment.model_copy(update={"model_id": result.model_id}),
+                )
+            self._change(startups=await read_startups(session.client, *ids))
         except RequestError as error:
             self._change(error=f"Can't follow the deployment any longer: {error}")
+
+    def change_of(self, verb: DeploymentVerb) -> DeploymentChange | None:
+        """Return this change of the deployment; None while it makes no sense."""
+        deployment = self.snapshot.deployment
+        if deployment is None or self.snapshot.changing or self.snapshot.stage != "following":
+            return None
+        change = DeploymentChange(verb, deployment, self._model_name)
+        return None if change.refusal else change
+
+    async def change_deployment(self, verb: DeploymentVerb) -> None:
+        """Request a change once, and follow the deployment again, whatever became of it."""
+        change, result = self.change_of(verb), self.snapshot.result
+        if change is None or result is None:
+            return
+        self._change(changing=f"{change.doing}…", error="", note="")
+        problem = note = changed_from = ""
+        try:
+            outcome = await change_deployment(self._session.client, change)
+        except RequestError as error:
+            doubt = "may not have been" if error.may_have_happened else "not"
+            problem = f"{doubt} {change.done}: {error}"
+        else:
+            problem = f"not {change.done}: {outcome.reason}" if outcome.is_refused else ""
+            note = "" if problem else outcome.reason or change.done
+            changed_from = "" if problem or verb is DeploymentVerb.PROMOTE else change.deployment.status
+        self._change(changing="", error=problem, note=note)
+        await self._follow(result, changed_from)

@@ -18,103 +18,22 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Static
 
-from api_client.deployment import Calls
 from api_client.models.logs import LogEntry
 from tui.actions import Scope
+from tui.analysis.deployments import VERBS, DeploymentVerb
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.screens.base import AppScreen
 from tui.screens.deploy.answers import QuestionPane
+from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_multiline
-from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.view import LogView
 from tui.widgets.notice import StatusLine
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
 from tui.wizard.state import REVIEW
-
-CALL = "Call the model (ctrl+y copies the command):\n\n"
-EMULATED_CALL = "The emulator serves no models. On Baseten, you would call:\n\n"
-DEPLOYMENT_STAGES = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
-
-
-class DeploymentPane(Vertical):
-    """Status, instructions, and the deployment's log."""
-
-    DEFAULT_CSS = """
-    DeploymentPane {
-        & > #follow-head { padding: 0 1; }
-        & > #follow-text { height: auto; max-height: 60%; padding: 0 1; }
-        & > LogView { height: 1fr; margin-left: 1; }
-    }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.to_copy = ""
-
-    def compose(self) -> ComposeResult:
-        yield WrappedText(id="follow-head")
-        with VerticalScroll(id="follow-text"):
-            yield Static(id="follow-words")
-        yield LogView(options=LogOptions(wrap=True), id="deployment-log")
-
-    def take(self, lines: tuple[LogEntry, ...]) -> None:
-        if lines:
-            self.query_one(LogView).store.append(lines)
-
-    def show(
-        self, snapshot: DeploySnapshot, *, truss_config: str, call: Calls | None, serves_nothing: bool
-    ) -> None:
-        tones = tone_styles(self.app)
-        result = snapshot.result
-        head, words = Text(), Text()
-        tried = snapshot.stage == "tried"
-        self.query_one(LogView).display = not tried
-        if result is None:
-            return
-        if tried:
-            head.append("✓ Dry run: nothing was created. ", tones["good"])
-            head.append("Truss config that would be deployed:", tones["muted"])
-            words.append(sanitize_multiline(truss_config))
-            self.to_copy = truss_config
-        else:
-            self._deployment_states(head, snapshot)
-            if result.link:
-                head.append(f"\n{sanitize(result.link)}", tones["muted"])
-            if snapshot.error:
-                head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
-            if call is not None:
-                words.append(EMULATED_CALL if serves_nothing else CALL, tones["strong"])
-                words.append("\n\n".join(sanitize_multiline(form) for form in (call.curl, call.python)))
-                self.to_copy = call.curl
-        if snapshot.written_to is not None:
-            head.append(f"\nWritten to {sanitize(str(snapshot.written_to))}", tones["muted"])
-        self.query_one("#follow-head", WrappedText).update(head)
-        self.query_one("#follow-words", Static).update(words)
-        self.query_one("#follow-text").display = bool(words)
-
-    def _deployment_states(self, head: Text, snapshot: DeploySnapshot) -> None:
-        """List the deployment states and mark the current one; an unknown state is shown by its name."""
-        tones = tone_styles(self.app)
-        name = snapshot.result.name if snapshot.result is not None else ""
-        head.append(f"{sanitize(name or 'deployment')}  ", tones["strong"])
-        status = snapshot.status or DEPLOYMENT_STAGES[0]
-        if status not in DEPLOYMENT_STAGES:
-            head.append(
-                f"{'✗' if snapshot.is_over else '●'} {sanitize(status)}",
-                tones["bad" if snapshot.is_over else "warn"],
-            )
-            return
-        here = DEPLOYMENT_STAGES.index(status)
-        for position, station in enumerate(DEPLOYMENT_STAGES):
-            sign = "✓" if position < here or snapshot.is_serving else "●" if position == here else "·"
-            tone = "good" if sign == "✓" else "key" if sign == "●" else "muted"
-            head.append(f"{sign} {station.lower().replace('_', ' ')}  ", tones[tone])
-
 
 FILE_NAME = "deploy_{job_id}_{time}.py"
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
@@ -329,6 +248,8 @@ class DeployScreen(AppScreen):
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in VERBS:
+            return self._feed.change_of(DeploymentVerb(action)) is not None
         if action == "next":
             return self.snapshot.stage == "asking"
         if action == "previous":
@@ -336,6 +257,29 @@ class DeployScreen(AppScreen):
             asked_before = walk is not None and walk.back_to_prefilled() is not walk
             return self.snapshot.stage == "tried" or (self.snapshot.stage == "asking" and asked_before)
         return True
+
+    def action_promote(self) -> None:
+        self._confirm_change(DeploymentVerb.PROMOTE)
+
+    def action_deactivate(self) -> None:
+        self._confirm_change(DeploymentVerb.DEACTIVATE)
+
+    def action_activate(self) -> None:
+        self._confirm_change(DeploymentVerb.ACTIVATE)
+
+    def action_retry(self) -> None:
+        self._confirm_change(DeploymentVerb.RETRY)
+
+    def _confirm_change(self, verb: DeploymentVerb) -> None:
+        change = self._feed.change_of(verb)
+        if change is not None:
+            question = ConfirmScreen(change.question, change.consequence, verb.capitalize())
+            self.confirm(question, lambda: self._change_deployment(verb))
+
+    # It ends the worker that follows the deployment: the feed follows it again after the change.
+    @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)
+    async def _change_deployment(self, verb: DeploymentVerb) -> None:
+        await self._feed.change_deployment(verb)
 
     def action_next(self) -> None:
         for pane in self.query(QuestionPane):
@@ -372,6 +316,8 @@ class DeployScreen(AppScreen):
     def _leave(self) -> None:
         """Leave the wizard. Answers are lost; a deployment that has started continues on the server."""
         walk = self.snapshot.walk
+        if self.snapshot.changing:
+            return  # leaving would cut off the request
         if self.snapshot.stage == "following" or walk is None or not walk.visited:
             self.app.pop_screen()
             return

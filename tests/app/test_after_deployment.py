@@ -1,0 +1,121 @@
+"""The end of the deploy wizard on its screen: the phases of the start, and changes of the deployment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from textual.pilot import Pilot
+
+from api_client.deployment import DeploymentResult
+from api_client.remotes import Remote
+from support.dashboard import Dashboard, screen_view, text_of
+from support.deploying_server import DeployingServer
+from support.log_server import FastClock
+from support.stranger import Answer, line
+from support.waiting import until
+from tui.feeds.deployment import DeployFeed
+from tui.readers.session import Session
+from tui.screens.deploy.screen import DeployScreen
+from tui.screens.dialogs import ConfirmScreen
+from tui.wizard.state import Answers
+
+PHASES = [
+    {"phase": "IMAGE_PULL", "status": "COMPLETED", "offset_ms": 0, "duration_ms": 9_000},
+    {"phase": "WEIGHT_DOWNLOAD", "status": "COMPLETED", "offset_ms": 9_000, "duration_ms": 31_000},
+]
+STARTUP = {"duration_ms": 40_000, "outcome": "SUCCESS", "phase_summary": PHASES}
+
+
+class DeployedFeed(DeployFeed):
+    """The feed once it has deployed."""
+
+    async def begin(self) -> None:
+        self._model_name = "tuned"
+        result = DeploymentResult("m", "d", "deployment-1", "", "https://app.test/d")
+        self._change(stage="following", result=result)
+        await self._follow(result)
+
+
+@pytest.fixture
+def server() -> Iterator[DeployingServer]:
+    with DeployingServer() as server:
+        server.lines = [line("first start")]
+        server.on("GET", ".*/startups", Answer(body={"items": [STARTUP]}))
+        yield server
+
+
+@asynccontextmanager
+async def deployed(server: DeployingServer) -> AsyncIterator[tuple[Dashboard, Pilot[Any]]]:
+    remote = Remote("here", server.url, server.url, SecretStr(server.key), "a test")
+    session = Session(remote, clock=FastClock())
+    app = screen_view(lambda: DeployScreen(partial(DeployedFeed, session, Answers()), "acme"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        yield app, pilot
+    await session.aclose()
+
+
+async def confirm(app: Dashboard, pilot: Pilot[Any], key: str, question: str) -> None:
+    await pilot.press(key)
+    await until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and question in text_of(app))
+    await pilot.press("y")
+
+
+def changes(server: DeployingServer) -> list[str]:
+    return [asked.path.rpartition("/")[2] for asked in server.asked if asked.method == "POST"]
+
+
+def keys_offered(app: Dashboard) -> set[str]:
+    return {binding.binding.action for binding in app.screen.active_bindings.values() if binding.enabled} & {
+        "promote",
+        "deactivate",
+        "activate",
+        "retry",
+    }
+
+
+async def test_one_that_serves_shows_its_start_and_is_stopped_and_started_again(
+    server: DeployingServer,
+) -> None:
+    server.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
+    async with deployed(server) as (app, pilot):
+        await until(pilot, lambda: "last start 40s: image pull 9s · weight download 31s" in text_of(app))
+        assert "✓ active" in text_of(app)
+        assert keys_offered(app) == {"promote", "deactivate"}
+
+        server.on("POST", ".*/deactivate", Answer(body={"success": True}))
+        server.statuses = ["ACTIVE", "DEACTIVATING", "INACTIVE"]
+        await confirm(app, pilot, "x", "Deactivate deployment of tuned")
+        await until(pilot, lambda: "■ INACTIVE" in text_of(app) and "✓ deactivated" in text_of(app))
+        assert keys_offered(app) == {"promote", "activate"}
+
+        server.on("POST", ".*/activate", Answer(body={"success": True}))
+        server.lines.append(line("second start", at_ms=1_740_830_401_000))
+        server.statuses = ["INACTIVE", "DEPLOYING", "ACTIVE"]
+        await confirm(app, pilot, "a", "Billed while running")
+        await until(pilot, lambda: "✓ active" in text_of(app) and "second start" in text_of(app))
+        assert text_of(app).count("first start") == 1
+        assert changes(server) == ["deactivate", "activate"]
+
+
+async def test_one_that_failed_is_retried_once_and_a_lost_answer_is_said(server: DeployingServer) -> None:
+    server.statuses = ["DEPLOY_FAILED"]
+    server.on("POST", ".*/retry", Answer(502, {"message": "the gateway lost it"}))
+    async with deployed(server) as (app, pilot):
+        await until(pilot, lambda: keys_offered(app) == {"deactivate", "retry"})
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("n")
+        assert changes(server) == []
+        await confirm(app, pilot, "t", "Retry deployment of tuned")
+        await until(pilot, lambda: "✗ may not have been retried" in text_of(app))
+        assert changes(server) == ["retry"]
+
+        server.on("POST", ".*/retry", Answer(body={"retried": False, "reason": "too old"}))
+        await confirm(app, pilot, "t", "Retry deployment of tuned")
+        await until(pilot, lambda: "✗ not retried: too old" in text_of(app))
+        assert keys_offered(app) == {"deactivate", "retry"}
