@@ -34,14 +34,14 @@ REGULAR = [saved("c-1", 90), saved("c-2", 60), saved("c-3", 30)]
 @pytest.mark.parametrize(
     ("checkpoints", "words"),
     [
-        (REGULAR, "Lost work: 30m since c-3, ≈ $60.00. The next checkpoint is due in about 0s."),
-        ([*REGULAR, saved("c-4", 10)], "Lost work: 10m since c-4, ≈ $20.00. The next checkpoint is due in about 20m."),
-        (REGULAR[:2], "Lost work: 1h 00m since c-2, ≈ $120."),
+        (REGULAR, "Unsaved work: 30m since c-3, ≈ $60.00. The next checkpoint is due in about 0s."),
+        ([*REGULAR, saved("c-4", 10)], "Unsaved work: 10m since c-4, ≈ $20.00. The next checkpoint is due in about 20m."),
+        (REGULAR[:2], "Unsaved work: 1h 00m since c-2, ≈ $120."),
         ([saved("c-1", 150), saved("c-2", 120), saved("c-3", 90)],
-         "Lost work: 1h 30m since c-3, ≈ $180. The next checkpoint is overdue by 1h 00m."),
+         "Unsaved work: 1h 30m since c-3, ≈ $180. The next checkpoint is overdue by 1h 00m."),
         ([*REGULAR, saved("c-4", 1, "SYNCING")],
-         "Lost work: 30m since c-3, ≈ $60.00. c-4 is still being uploaded."),
-        ([], "Lost work: 2h 00m so far, without a checkpoint, ≈ $240."),
+         "Unsaved work: 30m since c-3, ≈ $60.00. c-4 is still being uploaded."),
+        ([], "Unsaved work: 2h 00m so far, without a checkpoint, ≈ $240."),
     ],
 )  # fmt: skip
 def test_the_work_that_stopping_now_loses(checkpoints: list[Checkpoint], words: str) -> None:

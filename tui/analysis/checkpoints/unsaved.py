@@ -36,7 +36,7 @@ class UnsavedWork:
         """Sentences for a confirmation question, sanitized."""
         since = f"since {sanitize(self.checkpoint)}" if self.checkpoint else "so far, without a checkpoint"
         cost = f", ≈ {money(self.usd)}" if self.usd is not None else ""
-        said = f"Lost work: {duration(self.seconds)} {since}{cost}."
+        said = f"Unsaved work: {duration(self.seconds)} {since}{cost}."
         if self.uploading is not None:
             return f"{said} {sanitize(self.uploading)} is still being uploaded."
         if self.next_due_s is None:
