@@ -44,13 +44,17 @@ async def test_every_key_that_changes_something_is_refused(app: Dashboard, scope
             assert "read-only" in text_of(app), key
             app.clear_notifications()
             await settle(pilot)
+        footer = text_of(app).splitlines()[-1]
+        assert [label for label in ("stop", "new", "run again", "deploy") if f" {label} " in footer] == []
 
 
 @pytest.mark.parametrize("readonly", [True, False])
 async def test_help_and_palette_say_what_is_off(readonly: bool) -> None:
     app = home(settings=READ_ONLY if readonly else None)
     async with opened(app, (100, 50)) as pilot:
-        offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
+        offered = {
+            command.title.split("  ")[0]: command.help for command in app.get_system_commands(app.screen)
+        }
         await pressed(pilot, "question_mark")
         text = text_of(app)
         for sentence in ("Submit a new job from a config file.", "Sort by the next column"):

@@ -131,6 +131,7 @@ class KeyHints(Widget):
         found: dict[str, KeyHint] = {}
         more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
         unhinted: frozenset[str] = getattr(screen, "unhinted", frozenset())
+        unhinted |= getattr(self.app, "refused_actions", frozenset())
         for owner, binding, enabled, tooltip in screen.active_bindings.values():
             action = binding.action
             if owner is screen and action in unhinted:
