@@ -413,6 +413,21 @@ async def test_nodes_side_by_side_where_there_is_room() -> None:
         assert "Side by side needs 76 columns; this log has 60." in reader.notices
 
 
+async def test_nodes_side_by_side_are_lined_up_in_time() -> None:
+    entries = [
+        line(at, f"worker {at}", node) for node, step in ((0, 5), (1, 7)) for at in range(0, 3600, step)
+    ]
+    async with reading(tuple(entries), size=WIDE) as reader:
+        await reader.press("vertical_line")
+        for keys in (("at", *"-15m", "enter"), ("ctrl+u", "k"), ("full_stop", "k")):
+            await reader.press(*keys)
+            own = next(row for row in reader.screen.splitlines() if "›" in row)
+            clocks = [cell.split(":") for cell in own.replace("›", " ").split() if cell.count(":") == 2]
+            seconds = [int(hour) * 3600 + int(minute) * 60 + int(second) for hour, minute, second in clocks]
+            assert len(seconds) == 2
+            assert max(seconds) - min(seconds) <= 30, own
+
+
 async def test_nobody_types_under_a_toast() -> None:
     app: Dashboard = job_view(lines=(line(1, "x" * 300_000),), tab="logs")
     async with app.run_test(size=NARROW, notifications=True) as pilot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
@@ -14,7 +15,7 @@ from tui.feeds.run_log import LogPart
 from tui.screens.job.log_bar import only_node
 from tui.text.sanitize import sanitize
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.view import LogView
+from tui.widgets.log_view.view import LogView, Moved
 
 COLUMN_CELLS = 38
 """Minimum width of a column: a time, a node and about 24 characters."""
@@ -140,6 +141,19 @@ class LogColumns(Horizontal):
         for position, column in enumerate(self.query(LogColumn)):
             column.set_title(self.nodes[position] if self.nodes else None)
         self.set_options(self.options)
+        self.call_after_refresh(self.line_up)
+
+    @on(Moved)
+    def _moved(self, message: Moved) -> None:
+        if message.view is self.current:
+            self.line_up()
+
+    def line_up(self) -> None:
+        """Show in all columns the time of the focused one."""
+        lead = self.current
+        for view in self.views:
+            if view is not lead:
+                view.viewport.line_up(lead.viewport)
 
     def focus_next(self, by: int) -> None:
         views = self.views

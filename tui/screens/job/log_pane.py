@@ -340,12 +340,14 @@ class LogPane(Vertical):
             is_complete = self._state.ended and not self._state.is_reading
             self.notify("No errors." if is_complete else "No errors so far.")
             return
-        views = [view.viewport for view in self.columns.views]
-        went = [view.go_to(first) for view in views]
-        for view, has_it in zip(views, went, strict=True):
-            if not has_it:
-                view.go_to_time(first.time_ns)
-        if not any(went):
+        views = self.columns.views
+        with_it = next((view for view in views if view.viewport.go_to(first)), None)
+        if with_it is not None and with_it is not self.view and self.view.has_focus:
+            self.screen.set_focus(with_it)
+        for view in views:
+            if view is not with_it:
+                view.viewport.go_to_time(first.time_ns)
+        if with_it is None:
             key = key_on(self, "screen.back")
             self.notify(f"The first error is filtered out; {key} shows more.")
 

@@ -54,6 +54,13 @@ class StatusChanged(Message):
 
 
 @dataclass
+class Moved(Message):
+    """The view was scrolled, or its cursor moved."""
+
+    view: LogView
+
+
+@dataclass
 class GapRetryRequested(Message):
     """The user asked to fetch the lines missing at a gap marker."""
 
@@ -150,6 +157,7 @@ class LogView(Widget, can_focus=True):
         self._is_building = False
         self._drag: Callable[[int], object] | None = None
         self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
+        self._reported_place: tuple[bool, LineKey | None, ScrollPosition | None] = (True, None, None)
 
     @property
     def only_day(self) -> str:
@@ -276,6 +284,10 @@ class LogView(Widget, can_focus=True):
         if status != self._reported_status:
             self._reported_status = status
             self.post_message(StatusChanged())
+        place = (True, None, None) if model.following else (False, model.cursor, model.top)
+        if place != self._reported_place:
+            self._reported_place = place
+            self.post_message(Moved(self))
         self.finder.update()
 
     def _style(self, name: str) -> Style:

@@ -181,6 +181,18 @@ class Viewport:
         """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
         self.show_from_row(min(self._model.rows.index_at(time_ns), max(0, len(self._model) - 1)))
 
+    def line_up(self, other: Viewport) -> None:
+        """Show the time of the other view's cursor in the same line of the screen; follow if it does."""
+        model, key = self._model, other._model.cursor
+        if other.follow or key is None or not len(model):
+            self.follow = other.follow
+            return
+        y = next((y for y, place in enumerate(other.page()) if place.row == other._model.cursor_row), 0)
+        row = min(model.rows.index_at(key.time_ns), len(model) - 1)
+        self.follow = False
+        model.set_cursor(row)
+        self._show_from(moved(len(model), ScrollPosition(row), -y, self._lines_of))
+
     def jump(self, seconds: float) -> None:
         row, rows = self._model.own_row, self._model.rows
         if row is None:
