@@ -86,6 +86,7 @@ async def test_one_that_serves_shows_its_start_and_is_stopped_and_started_again(
         await until(pilot, lambda: "last start 40s: image pull 9s · weight download 31s" in text_of(app))
         assert "✓ active" in text_of(app)
         assert keys_offered(app) == {"promote", "deactivate"}
+        assert app.focused is not None and app.focused.id == "deployment-log"
 
         server.on("POST", ".*/deactivate", Answer(body={"success": True}))
         server.statuses = ["ACTIVE", "DEACTIVATING", "INACTIVE"]

@@ -20,6 +20,7 @@ from api_client.files import why_not_written, write_file
 from api_client.models.logs import LogLine
 from api_client.remotes import Remote
 from api_client.submission.findings import Finding
+from tui.analysis.deployments import startup_text
 from tui.commands.deploy.options import DeployOptions
 from tui.commands.jobs.push import finding_text
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
@@ -29,6 +30,7 @@ from tui.commands.support.questions import WizardMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
 from tui.readers.deployment import SentDeployment, load_checkpoints, send
+from tui.readers.deployments import read_startups
 from tui.system.saved_files import own_path
 from tui.text.sanitize import sanitize
 from tui.wizard.progress import WizardProgress, questions
@@ -278,6 +280,9 @@ class TerminalDeployer:
                             self.say(f"  {line}")
                 if update.is_finished and update.is_serving:
                     code = ExitCode.OK
+            startups = await read_startups(self._client, result.model_id or "", result.version_id or "")
+            if text := startup_text(startups):
+                self.say(f"last start: {text}")
         except asyncio.CancelledError:
             self.say(f"the deployment continues: {result.link}")
             raise

@@ -89,6 +89,8 @@ class DeployScreen(AppScreen):
 
     def watch_snapshot(self, snapshot: DeploySnapshot) -> None:
         stage = snapshot.stage
+        if stage == "following" and not self.has_class("-following"):
+            self.call_after_refresh(self.query_one("#deployment-log").focus)
         for name in ("loading", "asking", "working", "tried", "following"):
             self.set_class(name == stage, f"-{name}")
         waiting = WAITING.get(stage, "")
