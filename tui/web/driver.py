@@ -51,15 +51,8 @@ class PageDriver(WebDriver):
     four seconds late as the end of the file. The server runs on this machine, so it can read the file itself.
     """
 
-    def __init__(
-        self,
-        app: App[Any],
-        *,
-        debug: bool = False,
-        mouse: bool = True,
-        size: tuple[int, int] | None = None,
-    ) -> None:
-        super().__init__(app, debug=debug, mouse=mouse, size=size)
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
         self._whole = WholeWrites(self.fileno)
         self._write = self._write_while_read  # type: ignore[assignment]
         self._outbox = Outbox()

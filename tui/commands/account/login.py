@@ -77,28 +77,21 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
 
 def _as_json(listed: ListedRemote) -> dict[str, Any]:
     remote = listed.remote
-    shape: dict[str, Any] = {
+    expires_at = remote.login.tokens.expires_at if remote and remote.login else None
+    return {
         "name": listed.name,
         "source": listed.source,
         "selected": listed.is_selected,
-        "app_url": None,
-        "api_url": None,
-        "credential": None,
-        "team": None,
-        "problem": listed.problem,
-    }
-    if remote is None:
-        return shape
-    expires_at = remote.login.tokens.expires_at if remote.login else None
-    return shape | {
-        "app_url": {"value": remote.app_url, "origin": remote.app_url_origin},
-        "api_url": {"value": remote.api_url, "origin": remote.api_url_origin},
-        "credential": {
+        "app_url": remote and {"value": remote.app_url, "origin": remote.app_url_origin},
+        "api_url": remote and {"value": remote.api_url, "origin": remote.api_url_origin},
+        "credential": remote
+        and {
             "kind": _kind(remote),
             "origin": remote.key_origin,
             "expires_at": expires_at.isoformat() if expires_at else None,
         },
-        "team": {"value": remote.team, "origin": remote.team_origin} if remote.team else None,
+        "team": {"value": remote.team, "origin": remote.team_origin} if remote and remote.team else None,
+        "problem": listed.problem,
     }
 
 
@@ -244,12 +237,9 @@ async def _verified(client: TrainingClient) -> str:
     """Return the readable owner of the key. Raises RequestError if the server rejects the key."""
     try:
         user = await client.account.me()
-    except (NotFound, BadRequest, InvalidAnswer):
-        await client.projects.list()
-        return ""
-    except Unauthorized as error:
+    except (NotFound, BadRequest, InvalidAnswer, Unauthorized) as error:
         # A workspace key has no user, so a 403 does not mean that it is invalid.
-        if error.status == 401:
+        if isinstance(error, Unauthorized) and error.status == 401:
             raise
         await client.projects.list()
         return ""
@@ -311,12 +301,8 @@ def logout(settings: CommandSettings) -> None:
 
 def _end_login(settings: CommandSettings, name: str) -> None:
     """End the login on the server; errors are ignored because it is removed locally in any case."""
-
-    async def end(client: object, _output: object) -> None:
-        assert isinstance(client, TrainingClient)
-        await client.account.log_out()
-
     try:
-        run_with(resolve_remote(name, environ=os.environ), settings, end)
+        remote = resolve_remote(name, environ=os.environ)
+        run_with(remote, settings, lambda client, _output: client.account.log_out())
     except ApiClientError as error:
         settings.output.remark(f"still logged in on the server: {error}")
