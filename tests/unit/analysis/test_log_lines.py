@@ -292,6 +292,8 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('  eval_loss               =     0.8712', {'eval_loss': 0.8712}),
     ('2025-10-11 10:12:12 [info     ] eval.done                 epoch=1 global_step=300 loss=0.9121', {'step': 300, 'eval_loss': 0.9121, 'loss': None}),
     ('>>> validation: loss=2.212 ppl=9.13', {'eval_loss': 2.212, 'loss': None}),
+    ('Progress:  41.2% words/sec/thread:  121212 lr:  0.029412 avg.loss:  2.121212 ETA:   0h 0m31s', {'loss': 2.121212, 'learning_rate': 0.029412, 'tokens_per_s': 121212.0}),
+    ('\titers: 100, epoch: 1 | loss: 0.4121212', {'step': 100, 'epoch': 1.0, 'loss': 0.4121212}),
     ('| INFO | Train Epoch: 3 [ 409600/10968539 (4%)] Data (t): 0.012 LR: 0.000412 Loss: 2.1 (2.2)', {'loss': 2.1, 'epoch': 3.0, 'step': None}),
     ('Train Loss: 0.412 | Val. Loss: 0.512', {'loss': 0.412, 'eval_loss': 0.512}),
     ('\tTrain Loss: 4.121 | Train PPL:  61.621', {'loss': 4.121}),

@@ -6,10 +6,10 @@ import re
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 
+# Most match lowercase text, which is several times faster than ignoring case.
 _SAVING = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|successfully saved|finished saving)\b[^/{]{0,60}?"
     r"\b(?:checkpoint|global_step)",
-    re.IGNORECASE,
 )
 _SAVING_MODEL = re.compile(
     r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter)(?: weights| file)?(?: and runtime parameters"
@@ -18,30 +18,25 @@ _SAVING_MODEL = re.compile(
     r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
     r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
-    re.IGNORECASE,
 )
 _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
     r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b"
     r"|\bcheckpoint (?:successfully )?created at\b",
-    re.IGNORECASE,
 )
 _ANNOUNCED = re.compile(
     # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".
     r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)"
     r"|\bwas saved (?:by|with|from)\b|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint"
     r"|\d saved checkpoints|\bcheckpoint saved from\b|\bsaved as a part\b|\bgets? saved\b",
-    re.IGNORECASE,
 )
 _SAVED_PATH = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing)\b[^/]{0,60}?/[^\s]{0,400}?"
     r"(?:checkpoint[-_]|ckpt[-_]|global_step_?|step[-_=]|iter_|epoch[-_=])\d",
-    re.IGNORECASE,
 )
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
     r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert)",
-    re.IGNORECASE,
 )
 _CODE = re.compile(r"^\s*(?:#|//|[\"']{3}|assert )|\w\(f?[\"']|, f[\"']")  # comments, calls with a text
 _PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
@@ -61,7 +56,7 @@ _WORDS = (
     "stor",
     "is ready now",
     "created at",
-    "checkpoint",
+    "after step",
     _VERL_FOLDER,
 )  # Every such line contains one of these.
 
@@ -69,18 +64,21 @@ _WORDS = (
 def read(text: str) -> ParsedMetrics | None:
     """Parse a line about saving a checkpoint; the name is empty if the line has none."""
     lowered = text.lower()
-    if not any(word in lowered for word in _WORDS):
+    for word in _WORDS:
+        if word in lowered:
+            break
+    else:
         return None
     about_saving = (
-        _SAVING.search(text)
-        or _SAVING_MODEL.search(text)
-        or _SAVED_AFTER.search(text)
-        or _SAVED_PATH.search(text)
+        _SAVING.search(lowered)
+        or _SAVING_MODEL.search(lowered)
+        or _SAVED_AFTER.search(lowered)
+        or _SAVED_PATH.search(lowered)
         or _VERL_FOLDER in text
     )
-    if not about_saving or _NOT_SAVING.search(text) or _CODE.search(text):
+    if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text):
         return None
-    if _ANNOUNCED.search(text) and not _NAMED.search(text):
+    if _ANNOUNCED.search(lowered) and not _NAMED.search(text):
         return None
     return ParsedMetrics(checkpoint=_name(text)[:_MAX_NAME])
 

@@ -275,6 +275,12 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
     if text.startswith("loss: "):
         samples = _SAMPLES.match(text)
         return None if samples is None else ParsedMetrics(loss=to_float(samples["loss"]))
+    if len(text) < _LONGEST_ALONE and "loss" in lowered and "lr" in lowered:
+        texts, numbers = split_numbers(text)
+        kind = _kind(texts)
+        known = read_values(kind.slots, numbers) if kind.is_report and not kind.evaluates else {}
+        if len(known) > 2 and known.keys() >= {"loss", "learning_rate"}:
+            return ParsedMetrics(**known)  # type: ignore[arg-type]
     if lowered.lstrip().startswith("train"):
         alone = _TRAINING_ALONE.match(lowered)
         if alone is None or not is_log_report(text, marked=False):

@@ -80,7 +80,7 @@ _TOTAL_STEPS = word_set(
 )
 _TOKEN_RATE = re.compile(
     r"(?:tok|toks|token|tokens|words)(?: train)?(?: per)? (?:s|sec|second)(?: per)?"
-    r"(?: (?:per )?(?:gpu|device|chip|rank))?"
+    r"(?: (?:per )?(?:gpu|device|chip|rank|thread))?"
     r"|(?:tok|token|tokens) per (?:gpu|device) per (?:s|sec|second)|tps|wps|tgs|tok sec gpu"
 )
 _SAMPLE_RATE = re.compile(
