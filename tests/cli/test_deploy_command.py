@@ -17,6 +17,7 @@ from support.deploying_server import (
     broken_loss,
     listed_checkpoint,
 )
+from support.stranger import Answer
 from support.stranger_runs import iso
 
 NAMED = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name tuned"
@@ -201,11 +202,15 @@ def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
 ) -> None:
     stranger.created_at = iso(time.time())
     stranger.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
+    start = {"duration_ms": 9_000, "outcome": "SUCCESS", "phase_summary": []}
+    stranger.on("GET", ".*/startups", Answer(body={"items": [start]}))
     good = cli(f"{ENOUGH} --yes --wait -o json")
+    stranger.on("GET", ".*/startups", Answer(is_reset=True))
     stranger.statuses = ["BUILDING", "BUILD_FAILED"]
     bad = cli(f"{ENOUGH} --yes --wait -o json")
     assert (good.code, good.json["status"]) == (0, "ACTIVE")
     assert "status: LOADING_MODEL" in good.err
+    assert "last start: 9s" in good.err
     assert (bad.code, bad.json["status"]) == (5, "BUILD_FAILED")
 
 

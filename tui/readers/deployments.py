@@ -11,7 +11,7 @@ from datetime import timedelta
 from api_client.client import TrainingClient
 from api_client.clock import epoch_ms
 from api_client.deployment import Calls, calls_of
-from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.models import Activation, ApiModel, Deployment, Model, Startup
 from tui.analysis.deployments import (
     DeploymentChange,
@@ -88,9 +88,9 @@ async def read_served(client: TrainingClient, deployment: Deployment) -> ServedM
 
 
 async def read_startups(client: TrainingClient, model_id: str, deployment_id: str) -> tuple[Startup, ...]:
-    """Return the starts of the last seven days; none if the server does not list them."""
+    """Return the starts of the last seven days; none if they cannot be read, as they only add to the rest."""
     now = client.clock.now()
-    with suppress(ErrorAnswer, InvalidAnswer):
+    with suppress(RequestError):
         found = await client.models.startups(
             model_id, deployment_id, start_ms=epoch_ms(now - LONGEST_RANGE), end_ms=epoch_ms(now)
         )
