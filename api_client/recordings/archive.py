@@ -57,12 +57,18 @@ class Members(Protocol):
     def close(self) -> None: ...
 
 
-def open_members(path: Path) -> Members:
-    """Open a zip file or a folder. Raises RecordingError."""
+def open_members(path: Path, *, complete_only: bool = False) -> Members:
+    """Open a zip file or a folder. Raises RecordingError.
+
+    A last member that is cut off is listed, too, unless it replaces another or ``complete_only`` is true;
+    reading it raises DamagedMember.
+    """
     try:
-        return FolderMembers(path) if path.is_dir() else ZipMembers(path)
+        return FolderMembers(path) if path.is_dir() else ZipMembers(path, complete_only=complete_only)
     except OSError as error:
         raise RecordingError(f"can't read {path}: {error.strerror}") from error
+    except RecordingError as error:
+        raise RecordingError(f"{path}: {error}") from None
 
 
 def read_member(members: Members, name: str) -> bytes:
@@ -130,11 +136,15 @@ class _ZipMember:
 class ZipMembers:
     """The members of a zip file; of several with one name, the last. Reads are safe from any thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, complete_only: bool) -> None:
         self._file = path.open("rb")
         self._lock = threading.Lock()
         try:
             self._members, self.end = _zip_members(self._file)
+            rest = None if complete_only else _member_at(self._file, self.end)
+            if rest is not None and rest.name not in self._members:
+                _check_name(rest.name)
+                self._members[rest.name] = rest
         except BaseException:
             self._file.close()
             raise
@@ -154,6 +164,8 @@ class ZipMembers:
         crc = size = 0
         for position in range(0, member.stored_bytes, READ_BYTES):
             raw = self._bytes(start + position, min(READ_BYTES, member.stored_bytes - position))
+            if not raw:
+                break
             while raw:
                 try:
                     piece = raw if inflater is None else inflater.decompress(raw, READ_BYTES)
@@ -206,27 +218,38 @@ def _zip_members(file: BinaryIO) -> tuple[dict[str, _ZipMember], int]:
         if member.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise RecordingError(f"refused: {member.name[:80]} is neither stored nor deflated")
     _check_sizes([member.size for member in members])
-    return {member.name: member for member in members}, end
+    newest: dict[str, _ZipMember] = {}
+    for member in members:
+        newest.pop(member.name, None)
+        newest[member.name] = member
+    return newest, end
 
 
 def _scanned(file: BinaryIO) -> Iterator[tuple[_ZipMember, int]]:
     """Yield the complete members of a zip file without a directory, and the end of each."""
-    file.seek(0, os.SEEK_END)
-    file_bytes, offset = file.tell(), 0
-    while offset + _LOCAL.size <= file_bytes:
-        file.seek(offset)
-        signature, _, flags, method, _, _, crc, stored, size, name_bytes, extra_bytes = _LOCAL.unpack(
-            file.read(_LOCAL.size)
-        )
-        start = offset + _LOCAL.size + name_bytes + extra_bytes
-        is_complete = stored > 0 or size == 0
-        if signature != _LOCAL_SIGNATURE or flags & (_SIZES_FOLLOW | _ENCRYPTED) or not is_complete:
+    offset, file_bytes = 0, file.seek(0, os.SEEK_END)
+    while (member := _member_at(file, offset)) is not None:
+        offset = file.tell() + member.stored_bytes
+        if offset > file_bytes:
             return
-        if start + stored > file_bytes:
-            return
-        name = file.read(name_bytes).decode("utf-8", "replace")
-        yield _ZipMember(name, offset, stored, size, method, crc), start + stored
-        offset = start + stored
+        yield member, offset
+
+
+def _member_at(file: BinaryIO, offset: int) -> _ZipMember | None:
+    """Return the member whose header is at an offset, and leave the file at its content; None if none is."""
+    file.seek(offset)
+    header = file.read(_LOCAL.size)
+    if len(header) < _LOCAL.size:
+        return None
+    signature, _, flags, method, _, _, crc, stored, size, name_bytes, extra_bytes = _LOCAL.unpack(header)
+    name = file.read(name_bytes)
+    is_complete = stored > 0 or size == 0
+    if signature != _LOCAL_SIGNATURE or flags & (_SIZES_FOLLOW | _ENCRYPTED) or not is_complete:
+        return None
+    if len(name) < name_bytes:
+        return None
+    file.seek(extra_bytes, os.SEEK_CUR)
+    return _ZipMember(name.decode("utf-8", "replace"), offset, stored, size, method, crc)
 
 
 class ZipAppender:

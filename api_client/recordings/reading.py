@@ -56,14 +56,15 @@ class Recording:
     """A recorded run. Reads are safe from any thread.
 
     ``begin`` and ``until`` are the first and the last moment. ``problems`` are the parts that cannot be read.
-    Raises RecordingError if the file is no recording.
+    ``complete_only`` leaves out what a killed recorder has not finished; otherwise it is a gap. Raises
+    RecordingError if the file is no recording.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, complete_only: bool = False) -> None:
         self.path = path
         self.name = path.name.removesuffix(SUFFIX)
         self.problems: list[str] = []
-        self._members = open_members(path)
+        self._members = open_members(path, complete_only=complete_only)
         try:
             self._read()
         except BaseException:

@@ -138,7 +138,7 @@ class RecordingWriter:
     def _known(self, path: Path, job_id: str) -> tuple[_Recorded, _Recorded]:
         if path.is_dir():
             raise RecordingError(f"{path} is a folder; record to a file")
-        with Recording(path) as recording:
+        with Recording(path, complete_only=True) as recording:
             if recording.job.id != job_id:
                 raise RecordingError(f"{path} is a recording of another job, {recording.job.id}")
             if {LOG, METRICS} & set(recording.member_names()):

@@ -107,7 +107,7 @@ class Recorder:
             return new
         if self.path.is_dir():
             raise RecordingError(f"{self.path} is a folder; record to a file")
-        with Recording(self.path) as known:
+        with Recording(self.path, complete_only=True) as known:
             if known.manifest.messages != self.with_messages:
                 kind = "with" if known.manifest.messages else "without"
                 raise RecordingError(f"{self.path} was recorded {kind} messages; record to a new file")

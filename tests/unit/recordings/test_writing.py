@@ -34,6 +34,9 @@ def record(path: Path) -> None:
     target.close()
 
 
+CUT_OFF = "[this part of the recording is damaged]"
+
+
 def test_it_opens_after_a_kill_at_any_byte_and_continues_to_the_same_content(tmp_path: Path) -> None:
     whole = tmp_path / "whole.btrun"
     record(whole)
@@ -41,17 +44,30 @@ def test_it_opens_after_a_kill_at_any_byte_and_continues_to_the_same_content(tmp
     assert expected[0] == [each["message"] for each in LINES]
     with zipfile.ZipFile(whole) as file:
         first = min(info.header_offset for info in file.infolist() if info.filename.startswith("logs/"))
-    stored = whole.read_bytes()
+    stored, cut_off = whole.read_bytes(), 0
     for kept in range(first, len(stored), 23):
         path = tmp_path / f"{kept}.btrun"
         path.write_bytes(stored[:kept])
-        lines, _ = content(path)
+        *lines, last = content(path)[0] or [""]
+        lines += [last] if last and last != CUT_OFF else []
         assert lines == expected[0][: len(lines)]
+        cut_off += last == CUT_OFF
         record(path)
         assert content(path) == expected
         with zipfile.ZipFile(path) as file:
             assert file.testzip() is None
             assert len(file.namelist()) == len(set(file.namelist()))
+    assert cut_off
+
+
+def test_it_continues_after_a_kill_that_follows_a_document_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "killed.btrun"
+    target = writer(tmp_path / "run.btrun")
+    target.documents({JOB: {**DOCUMENTS[JOB], "name": "later"}})
+    path.write_bytes((tmp_path / "run.btrun").read_bytes())
+    target.close()
+    record(path)
+    assert content(path)[0] == [each["message"] for each in LINES]
 
 
 def test_what_is_recorded_again_is_not_repeated_and_late_lines_are_added(tmp_path: Path) -> None:
