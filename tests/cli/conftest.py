@@ -64,6 +64,7 @@ def cli(
 
     # The jobs are of long ago: their logs are read week by week up to now otherwise, in hundreds of pages.
     monkeypatch.setattr("api_client.streams.reader.MAX_WINDOW_MS", sys.maxsize)
+    monkeypatch.setattr("api_client.emulator.routes.calls.MAXIMUM_WINDOW_MS", sys.maxsize)
 
     def run(*arguments: str, environ: dict[str, str] | None = None) -> Result:
         wanted = clean_environ | (stranger.environ() if environ is None else environ)
