@@ -73,7 +73,7 @@ TRAINERS: tuple[tuple[str, str], ...] = (
     ("DeepSpeed", "steps: 4120 loss: 0.9132 iter time (s): 5.312 samples/sec: 24.1"),
     ("MosaicML Composer", "[epoch=1/3][batch=120/4800]:"),
     ("OLMo", "[step=120/739328,epoch=0]"),
-    ("JSON lines, fairseq", '{"step": 40, "loss": 1.2, "lr": 1e-4}'),
+    ("JSON, on one line or indented over several; fairseq", '{"step": 40, "loss": 1.2, "lr": 1e-4}'),
     ("your own, as most people print it", "step 40/900 | loss 1.234 | lr 1.9e-5 | 98765 tok/s"),
     ("", "Epoch [1/3], Step [40/900], Loss: 1.2"),
     ("checkpoints", "Saving model checkpoint to /mnt/ckpts/checkpoint-4000"),

@@ -772,3 +772,17 @@ def test_a_log_of_many_ranks_and_of_everything_between_is_one_curve() -> None:
     assert set(snapshot.tokens_per_s_series.values) == {7000.0}
     assert len(snapshot.eval_loss_series) == 0
     assert {view.key for view in snapshot.streams} == {f"node-{rank // 2}[{rank}]" for rank in range(4)}
+
+
+def test_objects_printed_over_several_lines_are_read_at_their_end() -> None:
+    fold = ProgressFold()
+    stamp_ns = 1_748_772_672 * 10**9
+    for step in (100, 200):
+        text = f'{{\n  "step": {step},\n  "metrics": {{\n    "loss": 1.{step}\n  }},\n  "lr": 0.1\n}}'
+        for row in text.split("\n"):
+            for node in ("node-0", "node-1"):
+                fold.add([LogLine(stamp_ns, row, node, None)])
+                stamp_ns += 1
+    torn = "{", '  "step": 300,', "Saving the model", '  "loss": 9.9', "}"
+    fold.add([LogLine(stamp_ns + place, row, "node-0", None) for place, row in enumerate(torn)])
+    assert fold.snapshot().loss_by_step == ((100, 1.1), (200, 1.2))

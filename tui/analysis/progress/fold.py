@@ -18,6 +18,7 @@ from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.structured import IndentedObjects
 from tui.analysis.progress.phases import (
     MovingCounts,
     Pauses,
@@ -163,6 +164,7 @@ class ProgressFold:
         self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
+        self._objects = IndentedObjects()
         self._saves = LoggedCheckpoints()
         self._run_phases = RunPhases()
         self._counts = MovingCounts()
@@ -187,7 +189,7 @@ class ProgressFold:
                 self._snapshot = None
             if self._errors.take(stamp, line.message, line.level, line.replica):
                 self._snapshot = None
-            reading = parse(line.message, self._patterns)
+            reading = parse(self._objects.join(line.replica or "", line.message), self._patterns)
             if reading is None or (reading.from_bar and reading.loss is None):
                 segment = last_carriage_segment(line.message)
                 told |= self._counts.take(stamp / NS_PER_S, line.replica or "", segment)

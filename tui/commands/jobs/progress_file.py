@@ -19,6 +19,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.structured import IndentedObjects
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
@@ -71,7 +72,11 @@ def show_lines(
     patterns: Sequence[ProgressPattern],
 ) -> ExitCode:
     """Print what is read in log lines: in each of them, or in total."""
-    reads = (_Read(place, line, parse(line.message, patterns)) for place, line in enumerate(lines))
+    objects = IndentedObjects()
+    reads = (
+        _Read(place, line, parse(objects.join(line.replica or "", line.message), patterns))
+        for place, line in enumerate(lines)
+    )
     if each_line:
         _print_each_line(output, list(reads), output_format)
         return ExitCode.OK

@@ -31,6 +31,30 @@ _MESSAGE_KEYS = (
 )  # Fields in which structured logging keeps the line itself.
 
 
+_MAX_OBJECT_LINES = 60
+
+
+class IndentedObjects:
+    """Joins JSON objects that are printed over several lines, as by ``json.dumps(…, indent=2)``."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[str]] = {}
+
+    def join(self, replica: str, message: str) -> str:
+        """Return the message, or the whole object if this is its last line."""
+        if message == "{":
+            self._open[replica] = [message]
+            return message
+        if not self._open or (held := self._open.get(replica)) is None:
+            return message
+        held.append(message.strip())
+        if message == "}":
+            return " ".join(self._open.pop(replica))
+        if not message.startswith((" ", "\t")) or len(held) > _MAX_OBJECT_LINES:
+            del self._open[replica]
+        return message
+
+
 def read_json(text: str) -> ParsedMetrics | None:
     """Parse a JSON object with a loss, or with a step and a measure; values may be nested."""
     start = _START.search(text)
