@@ -111,3 +111,14 @@ async def test_the_details_have_the_whole_reason_however_long_its_words() -> Non
         first = next(y for y, row in enumerate(rows) if row.startswith(" message "))
         column = rows[first].index("Failed")
         assert flowing(LONG_PULL) in flowing("".join(row[column:] for row in rows[first:]))
+
+
+async def test_all_answers_to_the_question_when_to_stop() -> None:
+    app = home()
+    async with opened(app, SIZES[0]) as pilot:
+        await pressed(pilot, "s")
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            for answer in ("Stop now (y)", "After next checkpoint (c)", "Keep running (n)"):
+                assert answer in text_of(app), size

@@ -103,6 +103,7 @@ class StopScreen(Dialog[StopAnswer]):
     """
 
     ABOUT_ID = "consequence"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-normal")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('now')", "stop now", show=False),
         Binding("c", "answer('after checkpoint')", "after checkpoint", show=False),
