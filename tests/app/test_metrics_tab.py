@@ -100,6 +100,20 @@ async def test_enter_zooms_the_front_chart_to_the_whole_pane_and_back() -> None:
             assert len(deck(app).shown) > 3
 
 
+async def test_flat_charts_come_last_and_low_and_the_first_is_the_widest() -> None:
+    app = metrics_tab()
+    async with opened(app, WIDE) as pilot:
+        for size in (WIDE, (200, 55)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            shown = [chart.id for chart in deck(app).shown]
+            assert set(shown[-3:]) == {"gpu-memory", "memory", "disk"}
+            sizes = [widget.size for one in shown if (widget := deck(app).widget_of(one)) is not None]
+            assert sizes[-1].height == 5 < sizes[0].height
+            assert max(sizes).width <= sizes[0].width + 1
+            assert len([one for one in sizes if one.height > 5]) >= 6
+
+
 async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
     app = metrics_tab("healthy")
     async with opened(app, WIDE) as pilot:
@@ -332,10 +346,14 @@ def colours(chart: LineChart) -> set[object]:
 
 
 def highlighted(app: Dashboard) -> list[int]:
-    """The rows of the node table that look different from plain ones."""
-    table = app.screen.query_one("#node-table", RowTable)
+    """The rows of the node table that look different from plain ones, which the matrix underlines."""
+    table, matrix = app.screen.query_one("#node-table", RowTable), app.screen.query_one(GpuMatrix)
     grounds = [next(iter(table.render_line(1 + row))).style.bgcolor for row in range(len(table.rows))]  # type: ignore[union-attr]
-    return [row for row, ground in enumerate(grounds) if grounds.count(ground) == 1]
+    names = [next(iter(matrix.render_line(1 + row))).style for row in range(len(table.rows))]
+    found = [row for row, style in enumerate(names) if style is not None and style.underline]
+    if table.display:
+        assert found == [row for row, ground in enumerate(grounds) if grounds.count(ground) == 1]
+    return found
 
 
 async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -> None:
@@ -352,7 +370,7 @@ async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -
             assert highlighted(app) == [number]
             seen += colours(chart)
         assert len(set(seen)) == 4
-        assert everyone == {seen[2]}  # only the slow node is a line beside the band
+        assert everyone & set(seen) == {seen[2]}  # only the slow node is a line beside the band
         await pressed(pilot, *("left_square_bracket",) * 4)
         assert highlighted(app) == []
         while deck(app).shown[0].id != "cpu":

@@ -45,13 +45,22 @@ def matrix_of(rows: list[MatrixRow], title: str = "GPU use", frame: Frame | None
 
 async def test_heights_carry_the_values() -> None:
     matrix = matrix_of([])
-    async with WidgetApp(matrix).run_test(size=(60, 6)):
+    async with WidgetApp(matrix).run_test(size=(40, 6)):
         assert any("no GPU data" in line for line in shown(matrix))
         matrix.set_data([row(0, 0.0, 0.5, 1.0, None), row(1, 0.6, 0.6, 0.6, 0.6, note="▲ slow")])
         assert shown(matrix)[:3] == [
             "GPU use              0 1 2 3",
             "node-0  50 %         ▁ ▅ ▇ ·",
             "node-1  60 % ▲ slow  ▅ ▅ ▅ ▅",
+        ]
+
+
+async def test_cells_carry_numbers_where_all_fit() -> None:
+    matrix = matrix_of([row(0, 0.0, 0.5, 1.0, None)])
+    async with WidgetApp(matrix).run_test(size=(60, 6)):
+        assert shown(matrix)[:2] == [
+            "GPU use              0    1    2    3",
+            "node-0  50 %         ▁  0 ▅ 50 ▇100 ·  –",
         ]
 
 

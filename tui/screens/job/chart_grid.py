@@ -10,7 +10,7 @@ from typing import Literal
 from textual.containers import Container
 from textual.reactive import var
 
-from tui.screens.job.charts import ChartData, one_series_each, visible_part
+from tui.screens.job.charts import ChartData, is_flat, one_series_each, visible_part
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.raster import is_crowd
 
@@ -20,6 +20,10 @@ CHART_LINES = 8
 """Minimum height of a chart when there are several in a column."""
 TIGHT_CHART_LINES = 7
 """Minimum height of two stacked charts, because two low charts are better than one."""
+FLAT_CHART_LINES = 5
+"""Height of a row of charts in which nothing moves."""
+ROOMY_CHART_LINES = 11
+"""Height from which charts become wider rather than higher."""
 STRIP_LINES = 5
 """Minimum height of a chart with a single series."""
 CROWDED_CHART_DELAY_S = 10.0
@@ -46,14 +50,18 @@ class ChartGrid(Container, can_focus=True):
         self._data: tuple[ChartData, ...] = ()
         self._shown: tuple[ChartData, ...] = ()
         self._crowded_charts: dict[str, tuple[float, ChartData]] = {}
+        self._moving: set[str] = set()
 
     def set_charts(self, charts: Sequence[ChartData], *, at_s: float | None = None) -> None:
-        """Show these charts, those with data first.
+        """Show these charts, those with data first, flat ones last.
 
         ``at_s`` is the time in seconds of the newest sample, if only samples are new: crowded charts then
         skip most updates. Without it all charts are redrawn.
         """
         self._data = tuple(sorted(charts, key=lambda chart: not chart.has_data))
+        moving = {chart.id for chart in charts if not is_flat(chart)}
+        # until the user changes the view, a chart keeps its place even if it comes to rest
+        self._moving = moving if at_s is None else self._moving | moving
         self._arrange(at_s)
 
     @property
@@ -87,32 +95,53 @@ class ChartGrid(Container, can_focus=True):
         self._arrange()
 
     def _order(self) -> list[ChartData]:
-        """Return the charts with data, the selected one first; without any data, only the first chart."""
+        """Return the charts with data, the selected one first, flat ones last; without any, only one."""
         with_data = [data for data in self._data if data.has_data] or list(self._data[:1])
         ids = [data.id for data in with_data]
         first = ids.index(self.front) if self.front in ids else 0
-        return with_data[first:] + with_data[:first]
+        others = with_data[first + 1 :] + with_data[:first]
+        return [*with_data[first : first + 1], *sorted(others, key=self._is_flat)]
 
-    def _fitting(self) -> tuple[list[ChartData], int, int]:
-        """Return the charts that fit, and the grid's columns and rows."""
+    def _is_flat(self, data: ChartData) -> bool:
+        return data.id not in self._moving
+
+    def _fitting(self) -> tuple[list[ChartData], int, list[int]]:
+        """Return the charts that fit, the grid's columns, and the least height of each of its rows."""
         order = self._order()
         width, height = self.size
         if self.arrangement == "one":
-            return order[:1], 1, 1
+            return order[:1], 1, [1]
         if self.arrangement == "lines":
             lines = one_series_each(order[0]) or order[:1]
-            rows = max(1, height // STRIP_LINES)
-            columns = min(max(1, width // CHART_CELLS), -(-len(lines) // rows))
+            strips = max(1, height // STRIP_LINES)
+            columns = min(max(1, width // CHART_CELLS), -(-len(lines) // strips))
             selected = order[0].spec.selected
             names = [line.names[0] if line.names else "" for line in lines]
-            room = columns * rows
+            room = columns * strips
             begin = names.index(selected) // room * room if selected in names else 0
             lines = lines[begin : begin + room]
-            return lines, columns, min(rows, -(-len(lines) // columns))
-        columns = min(max(1, width // CHART_CELLS), len(order))
-        fitting = max(height // CHART_LINES, min(2, height // TIGHT_CHART_LINES), 1)
-        rows = min(fitting, -(-len(order) // columns))
-        return order[: columns * rows], columns, rows
+            return lines, columns, [STRIP_LINES] * min(strips, -(-len(lines) // columns))
+        most = min(max(1, width // CHART_CELLS), len(order))
+        for columns in range(1, most):
+            shown, rows = self._rows(order, columns, height, ROOMY_CHART_LINES)
+            if len(shown) == len(order):
+                return shown, columns, rows
+        shown, rows = self._rows(order, most, height, CHART_LINES)
+        return shown, most, rows
+
+    def _rows(
+        self, order: Sequence[ChartData], columns: int, height: int, lines: int
+    ) -> tuple[list[ChartData], list[int]]:
+        """Return the charts that fit into rows of that many columns, and the least height of each row."""
+        for count in range(-(-len(order) // columns), 1, -1):
+            shown = order[: columns * count]
+            spare = columns * count - len(shown)  # the first chart is as much wider
+            flat = [self._is_flat(shown[max(0, row * columns - spare)]) for row in range(count)]
+            least = TIGHT_CHART_LINES if count == 2 and lines == CHART_LINES else lines
+            rows = [FLAT_CHART_LINES if is_low else least for is_low in flat]
+            if sum(rows) <= height:
+                return list(shown), rows
+        return list(order[:columns]), [lines]
 
     def _may_wait(self, data: ChartData, at_s: float | None) -> bool:
         """Return True if a recently drawn crowded chart would only gain a few samples."""
@@ -129,9 +158,11 @@ class ChartGrid(Container, can_focus=True):
         if not self._data or not width or not height:
             return
         order, columns, rows = self._fitting()
+        tallest = max(rows)
         self._shown = tuple(order)
         shown = {data.id for data in order}
-        self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
+        self.styles.grid_size_columns, self.styles.grid_size_rows = columns, len(rows)
+        self.styles.grid_rows = " ".join("1fr" if least == tallest else str(least) for least in rows)
         for chart_id in [chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown]:
             self._charts.pop(chart_id).remove()
         for data in order:
@@ -144,8 +175,8 @@ class ChartGrid(Container, can_focus=True):
             chart = self._charts[data.id]
             if not self._may_wait(data, at_s):
                 chart.show(data.series, data.spec)
-            last = position == len(order) - 1
-            chart.styles.column_span = columns * rows - position if last else 1
+            spare = 0 if position or self.arrangement == "lines" else columns * len(rows) - len(order)
+            chart.styles.column_span = spare + 1
         self._charts_in_order([self._charts[data.id] for data in order])
 
     def _charts_in_order(self, charts: Sequence[LineChart]) -> None:

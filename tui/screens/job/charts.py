@@ -35,6 +35,19 @@ class ChartData:
         return tuple(series.name for series in self.series)
 
 
+FLAT_SHARE = 0.02
+"""An amount that moves by less than this share of itself is flat."""
+
+
+def is_flat(chart: ChartData) -> bool:
+    """Return True for memory, disk and the like, drawn from zero, while none of its series moves."""
+    if chart.unit != "bytes":
+        return False
+    start, end = chart.spec.start, chart.spec.end
+    ranges = [extent((one,), start, end) for one in chart.series if one.name not in chart.spec.hidden]
+    return all(found is None or found[1] - found[0] <= FLAT_SHARE * abs(found[1]) for found in ranges)
+
+
 def visible_part(chart: ChartData) -> ChartData:
     """Return the chart with the samples within its range only, and without hidden series."""
     start, end = chart.spec.start, chart.spec.end

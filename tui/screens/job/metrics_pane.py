@@ -28,6 +28,8 @@ from tui.widgets.row_table import RowTable
 
 DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
+NODES_SHARE = 3
+"""Nodes above the charts take at most one in this many lines."""
 FAST_CURSOR_CELLS = 10
 PAN_SHARE = 0.5
 
@@ -63,6 +65,7 @@ class MetricsPane(Horizontal):
         self._builder = ChartBuilder()
         self._run: RunSnapshot | None = None
         self._tab = ""
+        self._lines_above = 0
         self._settle_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -83,13 +86,31 @@ class MetricsPane(Horizontal):
         before, self._run = self._run, run
         if before is None or before.metrics is not run.metrics or before.findings != run.findings:
             self._show_nodes()
+            self._place_nodes()
         self._show_charts(at_s=run.at.timestamp())
 
     def show_tab(self, tab: str) -> None:
         """Adapt to the job screen's tab: on Metrics, charts of the log show the visible time range only."""
         self._tab = tab
+        self._place_nodes()
         self.view = replace(self.view, full_range=tab != "metrics")
         self._show_charts()
+
+    def _place_nodes(self) -> None:
+        """On Metrics, put a few nodes above the charts, a line each, rather than beside them."""
+        metrics = self._run.metrics if self._run is not None else None
+        lines = 1 + len(metrics.nodes) if metrics is not None else 0
+        above = (
+            self._tab == "metrics" and not self.nodes_large and 0 < lines * NODES_SHARE <= self.size.height
+        )
+        if self._lines_above != (lines if above else 0):
+            self._lines_above = lines if above else 0
+            self.set_class(above, "-nodes-above")
+            self._nodes_pane.styles.height = lines if above else None
+            self.call_after_refresh(self._nodes_pane.on_resize)  # Textual may not report the new size
+
+    def on_resize(self) -> None:
+        self._place_nodes()
 
     def show_node(self, node: str | None) -> None:
         self.view = replace(self.view, node=node, selected=None)
@@ -122,6 +143,7 @@ class MetricsPane(Horizontal):
 
     def watch_nodes_large(self, large: bool) -> None:
         self.set_class(large, "-nodes-large")
+        self._place_nodes()
         if self._tab == "metrics":
             self.take_focus()
         self._show_nodes()

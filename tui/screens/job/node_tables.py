@@ -119,8 +119,7 @@ class NodesPane(Vertical):
 
     def point_at(self, name: str | None) -> None:
         self.query_one(NodeTable).point_at(name)
-        if name is not None:
-            self.query_one(GpuMatrix).point_at(name)
+        self.query_one(GpuMatrix).point_at(name)
 
     def _make_room(self, nodes: int) -> None:
         self.set_class(nodes > DENSE_NODES, "-dense-nodes")

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tui.analysis.series import EMPTY, Range, Series, reduce_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import clip, sanitize
-from tui.text.units import percent
+from tui.text.units import UNKNOWN, percent
 from tui.widgets.charts.legend import short_names
 from tui.widgets.charts.spec import BLOCKS, GAP, block, value_at
 from tui.widgets.charts.ticks import duration_label
@@ -108,6 +108,10 @@ def _dots(share: float | None) -> int:
     return 1 + min(_HEIGHTS - 1, int(min(max(share, 0.0), 1.0) * _HEIGHTS))
 
 
+def _number(share: float | None) -> str:
+    return UNKNOWN if share is None or isnan(share) else f"{share * 100:.0f}"
+
+
 Density = Literal["lines", "blocks", "braille"]
 """`lines`: one node per line, with name, mean and note.
 
@@ -177,6 +181,7 @@ SIGN_CELLS = 2
 MIN_MATRIX_NAME_CELLS = 6
 _BETWEEN = 1
 _CELL_STEP = 2  # a cell and the space after it
+_NUMBER_STEP = 5  # a cell with its share as a number, if there is room for all
 _FACT_GAP = 2
 _MIN_HISTORY_CELLS = 10
 
@@ -254,7 +259,8 @@ class MatrixRenderer:
         runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
         if not self.frame.over_time:
             # Two-digit GPU numbers would touch: show only the last digit.
-            numbers = "".join(f"{gpu % 10} " for gpu in range(self._widths[2]))
+            step = self._cell_step()
+            numbers = "".join(f"{gpu % 10}".ljust(step) for gpu in range(self._widths[2]))
             runs.append((numbers, "header"))
         if self._facts_fit(self._left_cells()):
             runs.append((self._facts(self.frame.facts), "header"))
@@ -330,10 +336,20 @@ class MatrixRenderer:
             self._cut = (asked, dict(zip(self._names, abbreviated_names(self._names, cells), strict=True)))
         return self._cut[1][sanitize(row.name)]
 
+    def _wanted_left_cells(self) -> int:
+        name, note, _ = self._widths
+        return name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
+
+    def _cell_step(self) -> int:
+        """Return the cells from one GPU to the next; a single GPU's share is the mean beside its name."""
+        gpus = self._widths[2]
+        wanted = self._wanted_left_cells() + gpus * _NUMBER_STEP + self._facts_cells()
+        return _NUMBER_STEP if gpus > 1 and wanted <= self._room[0] else _CELL_STEP
+
     def _left_cells(self) -> int:
         """Return the number of cells left of the heat cells; names are shortened first if space is tight."""
-        name, note, gpus = self._widths
-        wanted = name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
+        gpus = self._widths[2]
+        wanted = self._wanted_left_cells()
         cells = (
             _MIN_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP - 1
         )  # no space after the last
@@ -343,7 +359,7 @@ class MatrixRenderer:
         return sum(width + _FACT_GAP for width in self._fact_widths)
 
     def _facts_fit(self, left: int) -> bool:
-        cells = _MIN_HISTORY_CELLS * 2 if self.frame.over_time else self._widths[2] * _CELL_STEP
+        cells = _MIN_HISTORY_CELLS * 2 if self.frame.over_time else self._widths[2] * self._cell_step()
         return bool(self._fact_widths) and left + cells + self._facts_cells() <= self._room[0]
 
     def _cell_room(self, left: int) -> int:
@@ -380,10 +396,13 @@ class MatrixRenderer:
         if self.frame.over_time:
             runs += self._history(row, self._cell_room(left))
         else:
+            step = self._cell_step()
             for share in row.values:
                 glyph, style = bar(share)
-                runs.append((f"{glyph} ", style))
-            runs.append((" " * (_CELL_STEP * (self._widths[2] - len(row.values))), "name"))
+                runs.append((glyph if step > _CELL_STEP else f"{glyph} ", style))
+                if step > _CELL_STEP:
+                    runs.append((f"{_number(share):>3} ", "header"))
+            runs.append((" " * (step * (self._widths[2] - len(row.values))), "name"))
         if self._facts_fit(left):
             runs.append((self._facts(row.facts), "name"))
         return runs

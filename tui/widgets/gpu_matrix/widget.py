@@ -78,6 +78,7 @@ class GpuMatrix(ScrollView, can_focus=True):
         self._frame = Frame()
         self._rows: tuple[MatrixRow, ...] = ()
         self._cursor: str | None = None
+        self._is_chosen = False
 
     @property
     def selected(self) -> str | None:
@@ -161,10 +162,11 @@ class GpuMatrix(ScrollView, can_focus=True):
         elif line >= self.scroll_offset.y + shown:
             self.scroll_to(y=line - shown + 1, animate=False)
 
-    def point_at(self, name: str) -> None:
+    def point_at(self, name: str | None) -> None:
+        """Put the cursor on a chosen node and show it without focus too; None chooses no node."""
         index = next((index for index, row in enumerate(self._rows) if row.name == name), None)
-        if index is not None:
-            self._put_cursor(index)
+        self._is_chosen = index is not None
+        self._put_cursor(self._cursor_index() if index is None else index)
 
     def action_move(self, lines: int) -> None:
         index = self._cursor_index() + lines * self._renderer.shape.across
@@ -212,7 +214,7 @@ class GpuMatrix(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width, height = self.size
         painter = self._renderer
-        cursor = self._cursor if self.has_focus else None
+        cursor = self._cursor if self.has_focus or self._is_chosen else None
         runs: list[Glyph] = []
         if not self._rows:
             runs = self._nothing(y)
