@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
+from api_client.models import WAITING_STATUSES
 from tui.analysis.health.checks import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import FindingKind
@@ -72,7 +73,8 @@ async def why(
 def _nothing(run: RunSnapshot, kind: str | None) -> str:
     if kind is not None:
         return f"no finding {kind}"
-    return f"the job is {run.status.word}" if run.job.is_finished else verdict(run).words
+    has_not_begun = run.job.current_status in WAITING_STATUSES
+    return f"the job is {run.status.word}" if run.job.is_finished or has_not_begun else verdict(run).words
 
 
 def _record(explanation: Explanation) -> dict[str, Any]:
