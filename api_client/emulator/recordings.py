@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.routing import Route
 
 from api_client.emulator.answers import ApiFault, not_found
@@ -138,6 +139,10 @@ def _refuse(_: object = None) -> NoReturn:
     raise ApiFault(403, "READ_ONLY", "this is a recording: nothing in it can be changed")
 
 
+def _not_recorded(request: Request) -> NoReturn:
+    raise not_found("Recorded answer of", request.url.path)
+
+
 def _stored(recording: Recording, file: CheckpointFile) -> StoredFile:
     content = recording.stored_file(file)
     return StoredFile(
@@ -194,6 +199,7 @@ def recording_app(
         *reads,
         *FILES_ROUTES,
         Route("/{path:path}", _refuse, methods=["POST", "PUT", "PATCH", "DELETE"]),
+        Route("/{path:path}", _not_recorded),
     ]
     return api_app(platform, routes, key=key)
 

@@ -30,7 +30,7 @@ SCREENS: tuple[type[AppScreen], ...] = (
 )
 TOGETHER = {
     *(screen.SCOPES for screen in SCREENS if screen is not JobScreen),
-    *((Scope.JOB, *scopes) for scopes in JOB_TABS.values()),
+    *((Scope.JOB, Scope.RECORDING, *scopes) for scopes in JOB_TABS.values()),
 }
 """Scopes whose keys work at the same time."""
 

@@ -1,44 +1,188 @@
-"""The dashboard on a recording: the moment is marked, and nothing can be changed."""
+"""The dashboard on recordings: the moment is marked, can be chosen, and nothing can be changed."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from api_client.recordings.playback import Playback
-from api_client.recordings.reading import Recording
-from support.recorded import at, by_hand, line, ndjson
+from api_client.recordings.reading import JOB, Recording
+from support.dashboard import text_of
+from support.recorded import DOCUMENTS, at, by_hand, line, ndjson, sample
+from support.remotes import remote_of
+from support.stranger import FakeBaseten
+from support.stranger_runs import finished_run
 from support.waiting import until
+from tui.actions import JOB_TABS
+from tui.analysis.connection import LOG
+from tui.analysis.run.snapshot import RunSnapshot, is_settled
 from tui.app import BtTuiApp
 from tui.commands.app.open import settings_of
 from tui.commands.support.options import CommandSettings
-from tui.commands.support.recorded import served_recording
+from tui.commands.support.recorded import served_recordings
+from tui.readers.recorded_runs import OpenRecordings
+from tui.screens.compare import CompareRunsScreen
+from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.screens.job.time_bar import TimeBar
 from tui.widgets.status_footer import ConnectionBadge
 
-LINES = [line(60 + number, f"step {number}/3000 loss=1.5") for number in range(3000)]
+pytestmark = pytest.mark.usefixtures("brisk")
+LINES = [line(60 + 5 * number, f"step {number}/600 loss=1.5") for number in range(600)]
+ERROR = line(2000.5, "RuntimeError: CUDA out of memory", level="ERROR")
+RUN = {
+    "logs.ndjson": ndjson(*LINES[:389], ERROR, *LINES[389:]),
+    "metrics.ndjson": ndjson(*(sample(60 * minute, use=0.9) for minute in range(2, 58))),
+}
 
 
-@pytest.mark.usefixtures("brisk")
-async def test_it_shows_the_moment_is_marked_and_refuses_changes(tmp_path: Path) -> None:
-    path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(*LINES)})
-    settings = settings_of(CommandSettings(), path)
-    with Recording(path) as recording:
-        clock = Playback(recording.begin, recording.until, at=at(1060))
-        with served_recording(recording, clock) as remote:
-            app = BtTuiApp(remote, job_id="job1", settings=settings, playback=clock)
-            async with app.run_test(size=(120, 30)) as pilot:
-                await until(pilot, lambda: isinstance(app.screen, JobScreen) and _step(app) == 1000)
-                assert app.screen.query_one(ConnectionBadge).words == "recording run 2026-03-01 12:17:40"
-                await pilot.press("s")
-                await until(pilot, lambda: bool(list(app._notifications)))
-                notices = [notice.message for notice in app._notifications]
-                assert notices == ["This dashboard is read-only (recording run.btrun)."]
+@asynccontextmanager
+async def dashboard(
+    paths: Sequence[Path], moment: datetime | None, elapsed: Any = lambda: 0.0
+) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
+    with ExitStack() as files:
+        recordings = [files.enter_context(Recording(path)) for path in paths]
+        clock = Playback(recordings[0].begin, recordings[0].until, at=moment, elapsed=elapsed)
+        with served_recordings(recordings, clock) as remote:
+            app = BtTuiApp(
+                remote,
+                job_id="job1" if len(paths) == 1 else None,
+                settings=settings_of(CommandSettings(), paths),
+                recorded=OpenRecordings(recordings, clock),
+            )
+            async with app.run_test(size=(120, 36)) as pilot:
+                yield app, pilot
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return by_hand(tmp_path / "run.btrun", RUN)
+
+
+async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
+    async with dashboard([path], at(1060)) as (app, pilot):
+        await until(pilot, lambda: _step(app) == 200)
+        assert app.screen.query_one(ConnectionBadge).words == "recording run 2026-03-01 12:17:40"
+        await pilot.press("s")
+        await until(pilot, lambda: bool(list(app._notifications)))
+        notices = [notice.message for notice in app._notifications]
+        assert notices == ["This dashboard is read-only (recording run.btrun)."]
+
+
+async def test_going_back_and_forth_shows_what_opening_at_that_moment_shows(path: Path) -> None:
+    shown: dict[tuple[float, str], str] = {}
+    for moment in (1060.0, 2500.0):
+        async with dashboard([path], at(moment)) as (app, pilot):
+            await until(pilot, lambda: _is_read(app, at(moment)) and _has_marks(app))  # noqa: B023
+            for tab in reversed(JOB_TABS):
+                await _show_tab(app, pilot, tab)
+                shown[moment, tab] = text_of(app)
+    async with dashboard([path], at(3600)) as (app, pilot):
+        await until(pilot, lambda: _is_read(app, at(3600)) and _has_marks(app))
+        for moment in (1060.0, 2500.0, 1060.0):
+            bar = app.screen.query_one(TimeBar)
+            bar._run.seek(at(moment))
+            bar._sought()
+            for tab in reversed(JOB_TABS):
+                await _show_tab(app, pilot, tab)
+                await until(pilot, lambda: text_of(app) == shown[moment, tab])  # noqa: B023
+
+
+async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
+    async with dashboard([path], None) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
+        bar = app.screen.query_one(TimeBar)
+        await pilot.press("ctrl+left", "ctrl+left", "ctrl+right")
+        assert bar._run.at == at(3540)
+        marks = [one.at for one in bar._moments]
+        error = marks.index(at(2000.500001))
+        await pilot.press(*"8" * (len(marks) - error + 1))
+        assert bar._run.at == marks[error - 1] == at(2000)
+        await pilot.press("9")
+        assert "× RuntimeError: CUDA out of memory" in text_of(app)
+        await until(pilot, lambda: _step(app) == 388)
+        start, cells = app.screen.query_one(TimeBar)._track
+        await pilot.click(TimeBar, offset=(start + cells - 1, 0))
+        await until(pilot, lambda: _step(app) == 599)
+        await pilot.click(TimeBar, offset=(start, 0))
+        await until(pilot, lambda: app.screen.query_one(TimeBar)._run.at == at(0) and _step(app) is None)
+
+
+async def test_playing_advances_at_the_chosen_speed_and_begins_again_after_the_end(path: Path) -> None:
+    elapsed = [0.0]
+    async with dashboard([path], at(1060), lambda: elapsed[0]) as (app, pilot):
+        await until(pilot, lambda: _step(app) == 200)
+        await pilot.press("7", "7", "6", "semicolon")
+        elapsed[0] += 50
+        await until(pilot, lambda: _step(app) == 220)
+        assert "▶ 2×" in text_of(app)
+        elapsed[0] += 5000
+        await until(pilot, lambda: _step(app) == 599 and "‖" in text_of(app))
+        await pilot.press("semicolon")
+        await until(pilot, lambda: _step(app) is None and "▶" in text_of(app))
+
+
+async def test_several_recordings_are_listed_and_compared(path: Path, tmp_path: Path) -> None:
+    other = DOCUMENTS[JOB] | {"id": "job2", "name": "second"}
+    second = by_hand(tmp_path / "second.btrun", {**RUN, JOB: other})
+    async with dashboard([path, second], None) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen) and "second" in text_of(app))
+        assert app.screen.query_one(ConnectionBadge).words.startswith("recording run and 1 more 2026-03-01")
+        await pilot.press("space", "down", "space", "c")
+        await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "1.5" in text_of(app))
+
+
+async def test_a_recording_made_in_the_dashboard_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with FakeBaseten() as stranger:
+        await _record_twice(stranger, tmp_path)
+    with Recording(tmp_path / "run1.btrun") as recording:
+        assert len(list(recording.log.entries())) == 50
+
+
+async def _record_twice(stranger: FakeBaseten, folder: Path) -> None:
+    finished_run(stranger, "run1", losses=[2.0] * 50, total=50)
+    app = BtTuiApp(remote_of(stranger), job_id="run1")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        for number in ("50", "0"):
+            await pilot.press("ctrl+r")
+            start = f"Recorded {number} new lines to {folder / 'run1.btrun'}"
+            await until(pilot, lambda: any(one.message.startswith(start) for one in app._notifications))  # noqa: B023
+
+
+async def _show_tab(app: BtTuiApp, pilot: Pilot[Any], tab: str) -> None:
+    assert isinstance(app.screen, JobScreen)
+    app.screen.show_tab(tab)
+    await pilot.pause()
+
+
+def _run(app: BtTuiApp) -> RunSnapshot | None:
+    return app.screen.snapshot if isinstance(app.screen, JobScreen) else None
 
 
 def _step(app: BtTuiApp) -> int | None:
-    screen = app.screen
-    assert isinstance(screen, JobScreen)
-    progress = screen.snapshot.progress if screen.snapshot is not None else None
-    return progress.step if progress is not None else None
+    run = _run(app)
+    return run.progress.step if run is not None and run.progress is not None else None
+
+
+def _is_read(app: BtTuiApp, moment: datetime) -> bool:
+    run = _run(app)
+    if run is None or run.at != moment or run.metrics is None or run.bill is None:
+        return False
+    return LOG in run.checked_sources and (is_settled(run) or run.job.is_finished)
+
+
+def _has_marks(app: BtTuiApp) -> bool:
+    """True once the whole run was searched for marks."""
+    bars = app.screen.query(TimeBar)
+    searching = any(one.group == "moments" and not one.is_finished for one in app.workers)
+    return bool(bars) and bool(bars.first()._moments) and not searching

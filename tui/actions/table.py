@@ -16,6 +16,7 @@ class Scope(StrEnum):
     METRICS = "metrics"  # the tab Metrics only
     CHECKPOINTS = "checkpoints"  # the Checkpoints tab
     STATUS = "status"  # the tabs without a log: Metrics, Checkpoints, Details
+    RECORDING = "recording"  # the job screen of a recording (bt-tui open)
     FILES = "files"  # the files of a checkpoint
     CACHE = "cache"  # the cache of a project
     DOWNLOADS = "downloads"
@@ -149,6 +150,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("stop_job", "s", "stop", "Stop this job.", FOOTER | DANGEROUS),
         ("recreate_job", "R", "run again", "Run this job again.", FOOTER | DANGEROUS),
         ("open_cache", "C", "cache", "Browse the project's cache."),
+        ("record", "ctrl+r", "record", "Record the run to a file; press again to stop."),
         ("download_source", "A", "source", "Download the job's source code."),
         ("compare", "c", "compare", "Compare with the previous job in this project."),
         ("export", "E", "export", "Export the chart data as CSV or JSON."),
@@ -255,6 +257,15 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("reverse_checkpoints", "V", "reverse", "Reverse sort order."),
     ),
     Scope.STATUS: (("copy_status", "Y", "copy status", "Copy the job's status as Markdown."),),
+    Scope.RECORDING: (
+        ("play", "semicolon", "play", "Play the recording, or pause (also from its end again).", FOOTER),
+        ("step_back", "ctrl+left", "back", "Step back in time (or click or drag on the time bar).", FOOTER),
+        ("step_on", "ctrl+right", "forward", "Step forward in time.", FOOTER),
+        ("next_mark", "9", "next mark", "Go to the next checkpoint, error or finding.", FOOTER),
+        ("previous_mark", "8", "previous mark", "Go to the previous checkpoint, error or finding."),
+        ("faster", "7", "faster", "Play faster."),
+        ("slower", "6", "slower", "Play slower."),
+    ),
     Scope.FILES: (
         ("open_node", "enter", "open", "Expand or collapse the directory; open the file full screen."),
         ("open_below", "asterisk", "expand all", "Expand everything below; if all is expanded, collapse it."),

@@ -19,6 +19,7 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.app.history import HistoryEntry, Navigation
 from tui.app.teams import Teams
+from tui.readers.recorded_runs import OpenRecordings, RecordedRun
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
@@ -44,6 +45,7 @@ class ScreenOpener:
         teams: Teams,
         settings: Loaded,
         memory: Memory,
+        recorded: OpenRecordings | None = None,
     ) -> None:
         self._app = app
         self._session = session
@@ -51,6 +53,7 @@ class ScreenOpener:
         self._teams = teams
         self._settings = settings
         self._memory = memory
+        self._recorded = recorded
         self._compared_runs: RunCache | None = None
 
     @property
@@ -89,8 +92,22 @@ class ScreenOpener:
             metrics_interval_s=wanted.refresh.metrics_s,
             checkpoints_interval_s=wanted.refresh.checkpoints_s,
         )
-        screen = JobScreen(job, feed_with, tab=tab, layout=self._layout(), remember=self._remember)
+        screen = JobScreen(
+            job,
+            feed_with,
+            tab=tab,
+            layout=self._layout(),
+            remember=self._remember,
+            recorded=self._recorded_run(job),
+        )
         self._navigation.push(screen, HistoryEntry(("job", job.id), partial(self.show_job, job)))
+
+    def _recorded_run(self, job: TrainingJob) -> RecordedRun | None:
+        opened, wanted = self._recorded, self._settings.configuration
+        recording = opened.of_job(job.id) if opened is not None else None
+        if opened is None or recording is None:
+            return None
+        return RecordedRun(recording, opened.clock, rules=wanted.health, patterns=wanted.progress_patterns)
 
     def _layout(self) -> JobLayout:
         """Return the remembered layout, in which explicit settings replace what was remembered."""

@@ -27,7 +27,6 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from api_client.recordings.playback import Playback
 from api_client.remotes import Remote
 from tui.actions import ACTIONS, Mark, Scope
 from tui.actions.keymap import bindings_of, key_for, rebound
@@ -41,10 +40,12 @@ from tui.app.history import HistoryEntry, Navigation
 from tui.app.job_commands import JobCommands
 from tui.app.opening import ScreenOpener
 from tui.app.palette import ActionProvider, Palette, PaletteProvider, Themes, action_commands
+from tui.app.recorders import Recorders
 from tui.app.remotes import Remotes
 from tui.app.teams import Teams
 from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
+from tui.readers.recorded_runs import OpenRecordings
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
@@ -64,7 +65,7 @@ PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
-SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
+SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch", "record")
 
 
 class BtTuiApp(App[WelcomeChoice]):
@@ -95,7 +96,7 @@ class BtTuiApp(App[WelcomeChoice]):
         memory: Memory | None = None,
         own_emulator: Callable[[], Remote] | None = None,
         hints: bool = False,
-        playback: Playback | None = None,
+        recorded: OpenRecordings | None = None,
     ) -> None:
         self._settings = settings or Loaded()
         self._memory = memory if memory is not None else Memory()
@@ -109,7 +110,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
-        self._playback, self._recording = playback, remote if playback is not None else None
+        self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
@@ -133,11 +134,11 @@ class BtTuiApp(App[WelcomeChoice]):
     # Session
 
     def session_with(self, remote: Remote) -> Session:
-        playback = self._playback if remote is self._recording else None
+        recorded = self._recorded if remote is self._recorded_at else None
         return Session(
             remote,
-            clock=playback,
-            recorded=None if playback is None else partial(_recorded_moment, remote.name, playback),
+            clock=None if recorded is None else recorded.clock,
+            recorded=None if recorded is None else partial(_recorded_moment, recorded),
             on_connection=partial(setattr, self, "connection"),
             read_only_by=self._read_only_by,
         )
@@ -148,6 +149,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
         self.downloads = Downloads(self, session, self._keys, self.outbox, self.files)
         self.jobs = JobCommands(self, session, share=partial(setattr, self, "stopping"))
+        self.recorders = Recorders(self, session)
         self._handlers = self._handlers_of(session)
 
     def _handlers_of(self, session: Session | None) -> messages.Handlers:
@@ -156,11 +158,12 @@ class BtTuiApp(App[WelcomeChoice]):
             messages.CopyRequested: self._copy,
             messages.OpenProjectRequested: self.teams.open_project,
         }
-        for service in (self.jobs, self.downloads, self.files, self.alerts):
+        for service in (self.jobs, self.downloads, self.files, self.alerts, self.recorders):
             handlers |= service.handlers
         if session is not None:
+            recorded = self._recorded if session.remote is self._recorded_at else None
             self.opener = ScreenOpener(
-                self, session, self.navigation, self.teams, self._settings, self._memory
+                self, session, self.navigation, self.teams, self._settings, self._memory, recorded
             )
             handlers |= self.opener.handlers
         return handlers
@@ -406,8 +409,8 @@ class BtTuiApp(App[WelcomeChoice]):
         self.remotes.choose()
 
 
-def _recorded_moment(name: str, playback: Playback) -> str:
-    return f"{sanitize(name)} {local_time(playback.now())}"
+def _recorded_moment(recorded: OpenRecordings) -> str:
+    return f"{sanitize(recorded.name)} {local_time(recorded.clock.now())}"
 
 
 def problems_text(problems: Sequence[Problem]) -> str:
@@ -433,12 +436,12 @@ def run_dashboard(
     demo: bool = False,
     settings: Loaded,
     own_emulator: Callable[[], Remote] | None = None,
-    playback: Playback | None = None,
+    recorded: OpenRecordings | None = None,
 ) -> WelcomeChoice | None:
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
-    ``own_emulator`` starts the local emulator, if the user switches to it. ``playback`` is the clock of a
-    recording that ``remote`` serves. A demo and a recording do not remember their state.
+    ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
+    recordings that ``remote`` serves. A demo and a recording do not remember their state.
     """
     gc.freeze()  # the modules are here to stay, and scanning them for garbage stalls the screen for 40 ms
     app = BtTuiApp(
@@ -447,9 +450,9 @@ def run_dashboard(
         tab=tab,
         demo=demo,
         settings=settings,
-        memory=Memory(None if demo or playback is not None else memory_path()),
+        memory=Memory(None if demo or recorded is not None else memory_path()),
         own_emulator=own_emulator,
-        playback=playback,
+        recorded=recorded,
         hints=True,
     )
     try:

@@ -151,6 +151,13 @@ class ClearDownloadsRequested(AppMessage):
 
 
 @dataclass
+class RecordRequested(AppMessage):
+    """Request to record a run to a file, or to stop recording it."""
+
+    job: TrainingJob
+
+
+@dataclass
 class RunChecked(AppMessage):
     """Findings of a run; ``settled`` is True once enough is known to recognize new ones."""
 

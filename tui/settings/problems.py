@@ -123,12 +123,12 @@ def _words(action_id: str) -> str:
 
 
 def _together() -> Iterator[tuple[Scope, ...]]:
-    on_job = {Scope.JOB, *(scope for tab in JOB_TABS.values() for scope in tab)}
+    on_job = {Scope.JOB, Scope.RECORDING, *(scope for tab in JOB_TABS.values() for scope in tab)}
     for scope in Scope:
         if scope not in on_job and scope not in EVERYWHERE:
             yield (scope, *EVERYWHERE)
     for tab in JOB_TABS.values():
-        yield (Scope.JOB, *tab, *EVERYWHERE)
+        yield (Scope.JOB, Scope.RECORDING, *tab, *EVERYWHERE)
 
 
 _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})

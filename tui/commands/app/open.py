@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +13,7 @@ import click
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
 from tui.commands.support.options import CommandSettings, examples
-from tui.commands.support.recorded import served_recording
+from tui.commands.support.recorded import served_recordings
 from tui.commands.support.run_options import parse_moment
 from tui.commands.support.session import dashboard_settings
 from tui.commands.support.terminal import need_terminal, opening_notice
@@ -23,9 +25,10 @@ from tui.settings.model import NotificationSettings
     "bt-tui open run.btrun",
     "bt-tui open run.btrun --at 1h20m           80 minutes after the job was created",
     "bt-tui open run.btrun --at 12:30 --speed 60",
+    "bt-tui open monday.btrun tuesday.btrun     both on Home, where c compares them",
 )
 @click.command("open")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("paths", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--at", "typed_at", metavar="TIME", help="Moment to show: 12:30, 1h20m after the start, ISO 8601 …"
 )
@@ -33,44 +36,60 @@ from tui.settings.model import NotificationSettings
     "--speed", metavar="X", type=click.FloatRange(min=0, min_open=True), help="Play it X times as fast."
 )
 @click.pass_obj
-def open_file(settings: CommandSettings, path: Path, typed_at: str | None, speed: float | None) -> None:
-    """Open the dashboard on a recording (bt-tui record), without an account. Nothing can be changed.
+def open_file(
+    settings: CommandSettings, paths: Sequence[Path], typed_at: str | None, speed: float | None
+) -> None:
+    """Open the dashboard on recordings (bt-tui record), without an account. Nothing can be changed.
 
     It shows the last moment, or the one given by --at. With --speed it plays from there, or from the
     beginning, to the end.
     """
     need_terminal()
-    with Recording(path) as recording, opening_notice():
-        clock = _playback(recording, typed_at, speed)
-        for problem in recording.problems:
-            settings.output.remark(f"a part of {path} can't be read: {problem}")
-        loaded = settings_of(settings, path)
+    with ExitStack() as files, opening_notice():
+        recordings = [files.enter_context(Recording(path)) for path in paths]
+        for one in recordings:
+            _refuse_twice(one, recordings)
+            for problem in one.problems:
+                settings.output.remark(f"a part of {one.path} can't be read: {problem}")
+        clock = _playback(recordings, typed_at, speed)
+        loaded = settings_of(settings, paths)
         from tui.app import run_dashboard
+        from tui.readers.recorded_runs import OpenRecordings
 
-        with served_recording(recording, clock) as remote:
-            run_dashboard(remote, job_id=recording.job.id, settings=loaded, playback=clock)
+        job_id = recordings[0].job.id if len(recordings) == 1 else None
+        with served_recordings(recordings, clock) as remote:
+            opened = OpenRecordings(recordings, clock)
+            run_dashboard(remote, job_id=job_id, settings=loaded, recorded=opened)
 
 
-def _playback(recording: Recording, typed_at: str | None, speed: float | None) -> Playback:
-    at: datetime | None = recording.begin if speed is not None else None
+def _refuse_twice(one: Recording, recordings: Sequence[Recording]) -> None:
+    twin = next(other for other in recordings if other.job.id == one.job.id)
+    if twin is not one:
+        raise click.UsageError(f"{twin.path} and {one.path} are recordings of the same job; open one of them")
+
+
+def _playback(recordings: Sequence[Recording], typed_at: str | None, speed: float | None) -> Playback:
+    begin, until = min(one.begin for one in recordings), max(one.until for one in recordings)
+    at: datetime | None = begin if speed is not None else None
     if typed_at is not None:
         try:
-            at = parse_moment(typed_at, recording.begin, recording.until)
+            at = parse_moment(typed_at, begin, until)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--at") from None
-    clock = Playback(recording.begin, recording.until, at=at, speed=speed or 1.0)
+    clock = Playback(begin, until, at=at, speed=speed or 1.0)
     if speed is not None:
         clock.play()
     return clock
 
 
-def settings_of(settings: CommandSettings, path: Path) -> Loaded:
+def settings_of(settings: CommandSettings, paths: Sequence[Path]) -> Loaded:
     """Return the user's settings, read-only, and without notifications outside of the dashboard."""
     loaded = dashboard_settings(settings)
+    names = ", ".join(path.name for path in paths)
     quiet = NotificationSettings(toast=False, bell=False, title=False, osc="off", job_end=False)
     changes = {"readonly": True, "notifications": quiet}
     return replace(
         loaded,
         configuration=loaded.configuration.model_copy(update=changes),
-        origins={**loaded.origins, "readonly": f"recording {path.name}"},
+        origins={**loaded.origins, "readonly": f"recording {names}"},
     )

@@ -5,7 +5,7 @@ The recording is served in this process, as of its last moment, so that commands
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pydantic import SecretStr
@@ -18,9 +18,9 @@ from api_client.remotes.remote import remote_at
 
 
 @contextmanager
-def served_recording(recording: Recording, clock: Playback) -> Iterator[Remote]:
-    """Serve a recording at the time of the clock until the block ends."""
-    origin = f"the recording {recording.path}"
-    with serve_recordings([recording], clock) as served:
+def served_recordings(recordings: Sequence[Recording], clock: Playback) -> Iterator[Remote]:
+    """Serve recordings at the time of the clock until the block ends."""
+    origin = f"the recording {', '.join(str(one.path) for one in recordings)}"
+    with serve_recordings(recordings, clock) as served:
         key, api = SecretStr(served.key), (served.url, origin)
-        yield remote_at(recording.name, served.url, origin, key=key, key_origin=origin, api=api)
+        yield remote_at(recordings[0].name, served.url, origin, key=key, key_origin=origin, api=api)

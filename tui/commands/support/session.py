@@ -168,12 +168,12 @@ def _run_on_recording(
     """Run ``action`` as of the last moment of a recording."""
     # The server is not for every command.
     from api_client.recordings.playback import Playback
-    from tui.commands.support.recorded import served_recording
+    from tui.commands.support.recorded import served_recordings
 
     for problem in recording.problems:
         settings.output.remark(f"a part of {recording.path} can't be read: {problem}")
     clock = Playback(recording.begin, recording.until)
-    with served_recording(recording, clock) as remote:
+    with served_recordings([recording], clock) as remote:
         return run_with(remote, settings, action, clock=clock)
 
 

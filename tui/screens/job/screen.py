@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partialmethod
+from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +16,7 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from api_client.models import TrainingJob
+from api_client.models.logs import LogGap
 from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
@@ -24,6 +26,7 @@ from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
+from tui.readers.recorded_runs import RecordedRun
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.job.chart_view import words
@@ -34,6 +37,7 @@ from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.metrics_pane import MetricsPane
 from tui.screens.job.status_text import status_markdown
+from tui.screens.job.time_bar import TimeBar
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.notice import ConnectionNotice
@@ -46,12 +50,16 @@ class JobScreen(AppScreen):
     """The job screen of a run, live; ``feed_with`` creates the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
-    SCOPES = (Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS, Scope.STATUS, Scope.JOB)
+    SCOPES = (
+        *(Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS),
+        *(Scope.STATUS, Scope.JOB, Scope.RECORDING),
+    )
     PANES = {
         Scope.LOGS: LogPane,
         Scope.CHARTS: MetricsPane,
         Scope.METRICS: MetricsPane,
         Scope.CHECKPOINTS: CheckpointPane,
+        Scope.RECORDING: TimeBar,
     }
     SHOWN_RESOURCES = frozenset({STATUS, LOG, METRICS, CHECKPOINTS})
     _feed: RunFeed
@@ -80,18 +88,25 @@ class JobScreen(AppScreen):
         tab: str | None = None,
         layout: JobLayout | None = None,
         remember: Callable[[JobLayout], object] = lambda _layout: None,
+        recorded: RecordedRun | None = None,
     ) -> None:
         super().__init__()
         self._display_options = layout or JobLayout()
         self._remember = remember
         self.job = job
         self.set_reactive(JobScreen.tab, tab or self._display_options.first_tab(job))
-        self._feed = feed_with(
-            job,
+        self._recorded = recorded
+        self._feed_with = feed_with
+        self._feed = self._new_feed(self._display_options.span_s)
+
+    def _new_feed(self, span_s: float, **more: Any) -> RunFeed:
+        return self._feed_with(
+            self.job,
             publish=self.publish,
             on_log=lambda part: self.post_message(self.LogArrived(part)),
             on_gone=lambda: self.post_message(self.JobGone()),
-            span=timedelta(seconds=self._display_options.span_s),
+            span=timedelta(seconds=span_s),
+            **more,
         )
 
     def compose(self) -> ComposeResult:
@@ -103,13 +118,15 @@ class JobScreen(AppScreen):
             yield Static(id="span")
         yield MetricsPane(
             self._display_options.span_s,
-            self._feed.set_span,
+            self._read_span,
             memory_in_matrix=self._display_options.memory_in_matrix,
             id="panels",
         )
-        yield LogPane(self.job, self._display_options.log, retry=self._feed.retry, id="log")
+        yield LogPane(self.job, self._display_options.log, retry=self._retry, id="log")
         yield CheckpointPane(self.job, id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
+        if self._recorded is not None:
+            yield TimeBar(self._recorded, id="time-bar")
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
@@ -132,6 +149,16 @@ class JobScreen(AppScreen):
         self._keep_layout()
         self.post_message(messages.RunChecked(snapshot, settled=is_settled(snapshot)))
 
+    @property
+    def _span_s(self) -> float:
+        return self.metrics.view.window.span or self._display_options.span_s
+
+    def _read_span(self, span: timedelta, shown: timedelta | None) -> None:
+        self._feed.set_span(span, shown)
+
+    async def _retry(self, gap: LogGap) -> None:
+        await self._feed.retry(gap)
+
     def palette_items(self) -> Iterator[PaletteItem]:
         run = self.snapshot
         for checkpoint in (run.checkpoints or ()) if run is not None else ():
@@ -144,12 +171,20 @@ class JobScreen(AppScreen):
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
-        span_s = self.metrics.view.window.span or self._display_options.span_s
         log = self.query_one(LogPane).options
-        layout = JobLayout(self.tab, self.job.id, span_s, self.metrics.matrix.memory, log)
+        layout = JobLayout(self.tab, self.job.id, self._span_s, self.metrics.matrix.memory, log)
         if layout.as_data() != self._display_options.as_data():
             self._display_options = layout
             self._remember(layout)
+
+    @on(TimeBar.Sought)
+    def _read_again(self) -> None:
+        """Show another moment of a recording; what is shown stays until its data arrives."""
+        if self._recorded is not None:
+            self.workers.cancel_group(self, "feed")
+            self.job = self._recorded.job
+            self._feed = self._new_feed(self._span_s, findings=())
+            self.run_feed("run feed")
 
     @on(LogArrived)
     def _take_log(self, message: LogArrived) -> None:
@@ -244,7 +279,8 @@ class JobScreen(AppScreen):
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """The scopes active on this tab, including those active on all tabs."""
-        return (*JOB_TABS[self.tab], Scope.JOB)
+        playing = (Scope.RECORDING,) if self._recorded is not None else ()
+        return (*JOB_TABS[self.tab], Scope.JOB, *playing)
 
     def _step_tab(self, by: int) -> None:
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
@@ -275,6 +311,9 @@ class JobScreen(AppScreen):
 
     def action_open_cache(self) -> None:
         self.post_message(messages.OpenCacheRequested(self.job.project_id, self.job.project_name))
+
+    def action_record(self) -> None:
+        self.post_message(messages.RecordRequested(self.job))
 
     def action_download_source(self) -> None:
         self.post_message(messages.DownloadRequested(DownloadRequest(self.job, archive=True)))

@@ -1,0 +1,92 @@
+"""Record runs from the dashboard, as ``bt-tui record`` does: in the background, until the job ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+from textual.worker import Worker
+
+from api_client.errors import RequestError
+from api_client.files import why_not_written
+from api_client.models import TrainingJob
+from api_client.recordings.archive import RecordingError
+from api_client.recordings.reading import SUFFIX
+from tui.readers.session import Session
+from tui.screens import messages
+from tui.system.saved_files import landing, safe_name
+from tui.text.sanitize import sanitize
+from tui.text.units import bytes_iec, count, percent
+
+if TYPE_CHECKING:
+    from tui.readers.recorder import Recorder
+
+PROGRESS_EVERY_S = 10.0
+
+
+class Recorders:
+    """The recordings that are made; a second request for a job ends its recording."""
+
+    def __init__(self, app: App[Any], session: Session | None) -> None:
+        self._app = app
+        self._session = session
+        self._running: dict[str, Worker[None]] = {}
+
+    @property
+    def handlers(self) -> messages.Handlers:
+        return {messages.RecordRequested: self.toggle}
+
+    def toggle(self, message: messages.RecordRequested) -> None:
+        job, session = message.job, self._session
+        running = self._running.pop(job.id, None)
+        if running is not None and not running.is_finished:
+            running.cancel()
+            self._app.notify("Recording stopped; record again to continue the file.")
+        elif session is not None and session.connection.recorded is not None:
+            self._app.notify("This is a recording already.")
+        elif session is not None:
+            self._running[job.id] = self._app.run_worker(
+                self._record(session, job), name="recording", group="record", exit_on_error=False
+            )
+
+    async def _record(self, session: Session, job: TrainingJob) -> None:
+        from tui.readers.recorder import Recorder
+
+        path = landing(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
+        told_at = time.monotonic()
+
+        def show(part: float | None, lines: int) -> None:
+            nonlocal told_at
+            if part is not None and part < 1 and time.monotonic() - told_at >= PROGRESS_EVERY_S:
+                told_at = time.monotonic()
+                self._app.notify(f"Recording {path.name}: {percent(part)}, {count(lines)} lines.")
+
+        until = "" if job.is_finished else " until the job ends"
+        self._app.notify(f"Recording to {path}{until}; the same key stops it.")
+        recorder = Recorder(session.client, job, path, on_lines=show)
+        try:
+            await recorder.run(follow=not job.is_finished)
+        except (RequestError, RecordingError) as error:
+            self._fail(str(error))
+        except asyncio.CancelledError:  # the user stopped it: a browser takes what there is
+            if path.exists():
+                self._app.post_message(messages.FilesSaved((path,)))
+            raise
+        except OSError as error:
+            self._fail(f"{path}: {why_not_written(error)}")
+        else:
+            self._report(recorder)
+
+    def _fail(self, reason: str) -> None:
+        self._app.notify(sanitize(reason), title="Can't record", severity="error")
+
+    def _report(self, recorder: Recorder) -> None:
+        path = recorder.path
+        size = bytes_iec(path.stat().st_size)
+        for part, problem in recorder.problems.items():
+            self._app.notify(f"The {part} could not be recorded: {sanitize(problem)}", severity="warning")
+        self._app.notify(f"Recorded {count(recorder.line_count)} new lines to {path} ({size}).")
+        self._app.post_message(messages.FilesSaved((path,)))

@@ -1,0 +1,185 @@
+"""The time bar of a recording: the run's length, the moment that is shown, and marks to go to."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partialmethod
+
+from rich.text import Text
+from textual import events
+from textual.message import Message
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui.readers.recorded_runs import Kind, Moment, RecordedRun
+from tui.text.sanitize import clip, sanitize
+from tui.text.units import duration
+from tui.widgets.tones import tone_styles
+
+SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+STEPS = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1))
+STEPS_ACROSS = 50
+"""A step is the longest of ``STEPS`` of which the run has at least this many."""
+READ_AFTER_S = 0.15
+"""Time without another seek until the moment is read: a held key or a drag reads once."""
+REPAINT_S = 0.5
+MARKS: dict[Kind, tuple[str, str]] = {
+    "checkpoint": ("◆", "good"),
+    "finding": ("▲", "warn"),
+    "error": ("×", "bad"),
+}
+"""The sign and tone of each kind of moment; in one cell, the last of them is shown."""
+TEXT_CELLS = 40
+MIN_BAR_CELLS = 10
+
+
+class TimeBar(Widget):
+    """One row; a click or a drag goes to that moment."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "TimeBar { height: 1; background: $surface; }"
+
+    class Sought(Message):
+        """Another moment was chosen: what the screen shows must be read again."""
+
+    def __init__(self, run: RecordedRun, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._run = run
+        self._moments: Sequence[Moment] = ()
+        self._track = (0, 1)
+        self._shown_at = run.begin
+        self._dragging = False
+        self._read_timer: Timer | None = None
+        length = run.end - run.begin
+        self._step = max((one for one in STEPS if one * STEPS_ACROSS <= length), default=STEPS[0])
+
+    def on_mount(self) -> None:
+        self.set_interval(REPAINT_S, self._repaint)
+        self.run_worker(self._find_moments(), name="time bar", group="moments", exit_on_error=False)
+
+    def _repaint(self) -> None:
+        if self._shown_at != self._run.at:
+            self.refresh()
+
+    async def _find_moments(self) -> None:
+        async for found in self._run.moments():
+            self._moments = found
+            self.refresh()
+
+    # Seeking
+
+    def _seek_by(self, step: int) -> None:
+        self._run.seek(self._run.at + step * self._step)
+        self._sought()
+
+    def _sought(self) -> None:
+        self.refresh()
+        if self._read_timer is not None:
+            self._read_timer.stop()
+        self._read_timer = self.set_timer(READ_AFTER_S, lambda: self.post_message(self.Sought()))
+
+    action_step_back = partialmethod(_seek_by, -1)
+    action_step_on = partialmethod(_seek_by, 1)
+
+    def _go_to_mark(self, by: int) -> None:
+        at = self._run.at
+        others = [one for one in self._moments if (one.at > at if by > 0 else one.at < at)]
+        if others:
+            self._run.seek(others[0 if by > 0 else -1].at)
+            self._sought()
+        else:
+            self.notify("No later mark." if by > 0 else "No earlier mark.")
+
+    action_next_mark = partialmethod(_go_to_mark, 1)
+    action_previous_mark = partialmethod(_go_to_mark, -1)
+
+    # Playing
+
+    def action_play(self) -> None:
+        run = self._run
+        if run.clock.is_playing and run.at < run.end:
+            run.clock.pause()
+        else:
+            if run.at >= run.end:
+                run.seek(run.begin)
+                self._sought()
+            run.clock.play()
+        self.refresh()
+
+    def _change_speed(self, by: int) -> None:
+        clock = self._run.clock
+        slower = [speed for speed in SPEEDS if speed < clock.speed]
+        faster = [speed for speed in SPEEDS if speed > clock.speed]
+        found = faster[:1] if by > 0 else slower[-1:]
+        clock.speed = found[0] if found else clock.speed
+        self.refresh()
+
+    action_faster = partialmethod(_change_speed, 1)
+    action_slower = partialmethod(_change_speed, -1)
+
+    # The mouse
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._dragging = True
+        self.capture_mouse()
+        self._seek_to_cell(event.x)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragging:
+            self._seek_to_cell(event.x)
+
+    def on_mouse_up(self) -> None:
+        self._dragging = False
+        self.release_mouse()
+
+    def _seek_to_cell(self, x: int) -> None:
+        start, cells = self._track
+        part = min(max((x - start) / max(1, cells - 1), 0.0), 1.0)
+        self._run.seek(self._run.begin + part * (self._run.end - self._run.begin))
+        self._sought()
+
+    # Painting
+
+    def render(self) -> Text:
+        run, styles = self._run, tone_styles(self.app)
+        self._shown_at = run.at
+        sign = "▶" if run.clock.is_playing and run.at < run.end else "‖"
+        before = f" {sign} {run.clock.speed:g}× "
+        shown, whole = ((each - run.begin).total_seconds() for each in (run.at, run.end))
+        after = f" {duration(shown)} of {duration(whole)} "
+        here = self._mark_here()
+        cells = max(self.size.width - len(before) - len(after), MIN_BAR_CELLS)
+        if here is not None:
+            words = f"· {MARKS[here.kind][0]} {clip(sanitize(here.text), min(TEXT_CELLS, cells // 3))} "
+            note = Text(words, styles[MARKS[here.kind][1]])
+            cells -= note.cell_len
+        else:
+            note = Text()
+        self._track = (len(before), cells)
+        line = Text(before, no_wrap=True, end="")
+        for sign, style in self._cells(cells, shown, whole):
+            line.append(sign, styles[style])
+        return line.append(after).append_text(note)
+
+    def _mark_here(self) -> Moment | None:
+        moments = self._moments
+        position = bisect_right(moments, self._run.at, key=lambda one: one.at)
+        found = moments[position - 1] if position else None
+        return found if found is not None and found.at == self._run.at else None
+
+    def _cells(self, cells: int, shown: float, whole: float) -> list[tuple[str, str]]:
+        """Return the sign and tone of each cell of the track."""
+
+        def cell(seconds: float) -> int:
+            return min(max(round(seconds / (whole or 1.0) * (cells - 1)), 0), cells - 1)
+
+        now = cell(shown)
+        row = [("━", "accent") if position < now else ("─", "muted") for position in range(cells)]
+        for kind, mark in MARKS.items():
+            for one in self._moments:
+                if one.kind == kind:
+                    row[cell((one.at - self._run.begin).total_seconds())] = mark
+        row[now] = ("┃", "strong")
+        return row
