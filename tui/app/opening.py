@@ -105,7 +105,7 @@ class ScreenOpener:
     def _recorded_run(self, job: TrainingJob) -> RecordedRun | None:
         opened, wanted = self._recorded, self._settings.configuration
         recording = opened.of_job(job.id) if opened is not None else None
-        if opened is None or recording is None:
+        if opened is None or recording is None or self._session.clock is not opened.clock:
             return None
         return RecordedRun(recording, opened.clock, rules=wanted.health, patterns=wanted.progress_patterns)
 

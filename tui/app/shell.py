@@ -161,9 +161,8 @@ class BtTuiApp(App[WelcomeChoice]):
         for service in (self.jobs, self.downloads, self.files, self.alerts, self.recorders):
             handlers |= service.handlers
         if session is not None:
-            recorded = self._recorded if session.remote is self._recorded_at else None
             self.opener = ScreenOpener(
-                self, session, self.navigation, self.teams, self._settings, self._memory, recorded
+                self, session, self.navigation, self.teams, self._settings, self._memory, self._recorded
             )
             handlers |= self.opener.handlers
         return handlers
