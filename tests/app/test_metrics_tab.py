@@ -13,12 +13,14 @@ from textual.events import MouseScrollUp
 from textual.pilot import Pilot
 
 from api_client.models import JobMetrics
+from api_client.models.logs import LogLine, stamp_ns
 from support.dashboard import Dashboard, job_view, opened, pressed, settle, text_of
-from support.sick_runs import sick_run
+from support.sick_runs import sick_log, sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.charts import ChartBuilder
+from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import GpuMatrix
@@ -98,6 +100,20 @@ async def test_enter_zooms_the_front_chart_to_the_whole_pane_and_back() -> None:
             assert not nodes_of(text)
             await press(pilot, back)
             assert len(deck(app).shown) > 3
+
+
+async def test_the_readout_scrolls_the_log_to_its_time() -> None:
+    app = job_view(sick_run("hang"), tab="metrics", lines=sick_log("hang"))
+    async with opened(app, WIDE) as pilot:
+        view = screen(app).query_one(LogPane).view
+        times = [stamp_ns(one) for one in sick_log("hang")]
+        await press(pilot, "left", *("shift+left",) * 2)
+        at = screen(app).metrics.view.cursor
+        entry = view.model.cursor_entry
+        assert at is not None
+        assert isinstance(entry, LogLine)
+        assert stamp_ns(entry) == min((time for time in times if time >= at * 1e9), default=max(times))
+        assert not view.viewport.follow
 
 
 async def test_flat_charts_come_last_and_low_and_the_first_is_the_widest() -> None:

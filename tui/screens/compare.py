@@ -126,6 +126,7 @@ class CurveBuilder:
                 empty_text="no training progress in these logs so far",
                 log=view.log,
                 smoothing=view.smoothing,
+                raw=len(lines) == 1,
                 hidden=view.hidden,
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )

@@ -217,6 +217,7 @@ def test_a_logarithmic_axis_is_labelled_with_values() -> None:
 def test_smoothing_is_drawn_over_the_faint_samples() -> None:
     noisy = line("s", [0.5 + 0.4 * (-1) ** index for index in range(60)])
     assert {0, "faint"} <= roles([noisy], use(smoothing=0.9))
+    assert "faint" not in roles([noisy], use(smoothing=0.9, raw=False))
     assert "faint" not in roles([noisy], use())
 
 

@@ -136,7 +136,7 @@ class ChartGrid(Container, can_focus=True):
         for count in range(-(-len(order) // columns), 1, -1):
             shown = order[: columns * count]
             spare = columns * count - len(shown)  # the first chart is as much wider
-            flat = [self._is_flat(shown[max(0, row * columns - spare)]) for row in range(count)]
+            flat = [row > 0 and self._is_flat(shown[row * columns - spare]) for row in range(count)]
             least = TIGHT_CHART_LINES if count == 2 and lines == CHART_LINES else lines
             rows = [FLAT_CHART_LINES if is_low else least for is_low in flat]
             if sum(rows) <= height:

@@ -377,8 +377,12 @@ class LogPane(Vertical):
             self.field.problem = str(error)
             return
         self._close_field()
+        self.show_time(time_ns)
+
+    def show_time(self, time_ns: int) -> None:
         for view in self.columns.views:
-            view.viewport.go_to_time(time_ns)
+            if len(view.model):
+                view.viewport.go_to_time(time_ns)
 
     @on(GapRetryRequested)
     def _gap_opened(self, message: GapRetryRequested) -> None:

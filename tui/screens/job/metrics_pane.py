@@ -47,6 +47,12 @@ class MetricsPane(Horizontal):
 
         node: str | None
 
+    @dataclass
+    class TimeRead(Message):
+        """The user moved the readout to this time (epoch seconds)."""
+
+        at_s: float
+
     class NodesLeft(Message):
         """The user is done with picking a node."""
 
@@ -250,7 +256,11 @@ class MetricsPane(Horizontal):
 
     @on(Pointed)
     def _point(self, message: Pointed) -> None:
-        self.view = replace(self.view, cursor=self._time_on(message.chart, message.x))
+        self._read_at(self._time_on(message.chart, message.x))
+
+    def _read_at(self, at_s: float) -> None:
+        self.view = replace(self.view, cursor=at_s)
+        self.post_message(self.TimeRead(at_s))
 
     def _time_on(self, chart: LineChart, x: float) -> float:
         """Return the time at `x` of a chart's axis, converting from steps if needed."""
@@ -271,7 +281,7 @@ class MetricsPane(Horizontal):
         else:
             x = min(max(held + cells * cell, reach[0]), reach[1])
         self._show_window(self.view.window.showing(x, *reach), at_once=False)
-        self.view = replace(self.view, cursor=x)
+        self._read_at(x)
 
     action_cursor_left = partialmethod(_move_cursor, -1)
     action_cursor_right = partialmethod(_move_cursor, 1)

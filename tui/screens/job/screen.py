@@ -16,7 +16,7 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from api_client.models import TrainingJob
-from api_client.models.logs import LogGap
+from api_client.models.logs import NS_PER_S, LogGap
 from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
@@ -269,6 +269,10 @@ class JobScreen(AppScreen):
     @on(MetricsPane.NodeChosen)
     def _node_chosen(self, message: LogPane.NodeWanted | MetricsPane.NodeChosen) -> None:
         self.node = message.node
+
+    @on(MetricsPane.TimeRead)
+    def _show_log_at(self, message: MetricsPane.TimeRead) -> None:
+        self.query_one(LogPane).show_time(int(message.at_s * NS_PER_S))
 
     @on(MetricsPane.NodesLeft)
     def _nodes_left(self) -> None:

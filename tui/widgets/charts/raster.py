@@ -208,7 +208,7 @@ def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[t
         chosen = one.name == spec.selected
         coloured = chosen or not crowd or one.name in spec.emphasis
         owner = index if coloured else _FAINT
-        if spec.smoothing and coloured:
+        if spec.smoothing and spec.raw and coloured:
             below.append((index, _FAINT, shaper.shape(one, log=spec.log)))
         shaped = shaper.shape(one, smoothing=spec.smoothing, log=spec.log)
         layer = top if chosen else middle if coloured else below

@@ -133,6 +133,7 @@ class ChartSpec:
         origin: Start of an "elapsed" axis (epoch seconds).
         log: True for a logarithmic value axis; values up to zero are left out.
         smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
+        raw: False to leave out the faint samples below smoothed lines, which would cover other lines.
         band: True to draw series without emphasis as a band from lowest to highest, with their median.
         emphasis: Names of the series to highlight in a band, or if there are too many for colors.
         first_colour: Color index of the first series, for a chart of a subset of many series.
@@ -154,6 +155,7 @@ class ChartSpec:
     letters: bool = False
     log: bool = False
     smoothing: float = 0.0
+    raw: bool = True
     marks: tuple[Mark, ...] = ()
     cursor: float | None = None
     hidden: frozenset[str] = frozenset()
