@@ -56,7 +56,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert [line.split()[0] for line in saved] == [
             f"checkpoint-{step}" for step in (4000, 3000, 2000, 1000)
         ]
-        assert "LoRA r=16" in saved[0] and "uploading" in saved[0] and "stored" in saved[1]
+        assert "LoRA r=16" in saved[0] and "uploading" in saved[0] and "uploading" not in saved[1]
         await pilot.press("1", "tab", "tab")
         assert screen.tab == "metrics"
         await pilot.press("shift+tab")
