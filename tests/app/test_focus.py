@@ -78,7 +78,7 @@ async def test_on_checkpoints_opened_directly_the_keys_move_mark_open_and_deploy
         assert "1 marked" in await pressed(pilot, "space", "down")
     (opening, *_) = [one for one in requests if isinstance(one, OpenCheckpointRequested)]
     (deploying, *_) = [one for one in requests if isinstance(one, DeployRequested)]
-    assert opening.checkpoint.checkpoint_id == deploying.checkpoint == chosen
+    assert (opening.checkpoint.checkpoint_id,) == deploying.checkpoints == (chosen,)
 
 
 async def test_checkpoints_that_vanish_come_back_or_are_newer_keep_keyboard_and_cursor() -> None:

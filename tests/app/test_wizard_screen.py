@@ -16,7 +16,7 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested
 from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
-from tui.wizard.state import CHECKPOINTS, JOB, Answers, WizardState
+from tui.wizard.state import CHECKPOINTS, JOB, REVIEW, Answers, WizardState
 
 SIZE = (80, 24)
 
@@ -30,7 +30,7 @@ def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
     """The wizard as it opens on checkpoints that were chosen on another screen."""
     given = Answers(job_id="job1", checkpoint_names=names)
     facts = state_of(*of).facts  # type: ignore[arg-type]
-    return WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).started()
+    return WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).prefilled()
 
 
 def words_of(app: BtTuiApp) -> str:
@@ -48,7 +48,7 @@ async def test_a_rank_is_refused_with_its_reason_until_it_is_valid() -> None:
             assert reason in text_of(app).split("✗")[1], typed
         app.screen.query_one("#text", Input).value = "128"
         await pressed(pilot, "ctrl+s")
-        assert step_of(app.screen) == "model_name"
+        assert step_of(app.screen) == REVIEW
 
 
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
@@ -71,14 +71,14 @@ async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> Non
     async with opened(app, SIZE) as pilot:
         assert "is not NAME=value" in await pressed(pilot, *"NAME", "ctrl+s")
         await pressed(pilot, *"=1", "ctrl+s")
-        assert step_of(app.screen) == "secrets"
+        assert step_of(app.screen) == REVIEW
 
 
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
     app = deploy_view(deploying("a", of=(lora("a"), lora("b"))))
     async with opened(app, SIZE) as pilot:
-        assert step_of(app.screen) == "base_model"
-        await pressed(pilot, "ctrl+b")
+        assert step_of(app.screen) == REVIEW
+        await pressed(pilot, *["ctrl+b"] * 8)
         assert step_of(app.screen) == CHECKPOINTS
         assert "^b" not in text_of(app).splitlines()[-1]
         await pressed(pilot, "ctrl+b")
@@ -87,7 +87,7 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         screen = app.screen
         assert isinstance(screen, DeployScreen) and screen.snapshot.walk is not None
         assert screen.snapshot.walk.state.answers.checkpoint_names == ("b",)
-        assert step_of(screen) == "base_model"
+        assert step_of(screen) == REVIEW
 
 
 UPLOADING = lora("checkpoint-2800", sync_status="SYNCING")
@@ -100,7 +100,7 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
         assert app.screen.query_one(CheckboxList).marked == ()
         await pilot.press("enter")  # with nothing marked, the cursor is the answer
         await settle(pilot)
-        assert step_of(app.screen) == "base_model"
+        assert step_of(app.screen) == REVIEW
         assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.walk is not None
         assert app.screen.snapshot.walk.state.answers.checkpoint_names == ("checkpoint-2000",)
 
@@ -114,7 +114,7 @@ async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -
         assert "no checkpoint 'gone'" in screen
         assert app.screen.query_one(CheckboxList).marked == ("checkpoint-2000",)
         await pressed(pilot, "ctrl+s")
-        assert step_of(app.screen) == "base_model"
+        assert step_of(app.screen) == REVIEW
 
 
 async def test_a_question_that_has_no_answer_says_so_at_once() -> None:

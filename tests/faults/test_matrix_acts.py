@@ -81,8 +81,6 @@ async def to_the_last_question(app: HastyDashboard, pilot: Pilot[Any]) -> Deploy
         if step == REVIEW:
             return screen
         await pilot.press("ctrl+s")
-        if step == "checkpoints":
-            await pilot.press("enter")
         await until(pilot, lambda s=step: step_of(screen) not in ("", s))  # type: ignore[misc]
 
 

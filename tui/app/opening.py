@@ -260,7 +260,7 @@ class ScreenOpener:
 
         given = Answers(
             job_id=message.job.id if message.job is not None else None,
-            checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
+            checkpoint_names=message.checkpoints,
         )
         wanted = self._settings.configuration
         feed_with = partial(

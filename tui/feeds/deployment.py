@@ -112,7 +112,7 @@ class DeployFeed:
         return self.snapshot.walk
 
     async def begin(self) -> None:
-        """Request the server's data, retrying until it arrives, then show the first question.
+        """Request the server's data, retrying until it arrives, then show the first open question.
 
         ``error`` is the last failure. Calling it again in the meantime restarts it at once.
         """
@@ -128,11 +128,11 @@ class DeployFeed:
     async def _read_facts(self) -> None:
         state = initial_wizard_state(self._given, None, self._session.clock.now())
         state = self._with_known(await load(self._session.client, state, self._given))
-        self._change(stage="asking", walk=WizardProgress(state).started(), error="")
+        self._change(stage="asking", walk=WizardProgress(state).prefilled(), error="")
 
     async def answer(self, answer: Answer) -> None:
         """Record an answer and continue. Raises ValueError if it is invalid."""
-        await self._go(self._walk.answered(answer))
+        await self._go(self._walk.answered(answer).prefilled())
 
     def back(self) -> bool:
         """Go back to the previous question, preselected ones included; return False if there is none."""
@@ -161,7 +161,7 @@ class DeployFeed:
                 # Ask for the job again: the checkpoints of another one may be readable.
                 self._change(stage="asking", walk=before, error=str(error))
                 return
-            walk = replace(walk, state=state).started()
+            walk = replace(walk, state=state).prefilled()
         self._change(stage="asking", walk=walk, error="", note="")
         await self._judge()
 

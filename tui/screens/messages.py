@@ -72,10 +72,13 @@ class JobSubmitted(AppMessage):
 
 @dataclass
 class DeployRequested(AppMessage):
-    """Request to deploy checkpoints of a job, or of any job if none is given. ``run`` has its known state."""
+    """Request to deploy checkpoints of a job, or of any job if none is given.
+
+    Without names the best checkpoint is proposed. ``run`` is the job's known state.
+    """
 
     job: TrainingJob | None
-    checkpoint: str | None = None
+    checkpoints: tuple[str, ...] = ()
     run: RunSnapshot | None = None
     changes_server = True
 

@@ -13,19 +13,23 @@ from api_client.deployment import ListedInstance, fitting_instances, memory_hint
 from api_client.models import Checkpoint
 from tui.text.names import listed
 from tui.text.units import BYTES_PER_MIB, HOUR_S, MINUTE_S, bytes_iec, money
-from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pairs, WizardState
+from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pairs, WizardState, is_lora
 from tui.wizard.step import NAMED_AT_MOST, Answer, Choice, Step
 
 USUAL_HF_SECRET = "hf_access_token"
 """Name of the secret that the official tools propose (API facts, 7)."""
 
 HF_VARIABLE = "HF_TOKEN"
+GATED = ("meta-llama/", "google/gemma-2", "google/gemma-3")
+"""Beginnings of the names of models that Hugging Face gives only to accounts that were granted access."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def hf_secret_step(state: WizardState) -> Step:
     names = state.facts.secret_names
-    none = Choice(NO_SECRET, "no token", "public weights only")
+    warning = "gated base model: needs a token" if gated_model(state) else ""
+    none = Choice(NO_SECRET, "no token", "public weights only", warning=warning)
     choices = (*(Choice(name, name) for name in names), none) if names is not None else ()
     return Step(
         state,
@@ -40,6 +44,14 @@ def hf_secret_step(state: WizardState) -> Step:
         + ("" if names is not None else " Can't list the workspace's secrets; may be empty."),
         check=lambda given: _secret_problem(names, given),
     )
+
+
+def gated_model(state: WizardState) -> str:
+    """Return the base model that must be downloaded with a token, unless a variable holds one; else empty."""
+    base = state.answers.base_model or ""
+    pairs = (*(state.answers.environment or ()), *(state.answers.secrets or ()))
+    has_token = any(name == HF_VARIABLE for name, _value in pairs)
+    return base if is_lora(state) and not has_token and base.startswith(GATED) else ""
 
 
 def environment_step(state: WizardState) -> Step:

@@ -22,7 +22,7 @@ from tui.analysis.status import status_view
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
-from tui.text.units import age, bytes_iec
+from tui.text.units import age, bytes_iec, number
 from tui.wizard.state import (
     BASE_MODEL,
     CHECKPOINTS,
@@ -71,17 +71,19 @@ def job_step(state: WizardState) -> Step:
         choices=choices,
         proposed=next(iter(possible), None),
         refusal=refusal,
+        must_ask=True,
         check=lambda answer: choice_problem(choices, answer, "a job"),
         put=_put_job,
     )
 
 
 def checkpoints_step(state: WizardState) -> Step:
-    """Ask for one or several checkpoints; the newest deployable one is proposed."""
+    """Ask for one or several checkpoints; proposes the best, else the newest that is deployable and sound."""
     facts = state.facts
     choices = tuple(_checkpoint_choice(each, state) for each in _newest_first(facts.checkpoints))
     possible = [choice.value for choice in choices if not choice.disabled_reason]
-    proposed = [choice.value for choice in choices if not choice.disabled_reason and not choice.warning]
+    best = [name for name in possible if (known := facts.judged.get(name)) is not None and known.is_best]
+    sound = [choice.value for choice in choices if not choice.disabled_reason and not choice.warning]
     refusal = ""
     if not state.needs_checkpoints:
         if not choices:
@@ -96,9 +98,10 @@ def checkpoints_step(state: WizardState) -> Step:
         kind="choices",
         flag="--checkpoint",
         choices=choices,
-        proposed=tuple((proposed or possible)[:1]),
+        proposed=tuple((best or sound or possible)[:1]),
         remark="\n".join((TOGETHER, *_checkpoint_hint(state))),
         refusal=refusal,
+        must_ask=bool(facts.unchecked_reason),
         check=lambda answer: _checkpoints_problem(state, choices, answer),
         put=_put_checkpoints,
     )
@@ -140,8 +143,11 @@ def _checkpoint_choice(checkpoint: Checkpoint, state: WizardState) -> Choice:
     label = ". (the checkpoint folder itself)" if name == "." else name
     known = state.facts.judged.get(name)
     best = "★ best" if known and known.is_best else ""
+    losses = (known.loss, known.evaluation) if known else ()
+    scores = (f"{one.name} {number(one.value)}" for one in losses if one is not None)
     warning = known.fault.mark if known and known.fault else ""
-    return Choice(name, label, " · ".join(part for part in (best, *parts) if part), reason, warning)
+    hint = " · ".join(part for part in (best, *scores, *parts) if part)
+    return Choice(name, label, hint, reason, warning)
 
 
 def _checkpoints_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer) -> str:

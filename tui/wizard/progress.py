@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tui.wizard.environment_steps import environment_step, gpu_step, hf_secret_step, secrets_step
 from tui.wizard.model_steps import base_model_step, checkpoints_step, job_step, model_name_step, rank_step
 from tui.wizard.review import review_step
-from tui.wizard.state import JOB, REVIEW, WizardState, is_lora
+from tui.wizard.state import JOB, REVIEW, Answers, WizardState, is_lora
 from tui.wizard.step import Answer, Step
 
 
@@ -41,12 +41,15 @@ def steps(state: WizardState) -> tuple[Step, ...]:
 class WizardProgress:
     """A position in the wizard. ``visited`` are the steps answered so far; ``current`` is shown.
 
+    ``accepted`` are the visited steps whose proposals were accepted without asking.
+
     While ``state.needs_checkpoints`` is true, add the checkpoints to its facts first.
     """
 
     state: WizardState
     visited: frozenset[str] = frozenset()
     current: str = JOB
+    accepted: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -80,8 +83,24 @@ class WizardProgress:
         state = step.apply(self.state, answer)
         # An answer given beforehand that is changed becomes an ordinary one.
         given = state.given - {step.id}
-        moved = replace(self, state=replace(state, given=given), visited=self.visited | {step.id})
+        moved = replace(
+            self,
+            state=replace(state, given=given),
+            visited=self.visited | {step.id},
+            accepted=self.accepted - {step.id},
+        )
         return moved.started()
+
+    def prefilled(self) -> WizardProgress:
+        """Accept the proposals that need no decision, and move to the first open question."""
+        empty = {step: getattr(Answers(), step) for step in self.accepted}
+        state = replace(self.state, answers=replace(self.state.answers, **empty))
+        walk = replace(self, state=state, visited=self.visited - self.accepted, accepted=frozenset())
+        walk = walk.started()
+        while walk.current != REVIEW and not walk.state.needs_checkpoints and not walk.step.is_open:
+            accepted = walk.accepted | {walk.current}
+            walk = replace(walk.answered(walk.step.proposal), accepted=accepted)
+        return walk
 
     def back(self) -> WizardProgress:
         """Move to the previous step, skipping those answered beforehand."""

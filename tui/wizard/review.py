@@ -10,8 +10,8 @@ from api_client.definitions import CheckpointList, DeployCheckpointsConfig
 from api_client.deployment import DeployAnswers, build_config, equivalent_command, render_python, validate
 from api_client.errors import ConfigurationError
 from api_client.submission.findings import Finding, most_severe_first
-from tui.wizard.environment_steps import chosen_instance, parse_gpu, price_an_hour
-from tui.wizard.state import REVIEW, WizardState, is_lora
+from tui.wizard.environment_steps import chosen_instance, gated_model, parse_gpu, price_an_hour
+from tui.wizard.state import CHECKPOINTS, REVIEW, WizardState, is_lora
 from tui.wizard.step import Choice, Step, choice_problem
 
 
@@ -82,7 +82,14 @@ def findings(state: WizardState, config: DeployCheckpointsConfig) -> tuple[Findi
         instances=state.facts.instances,
         secret_names=state.facts.secret_names,
     )
-    return most_severe_first((*found, *_losses(state)))
+    return most_severe_first((*found, *_losses(state), *_gated(state)))
+
+
+def _gated(state: WizardState) -> Iterator[Finding]:
+    base_model = gated_model(state)
+    if base_model and not state.answers.hf_secret:
+        problem = f"{base_model} is gated: it can't be downloaded without a Hugging Face token"
+        yield Finding("warning", "runtime.environment_variables", problem, "choose a secret with a token")
 
 
 def _losses(state: WizardState) -> Iterator[Finding]:
@@ -191,7 +198,7 @@ def _actions(state: WizardState, asked: tuple[Step, ...]) -> tuple[Choice, ...]:
         errors = [each for each in findings(state, config) if each.severity == "error"]
         reason = errors[0].problem if errors else ""
     changes = tuple(
-        Choice(f"{CHANGE}{step.id}", f"Change {_inside_a_sentence(step.title)}", answer_text(state, step))
+        Choice(f"{CHANGE}{step.id}", f"Change {_inside_a_sentence(step.title)}", _described(state, step))
         for step in asked
         if not (step.is_given and step.flag == "--job-id")
     )
@@ -203,6 +210,13 @@ def _actions(state: WizardState, asked: tuple[Step, ...]) -> tuple[Choice, ...]:
         *changes,
         Choice(LEAVE, "Leave"),
     )
+
+
+def _described(state: WizardState, step: Step) -> str:
+    """Return the answer, and what is known of a single checkpoint."""
+    text = answer_text(state, step)
+    known = state.facts.judged.get(text) if step.id == CHECKPOINTS else None
+    return f"{text} · {known.marks}" if known is not None and known.marks else text
 
 
 def _inside_a_sentence(title: str) -> str:

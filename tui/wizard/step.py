@@ -41,7 +41,8 @@ class Step:
     """A question.
 
     ``remark`` is a sentence to show with the question; ``refusal`` explains why no answer is possible.
-    ``flag`` is the command-line option that answers it. ``put`` stores the answer, by default in the field
+    ``flag`` is the command-line option that answers it. ``must_ask`` is True if a person must see the
+    question even though there is a proposal. ``put`` stores the answer, by default in the field
     of ``Answers`` that has the step's id.
     """
 
@@ -56,6 +57,7 @@ class Step:
     choices: tuple[Choice, ...] = ()
     remark: str = ""
     refusal: str = ""
+    must_ask: bool = False
     put: Callable[[WizardState, Answer], WizardState] | None = None
 
     @property
@@ -104,6 +106,14 @@ class Step:
         if isinstance(self.default, tuple):
             return tuple(str(value) for value in self.default if value in possible)
         return self.default if self.default in possible else None
+
+    @property
+    def is_open(self) -> bool:
+        """True if a person must answer: the answer is invalid, or the proposal invalid or warned of."""
+        proposal = self.proposal
+        chosen = proposal if isinstance(proposal, tuple) else (proposal,)
+        is_warned = any(choice.warning and choice.value in chosen for choice in self.choices)
+        return self.must_ask or is_warned or bool(self.objection or self.problem(proposal))
 
     def _read(self, answer: Answer) -> Answer:
         if isinstance(answer, str):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
+from api_client.models import Checkpoint
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of, with_checkpoints
 from tui.wizard.given import conflict, initial_wizard_state, resolve_defaults, unanswered_questions
@@ -80,6 +81,34 @@ def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_ag
     small = walk.at(CHECKPOINTS).answered(("c",)).answered(BASE)
     assert small.current == LORA_RANK
     assert "256" in small.step.problem(small.step.answer)
+
+
+def preset(*checkpoints: Checkpoint, secrets: tuple[str, ...] = ("hf_access_token",)) -> WizardProgress:
+    """The walk of a chosen job, as the screen begins it."""
+    state = state_of(*checkpoints, secrets=secrets)
+    chosen = replace(state.answers, job_id="job1")
+    return WizardProgress(replace(state, answers=chosen, given=frozenset({JOB}))).prefilled()
+
+
+def test_with_nothing_open_it_begins_at_the_review_and_a_changed_answer_derives_the_rest_again() -> None:
+    walk = preset(lora("a", 16), lora("b", 64))
+    assert walk.current == REVIEW and walk.accepted == walk.visited
+    walk = walk.at(CHECKPOINTS).answered(("b",)).prefilled()
+    assert (walk.current, walk.state.answers.lora_rank) == (REVIEW, 64)
+    assert CHECKPOINTS not in walk.accepted
+
+
+def test_only_what_is_open_is_asked() -> None:
+    unread = preset(lora("a"), lora("b"))
+    facts = replace(unread.state.facts, unchecked_reason="the log is still being read")
+    assert replace(unread, state=replace(unread.state, facts=facts)).prefilled().current == CHECKPOINTS
+    assert preset(lora("a", base_model=None)).current == BASE_MODEL
+    gated = preset(lora("a"), secrets=())
+    assert (gated.current, gated.step.choices[-1].warning) == (HF_SECRET, "gated base model: needs a token")
+    shown = gated.answered("")
+    (warning,) = review(shown.prefilled().state, questions(shown.prefilled().state)).findings
+    assert "is gated: it can't be downloaded without a Hugging Face token" in warning.problem
+    assert preset(lora("a", base_model="Qwen/Qwen3-8B"), secrets=()).current == REVIEW
 
 
 def test_a_wrong_answer_changes_nothing() -> None:

@@ -289,7 +289,14 @@ def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
 def test_where_all_are_faulty_the_newest_is_proposed_with_its_warning() -> None:
     state = judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED])
 
-    assert to(WizardProgress(state).started(), CHECKPOINTS).step.default == ("checkpoint-300",)
+    step = to(WizardProgress(state).started(), CHECKPOINTS).step
+    assert (step.default, step.is_open) == (("checkpoint-300",), True)
+
+
+def test_the_best_is_proposed_even_if_a_newer_one_is_sound() -> None:
+    step = to(WizardProgress(judged(*SAVED)).started(), CHECKPOINTS).step
+
+    assert (step.default, step.is_open) == (("checkpoint-200",), False)
 
 
 def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best() -> None:

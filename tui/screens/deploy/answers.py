@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -20,11 +21,17 @@ from textual.widgets.option_list import Option
 from tui.screens.dialogs import ChoiceList
 from tui.text.sanitize import sanitize
 from tui.wizard.environment_steps import read_pair
+from tui.wizard.progress import questions
+from tui.wizard.review import CHANGE
 from tui.wizard.state import SECRETS
 from tui.wizard.step import Answer, Choice, Step
 
 REASON_CELLS = 44
 """Wrap reasons to this width, so that they fit beside the list of steps at 80 columns."""
+
+
+TITLE_CELLS = 12
+"""Width of the longest title of a question, "Checkpoints" and "Environment", with a cell to spare."""
 
 
 class CheckboxList(ChoiceList):
@@ -41,6 +48,7 @@ class CheckboxList(ChoiceList):
     def __init__(self, choices: Sequence[Choice], marked: Collection[str]) -> None:
         self._choices = tuple(choices)
         self._marked = set(marked)
+        self._is_proposal = True
         super().__init__(*(self._option(choice) for choice in self._choices))
 
     @property
@@ -53,11 +61,16 @@ class CheckboxList(ChoiceList):
             self.action_mark()
         return self.marked
 
-    def revise(self, choices: Sequence[Choice]) -> bool:
-        """Update the text of the same choices, keeping the marks; return False if the choices differ."""
+    def revise(self, choices: Sequence[Choice], proposed: Collection[str]) -> bool:
+        """Update the text of the same choices, return False if the choices differ.
+
+        Marks that the user has changed are kept; others follow the proposal.
+        """
         if [one.value for one in choices] != [one.value for one in self._choices]:
             return False
         self._choices = tuple(choices)
+        if self._is_proposal:
+            self._marked = set(proposed)
         for place, choice in enumerate(choices):
             self.replace_option_prompt_at_index(place, self._option(choice).prompt)
         return True
@@ -76,6 +89,7 @@ class CheckboxList(ChoiceList):
         choice = self._choices[self.highlighted]
         if choice.disabled_reason:
             return
+        self._is_proposal = False
         self._marked ^= {choice.value}
         self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
 
@@ -101,7 +115,9 @@ class QuestionPane(Vertical):
 
     def compose(self) -> ComposeResult:
         step = self.step
-        if step.kind in ("choice", "review"):
+        if step.kind == "review":
+            yield _review_page(step)
+        elif step.kind == "choice":
             yield _options(step)
         elif step.kind == "choices":
             yield CheckboxList(step.choices, _names(step.proposal))
@@ -117,8 +133,15 @@ class QuestionPane(Vertical):
 
     def revise(self, step: Step) -> bool:
         """Update the text of the same question's choices; return False if the question differs."""
+        if step.id == self.step.id and step.kind == "review":
+            self.step = step
+            return _revise_page(self.query_one(ChoiceList), step)
         marks = self.query(CheckboxList)
-        if step.id != self.step.id or not marks or not marks.first().revise(step.choices):
+        if (
+            step.id != self.step.id
+            or not marks
+            or not marks.first().revise(step.choices, _names(step.proposal))
+        ):
             return False
         self.step = step
         return True
@@ -168,17 +191,56 @@ class QuestionPane(Vertical):
 
 
 def _options(step: Step) -> ChoiceList:
-    options = ChoiceList(
-        *(
-            Option(choice_text(choice), id=choice.value, disabled=bool(choice.disabled_reason))
-            for choice in step.choices
-        )
-    )
+    options = ChoiceList(*_option_list(step.choices))
     values = [choice.value for choice in step.choices]
     wanted = str(step.proposal)
     if wanted in values:
         options.highlighted = values.index(wanted)
     return options
+
+
+def _review_page(step: Step) -> ChoiceList:
+    """Return the answers, a row each, and below them the actions, with the cursor on the first of these."""
+    rows, actions = _page_options(step)
+    page = ChoiceList(*rows, None, *actions)
+    page.highlighted = len(rows) + [action.disabled for action in actions].index(False)
+    return page
+
+
+def _page_options(step: Step) -> tuple[list[Option], list[Option]]:
+    titles = {f"{CHANGE}{each.id}": each.title for each in questions(step.state)}
+    rows = [
+        Option(_answer_row(titles[one.value], one.hint), id=one.value)
+        for one in step.choices
+        if one.value in titles
+    ]
+    return rows, _option_list([one for one in step.choices if one.value not in titles])
+
+
+def _revise_page(page: OptionList, step: Step) -> bool:
+    """Update the texts, leaving the cursor where it is; return False if the possible choices differ."""
+    rows, actions = _page_options(step)
+    shown, wanted = page.options, [*rows, *actions]
+    if [(one.id, one.disabled) for one in shown] != [(one.id, one.disabled) for one in wanted]:
+        return False
+    for place, one in enumerate(wanted):
+        page.replace_option_prompt_at_index(place, one.prompt)
+    return True
+
+
+def _answer_row(title: str, answer: str) -> Table:
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(width=TITLE_CELLS, no_wrap=True)
+    row.add_column(overflow="fold")
+    row.add_row(Text(sanitize(title), "dim"), Text(sanitize(answer)))
+    return row
+
+
+def _option_list(choices: Sequence[Choice]) -> list[Option]:
+    return [
+        Option(choice_text(choice), id=choice.value, disabled=bool(choice.disabled_reason))
+        for choice in choices
+    ]
 
 
 def choice_text(choice: Choice) -> Text:

@@ -38,6 +38,9 @@ from tui.wizard.state import REVIEW
 FILE_NAME = "deploy_{job_id}_{time}.py"
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 AGAIN = "Retrying automatically; press {key} to retry now."
+TALL = 32
+"""Rows from which the review shows the config below the answers without being asked."""
+
 MakeFeed = Callable[..., DeployFeed]
 
 
@@ -73,6 +76,7 @@ class DeployScreen(AppScreen):
             with VerticalScroll(id="desk", can_focus=False):
                 yield WrappedText(id="question")
                 yield WrappedText(id="remark")
+                yield WrappedText(id="findings")
                 yield Vertical(id="answer")
                 yield WrappedText(id="problem")
                 yield VerticalScroll(Static(id="made"), id="made-pane")
@@ -121,6 +125,9 @@ class DeployScreen(AppScreen):
         if snapshot.walk is not None and snapshot.stage == "asking":
             number, total = snapshot.walk.place
             spans.append([(f"step {number} of {total}", "plain")])
+            job = snapshot.walk.state.job
+            if job is not None:
+                spans.append([(f"of {sanitize(job.name or job.id)}", "plain")])
         self.query_one("#header", StatusLine).set_facts(spans)
 
     def _show_question(self, walk: WizardProgress) -> None:
@@ -137,7 +144,12 @@ class DeployScreen(AppScreen):
             self._shown = shown
             if not any(pane.revise(step) for pane in self.query(QuestionPane)):
                 self._ask(QuestionPane(step))
-        self.form = "python" if step.id == REVIEW else ""
+        # On a low terminal the page of answers needs the room; the config is an action away.
+        is_tall = self.size.height >= TALL
+        if step.id != REVIEW:
+            self.form = ""
+        elif is_tall and not self.form:
+            self.form = "python"
         self._show_made(walk)
 
     @work(group="pane", exclusive=True)
@@ -174,17 +186,28 @@ class DeployScreen(AppScreen):
             self.call_after_refresh(self.query_one("#desk").scroll_end, animate=False)
 
     def _show_made(self, walk: WizardProgress) -> None:
-        made = self._review(walk)
-        self.query_one("#made-pane").display = made is not None and bool(self.form)
-        if made is None or not self.form:
+        made = self._review(walk) if walk.step.id == REVIEW else None
+        is_shown = made is not None and bool(self.form)
+        self.query_one("#made-pane").display = is_shown
+        self.set_class(is_shown, "-config")
+        lines = self.query_one("#findings", WrappedText)
+        lines.display = made is not None and bool(made.findings)
+        if made is None:
             return
+        lines.update(self._finding_lines(made))
+        if self.form:
+            text = "\n".join(sanitize(line) for line in made.forms[self.form].splitlines())
+            self.query_one("#made", Static).update(Text(text))
+
+    def _finding_lines(self, made: Review) -> Text:
         tones = tone_styles(self.app)
-        text = Text()
+        signs = {"error": ("✗", "bad"), "warning": ("▲", "warn")}
+        lines = []
         for found in made.findings:
-            tone = {"error": "bad", "warning": "warn"}.get(found.severity, "muted")
-            text.append(f"{'✗' if tone == 'bad' else '▲'} {sanitize(found.problem)}\n", tones[tone])
-        text.append("\n".join(sanitize(line) for line in made.forms[self.form].splitlines()))
-        self.query_one("#made", Static).update(text)
+            sign, tone = signs.get(found.severity, ("·", "muted"))
+            remedy = f"; {sanitize(found.remedy)}" if found.remedy else ""
+            lines.append(Text(f"{sign} {sanitize(found.problem)}{remedy}", tones[tone]))
+        return Text("\n").join(lines)
 
     @staticmethod
     def _review(walk: WizardProgress) -> Review | None:
@@ -231,15 +254,16 @@ class DeployScreen(AppScreen):
             self._show_problem(made.errors[0].problem)
         elif action == DRY_RUN:
             self.run_worker(self._feed.dry_run(), name="dry run", group="deploy", exit_on_error=False)
-        elif action == DEPLOY:
-            self._confirm(made)
+        elif action == DEPLOY and walk is not None:
+            self._confirm(made, walk)
 
-    def _confirm(self, made: Review) -> None:
+    def _confirm(self, made: Review, walk: WizardProgress) -> None:
         gpu = next((text for _, title, text in made.lines if "GPU" in title), "")
         warnings = [f"▲ {sanitize(found.problem)}" for found in made.findings if found.severity == "warning"]
         place = sanitize(self._place)
         cost = f"Builds and starts on {place}. Billed while running: {sanitize(gpu)}."
-        what = "\n".join((*warnings, cost))
+        checkpoints = ", ".join(walk.state.answers.checkpoint_names)
+        what = "\n".join((*filter(None, (sanitize(checkpoints),)), *warnings, cost))
         question = f"Deploy {sanitize(made.config.model_name or 'the model')}?"
         self.confirm(ConfirmScreen(question, what, "Deploy"), self._deploy)
 
@@ -299,9 +323,11 @@ class DeployScreen(AppScreen):
             if text:
                 self.post_message(CopyRequested(text, "call", lines=True))
             return
-        made = self._review(self.snapshot.walk) if self.snapshot.walk is not None else None
-        if made is not None and self.form:
-            self.post_message(CopyRequested(made.forms[self.form], self.form, lines=True))
+        walk = self.snapshot.walk
+        made = self._review(walk) if walk is not None else None
+        if made is not None and walk is not None and walk.step.id == REVIEW:
+            form = self.form or "python"
+            self.post_message(CopyRequested(made.forms[form], form, lines=True))
 
     def action_refresh(self) -> None:
         if self.snapshot.walk is None:
@@ -320,7 +346,7 @@ class DeployScreen(AppScreen):
         walk = self.snapshot.walk
         if self.snapshot.changing:
             return  # leaving would cut off the request
-        if self.snapshot.stage == "following" or walk is None or not walk.visited:
+        if self.snapshot.stage == "following" or walk is None or not walk.visited - walk.accepted:
             self.app.pop_screen()
             return
         question = ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay")

@@ -163,10 +163,10 @@ class CheckpointPane(Vertical):
         keys, marked = arranged(self._facts, self._order), frozenset(self._marked)
         rows = [CheckpointRow(key, self._facts[key], self._now, key in marked) for key in keys]
         table.set_rows(rows)
-        # Put the cursor on the newest checkpoint, not on the first one written, but move it only while the
-        # tab is hidden.
+        # Put the cursor on the best checkpoint, else on the newest, not on the first one written, but move it
+        # only while the tab is hidden.
         if unmoved and rows and not self.is_on_screen:
-            table.move_to(rows[0].key)
+            table.move_to(next((row.key for row in rows if row.facts.is_best), rows[0].key))
         if unmoved:
             self._left_on = table.cursor_key
         self._show_summary()
@@ -253,6 +253,14 @@ class CheckpointPane(Vertical):
     def marked(self) -> tuple[CheckpointFacts, ...]:
         """The marked checkpoints, in the order in which they were marked."""
         return tuple(self._facts[key] for key in self._marked)
+
+    @property
+    def names_to_deploy(self) -> tuple[str, ...]:
+        """The names of the marked checkpoints, else of the one the cursor was moved to, else none."""
+        chosen = self.chosen
+        has_moved = chosen is not None and self._table.cursor_key != self._left_on
+        wanted = self.marked or ((chosen,) if chosen is not None and has_moved else ())
+        return tuple(dict.fromkeys(one.name for one in wanted))
 
     @on(RowTable.Selected)
     def action_open_checkpoint(self) -> None:

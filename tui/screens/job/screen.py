@@ -309,9 +309,8 @@ class JobScreen(AppScreen):
         self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
     def action_deploy(self) -> None:
-        chosen = self.query_one(CheckpointPane).chosen
-        name = chosen.name if chosen is not None and self.tab == "checkpoints" else None
-        self.post_message(messages.DeployRequested(self.job, name, self.snapshot))
+        names = self.query_one(CheckpointPane).names_to_deploy if self.tab == "checkpoints" else ()
+        self.post_message(messages.DeployRequested(self.job, names, self.snapshot))
 
     def action_open_cache(self) -> None:
         self.post_message(messages.OpenCacheRequested(self.job.project_id, self.job.project_name))
