@@ -140,7 +140,7 @@ def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(server: DeployingSe
     broken_loss(server)
     with Person(server, tmp_path, CHOSEN.replace("checkpoint-100", "checkpoint-200")) as someone:
         someone.sees("after the loss became NaN (")
-        someone.answers((LAST_QUESTION, ENTER), ("despite the warning above?", ENTER))
+        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", ENTER))
         someone.sees(LAST_QUESTION)
         assert someone.leaves() == 130
     assert server.requests == []
