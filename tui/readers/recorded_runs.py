@@ -53,6 +53,8 @@ class RecordedRun:
         self._rules = rules
         self._patterns = patterns
         self.clock = clock
+        self.log_read = asyncio.Event()
+        """Set once the screen has read the log of the moment; the search for moments waits for that."""
         self.begin, self.end = recording.begin, max(recording.begin, recording.until)
 
     @property
@@ -82,6 +84,7 @@ class RecordedRun:
                 if part:
                     yield sorted(found)
                 await asyncio.sleep(WORK_S)
+                await self.log_read.wait()
 
     def _errors(self) -> Iterator[Moment | None]:
         newest_ns, count = -SAME_ERROR_NS, 0

@@ -144,6 +144,8 @@ class JobScreen(AppScreen):
 
     def take(self, snapshot: RunSnapshot) -> None:
         self.job = snapshot.job
+        if self._recorded is not None and snapshot.log_read:
+            self._recorded.log_read.set()
         self.query_one(LogPane).set_origin(snapshot.running_since)
         self.snapshot = snapshot
         self._keep_layout()
@@ -183,6 +185,7 @@ class JobScreen(AppScreen):
         if self._recorded is not None:
             self.workers.cancel_group(self, "feed")
             self.job = self._recorded.job
+            self._recorded.log_read.clear()
             self._feed = self._new_feed(self._span_s, findings=())
             self.run_feed("run feed")
 
