@@ -102,7 +102,7 @@ async def test_enter_zooms_the_front_chart_to_the_whole_pane_and_back() -> None:
             assert len(deck(app).shown) > 3
 
 
-async def test_the_readout_scrolls_the_log_to_its_time() -> None:
+async def test_the_readout_scrolls_the_log_and_a_chosen_line_moves_the_readout() -> None:
     app = job_view(sick_run("hang"), tab="metrics", lines=sick_log("hang"))
     async with opened(app, WIDE) as pilot:
         view = screen(app).query_one(LogPane).view
@@ -114,6 +114,10 @@ async def test_the_readout_scrolls_the_log_to_its_time() -> None:
         assert isinstance(entry, LogLine)
         assert stamp_ns(entry) == min((time for time in times if time >= at * 1e9), default=max(times))
         assert not view.viewport.follow
+        await press(pilot, "2", "down", "3")
+        chosen = view.model.cursor_entry
+        assert isinstance(chosen, LogLine)
+        assert screen(app).metrics.view.cursor == stamp_ns(chosen) / 1e9 > stamp_ns(entry) / 1e9
 
 
 async def test_flat_charts_come_last_and_low_and_the_first_is_the_widest() -> None:

@@ -379,6 +379,12 @@ class LogPane(Vertical):
         self._close_field()
         self.show_time(time_ns)
 
+    @property
+    def chosen_ns(self) -> int | None:
+        """The time of the line under the cursor; None while following."""
+        entry = None if self.view.viewport.follow else self.view.model.cursor_entry
+        return None if entry is None else stamp_ns(entry)
+
     def show_time(self, time_ns: int) -> None:
         for view in self.columns.views:
             if len(view.model):

@@ -258,6 +258,13 @@ class MetricsPane(Horizontal):
     def _point(self, message: Pointed) -> None:
         self._read_at(self._time_on(message.chart, message.x))
 
+    def point_at(self, at_s: float) -> None:
+        """Move the readout, and the time range if needed, to a time (epoch seconds)."""
+        reach = self._reach()
+        if reach is not None and reach[0] <= at_s <= reach[1]:
+            self._show_window(self.view.window.showing(at_s, *reach), at_once=False)
+            self.view = replace(self.view, cursor=at_s)
+
     def _read_at(self, at_s: float) -> None:
         self.view = replace(self.view, cursor=at_s)
         self.post_message(self.TimeRead(at_s))

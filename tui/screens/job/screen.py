@@ -218,6 +218,9 @@ class JobScreen(AppScreen):
         self.refresh_bindings()
         self._show_hints()
         self.metrics.show_tab(tab)
+        chosen_ns = self.query_one(LogPane).chosen_ns
+        if tab == "metrics" and chosen_ns is not None:
+            self.metrics.point_at(chosen_ns / NS_PER_S)
         self.focus_tab(tab)
         if self.snapshot is not None:
             self.query_one(CheckpointPane).show_run(self.snapshot)
