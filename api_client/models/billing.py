@@ -17,7 +17,7 @@ Usd = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class DailyUsage(ApiModel):
-    """What was billed for one UTC day."""
+    """The bill of one UTC day."""
 
     date: date
     subtotal: Usd = 0.0
@@ -25,7 +25,7 @@ class DailyUsage(ApiModel):
 
 
 class BillableResource(ApiModel):
-    """What was billed: for a training job its id, and its project's name in ``model_name``."""
+    """A billed resource: for a training job its id, and its project's name in ``model_name``."""
 
     id: str
     kind: str = ""
@@ -36,7 +36,7 @@ class BillableResource(ApiModel):
 
 
 class BilledItem(ApiModel):
-    """What was billed for one resource in the requested range, in total and by day."""
+    """The bill of one resource in the requested range, in total and by day."""
 
     billable_resource: BillableResource
     subtotal: Usd = 0.0
@@ -45,7 +45,7 @@ class BilledItem(ApiModel):
 
 
 class TrainingUsage(ApiModel):
-    """What was billed for training; ``subtotal`` has the ``credits_used`` deducted."""
+    """The bill of training; ``subtotal`` has the ``credits_used`` deducted."""
 
     subtotal: Usd = 0.0
     credits_used: Usd = 0.0

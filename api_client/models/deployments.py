@@ -75,7 +75,7 @@ class StartupPhase(ApiModel):
 
 
 class Startup(ApiModel):
-    """One replica's attempt to start; ``outcome`` is SUCCESS, FAILED, STALLED or newer."""
+    """An attempt of a replica to start; ``outcome`` is SUCCESS, FAILED, STALLED or newer."""
 
     replica_id: str | None = None
     started_at_epoch_millis: int | None = None

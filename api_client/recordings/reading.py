@@ -41,7 +41,7 @@ FOREVER_NS = 2**63
 
 
 class Manifest(ApiModel):
-    """What a recording contains; ``messages`` is false if the log's text was left out."""
+    """The content of a recording; ``messages`` is false if the log's text was left out."""
 
     format: str
     version: int

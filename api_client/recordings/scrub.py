@@ -17,7 +17,7 @@ _ASSIGNED = r"""((?:\\{0,2}["'])?\s{0,4}[=:]\s{0,4}(?:\\{0,2}["'])?)([^\s"'\\,;&
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What ``pattern`` finds is removed, or its third group, unless that is ``harmless``.
+    """Removes what ``pattern`` finds, or its third group, unless that is ``harmless``.
 
     A text without any of the ``words``, in lower case, is not searched: it would take twenty times as long.
     """

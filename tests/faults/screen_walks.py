@@ -25,6 +25,8 @@ from support.remotes import remote_of
 from support.served_platform import KEY, counting_bytes, served_platform
 from support.waiting import until
 from tui.analysis.checkpoints.facts import checkpoint_facts
+from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
@@ -37,8 +39,9 @@ from tui.screens.files.compare import CompareScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.messages import CompareCheckpointsRequested, OpenCheckpointRequested
+from tui.screens.messages import CompareCheckpointsRequested, OpenCheckpointRequested, WhyRequested
 from tui.screens.submit import SubmitScreen
+from tui.screens.why import WhyScreen
 
 SIZE = (120, 30)
 LONGEST_PAUSE_S = 0.2
@@ -151,6 +154,11 @@ async def to_two_checkpoints(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
     app.post_message(CompareCheckpointsRequested(first_job(app), *checkpoint_facts(CHECKPOINTS)))
 
 
+async def to_why(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
+    found = HealthFinding(FindingKind.ERRORS, "warning", "errors in the log", since=START)
+    app.post_message(WhyRequested(RunSnapshot(first_job(app), START, START, findings=(found,))))
+
+
 async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     await pilot.press("n")
     await until(pilot, lambda: "config.py" in text_of(app))
@@ -174,6 +182,7 @@ WALKS = {
     "capacity": Walk(CapacityScreen, "16/96", keys("Q"), opens_asking=True),
     "downloads": Walk(DownloadsScreen, "No downloads", keys("T"), asks=False),
     "deploy": Walk(DeployScreen, "Which checkpoints?", keys("d"), asks=False, opens_asking=True),
+    "why": Walk(WhyScreen, "errors in the log", to_why, opens_asking=True),
     "submit": Walk(SubmitScreen, "from-the-screen", to_review, asks=False),
 }
 """Every screen that the app can show on a remote."""

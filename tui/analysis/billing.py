@@ -23,7 +23,7 @@ PRICE_TOLERANCE = 0.05
 
 
 class Billed(NamedTuple):
-    """What was billed for one job, in USD and minutes."""
+    """The bill of one job, in USD and minutes."""
 
     usd: float
     minutes: int
@@ -34,7 +34,7 @@ NOTHING = Billed(0.0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What was billed by job id since ``since``; or ``why_not``, the reason why it cannot be read.
+    """The bills by job id since ``since``; or ``why_not``, the reason why it cannot be read.
 
     ``deleted`` is what was billed for jobs that have been deleted since.
     """

@@ -59,7 +59,7 @@ class Cost:
 
     @property
     def spent_usd(self) -> float | None:
-        """What is billed and an estimate of the rest; without a bill, the estimate of the whole run."""
+        """The bill and an estimate of the rest; without a bill, the estimate of the whole run."""
         if self.billed is None:
             return self.usd
         return None if self.unbilled_usd is None else self.billed.usd + self.unbilled_usd

@@ -62,7 +62,7 @@ async def _served(client: TrainingClient, deployment: Deployment) -> tuple[Serve
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """What a deployment serves, how its replicas started, and how to call it."""
+    """The checkpoints of a deployment, how its replicas started, and how to call it."""
 
     checkpoints: tuple[ServedCheckpoint, ...] = ()
     startups: tuple[Startup, ...] = ()

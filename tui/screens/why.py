@@ -91,7 +91,7 @@ class WhyScreen(AppScreen):
             yield [(f"✗ {sanitize(view.error)} Press {self.key_for('screen.refresh')} to retry.", "bad")]
         elif view.explanation is None:
             yield [("Reading the evidence…", "muted")]
-        else:
+        if view.explanation is not None:
             yield from _evidence(view.explanation)
 
     # Actions

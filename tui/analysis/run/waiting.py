@@ -1,4 +1,4 @@
-"""What a job that has not started waits for: for how long, for which GPUs, and behind which jobs."""
+"""The wait of a job that has not started: how long, for which GPUs, and behind which jobs."""
 
 from __future__ import annotations
 

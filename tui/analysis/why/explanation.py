@@ -59,7 +59,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is known about the cause of a problem.
+    """The known cause of a problem, and its evidence.
 
     ``finding`` is None for a job that has ended. ``answer`` is a sentence, empty if the data explains
     nothing. ``facts`` are short statements. Texts come from the server and the log: sanitize them.
