@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from api_client.errors import RequestError
+from api_client.http.retry import LASTING, retrying
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import explained_findings
@@ -44,10 +45,16 @@ class WhyFeed:
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
+        """Explain what is asked for until cancelled; retry as long as the server does not answer."""
         while True:
-            self._asked.clear()
-            await self._explain()
-            await sleep_or_event(self._session.clock, self._asked, None)
+            await retrying(self._explain, LASTING, sleep=self._pause, on_wait=self._report)
+            await self._pause(None)
+
+    async def _pause(self, pause_s: float | None) -> None:
+        await sleep_or_event(self._session.clock, self._asked, pause_s)
+
+    def _report(self, error: RequestError, _delay_s: float) -> None:
+        self._change(error=str(error))
 
     def refresh(self) -> None:
         self._known.clear()
@@ -59,18 +66,15 @@ class WhyFeed:
         self._asked.set()
 
     async def _explain(self) -> None:
+        self._asked.clear()
         place = self._view.place
         if place in self._known:
             return
         client = self._session.client
-        try:
-            if self._run.health_metrics is None:
-                metrics = await fetch_health_metrics(client, self._run.job, self._session.clock.now())
-                self._run = replace(self._run, health_metrics=metrics)
-            found = await read_explanation(client, self._run, self._view.problems[place])
-        except RequestError as error:
-            self._change(error=str(error))
-            return
+        if self._run.health_metrics is None:
+            metrics = await fetch_health_metrics(client, self._run.job, self._session.clock.now())
+            self._run = replace(self._run, health_metrics=metrics)
+        found = await read_explanation(client, self._run, self._view.problems[place])
         self._known[place] = found
         if place == self._view.place:
             self._change(explanation=found, error="")
