@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import JOB, Recording
-from support.dashboard import text_of
+from support.dashboard import settle, text_of
 from support.recorded import DOCUMENTS, at, by_hand, line, ndjson, sample
 from support.remotes import remote_of
 from support.stranger import FakeBaseten
@@ -82,7 +82,7 @@ async def test_going_back_and_forth_shows_what_opening_at_that_moment_shows(path
             await until(pilot, lambda: _is_read(app, at(moment)) and _has_marks(app))  # noqa: B023
             for tab in reversed(JOB_TABS):
                 await _show_tab(app, pilot, tab)
-                shown[moment, tab] = text_of(app)
+                shown[moment, tab] = await _at_rest(app, pilot)
     async with dashboard([path], at(3600)) as (app, pilot):
         await until(pilot, lambda: _is_read(app, at(3600)) and _has_marks(app))
         for moment in (1060.0, 2500.0, 1060.0):
@@ -163,6 +163,16 @@ async def _show_tab(app: BtTuiApp, pilot: Pilot[Any], tab: str) -> None:
     assert isinstance(app.screen, JobScreen)
     app.screen.show_tab(tab)
     await pilot.pause()
+
+
+async def _at_rest(app: BtTuiApp, pilot: Pilot[Any]) -> str:
+    """What the screen shows once nothing on it changes any more."""
+    before = ""
+    while (shown := text_of(app)) != before:
+        before = shown
+        for _ in range(5):
+            await settle(pilot)
+    return shown
 
 
 def _run(app: BtTuiApp) -> RunSnapshot | None:
