@@ -70,6 +70,10 @@ async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> Non
     app = deploy_view(to(walk_of(lora("checkpoint-1")), "environment"))
     async with opened(app, SIZE) as pilot:
         assert "is not NAME=value" in await pressed(pilot, *"NAME", "ctrl+s")
+        assert isinstance(app.screen, DeployScreen)
+        app.screen.watch_snapshot(app.screen.snapshot)  # as when the feed reads new facts
+        await settle(pilot)
+        assert "is not NAME=value" in text_of(app)
         await pressed(pilot, *"=1", "ctrl+s")
         assert step_of(app.screen) == REVIEW
 

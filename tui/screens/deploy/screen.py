@@ -34,6 +34,7 @@ from tui.widgets.tones import tone_styles
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
 from tui.wizard.state import REVIEW
+from tui.wizard.step import Step
 
 FILE_NAME = "deploy_{job_id}_{time}.py"
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
@@ -65,6 +66,8 @@ class DeployScreen(AppScreen):
         super().__init__()
         self._place = place
         self._shown: tuple[object, ...] = ()
+        self._refusal = ("", "")
+        """A step and why its answer was refused, shown until the next answer however often facts arrive."""
         self._feed = feed_with(
             publish=self.publish, on_log=lambda lines: self.post_message(self.LogArrived(lines))
         )
@@ -107,7 +110,7 @@ class DeployScreen(AppScreen):
             for pane in self.query(QuestionPane):
                 pane.take_focus()  # it lost the focus while hidden behind a result
             self._show_question(snapshot.walk)
-            self._show_problem(snapshot.error or snapshot.walk.step.objection, snapshot.note)
+            self._show_problem(self._problem_of(snapshot.walk.step), snapshot.note)
         if stage in ("tried", "following"):
             self.query_one(DeploymentPane).show(
                 snapshot,
@@ -173,6 +176,14 @@ class DeployScreen(AppScreen):
                 lines.append(Text(f"  {sanitize(answer_text(walk.state, step))}", tones["muted"]))
         return Text("\n").join(lines)
 
+    def _problem_of(self, step: Step) -> str:
+        step_id, refusal = self._refusal
+        return self.snapshot.error or step.objection or (refusal if step_id == step.id else "")
+
+    def _refuse(self, step: Step, problem: str) -> None:
+        self._refusal = (step.id, problem)
+        self._show_problem(problem)
+
     def _show_problem(self, problem: str, note: str = "") -> None:
         line = self.query_one("#problem", WrappedText)
         line.display = bool(problem or note)
@@ -223,38 +234,38 @@ class DeployScreen(AppScreen):
         walk = self.snapshot.walk
         if walk is None or self.snapshot.stage != "asking":
             return
+        self._refusal = ("", "")
         if walk.step.kind == "review":
-            self._act(str(message.answer))
+            self._act(str(message.answer), walk)
             return
         problem = message.unreadable or walk.step.problem(message.answer)
         if problem:
-            self._show_problem(problem)
+            self._refuse(walk.step, problem)
         else:
             self.run_worker(
                 self._feed.answer(message.answer), name="wizard", group="wizard", exit_on_error=False
             )
 
-    def _act(self, action: str) -> None:
-        walk = self.snapshot.walk
-        made = self._review(walk) if walk is not None else None
+    def _act(self, action: str, walk: WizardProgress) -> None:
+        made = self._review(walk)
         if action.startswith(CHANGE):
             self._feed.change(action.removeprefix(CHANGE))
         elif action == LEAVE:
             self._leave()
         elif made is None:
-            self._show_problem("Answer all steps first.")
+            self._refuse(walk.step, "Answer all steps first.")
         elif action == SHOW:
             forms = list(made.forms)
             self.form = forms[(forms.index(self.form) + 1) % len(forms)] if self.form in forms else forms[0]
-        elif action == SAVE and walk is not None:
+        elif action == SAVE:
             stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
             name = FILE_NAME.format(job_id=walk.state.answers.job_id or "checkpoints", time=stamp)
             self._feed.save(made, Path(name))
         elif made.errors:
-            self._show_problem(made.errors[0].problem)
+            self._refuse(walk.step, made.errors[0].problem)
         elif action == DRY_RUN:
             self.run_worker(self._feed.dry_run(), name="dry run", group="deploy", exit_on_error=False)
-        elif action == DEPLOY and walk is not None:
+        elif action == DEPLOY:
             self._confirm(made, walk)
 
     def _confirm(self, made: Review, walk: WizardProgress) -> None:
