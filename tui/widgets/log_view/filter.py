@@ -72,7 +72,7 @@ def _whole_block(pattern: LogPattern) -> Any:
         return None
 
 
-class LineFilter:
+class LogFilter:
     """Selects lines by the filters of `options`, except for context, which depends on other blocks."""
 
     def __init__(self, table: AttributeTable, options: LogOptions) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, count
 
 from tui.widgets.log_view.block import Block
-from tui.widgets.log_view.filter import LineFilter, with_context
+from tui.widgets.log_view.filter import LogFilter, with_context
 from tui.widgets.log_view.folds import Fold, FoldDetector, FoldLine
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
@@ -197,7 +197,7 @@ class LogRows:
     def set_options(self, options: LogOptions) -> None:
         """Change filter and folds; call ``build`` until it returns True."""
         self.options = options
-        self.line_filter = LineFilter(self.store.attribute_table, options) if options.has_filter else None
+        self.line_filter = LogFilter(self.store.attribute_table, options) if options.has_filter else None
         self.has_context = bool(options.pattern) and options.context_lines > 0
         self.parts, self._generation = [], _NEVER
         self.sync(may_move=True)
