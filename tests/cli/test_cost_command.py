@@ -39,9 +39,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
     account.send_bill(
         billed("runs", "120.00", 240), billed("ended", 84.5, 240), billed("gone", 7, 14, is_deleted=True)
     )
-
     result = cli("cost", "-o", "json")
-
     costs = {each["id"]: each for each in json.loads(result.out)}
     assert costs.keys() == {"runs", "ended", "waits"}
     shown = ("gpu_hours", "billed_usd", "billed_minutes", "estimated_usd")
@@ -61,9 +59,7 @@ def test_an_account_without_the_right_sees_the_estimate_and_why(
     cli: RunCli, account: FakeBaseten, status: int, why: str
 ) -> None:
     account.on("GET", "/v1/billing/.*", Answer(status, {"code": "NO", "message": "no"}))
-
     result = cli("cost", "ended", "-o", "csv")
-
     (record,) = csv.DictReader(result.out.splitlines())
     assert result.code == 0
     assert (record["billed_usd"], record["estimated_usd"]) == ("", "120.0")  # 2 nodes × 120 min × $0.50
@@ -84,9 +80,7 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
         return Answer(body={"training_usage": {"breakdown": [item]}})
 
     account.on("GET", "/v1/billing/usage_summary", bill)
-
     (found,) = json.loads(cli("cost", "long", "-o", "json").out)
-
     assert (found["billed_usd"], found["billed_minutes"]) == (41.0, 82)
     assert len(asked) == 2
     assert all(timedelta(0) < end - start <= timedelta(days=31) for start, end in asked)
@@ -94,9 +88,7 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
 
 def test_a_table_of_one_project(cli: RunCli, account: FakeBaseten) -> None:
     account.send_bill(billed("runs", 120, 240))
-
     header, runs, ended = cli("cost", "--project", "llama-sft").out.splitlines()[:3]
-
     assert header.endswith("GPU·H  BILLED  MINUTES  NOT BILLED YET")
     assert "$120" in runs and "240" in runs and "≈ $60" in runs
     assert "–" in ended

@@ -56,7 +56,6 @@ def test_what_is_deleted_and_what_is_not(
     cli: RunCli, account: FakeBaseten, arguments: str, code: int, out: str, err: str, paths: list[str]
 ) -> None:
     result = cli("delete", *arguments.split())
-
     assert (result.code, result.out) == (code, out)
     assert err in result.err
     assert deleted(account) == [f"/v1/training_projects/{path}" for path in paths]
@@ -73,9 +72,7 @@ def test_at_a_terminal_it_asks_what_the_dashboard_asks(
 ) -> None:
     monkeypatch.setattr("tui.commands.support.terminal.can_ask", lambda: True)
     pipe_in(f"{answer}\n")
-
     result = cli("delete", "ended")
-
     assert result.code == code
     assert "Permanently deletes the job, its log, and checkpoints that aren't deployed." in result.err
     assert "Delete day (ended)? [y/N]: " in result.err
@@ -84,9 +81,7 @@ def test_at_a_terminal_it_asks_what_the_dashboard_asks(
 
 def test_one_that_cannot_be_deleted_does_not_keep_the_others(cli: RunCli, account: FakeBaseten) -> None:
     account.on("DELETE", ".*/jobs/ended", Answer(502, {"message": "bad gateway"}))
-
     result = cli("delete", "ended", "stopped", "--yes", "-o", "json")
-
     assert result.code == 8
     assert "job ended may not have been deleted: " in result.err
     assert [each["id"] for each in json.loads(result.out)] == ["stopped"]

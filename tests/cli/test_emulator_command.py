@@ -34,14 +34,12 @@ def test_serve_use_and_end(
     tmp_path: Path,
 ) -> None:
     arguments = ("emulator", "--world", "empty", "--port", "0", "--data", str(tmp_path / "a folder"))
-
     with cli_process(*arguments, environ={}) as process:
         exports = read_exports(process, clean_environ)
         listed = cli("projects -o json", environ=exports)
         refused = cli(*arguments, environ={})
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT_S)
-
     assert set(exports) == {"BASETEN_API_KEY", "BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE"}
     assert (listed.code, listed.json) == (0, [])
     assert refused.code == 1

@@ -92,9 +92,7 @@ def test_follow_of_a_job_that_waits_tells_for_what_and_each_change_once(
             "current_status": f"TRAINING_JOB_{status}", "error_message": hint}})  # fmt: skip
 
     stranger.on("GET", "/v1/training_projects/proj1/jobs/job1", poll)
-
     result = cli("logs job1 -f -o ndjson --drain 0")
-
     waits = "bt-tui: job job1 is waiting 12m for 16 H100; at submission 1 ahead: sweep"
     assert result.err.splitlines()[:4] == [
         waits,

@@ -72,7 +72,6 @@ def test_the_window_and_step_reach_a_server_that_may_choose_its_own(
     asked = running.asked[-1].query
     assert asked["step_seconds"] == "15"
     assert abs(int(asked["start_epoch_millis"]) / 1000 - (time.time() - 1800)) < 60
-
     cli("metrics --job-id runs --start 2026-05-01T12:00Z --end 2026-05-01T13:00Z -o json")
     asked = running.asked[-1].query
     assert (asked["start_epoch_millis"], asked["end_epoch_millis"]) == ("1777636800000", "1777640400000")

@@ -48,14 +48,12 @@ def test_every_command_that_is_named_is_there(words: Any) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_official_command_has_a_row(name: Any) -> None:
     commands = {words for words in ROWS[name] if not words.startswith("-") and "…" not in words}
-
     assert commands == set(TREES[name])
 
 
 @pytest.mark.parametrize(("name", "words"), COMMANDS)
 def test_the_official_options_are_understood_or_named_as_missing(name: Any, words: Any) -> None:
     missing = set(TREES[name][words]) - options_of(command_of(words))
-
     named = set(re.findall(r"no `(--[\w-]+)`", ROWS[name][words]["difference"]))
     nowhere = {option for option, row in ROWS[name].items() if row["ours"] == "–"}
     assert named <= missing <= named | nowhere
@@ -130,9 +128,7 @@ def test_a_row_runs_with_our_name_in_place_of_theirs(
 ) -> None:
     environ = world | {"BT_TUI_LOG_DRAIN_S": "0", "BASETEN_SSH_CONFIG_PATH": str(tmp_path / "ssh_config")}
     asks_for_json = ("-o", "json") if name == "baseten" and run.keys else ()
-
     result = cli(*words.split(), *run.arguments, *asks_for_json, environ=environ)
-
     assert result.code == 0, result.err
     if asks_for_json or "JSON" in run.arguments:
         document = result.json
@@ -147,7 +143,6 @@ def test_every_row_is_run() -> None:
 def test_json_by_line_has_a_line_for_each_record(cli: RunCli, world: Any) -> None:
     jobs = cli("jobs -o jsonl", environ=world).ndjson
     lines = cli("train", "job", "logs", *OF_JOB, "-o", "jsonl", environ=world).ndjson
-
     assert {each["id"] for each in jobs} >= {JOB, ENDED, WAITING}
     assert lines[1]["message"].startswith("two")
 
@@ -157,7 +152,6 @@ def test_jobs_are_sorted_by_creation_in_either_direction(cli: RunCli, stranger: 
     stranger.jobs = [
         job(name, created_at=f"2026-05-0{day}T12:00:00Z") for day, name in enumerate(("a", "c", "b"), 1)
     ]
-
     for direction, expected in (("asc", "acb"), ("desc", "bca")):
         listed = cli("train", "job", "list", "--direction", direction, "-o", "json").json
         assert "".join(each["id"] for each in listed["training_jobs"]) == expected

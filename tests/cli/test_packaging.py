@@ -69,7 +69,6 @@ def test_everything_imported_is_declared() -> None:
 @pytest.mark.parametrize("requirement", to_use(), ids=str)
 def test_what_is_installed_with_the_program_is_bounded_on_both_sides(requirement: Any) -> None:
     operators = {each.operator for each in requirement.specifier}
-
     assert operators in ({">=", "<"}, {"=="}) or requirement.name == "certifi"  # authorities only get newer
 
 

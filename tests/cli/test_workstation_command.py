@@ -73,9 +73,7 @@ def test_from_submitting_to_stopping_on_an_emulator(
     monkeypatch.chdir(tmp_path)
     official = RECORDED[0]["printed"]
     environ = emulator.remote_environ()
-
     started = cli("workstation --skip-checks -o json", environ=environ)
-
     assert started.code == 0
     document = started.json
     job_id = document["job_id"]
@@ -89,7 +87,6 @@ def test_from_submitting_to_stopping_on_an_emulator(
     assert document["nodes"][0].keys() == official["nodes"][0].keys()
     for words in (f"bt-tui ssh {job_id};", f"ssh {host}", f"bt-tui stop {job_id}"):
         assert words in started.err
-
     sessions = cli("sessions", job_id, "-o", "json", environ=environ).json
     assert len(sessions) == 1
     assert cli("stop", job_id, "--yes", environ=environ).code == 0
@@ -105,7 +102,6 @@ def test_followed_as_json_until_it_is_stopped(
     section = f"[lab]\nremote_provider = baseten\nremote_url = {emulator.url}\napi_key = {emulator.key}\n"
     (tmp_path / "trussrc").write_text(section)
     flags = ("--node-count", "2", "--orchestrator", "none", "--skip-checks", "--remote", "lab")
-
     following = cli_process(
         "workstation", *flags, "--tail", "-o", "json", environ={"BT_TUI_LOG_DRAIN_S": "0"}
     )
@@ -113,7 +109,6 @@ def test_followed_as_json_until_it_is_stopped(
     job_id = document["job_id"]
     assert cli("stop", job_id, "--remote", "lab", environ={}).code == 0
     out, err = following.communicate(timeout=LIMIT_S)
-
     assert following.returncode == ExitCode.JOB_STOPPED, err
     for line in out.splitlines():
         json.loads(line)

@@ -6,7 +6,6 @@ clock, which runs at any speed and may be minutes off.
 
 import asyncio
 import random
-import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -197,12 +196,6 @@ class FastClock:
 
     def server_ns(self) -> int:
         return int((self.begin_s + self.passed_s) * NS_PER_S)
-
-
-def running_ns(speed: float, skew_s: float = 0.0) -> Callable[[], int]:
-    """A server's clock that begins now and runs ``speed`` times as fast as ours."""
-    began_ns, began_s = time.time_ns() + int(skew_s * NS_PER_S), time.monotonic()
-    return lambda: began_ns + int((time.monotonic() - began_s) * speed * NS_PER_S)
 
 
 def _iso(moment_ns: int) -> str:

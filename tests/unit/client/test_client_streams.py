@@ -65,20 +65,6 @@ async def test_following_a_job_of_unknown_age() -> None:
     assert min(starts_ms) <= START.timestamp() * 1000 - 6 * 86_400_000
 
 
-@pytest.mark.parametrize("newest_first", [False, True])
-async def test_history_is_a_window(newest_first: bool) -> None:
-    world = platform()
-    batches = world.client.logs.history(
-        "p",
-        "j",
-        start=datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC),
-        end=datetime(2026, 1, 2, 3, 1, 0, tzinfo=UTC),
-        newest_first=newest_first,
-    )
-    messages = [entry.message async for batch in batches for entry in batch.entries]  # type: ignore[union-attr]
-    assert sorted(messages) == ["line 0", "line 1", "line 1"]
-
-
 async def test_a_moment_without_zone_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="zone"):
         async for _ in platform().client.logs.follow("p", "j", start=datetime(2026, 1, 1)):  # noqa: DTZ001
@@ -92,23 +78,6 @@ async def test_a_stream_starts_with_the_clients_own_patience() -> None:
         async for _ in stream:
             pass
     assert world.kinds == ["sent", "failed"]
-
-
-async def test_watching_ends_with_the_job() -> None:
-    running = {**DONE, "current_status": "TRAINING_JOB_RUNNING"}
-    world = World(*(json_reply({"training_job": job}) for job in (running, running, DONE)))
-    seen = [job.current_status async for job in world.client.jobs.watch("p", "j", interval_s=3.0)]
-    assert seen == [running["current_status"]] * 2 + [DONE["current_status"]]
-    assert world.clock.slept_s == [3.0, 3.0]
-
-
-async def test_metrics_end_with_the_job() -> None:
-    world = platform()
-    seen = [metrics async for metrics in world.client.metrics.follow("p", "j", step_s=5)]
-    assert [len(metrics.cpu_usage) for metrics in seen] == [1] * len(seen)
-    windows = [request.url.params for request in world.server.requests if "metrics" in request.url.path]
-    assert windows[0]["start_epoch_millis"] == str(CREATED_MS - 5 * MINUTE_MS)
-    assert windows[0]["step_seconds"] == "5"
 
 
 @pytest.mark.parametrize("kind", ["logs", "jobs", "metrics"])

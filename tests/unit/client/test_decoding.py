@@ -3,7 +3,6 @@
 import contextlib
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from pydantic import TypeAdapter
 
 from api_client.http.decoding import NotDecodable, decode, read_json
 from api_client.models import JobMetrics, LogsPage, TrainingJob
-from api_client.models.cache import CacheListing
 
 LOGS = TypeAdapter(LogsPage)
 JOB = TypeAdapter(TrainingJob)
@@ -46,12 +44,6 @@ def test_log_text_of_any_kind_arrives(body: bytes, message: str) -> None:
 def test_no_bytes_crash_it(content: bytes) -> None:
     with contextlib.suppress(NotDecodable):
         decode(content, LOGS)
-
-
-@given(st.binary(max_size=60))
-def test_no_bytes_inside_a_string_crash_it(body: bytes) -> None:
-    quoted = body.replace(b"\\", b"").replace(b'"', b"")
-    message_of(quoted).encode("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -111,12 +103,6 @@ def decoded(stamp: str) -> JobMetrics:
     return decode(f'{{"cpu_usage": [{{"timestamp": {stamp}, "value": 1}}]}}'.encode(), METRICS)
 
 
-def test_samples_with_fields_of_a_newer_server_are_read() -> None:
-    sample = {"value": 0.5, "timestamp": "2026-03-01T12:00:00Z", "confidence": "high"}
-    answer = JobMetrics.model_validate({"gpu_utilization": {"0": [sample]}, "cpu_usage": [sample]})
-    assert answer.gpu_utilization["0"][0].value == answer.cpu_usage[0].value == 0.5
-
-
 def test_null_series_are_empty_ones() -> None:
     nulls = ("gpu_memory_usage_bytes", "cpu_usage", "ephemeral_storage", "per_node_metrics", "cache")
     document = {"gpu_utilization": {"0": None}, **dict.fromkeys(nulls)}
@@ -140,55 +126,3 @@ def test_a_stamp_that_is_none_is_said_to_be_wrong_and_not_quoted(stamp: str) -> 
     with pytest.raises(NotDecodable, match=r"cpu_usage\.0\.timestamp") as caught:
         decoded(stamp)
     assert "hunter2" not in str(caught.value)
-
-
-LISTING = TypeAdapter(CacheListing)
-FILES = st.lists(
-    st.fixed_dictionaries(
-        {"path": st.text(max_size=12)},
-        optional={
-            "size_bytes": st.none()
-            | st.integers(-5, 2**70)
-            | st.floats(allow_nan=False, allow_infinity=False),
-            "modified": st.none() | st.text(max_size=5) | st.integers(),
-            "file_type": st.sampled_from(("file", "directory")),
-            "extra": st.text(alphabet='{}[],"\\ ', max_size=6).map(lambda text: [{text: text}]),
-        },
-    ),
-    max_size=12,
-)
-
-
-@given(FILES, st.sampled_from((None, 2)), st.booleans())
-def test_every_file_is_read(files: list[dict[str, Any]], indent: int | None, ascii_only: bool) -> None:
-    document = {"timestamp": "now", "file_summaries": files, "project_id": "p", "newer": {"a": []}}
-    text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
-    listing = decode(text.encode(), LISTING)
-    assert (listing.timestamp, listing.project_id) == ("now", "p")
-    for file, sent in zip(listing.file_summaries, files, strict=True):
-        modified, size = sent.get("modified"), sent.get("size_bytes")
-        assert (file.path, file.size_bytes) == (sent["path"], int(size or 0))
-        assert file.modified == (modified if isinstance(modified, str) else "")
-
-
-def test_broken_letters_and_null_lists_are_read() -> None:
-    listing = decode(b'{"file_summaries": [{"path": "a\xffb"}, {"path": "\\ud800"}]}', LISTING)
-    assert [file.path for file in listing.file_summaries] == ["a\ufffdb", "\ufffd"]
-    empty = decode(b'{"timestamp": null, "file_summaries": null}', LISTING)
-    assert empty == CacheListing()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b'"x"',
-        b'{"file_summaries": [{"path": "a"}]',
-        b'{"file_summaries": [{"path": 7}]}',
-        b'{"file_summaries": [null]}',
-        b'{"file_summaries": {"path": "a"}}',
-        b'{"file_summaries": [' + b'{"path":' * 100_000,
-    ],
-)
-def test_what_is_no_listing_is_refused(content: bytes) -> None:
-    with pytest.raises(NotDecodable):
-        decode(content, LISTING)

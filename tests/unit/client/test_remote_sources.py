@@ -61,9 +61,7 @@ def test_the_first_source_of_every_combination_wins(world: World, chosen: tuple[
     for source in reversed(chosen):
         IN_ORDER[source](world)
     name = "named" if chosen[0] == "key-of-flag" else None
-
     assert world.key(name) == chosen[0]
-
     selected = [each for each in list_remotes(name, environ=world.environ).remotes if each.is_selected]
     assert [each.remote.key.get_secret_value() for each in selected] == [chosen[0]]
 
@@ -72,7 +70,6 @@ def test_a_profile_may_be_named_as_a_remote_and_a_section_of_that_name_goes_firs
     world.add_profile("both", api_key="of-profile")
     world.add_profile("staging", api_key="of-staging", remote_url="https://app.staging.baseten.co")
     world.add_section("both", api_key="of-section")
-
     assert world.key("both") == "of-section"
     staging = world.resolve("staging")
     assert staging.key is not None
@@ -86,7 +83,6 @@ def test_a_profile_may_be_named_as_a_remote_and_a_section_of_that_name_goes_firs
 def test_an_unknown_name_lists_sections_and_profiles(world: World) -> None:
     world.add_section("one", api_key="k1")
     world.add_profile("two", api_key="k2")
-
     with pytest.raises(ConfigurationError, match=r"'three'.*one.*two"):
         world.resolve("three")
     with pytest.raises(ConfigurationError, match=r"'local'.*one.*two.*the emulator.*BASETEN_REMOTE_URL"):
@@ -99,7 +95,6 @@ def test_the_key_of_a_profile_never_goes_to_an_address_of_the_environment(
 ) -> None:
     world.add_profile("one", api_key=SECRET, current=True)
     world.environ[variable] = "https://evil.example"
-
     with pytest.raises(ConfigurationError, match=variable):
         world.resolve()
     with pytest.raises(ConfigurationError, match=variable):
@@ -110,7 +105,6 @@ def test_the_key_of_a_profile_never_goes_to_an_address_of_the_environment(
 def test_a_broken_auth_json_names_the_file_and_quotes_nothing(world: World, content: str) -> None:
     world.go_folder.mkdir()
     (world.go_folder / "auth.json").write_text(content)
-
     with pytest.raises(ConfigurationError, match=r"auth\.json cannot be read"):
         world.resolve()
     assert any("auth.json" in warning for warning in list_remotes(environ=world.environ).warnings)
@@ -120,7 +114,6 @@ def test_files_that_are_not_asked_cannot_be_in_the_way(world: World) -> None:
     world.go_folder.mkdir()
     (world.go_folder / "auth.json").write_text("{")
     world.add_section(api_key="k1")
-
     assert world.key() == "k1"
 
 
@@ -134,7 +127,6 @@ class TestKeyring:
         world.add_section("silent")
         for name in ("acme", "silent"):
             entries.kept[SERVICE, name] = json.dumps({"auth_type": "api_key", "api_key": SECRET})
-
         assert world.key("acme") == SECRET
         assert world.resolve("acme").key_origin == "system keyring (baseten-truss)"
         with pytest.raises(ConfigurationError, match="no api_key"):  # it does not say that it is there
@@ -151,7 +143,6 @@ class TestKeyring:
             }
         )
         remote = world.resolve()
-
         assert remote.login is not None
         assert remote.login.tokens.expires_at is not None
         assert int(remote.login.tokens.expires_at.timestamp()) == 1_900_000_000
@@ -160,7 +151,6 @@ class TestKeyring:
     def test_what_stands_in_the_file_goes_before_it(self, world: World, entries: MemoryKeyring) -> None:
         world.add_section("acme", auth_type="api_key", api_key="inline")
         entries.kept[SERVICE, "acme"] = json.dumps({"auth_type": "api_key", "api_key": "kept"})
-
         assert world.key() == "inline"
 
     def test_it_may_be_locked_or_forbidden(self, world: World, entries: MemoryKeyring) -> None:
@@ -197,33 +187,8 @@ class TestKeyring:
         entries.kept[PROFILE_SERVICE, "login"] = json.dumps(
             {"access_token": "a1", "refresh_token": "r1", "expiry": "2030-01-02T03:04:05.678+02:00"}
         )
-
         assert world.key() == "k1"
         login = world.resolve("login").login
         assert login is not None
         assert login.tokens.expires_at is not None
         assert login.tokens.expires_at.timestamp() == pytest.approx(1_893_546_245.678)
-
-
-def test_every_problem_is_listed_beside_what_works(world: World) -> None:
-    world.environ["BASETEN_TRUSS_AUTH_API_KEY"] = SECRET
-    world.add_section("good", api_key=SECRET)
-    world.add_section("bad", remote_url="http://elsewhere.example", api_key=SECRET)
-
-    listing = list_remotes(environ=world.environ)
-
-    problems = {each.name: each.problem for each in listing.remotes}
-    assert "BASETEN_TRUSS_AUTH_REMOTE_URL" in str(problems["<environment>"])
-    assert problems["good"] is None
-    assert "https" in str(problems["bad"])
-    assert SECRET not in str(listing)
-    assert [each.name for each in listing.remotes if each.is_selected] == ["<environment>"]
-
-
-def test_files_that_others_may_read_are_warned_of(world: World) -> None:
-    world.add_section("one", api_key="k1")
-    world.trussrc.chmod(0o640)
-    assert any("chmod 600" in warning for warning in list_remotes(environ=world.environ).warnings)
-
-    world.trussrc.chmod(0o600)
-    assert list_remotes(environ=world.environ).warnings == ()

@@ -123,7 +123,6 @@ def test_the_pair_s_key_never_goes_to_the_address_of_the_key_alone(tmp_path: Pat
     IN_ORDER["key-of-pair"](world)
     world.environ["BASETEN_MANAGEMENT_API_URL_OVERRIDE"] = "https://api.mine.example"
     assert world.resolve().api_url == "https://api.mine.example"
-
     IN_ORDER["key-of-variable"](world)
     world.environ["BASETEN_REMOTE_URL"] = "https://app.mine.example"
     remote = world.resolve()

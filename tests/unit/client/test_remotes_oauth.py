@@ -85,11 +85,9 @@ async def test_a_login_that_has_ended_is_renewed_before_anything_is_sent_and_kep
     issuer: Issuer, path: Path
 ) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
-
     for _ in range(2):
         async with client_of(path) as client:
             await client.projects.list()
-
     [renewal] = issuer.renewals
     assert renewal.body == {"grant_type": "refresh_token", "refresh_token": "r-0", "client_id": "baseten-cli"}
     assert renewal.authorization == ""
@@ -104,19 +102,15 @@ async def test_a_login_that_the_server_has_ended_is_renewed_and_the_request_repe
     issuer: Issuer, path: Path
 ) -> None:
     keep_login(path, issuer, expires_at=FAR_AWAY, access="revoked")
-
     async with client_of(path) as client:
         await client.projects.list()
-
     assert [asked.authorization for asked in issuer.asked] == ["Bearer revoked", "Bearer a-1"]
 
 
 async def test_many_requests_at_once_renew_once(issuer: Issuer, path: Path) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
-
     async with client_of(path) as client:
         await asyncio.gather(*(client.projects.list() for _ in range(6)))
-
     assert len(issuer.renewals) == 1
 
 
@@ -126,7 +120,6 @@ async def test_what_another_program_has_renewed_is_used(issuer: Issuer, path: Pa
         issuer.issued = 5
         keep_login(path, issuer, expires_at=FAR_AWAY, access="a-5", refresh="r-5")
         await client.projects.list()
-
     assert issuer.renewals == []
 
 
@@ -136,18 +129,15 @@ async def test_a_login_that_cannot_be_renewed_says_what_to_do(
 ) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO, refresh="r-secret-0")
     issuer.refusal = Answer(status, {"error": "invalid_grant", "error_description": "r-secret-0 is spent"})
-
     async with client_of(path) as client:
         with pytest.raises(Unauthorized, match=r"'acme'.*has expired.*bt-tui login --remote acme") as caught:
             await client.projects.list()
-
     assert "r-secret-0" not in str(caught.value)
     assert issuer.asked == []
 
 
 async def test_without_a_refresh_token_the_server_s_refusal_stands(issuer: Issuer, path: Path) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO, access="old", refresh="")
-
     async with client_of(path) as client:
         with pytest.raises(Unauthorized, match="'acme'"):
             await client.projects.list()
@@ -165,7 +155,6 @@ async def test_an_outage_of_the_renewal_is_waited_out(issuer: Issuer, path: Path
 
     async with TrainingClient(remote, clock=SleeplessClock(), retry=QUICK, on_event=heard) as client:
         await client.jobs.search()
-
     assert len(issuer.renewals) == 2
     assert len(issuer.asked) == 1
 
@@ -184,7 +173,6 @@ async def test_answers_that_renew_nothing(
 ) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
     issuer.refusal = refusal
-
     async with client_of(path) as client:
         with pytest.raises(kind):
             await client.projects.list()
@@ -205,10 +193,8 @@ async def test_a_profile_of_the_go_cli_is_renewed_too(issuer: Issuer, tmp_path: 
         "USER_TRUSSRC_PATH": str(tmp_path / "none"),
     }
     remote = resolve_remote(environ=environ)
-
     async with TrainingClient(remote, retry=QUICK) as client:
         await client.projects.list()
-
     content = json.loads(file.read_text())
     kept = content["profiles"]["me"]["oauth_credential"]
     assert (kept["access_token"], kept["refresh_token"]) == ("a-1", "r-1")
@@ -227,9 +213,7 @@ async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(
     keep_login(path, issuer, expires_at=LONG_AGO)
     monkeypatch.setattr(os, "fsync", full_disk)
     remote = remote_of(path)
-
     async with TrainingClient(remote, retry=QUICK) as client:
         assert len(await client.projects.list()) == 1
-
     assert remote.login is not None
     assert f"{path}: the disk is full" in str(remote.login.not_kept)

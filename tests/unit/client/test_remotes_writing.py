@@ -44,7 +44,6 @@ def mode(path: Path) -> int:
 
 def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
     set_section(path, "acme", {"remote_provider": "baseten", "api_key": "k"})
-
     assert path.read_text() == "[acme]\nremote_provider = baseten\napi_key = k\n"
     assert mode(path) == 0o600
 
@@ -52,19 +51,15 @@ def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
 def test_a_section_is_added_and_a_file_that_others_could_read_is_tightened(path: Path) -> None:
     path.write_bytes(FILE)
     path.chmod(0o644)
-
     set_section(path, "three", {"api_key": "k3"})
-
     assert path.read_bytes() == FILE + b"\n[three]\napi_key = k3\n"
     assert mode(path) == 0o600
 
 
 def test_values_change_where_they_stand_and_those_of_several_lines_as_a_whole(path: Path) -> None:
     path.write_bytes(FILE)
-
     set_section(path, "one", {"api_key": "new", "auth_type": "api_key"}, without=["remote_provider"])
     set_section(path, "two", {"api_key": "new"})
-
     assert path.read_bytes() == (
         FILE.replace(b"api_key : old-key", b"api_key = new")
         .replace(b"remote_provider = baseten\n", b"")
@@ -75,19 +70,15 @@ def test_values_change_where_they_stand_and_those_of_several_lines_as_a_whole(pa
 
 def test_line_ends_and_the_mark_of_the_encoding_stay(path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf[one]\r\napi_key = a\r\n[two]\r\napi_key = b")
-
     set_section(path, "two", {"api_key": "c", "team": "t"})
     set_section(path, "one", {"api_key": "d"})
-
     assert path.read_bytes() == (b"\xef\xbb\xbf[one]\r\napi_key = d\r\n[two]\r\napi_key = c\r\nteam = t\r\n")
 
 
 def test_a_section_goes_and_comments_stay(path: Path) -> None:
     path.write_bytes(FILE)
-
     assert remove_section(path, "one")
     assert not remove_section(path, "one")
-
     left = path.read_bytes()
     assert left.startswith(b"# my remotes\n; kept too\n\n# a remark about one\n[two]   # the other\n")
     assert left.endswith(FILE[FILE.index(b"[two]") :])
@@ -100,9 +91,7 @@ def test_a_link_stays_one(path: Path, tmp_path: Path) -> None:
     real.parent.mkdir()
     real.write_bytes(FILE)
     path.symlink_to(real)
-
     set_section(path, "three", {"api_key": "k3"})
-
     assert path.is_symlink()
     assert real.read_bytes().endswith(b"[three]\napi_key = k3\n")
 
@@ -110,7 +99,6 @@ def test_a_link_stays_one(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"api_key = k\n", b"[one]\napi_key = \xff\n", b"[one]\n[one]\n"])
 def test_a_file_that_cannot_be_read_is_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-
     with pytest.raises(ConfigurationError):
         set_section(path, "one", {"api_key": "k"})
     with pytest.raises(ConfigurationError):
@@ -167,9 +155,7 @@ def test_whatever_the_file_the_others_stay(
             set_section(path, name, values)
         assert path.read_text() == text
         return
-
     set_section(path, name, values)
-
     for section, lines in sections:
         if section != name:
             assert options(path, section) == before[section]

@@ -7,42 +7,6 @@ from pydantic import SecretStr
 
 from api_client import NotFound, RequestError, ServerFault
 
-NULLS = (
-    *("training_projects", "training_jobs", "checkpoints", "logs", "auth_codes", "artifact_presigned_urls"),
-    *("teams", "secrets", "instance_types", "models", "deployments", "items", "presigned_urls"),
-)
-
-
-async def test_null_lists_are_empty() -> None:
-    client = World(json_reply(dict.fromkeys(NULLS))).client
-    for call in (
-        client.projects.list(),
-        client.jobs.list("p"),
-        client.jobs.search(),
-        client.jobs.download_urls("p", "j"),
-        client.checkpoints.list("p", "j"),
-        client.logs.page("p", "j", start_ms=0, end_ms=1),
-        client.sessions.auth_codes("p", "j"),
-        client.account.teams(),
-        client.account.secrets(),
-        client.account.instance_types(),
-        client.account.instance_type_prices(),
-        client.models.list(),
-        client.models.deployments("m"),
-        client.models.startups("m", "d", start_ms=0, end_ms=1),
-    ):
-        assert await call == []
-    assert [file async for file in client.checkpoints.files("p", "j")] == []
-
-
-async def test_what_a_newer_server_adds_is_kept() -> None:
-    job = {**JOB, "current_status": "TRAINING_JOB_DREAMING", "new_field": [1, {"a": None}]}
-    world = World(json_reply({"training_job": job, "training_project": 7, "extra": 1}))
-    got = await world.client.jobs.get("p", "j")
-    assert got.is_finished
-    assert got.instance_type.gpu_count == 0
-    assert got.model_dump(mode="json")["new_field"] == [1, {"a": None}]
-
 
 def without_search(status: int) -> World:
     def answer(request: httpx.Request) -> httpx.Response:
@@ -81,32 +45,12 @@ def files(*names: str) -> list[dict[str, str]]:
     return [{"url": f"https://bucket/{name}", "relative_file_name": name} for name in names]
 
 
-async def test_files_come_page_after_page() -> None:
-    world = World(
-        json_reply({"presigned_urls": files("a", "b"), "next_page_token": 2, "total_count": 3}),
-        json_reply({"presigned_urls": files("c"), "next_page_token": None, "total_count": 3}),
-    )
-    names = [file.relative_file_name async for file in world.client.checkpoints.files("p", "j")]
-    assert names == ["a", "b", "c"]
-    assert [request.url.params["page_token"] for request in world.server.requests] == ["0", "2"]
-
-
 @pytest.mark.parametrize(("page", "token", "count"), [("a", 0, 1), ("a", -1, 1), ("a", 1, 2), ("", 1000, 0)])
 async def test_paging_never_turns_in_circles(page: str, token: int, count: int) -> None:
     world = World(json_reply({"presigned_urls": files(*page), "next_page_token": token}))
     names = [file.relative_file_name async for file in world.client.checkpoints.files("p", "j")]
     assert names == ["a"] * count
     assert len(world.server.requests) == max(count, 1)
-
-
-async def test_no_cache_and_no_project_are_told_apart() -> None:
-    for content in (b"null", b"{}"):
-        assert await World(httpx.Response(200, content=content)).client.cache.summary("p") is None
-    missing = json_reply({"message": "not found"}, 404)
-    there = World(missing, json_reply({"training_project": {"id": "p"}}))
-    assert await there.client.cache.summary("p") is None
-    with pytest.raises(NotFound):
-        await World(missing).client.cache.summary("p")
 
 
 async def test_nothing_to_change_is_a_mistake() -> None:

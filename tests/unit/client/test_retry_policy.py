@@ -11,75 +11,14 @@ from api_client.errors import (
     BadRequest,
     InvalidAnswer,
     RateLimited,
-    RedirectRefused,
     RequestError,
     ServerFault,
     Unreachable,
 )
-from api_client.http.retry import ENDLESS, RetryPolicy, parse_retry_after, retrying
+from api_client.http.retry import RetryPolicy, parse_retry_after
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 LOST = Unreachable("x")
-
-
-class Calls:
-    """Fails with these errors in turn, then answers; keeps the delays between."""
-
-    def __init__(self, *errors: RequestError) -> None:
-        self.errors = list(errors)
-        self.delays_s: list[float] = []
-
-    async def call(self) -> str:
-        if self.errors:
-            raise self.errors.pop(0)
-        return "answer"
-
-    async def sleep(self, seconds: float) -> None:
-        self.delays_s.append(seconds)
-
-
-@pytest.mark.parametrize("errors", [[LOST] * 4, [ServerFault("x", status=503), RateLimited("x", status=429)]])
-async def test_what_may_pass_is_tried_again(errors: list[RequestError]) -> None:
-    calls = Calls(*errors)
-
-    assert await retrying(calls.call, RetryPolicy(), sleep=calls.sleep) == "answer"
-
-    assert calls.delays_s == [0.5, 1.0, 2.0, 4.0][: len(errors)]
-
-
-@pytest.mark.parametrize(
-    ("policy", "errors"),
-    [
-        (RetryPolicy(), [LOST] * 5),
-        (RetryPolicy(max_attempts=1), [LOST]),
-        (RetryPolicy(), [LOST, BadRequest("x", status=400)]),
-        (RetryPolicy(), [InvalidAnswer("x")]),
-        (ENDLESS, [*[LOST] * 90, *[InvalidAnswer("x"), RedirectRefused("x")] * 3]),
-    ],
-)
-async def test_the_last_error_is_raised(policy: RetryPolicy, errors: list[RequestError]) -> None:
-    calls = Calls(*errors)
-
-    with pytest.raises(type(errors[-1])) as caught:
-        await retrying(calls.call, policy, sleep=calls.sleep)
-
-    assert (caught.value, calls.errors) == (errors[-1], [])
-    assert len(calls.delays_s) == len(errors) - 1
-
-
-async def test_a_retry_can_be_vetoed_and_each_wait_is_reported() -> None:
-    calls, reported = Calls(LOST, LOST), []
-
-    with pytest.raises(Unreachable):
-        await retrying(
-            calls.call,
-            RetryPolicy(),
-            sleep=calls.sleep,
-            may_repeat=lambda _error: not reported,
-            on_wait=lambda error, delay_s: reported.append((error, delay_s)),
-        )
-
-    assert reported == [(LOST, 0.5)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from api_client import (
     RequestError,
     RetryPolicy,
     ServerFault,
-    Unauthorized,
     Unreachable,
 )
 
@@ -29,15 +28,6 @@ async def error_from(reply: httpx.Response | Exception, **remote: Any) -> Reques
         await world.client.projects.list()
     assert [event.reason for event in world.events] == ["", str(caught.value)]
     return caught.value
-
-
-@pytest.mark.parametrize("status", [401, 403])
-async def test_a_refused_key_is_named_by_remote_and_origin(status: int) -> None:
-    error = await error_from(json_reply({"code": "UNAUTHORIZED", "message": "no such key"}, status))
-    assert isinstance(error, Unauthorized)
-    assert "refused the key of remote 'lab' (key from BASETEN_API_KEY): no such key" in str(error)
-    assert (error.status, error.code, error.server_message) == (status, "UNAUTHORIZED", "no such key")
-    assert "remote 'lab' has none" in str(await error_from(json_reply({}, status), key=None))
 
 
 @pytest.mark.parametrize(

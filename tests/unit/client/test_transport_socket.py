@@ -4,7 +4,6 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import product
 
 import pytest
@@ -14,25 +13,9 @@ from api_client import RequestError, RequestEvent, RetryPolicy, TrainingClient, 
 from support.stranger import Answer, FakeBaseten, ReceivedRequest
 
 
-@dataclass
-class Misbehaving(FakeBaseten):
-    """Gives these answers first; ``has_asked`` once a request has come."""
-
-    first: list[Answer] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-        self.has_asked = threading.Event()
-
-    def answer(self, asked: ReceivedRequest) -> Answer:
-        answer = super().answer(asked)
-        self.has_asked.set()
-        return self.first.pop(0) if self.first else answer
-
-
 @pytest.fixture
-def server() -> Iterator[Misbehaving]:
-    with Misbehaving() as running:
+def server() -> Iterator[FakeBaseten]:
+    with FakeBaseten() as running:
         yield running
 
 
@@ -43,25 +26,9 @@ def client_of(server: FakeBaseten, events: list[RequestEvent], **addresses: str)
 
 
 PROXY = "http://127.0.0.1:9"
-BROKEN = {"reset": Answer(is_reset=True), "cut": Answer(body={"training_projects": []}, is_cut=True)}
 
 
-@pytest.mark.parametrize("how", BROKEN)
-async def test_a_broken_answer_is_asked_for_again_unless_it_is_a_change_s(
-    how: str, server: Misbehaving
-) -> None:
-    events: list[RequestEvent] = []
-    server.first = [BROKEN[how], BROKEN[how]]
-    async with client_of(server, events) as client:
-        assert [project.id for project in await client.projects.list()] == ["proj1"]
-        assert [event.kind for event in events] == ["sent", "waiting"] * 2 + ["sent", "answered"]
-        server.first = [BROKEN[how]]
-        with pytest.raises(Unreachable, match=r"127\.0\.0\.1:\d+ broke off its response"):
-            await client.projects.upsert("name")
-    assert len(server.asked) == 4
-
-
-async def test_a_refused_connection_is_called_refused(server: Misbehaving) -> None:
+async def test_a_refused_connection_is_called_refused(server: FakeBaseten) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -72,7 +39,7 @@ async def test_a_refused_connection_is_called_refused(server: Misbehaving) -> No
     assert [event.kind for event in events].count("sent") == 5
 
 
-async def test_connections_are_kept(server: Misbehaving) -> None:
+async def test_connections_are_kept(server: FakeBaseten) -> None:
     async with client_of(server, []) as client:
         for _ in range(10):
             await client.projects.list()
@@ -87,7 +54,7 @@ async def test_connections_are_kept(server: Misbehaving) -> None:
     ],
 )
 async def test_no_proxy_sees_requests_to_this_machine(
-    monkeypatch: pytest.MonkeyPatch, server: Misbehaving, variables: list[str], proxy: str
+    monkeypatch: pytest.MonkeyPatch, server: FakeBaseten, variables: list[str], proxy: str
 ) -> None:
     for variable in variables:
         monkeypatch.setenv(variable, proxy)
@@ -97,12 +64,18 @@ async def test_no_proxy_sees_requests_to_this_machine(
         assert len(await client.projects.list()) == 1
 
 
-async def test_closing_ends_requests_under_way(server: Misbehaving) -> None:
-    server.first = [Answer(hangs=True)]
+async def test_closing_ends_requests_under_way(server: FakeBaseten) -> None:
+    has_asked = threading.Event()
+
+    def hang(_asked: ReceivedRequest) -> Answer:
+        has_asked.set()
+        return Answer(hangs=True)
+
+    server.on("POST", ".*", hang)
     async with client_of(server, []) as client:
         request = asyncio.create_task(client.projects.upsert("name"))
         async with asyncio.timeout(10):
-            await asyncio.to_thread(server.has_asked.wait)
+            await asyncio.to_thread(has_asked.wait)
             await client.aclose()
             with pytest.raises(RequestError, match="the client is closed"):
                 await request

@@ -83,7 +83,6 @@ def test_the_same_definitions_come_out() -> None:
 def test_packages_that_only_that_environment_has(tmp_path: Path) -> None:
     path = write_config(tmp_path, f"import only_there\n{IMPORTS}x = {PROJECT}\nx.name = only_there.NAME")
     python = environment(tmp_path, {"only_there.py": "NAME = 'from there'"})
-
     assert load_training_project(path, python=python).name == "from there"
     with pytest.raises(ConfigFileError, match="--python"):
         load_training_project(path)
@@ -91,9 +90,7 @@ def test_packages_that_only_that_environment_has(tmp_path: Path) -> None:
 
 def test_fields_of_a_newer_sdk_are_kept(tmp_path: Path, with_sdk: Path) -> None:
     path = write_config(tmp_path, IMPORTS + f"x = {PROJECT}")
-
     project = load_training_project(path, python=with_sdk)
-
     assert project_payload(project) == {"name": "p", "colour": "green"}
     payload = job_payload(project.job, artifact=None, user_env=None)
     assert payload["compute"]["zone"] == "a"
@@ -105,7 +102,6 @@ def test_fields_of_a_newer_sdk_are_kept(tmp_path: Path, with_sdk: Path) -> None:
 def test_a_newer_deployment_that_says_more_is_refused_and_none_sent(tmp_path: Path, with_sdk: Path) -> None:
     text = "from truss_train import DeployCheckpointsConfig\nx = DeployCheckpointsConfig(model_name='m')"
     path = write_config(tmp_path, text)
-
     assert load_deploy_checkpoints_config(path, python=with_sdk).model_name == "m"
     path.write_text(text.replace("'m'", "'m', speed=3"))
     with pytest.raises(ConfigFileError, match="speed"):
@@ -125,9 +121,7 @@ def test_checkpoints_keep_what_their_own_class_adds(tmp_path: Path, with_sdk: Pa
         x = DeployCheckpointsConfig(checkpoint_details=CheckpointList(checkpoints=[adapter]))
         """
     adapter = LoRACheckpoint(training_job_id="j", checkpoint_name="c", lora_details=LoRADetails(rank=64))
-
     config = load_deploy_checkpoints_config(write_config(tmp_path, text), python=with_sdk)
-
     assert config.checkpoint_details == CheckpointList(checkpoints=[adapter])
 
 
@@ -160,10 +154,8 @@ def test_a_config_cannot_take_what_is_typed(tmp_path: Path, words_on_stdin: None
 )
 def test_failures_read_as_here(tmp_path: Path, text: str, line: int | None, words: str) -> None:
     path = write_config(tmp_path, text)
-
     with pytest.raises(ConfigFileError, match=words) as caught:
         load_training_project(path, python=sys.executable)
-
     assert (caught.value.path, caught.value.line) == (path, line)
     assert "Traceback" not in str(caught.value)
 
@@ -176,9 +168,7 @@ def test_prints_reach_stderr_and_do_not_disturb(tmp_path: Path, capsys: pytest.C
         {IMPORTS.strip()}
         x = {PROJECT}
         """
-
     load_training_project(write_config(tmp_path, text), python=sys.executable)
-
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "by print" in printed.err
@@ -191,7 +181,6 @@ def test_what_is_no_python(tmp_path: Path) -> None:
     liar = tmp_path / "liar"
     liar.write_text("#!/bin/sh\necho '[1]'\n")
     liar.chmod(0o755)
-
     broken = environment(tmp_path, {"truss_train/__init__.py": "raise RuntimeError('half installed')"})
     named = {python: str(python) for python in (tmp_path / "none", text, liar)}
     for python, words in {**named, broken: r"truss is broken in .*half installed"}.items():

@@ -22,7 +22,6 @@ def failure(path: Path) -> ConfigFileError:
 
 def test_a_config_reads_the_file_beside_it() -> None:
     project = load_training_project(EXAMPLES / "dynamic" / "config.py")
-
     assert project.name == "dynamic-training"
     assert project.job.runtime.environment_variables["MODEL_ID"] == "meta-llama/Llama-3.1-8B"
 
@@ -52,7 +51,6 @@ def test_any_name_and_any_official_import_will_do(tmp_path: Path) -> None:
         """,
         name="my-config.py",
     )
-
     assert load_training_project(str(path)).name == "p"
 
 
@@ -63,7 +61,6 @@ def test_objects_of_one_kind_do_not_disturb_the_other(tmp_path: Path) -> None:
         deployment = DeployCheckpointsConfig(model_name="m")
     """
     path = write_config(tmp_path, text)
-
     assert load_training_project(path).name == "p"
     assert load_deploy_checkpoints_config(path).model_name == "m"
     with pytest.raises(ConfigFileError, match="no DeployCheckpointsConfig"):
@@ -103,9 +100,7 @@ def test_a_broken_config_gets_one_clear_message(
     path = tmp_path / "config.py"
     path.write_text(text, encoding="utf-8")
     (tmp_path / "config_beside.py").touch()  # the folder is not on the import path
-
     error = failure(path)
-
     place = f"{path}:{line}: " if line else f"{path}: "
     assert str(error).startswith(place)
     assert not [word for word in words if word not in error.problem], error.problem
@@ -117,7 +112,6 @@ def test_a_declared_encoding_counts(tmp_path: Path) -> None:
     path = tmp_path / "config.py"
     text = f"# -*- coding: latin-1 -*-\n{IMPORTS}x = {PROJECT}\nx.name = 'é'\n"
     path.write_bytes(text.encode("latin-1"))
-
     assert load_training_project(path).name == "é"
 
 
@@ -131,9 +125,7 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
         import own_helper
         """,
     )
-
     error = failure(path)
-
     assert error.line == 4
     assert "ZeroDivisionError" in error.problem
     assert "own_helper.py, line 2" in error.problem
@@ -142,7 +134,6 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
 def test_what_is_no_config_file(tmp_path: Path) -> None:
     text_file = tmp_path / "config.txt"
     text_file.write_text("")
-
     assert "does not exist" in failure(tmp_path / "none.py").problem
     assert "folder" in failure(tmp_path).problem
     assert ".py" in failure(text_file).problem
@@ -159,7 +150,6 @@ def test_an_exception_that_cannot_even_be_printed(tmp_path: Path) -> None:
         raise Bad
         """,
     )
-
     assert failure(path).problem == "Bad"
 
 
@@ -180,5 +170,4 @@ def test_what_looks_at_types_does_not_run_the_objects(tmp_path: Path) -> None:
         project = {PROJECT}
         """,
     )
-
     assert load_training_project(path).name == "p"

@@ -51,7 +51,6 @@ def test_modules_paths_and_folder_are_as_before(
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     modules, finders, paths, folder = dict(sys.modules), list(sys.meta_path), list(sys.path), Path.cwd()
-
     assert load_training_project(busy_config).name == "first"
     part = busy_config.parent / "helper_package" / "part.py"
     part.write_text("VALUE = 'second time'")
@@ -59,7 +58,6 @@ def test_modules_paths_and_folder_are_as_before(
     busy_config.write_text(BUSY + "\nraise ValueError")
     with pytest.raises(ConfigFileError):
         load_training_project(busy_config)
-
     assert sys.modules == modules
     assert (sys.meta_path, sys.path, Path.cwd()) == (finders, paths, folder)
     assert sys.dont_write_bytecode is False
@@ -73,9 +71,7 @@ def test_modules_of_the_official_names_come_back(tmp_path: Path, monkeypatch: py
     installed, part = ModuleType("truss_train"), ModuleType("truss_train.exotic")
     monkeypatch.setitem(sys.modules, "truss_train", installed)
     monkeypatch.setitem(sys.modules, "truss_train.exotic", part)
-
     load_training_project(write_config(tmp_path, IMPORTS + f"x = {PROJECT}"))
-
     assert sys.modules["truss_train"] is installed
     assert sys.modules["truss_train.exotic"] is part
     assert "truss" not in sys.modules
@@ -84,9 +80,7 @@ def test_modules_of_the_official_names_come_back(tmp_path: Path, monkeypatch: py
 def test_a_config_cannot_change_the_names_for_the_next_one(tmp_path: Path) -> None:
     text = f"{IMPORTS}import truss_train\nx = {PROJECT}\ntruss_train.definitions.Image = None\n"
     path = write_config(tmp_path, text + "assert truss_train.Image\ntruss_train.Image = None\n")
-
     load_training_project(path)
-
     assert load_training_project(path).job.image.base_image == "x"
 
 
@@ -137,7 +131,6 @@ def test_a_config_may_load_another_one(tmp_path: Path) -> None:
         assert isinstance(project, truss_train.TrainingProject)
         """,
     )
-
     assert load_training_project(outer).name == "p"
     assert "truss_train" not in sys.modules
 
@@ -167,7 +160,6 @@ def test_several_threads_may_load_at_once(tmp_path: Path, hasty_switching: None)
         thread.start()
     for thread in threads:
         thread.join()
-
     assert sorted(names) == [path.stem for path in paths]
     assert set(sys.modules) == modules
     assert (sys.meta_path, sys.path, Path.cwd()) == (finders, places, folder)

@@ -30,7 +30,6 @@ def test_the_page_s_programmatic_submission(tmp_path: Path) -> None:
         finished = run_script(
             str(EXAMPLES / "submit.py"), template, folder=tmp_path, **emulator.remote_environ()
         )
-
     assert finished.returncode == 0, finished.stderr
     project, job = finished.stdout.splitlines()
     assert project.startswith("Project ID: ")
@@ -64,7 +63,6 @@ def test_push_takes_a_team_s_id_and_returns_the_job_as_the_sdk_does(tmp_path: Pa
     (tmp_path / "script.py").write_text(SDK_SCRIPT)
     with running_emulator() as emulator:
         finished = run_script("script.py", "template", folder=tmp_path, **emulator.remote_environ())
-
     assert finished.returncode == 0, finished.stderr
     created, refused = finished.stdout.splitlines()
     assert created.startswith("True TRAINING_JOB_")
@@ -81,7 +79,5 @@ def test_a_script_is_run_as_python_would_run_it(tmp_path: Path) -> None:
         "from truss.base import truss_config\n"
         "print(__name__, sys.argv[1:], beside.NAME, truss_train.Image.__name__)\n"
     )
-
     finished = run_script("scripts/script.py", "--flag", folder=tmp_path)
-
     assert finished.stdout.split("\n")[0] == "__main__ ['--flag'] beside Image", finished.stderr

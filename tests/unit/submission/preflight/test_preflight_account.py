@@ -69,9 +69,7 @@ def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
             ),
         ),
     )
-
     found = check(wanted, Listing(), AccountFacts(secret_names=frozenset({"hf"})), now=NOW)
-
     assert [each for each in problems(found, "error") if "secret" in each] == [
         "image.docker_auth.aws_iam_docker_auth.access_key_secret_ref: the workspace has no secret 'key'",
         "image.docker_auth.aws_iam_docker_auth.secret_access_key_secret_ref:"
@@ -100,7 +98,6 @@ def test_too_little_free_tells_how_long_the_queue_is(
     found = findings(
         project("sleep 1", gpus="H100"), capacity=capacity("H100", limit=96, used=96), waiting=queue
     )
-
     assert problems(found, "warning") == [
         "compute.accelerator: the job will be queued: 1 H100 requested, 0 of 96 free for the "
         "organization" + tail
@@ -143,7 +140,6 @@ def test_what_the_account_lacks_is_told_with_what_to_do(
     more: dict[str, Any], facts: dict[str, Any], severity: str, problem: str, remedy: str
 ) -> None:
     found = findings(project("sleep 1", checkpointing_config=SAVED, **more), **facts)
-
     assert [each.severity for each in found] == [severity]
     assert f"{found[0].field}: {found[0].problem}".startswith(problem)
     assert remedy in found[0].remedy
@@ -195,7 +191,5 @@ def test_the_price_is_of_the_smallest_machine_that_is_enough(more: dict[str, Any
         price(machine("H100", 8), 0.87),
         price(machine("H100", 1), 0.11),
     )
-
     found = findings(project("sleep 1", **more), prices=prices)
-
     assert problems(found, "info") == [f"compute: {text}"]

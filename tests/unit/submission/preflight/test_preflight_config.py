@@ -43,7 +43,6 @@ SESSION = InteractiveSession(trigger=InteractiveSessionTrigger.ON_STARTUP)
 )
 def test_what_may_be_meant_is_a_warning_at_most(tmp_path, commands, more, archive, severities):
     found = check(project(*commands, **more), listing(tmp_path, "run.sh", **archive))
-
     assert [each.severity for each in found] == severities
 
 
@@ -58,7 +57,6 @@ def test_what_may_be_meant_is_a_warning_at_most(tmp_path, commands, more, archiv
 )
 def test_much_to_lose_without_checkpoints_is_a_warning(more, word):
     (warning,) = warnings("sleep 1", **more)
-
     assert warning.startswith("runtime.checkpointing_config: checkpointing is off")
     assert word in warning
     assert warnings("sleep 1", checkpointing_config=SAVED, **more) == []
@@ -67,7 +65,6 @@ def test_much_to_lose_without_checkpoints_is_a_warning(more, word):
 def test_unknown_fields_are_named():
     job = project("sleep 1")
     job.job.compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", cuont=8))
-
     assert problems(check(job, Listing()), "warning") == [
         "compute.accelerator.cuont: unknown to the API; sent anyway, and probably ignored"
     ]
@@ -129,15 +126,12 @@ def test_a_script_that_is_not_in_the_archive_is_an_error(commands, script, tmp_p
 )
 def test_what_cannot_be_known_is_no_error_and_asks_nothing(command):
     found = check(project(command), Listing())
-
     assert problems(found, "error") + problems(found, "warning") == []
 
 
 def test_a_script_that_the_ignore_rules_took_says_so():
     plan = Listing(dropped=[("build/", "ignored by the built-in rule build/")])
-
     (found, _listed) = check(project("bash build/run.sh"), plan)
-
     assert found.severity == "error"
     assert found.problem == "build/run.sh is not in the archive: ignored by the built-in rule build/"
     assert ".truss_ignore" in found.remedy
@@ -170,9 +164,7 @@ def test_a_script_that_is_made_executable_or_needs_not_be(command, tmp_path):
 def test_windows_line_endings_are_a_warning(tmp_path):
     plan = listing(tmp_path, "run.sh")
     (tmp_path / "run.sh").write_bytes(b"#!/bin/bash\r\necho hi\r\n")
-
     (warning,) = warnings("bash run.sh", plan=plan)
-
     assert "CRLF" in warning
 
 
@@ -181,9 +173,7 @@ def test_what_is_left_out_and_what_was_odd_is_told_gravest_first():
         dropped=[(f"old{number}.log", "ignored by the built-in rule *.log") for number in range(7)],
         warnings=["lib/ was left out"],
     )
-
     found = check(project(), plan)
-
     assert [each.severity for each in found] == ["error", "warning", "info"]
     assert found[1].problem == "lib/ was left out"
     assert found[2].problem == "excluded: old0.log, old1.log, old2.log, old3.log, old4.log and 2 more"

@@ -90,7 +90,6 @@ def wanted(*, secret="hf", gpus="H100:8", **more):
 
 async def test_everything_at_once(account):
     found = await run(account, wanted(secret="typo", gpus="H100:8", cache_config=cached()))
-
     assert problems(found, "error") == [
         "runtime.environment_variables.TOKEN: the workspace has no secret 'typo'"
     ]
@@ -106,7 +105,6 @@ async def test_everything_at_once(account):
 )
 async def test_a_wrong_key_and_a_server_that_is_away_are_not_hidden(account, fault, kind):
     account.routes["/v1/instance_types"] = fault
-
     with pytest.raises(kind):
         await run(account, wanted())
 
@@ -114,12 +112,10 @@ async def test_a_wrong_key_and_a_server_that_is_away_are_not_hidden(account, fau
 async def test_it_only_reads_what_it_needs_and_asks_nothing_twice(account):
     await run(account, project("sleep 1"))
     assert sorted(path for _, path in account.asked) == ["/v1/instance_type_prices", "/v1/instance_types"]
-
     account.asked.clear()
     await run(account, wanted(cache_config=cached()))
     assert len(account.asked) == len(set(account.asked))
     assert [path for method, path in account.asked if method != "GET"] == ["/v1/training_jobs/search"]
-
     account.asked.clear()
     account.routes["/v1/training/capacity"]["gpu_capacities"][0]["usage_count"] = 0
     await run(account, wanted())
@@ -136,29 +132,22 @@ async def test_jobs_of_other_gpus_are_not_in_the_queue(account):
         {**JOB, "instance_type": {**H100_NODE, "gpu_type": "A10G"}},
         {**JOB, "current_status": "TRAINING_JOB_RUNNING"},
     ]
-
     found = await run(account, wanted())
-
     assert problems(found, "warning")[1].endswith("no other job is queued")
 
 
 async def test_the_cache_of_a_project_that_ran_on_other_gpus(account):
     account.routes["/v1/instance_types"]["instance_types"].append({**H100_NODE, "gpu_type": "H200"})
     job = wanted(gpus="H200", cache_config=cached())
-
     assert any("require_cache_affinity" in each for each in problems(await run(account, job), "warning"))
-
     account.routes["/v1/training_projects/p/cache/summary"] = None
-
     assert not any("require_cache_affinity" in each for each in problems(await run(account, job), "warning"))
 
 
 @pytest.mark.parametrize("status", [403, 404, 405, 500, 501])
 async def test_a_server_that_tells_nothing_stops_nothing(account, status):
     account.routes = dict.fromkeys(account.routes, status)
-
     found = await run(account, wanted(cache_config=cached()))
-
     assert problems(found, "error") == []
     assert {each.split(" could not be checked")[0] for each in problems(found, "info")} == {
         "account: GPU capacity",
