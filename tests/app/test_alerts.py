@@ -160,7 +160,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         assert isinstance(screen, HomeScreen)
         screen.snapshot = fleet()
         await settle(pilot)
-        assert app.titles[-1] == "▲ 1 needs attention – bt-tui"
+        assert app.titles[-1] == "✗ 1 needs attention – bt-tui"
         assert len(app._notifications) == 0
         leak = HealthFinding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
         job_previews = GLANCES | {"llama70": replace(GLANCES["llama70"], findings=(leak,))}
@@ -174,7 +174,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         await settle(pilot)
         told = sorted(f"{notice.title}: {notice.message}" for notice in app._notifications)
         assert told == ["▲ llama-70b-sft-v3: memory leaks", "✓ whisper-ft: completed"]
-        assert app.titles[-1] == "▲ 2 need attention – bt-tui"
+        assert app.titles[-1] == "✗ 1 ▲ 1 need attention – bt-tui"
         screen._jobs.move_to("grpo7")
         await pressed(pilot, "z")
         assert "z stalled" in text_of(app)

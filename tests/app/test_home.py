@@ -46,7 +46,7 @@ async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_i
             "flux-lora-2",
         ]
         screen = text_of(app)
-        for words in ("10 jobs", "3 running", "46%  7h 10m left", "▲ stalled", "hibernat"):
+        for words in ("10 jobs", "3 running", "46%  7h 10m left", "✗ stalled", "hibernat"):
             assert words in screen
 
 

@@ -254,7 +254,7 @@ WORDS = {
 BESIDE = {
     "straggler": "▲ slow",
     "leak": "↗ leak",
-    "disk": "▤ disk",
+    "disk": "✗ disk",
     "silent": "✗ lost",
     "idle": "▽ idle",
 }

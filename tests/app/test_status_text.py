@@ -45,4 +45,4 @@ async def test_home_copies_the_status_of_the_marked_jobs() -> None:
 
 
 WHISPER = "- ● **whisper-ft** running · 1 A10G · 52% 22m left · submitted 24m ago · whisper · `whisper`"
-GRPO = "- ● **qwen3-grpo-7** running · 2×8 H200 · ▲ stalled · submitted 3h ago · qwen3-grpo · `grpo7`"
+GRPO = "- ● **qwen3-grpo-7** running · 2×8 H200 · ✗ stalled · submitted 3h ago · qwen3-grpo · `grpo7`"

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from api_client.models import JobStatus, TrainingJob
-from tui.analysis.fleet.snapshot import JobRow, brief
-from tui.analysis.run.finding import HealthFinding, Severity
+from tui.analysis.fleet.snapshot import JobRow, attention, brief
+from tui.analysis.run.finding import SIGNS, HealthFinding, Severity
 from tui.analysis.status import status_view
 from tui.text.sanitize import clip, sanitize
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 NAME_CELLS = 48
 TEXT_CELLS = 160
-SIGNS: dict[Severity, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +113,9 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
 
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
-    """Return ``▲ 2 need a look – bt-tui``, or the number of running jobs."""
-    alarmed = sum(row.alarmed for row in rows)
-    if alarmed:
-        return f"▲ {alarmed} need{'' if alarmed > 1 else 's'} attention – {PROGRAM}"
+    """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs."""
+    if words := attention(rows):
+        return f"{words} – {PROGRAM}"
     running = sum(row.running for row in rows)
     return f"● {running} running – {PROGRAM}" if running else PROGRAM
 

@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 
 from tui.actions import SCOPE_TITLES, Action, Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
+from tui.analysis.run.finding import SEVERITIES, SIGNS
 from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
@@ -27,6 +28,7 @@ MOVING = (
     ("g  G", "Go to the start or the end."),
     ("mouse", "Click to select, again to open; scroll; click headings to sort."),
 )
+PROBLEMS = ((" ".join(SIGNS[severity] for severity in SEVERITIES), "Critical, warning, info."),)
 
 
 class HelpScreen(ModalScreen[None]):
@@ -70,7 +72,7 @@ class HelpScreen(ModalScreen[None]):
             for scope in filter(actions_of, self._scopes)
         }
         parts: list[Text | Table] = []
-        for title, rows in (sections | {"Navigation": list(MOVING)}).items():
+        for title, rows in (sections | {"Navigation": [*MOVING], "Problems": [*PROBLEMS]}).items():
             found = [row for row in rows if _matches(row, query.strip())]
             if found:
                 heading = Text(title, tone_styles(self.app)["muted"] + Style(bold=True))

@@ -10,6 +10,7 @@ from textual.reactive import var
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
+from tui.analysis.run.finding import SIGNS, TONES
 from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
 from tui.screens.base import AppScreen
@@ -27,7 +28,6 @@ MakeFeed = Callable[..., WhyFeed]
 
 MAX_CHARTS = 2
 UNITS = {"%": percent, "B": bytes_iec, "cores": cores}
-_SIGNS = {"critical": ("✗ ", "bad"), "warning": ("▲ ", "warn"), "info": ("ℹ ", "plain")}
 Line = list[Span]
 
 
@@ -116,14 +116,15 @@ def _when(view: WhyView, job: TrainingJob) -> Iterator[str]:
 
 def _evidence(explanation: Explanation) -> Iterator[Line]:
     found = explanation.finding
-    sign, tone = _SIGNS[found.severity if found is not None else "critical"]
+    severity = found.severity if found is not None else "critical"
+    tone = TONES[severity]
     node = f"{found.node}: " if found is not None and found.node else ""
     problem = explanation.problem
     since = (
         f" (since {local_time(found.since, MONTH_DAY_AND_TIME)})" if found is not None and found.since else ""
     )
     words = sanitize(problem if node.strip(": ") in problem else node + problem)
-    yield [(sign, tone), (words, tone), (since, "muted")]
+    yield [(f"{SIGNS[severity]} ", tone), (words, tone), (since, "muted")]
     if explanation.answer:
         yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]
     for fact in explanation.facts:

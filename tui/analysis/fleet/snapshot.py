@@ -19,7 +19,7 @@ from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, charge
 from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
+from tui.analysis.run.finding import NODE_CHARACTERS, SEVERITIES, SIGNS, TONES, FindingKind, HealthFinding
 from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
@@ -205,7 +205,14 @@ def without_snoozed(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow
     """Clear the row's alarm if all findings of its job are snoozed (pairs of job id and finding key)."""
     if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
         return row
-    return replace(row, alarmed=False, note=f"z {row.note.removeprefix('▲ ')}", note_tone="muted")
+    return replace(row, alarmed=False, note=f"z {row.note.partition(' ')[2]}", note_tone="muted")
+
+
+def attention(rows: Iterable[JobRow]) -> str:
+    """Return ``✗ 1 ▲ 2 need attention``: the jobs with findings, by the sign of the worst; "" for none."""
+    counts = Counter(row.note[:1] for row in rows if row.alarmed)
+    signs = " ".join(f"{sign} {counts[sign]}" for one in SEVERITIES if counts[sign := SIGNS[one]])
+    return signs and f"{signs} need{'s' if counts.total() == 1 else ''} attention"
 
 
 def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime) -> tuple[str, str]:
@@ -219,7 +226,7 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
         return words or (f"after {duration(lifetime_s)}" if lifetime_s else ""), "muted"
     worst = next((found for found in job_preview.findings if found.severity != "info"), None)
     if worst is not None:
-        return f"▲ {brief(worst, now)}", "warn" if worst.severity == "warning" else "bad"
+        return f"{SIGNS[worst.severity]} {brief(worst, now)}", TONES[worst.severity]
     progress = job_preview.progress
     if progress is None or progress.step is None:
         return (

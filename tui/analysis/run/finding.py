@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -41,6 +42,10 @@ Severity = Literal["info", "warning", "critical"]
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """Severities, worst first."""
+
+SIGNS: Mapping[str, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"}
+"""The sign of each severity, on all screens and in all commands."""
+TONES: Mapping[str, str] = {"critical": "bad", "warning": "caution", "info": "plain"}
 
 LOSS_KINDS = frozenset({FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING})
 

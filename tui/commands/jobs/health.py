@@ -13,6 +13,7 @@ from api_client.client import TrainingClient
 from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
 from tui.analysis.health.checks import judged
 from tui.analysis.health.rules import DEFAULT_RULES
+from tui.analysis.run.finding import SIGNS, TONES
 from tui.analysis.run.snapshot import verdict
 from tui.analysis.status import status_view
 from tui.commands.jobs.timeline import print_timeline
@@ -47,7 +48,6 @@ WORST_FIRST = (
 """Exit codes by severity, worst first: for several jobs the command returns the worst one."""
 CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
 TOTALLED = ("critical", "warning", "unknown", "checking", "healthy", "waiting", "finished")
-SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
 
 
 @examples(
@@ -192,15 +192,14 @@ def _print(output: Output, reading: LoadedRun) -> None:
     elif known == "unknown":
         said = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
     else:
-        sign, tone = SIGNS[known]
-        said = output.paint(f"{sign} {known}", tone)
+        said = output.paint(f"{SIGNS[known]} {known}", TONES[known])
     name = f"  {sanitize(job.name)}" if job.name else ""
     output.data(f"{output.paint(sanitize(job.id), 'strong')}{name}  {said}\n")
     for one in reading.run.findings:
-        sign, tone = SIGNS[one.severity]
         node = f"{one.node}: " if one.node and one.node not in one.text else ""
         age_s = (reading.run.server_now - one.since).total_seconds() if one.since else 0.0
         since = f" (for {age(age_s)})" if one.since and not one.has_duration_in_text else ""
-        output.data(f"  {output.paint(f'{sign} {one.kind}', tone)}  {sanitize(node + one.text)}{since}\n")
+        kind = output.paint(f"{SIGNS[one.severity]} {one.kind}", TONES[one.severity])
+        output.data(f"  {kind}  {sanitize(node + one.text)}{since}\n")
     if job.is_finished and job.error_message:
         output.data(f"  {sanitize(job.error_message)}\n")

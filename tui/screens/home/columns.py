@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tui.analysis.cost import total_cost
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, attention
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import count, counted, money
@@ -45,9 +45,8 @@ def header_facts(
         facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
     if snapshot is not None:
         running = [row for row in rows if row.running]
-        alarmed = sum(row.alarmed for row in rows)
-        if alarmed:
-            facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} attention", ATTENTION)])
+        if words := attention(rows):
+            facts.append([(words, ATTENTION)])
         if not (query or project):
             facts.append([(counted(total, "job"), "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])

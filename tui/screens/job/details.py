@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from tui.analysis.billing import billed_text
 from tui.analysis.cost import Cost
-from tui.analysis.run.finding import HealthFinding
+from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
@@ -43,9 +43,8 @@ class Details(VerticalScroll, can_focus=True):
             table.add_row("", "")
             table.add_row(Text("findings", tones["strong"]), "")
             for finding in run.findings:
-                tone = {"critical": "bad", "warning": "warn"}.get(finding.severity, "muted")
                 since = local_time(finding.since) if finding.since is not None else finding.severity
-                table.add_row(Text(since), Text(_finding_text(finding), tones[tone]))
+                table.add_row(Text(since), Text(_finding_text(finding), tones[TONES[finding.severity]]))
         if run.status_history:
             table.add_row("", "")
             table.add_row(Text("history", tones["strong"]), "")
@@ -63,7 +62,7 @@ class Details(VerticalScroll, can_focus=True):
 def _finding_text(finding: HealthFinding) -> str:
     node = sanitize(finding.node) if finding.node is not None else ""
     text = sanitize(finding.text)
-    return text if not node or node in text else f"{node}: {text}"
+    return f"{SIGNS[finding.severity]} {text if not node or node in text else f'{node}: {text}'}"
 
 
 def facts(run: RunSnapshot) -> list[tuple[str, str]]:

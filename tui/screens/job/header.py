@@ -18,7 +18,7 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
-from tui.analysis.run.finding import NODE_CHARACTERS, FindingKind, HealthFinding
+from tui.analysis.run.finding import NODE_CHARACTERS, SIGNS, TONES, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.tables.column import Span
@@ -52,7 +52,6 @@ MIN_CHECKPOINT_CELLS = 20
 CHECKPOINT_PART = 4
 """Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
 SEPARATOR_CELLS = 3
-_SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("ℹ", "plain")}
 
 
 class RunHeader(Vertical):
@@ -218,7 +217,7 @@ def _is_healthy_run(run: RunSnapshot) -> Fact:
 
 
 def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
-    sign, tone = _SIGNS[finding.severity]
+    sign, tone = SIGNS[finding.severity], TONES[finding.severity]
     text = {"long": finding.text, "short": finding.short, "brief": brief(finding, now)}[form]
     if form == "brief" and finding.kind is FindingKind.ERRORS and room >= MIN_ERROR_CELLS:
         # part of the error's text is worth more than a count

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from tui.analysis.node_metrics import NodeSnapshot
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import SIGNS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
 from tui.tables.column import Column, Span, chosen, fitted_columns
@@ -81,7 +81,7 @@ _NOTES: dict[FindingKind, str] = {
     FindingKind.MEMORY_LEAK: "↗ leak",
     FindingKind.DISK_FILLING: "▤ disk",
 }
-"""Notes shown next to a node, the worst first; each has its own sign."""
+"""Notes shown next to a node, the worst first; each has its own sign, unless the finding is critical."""
 _OTHER = "! issue"
 
 
@@ -185,7 +185,8 @@ def notes_by_node(run: RunSnapshot) -> dict[str, str]:
 
 def _note(findings: list[HealthFinding]) -> str:
     kinds = {finding.kind for finding in findings}
-    return next((note for kind, note in _NOTES.items() if kind in kinds), _OTHER)
+    sign, word = next((note for kind, note in _NOTES.items() if kind in kinds), _OTHER).split(" ", 1)
+    return f"{SIGNS['critical'] if any(one.severity == 'critical' for one in findings) else sign} {word}"
 
 
 def _sort_key(row: MatrixRow, memory: bool) -> float:
