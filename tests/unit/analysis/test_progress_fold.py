@@ -1,6 +1,7 @@
 import math
 import random
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from api_client.models.logs import LogLine
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.progress.snapshot import ProgressSnapshot, ReplicaLog, loss_trend, over_steps
+from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend, over_steps
 
 START_S = 1_700_000_000
 SECOND = 1_000_000_000
@@ -51,61 +52,11 @@ def trainer_run(steps: int, *, every: int = 10, step_s: float = 5.0, total: int 
     return lines
 
 
-def test_nothing_is_known_of_a_run_that_said_nothing():
-    assert fold([]) == ProgressSnapshot()
-    quiet = fold([line(5, "hello"), line(3, "world")])
-    assert quiet == ProgressSnapshot(
-        first_line_at_ns=(START_S + 3) * SECOND,
-        last_line_at_ns=(START_S + 5) * SECOND,
-        replicas=(ReplicaLog("node-0", (START_S + 3) * SECOND, (START_S + 5) * SECOND, 2),),
-    )
-
-
 def test_the_lines_of_each_replica_are_counted_in_whatever_order_they_come():
     lines = [line(at, "hello", name) for at, name in ((9, "b"), (1, "a"), (5, "a"), (3, "a"), (7, None))]
     found = {one.name: (one.first_at_ns, one.last_at_ns, one.interval_s) for one in fold(lines).replicas}
     first, last, only = ((START_S + at) * SECOND for at in (1, 5, 9))
     assert found == {"a": (first, last, 2.0), "b": (only, only, 0.0)}
-
-
-def test_losses_take_their_step_from_the_bar_before_them():
-    snapshot = fold(trainer_run(100))
-    assert (snapshot.step, snapshot.total_steps) == (100, 9000)
-    assert snapshot.loss_by_step[0] == (10, 11.0)
-    assert snapshot.loss_by_step[-1] == (100, 2.0)
-    assert snapshot.loss == 2.0
-    assert snapshot.epoch == 1.3
-    assert snapshot.learning_rate == 1.9e-05
-    assert snapshot.replica == "node-0"
-    assert snapshot.loss_series.times[0] == START_S + 50.2
-    assert snapshot.fraction == pytest.approx(100 / 9000)
-
-
-def test_speed_and_what_is_left():
-    snapshot = fold(trainer_run(1000))
-    assert snapshot.rate_steps_per_s == pytest.approx(0.2)
-    assert snapshot.rate_overall == pytest.approx(0.2)
-    assert snapshot.eta_s == pytest.approx(8000 * 5)
-    assert snapshot.step_interval_s == pytest.approx(50)
-    assert snapshot.last_step_at_ns == (START_S + 5000) * SECOND
-    assert snapshot.last_line_at_ns == (START_S + 5001) * SECOND
-
-
-def test_speed_now_is_that_of_the_last_minutes():
-    snapshot = fold(steps(range(100), every=10) + steps(range(400), first=100, start=1000))
-    assert snapshot.rate_steps_per_s == pytest.approx(1.0, rel=0.02)
-    assert snapshot.rate_overall == pytest.approx(499 / 1399, rel=0.02)
-
-
-def test_a_single_bar_has_the_speed_it_prints():
-    snapshot = fold([line(0, " 1%|  | 40/4000 [1:02:03<7:10:44,  2.00s/it]")])
-    assert snapshot.rate_steps_per_s == 0.5
-    assert snapshot.eta_s == 3960 * 2
-
-
-def test_a_step_repeated_does_not_count_as_a_step():
-    lines = [line(0, "step=39 loss=1"), line(10, "step=40 loss=1"), line(500, "step=40 loss=1")]
-    assert fold(lines).last_step_at_ns == (START_S + 10) * SECOND
 
 
 def test_the_bar_of_an_evaluation_is_not_the_run():
@@ -118,11 +69,6 @@ def test_the_bar_of_an_evaluation_is_not_the_run():
     after = fold(lines + later(trainer_run(600)[150:], 120))
     assert (after.step, after.total_steps, after.eval_loss) == (600, 9000, 1.05)
     assert [step for step, _ in after.loss_by_step] == list(range(10, 601, 10))
-
-
-def test_a_second_stage_takes_over_once_it_prints_losses():
-    snapshot = fold(trainer_run(100) + later(trainer_run(80, total=300), 9000))
-    assert (snapshot.step, snapshot.total_steps) == (80, 300)
 
 
 def test_of_ranks_that_print_the_same_the_first_is_shown():
@@ -138,21 +84,6 @@ def test_of_ranks_that_print_the_same_the_first_is_shown():
     assert fold([*lines, line(50, "step=50 loss=9", "node-10")]).replica == "node-10"
 
 
-def test_a_replica_without_steps_takes_those_of_the_one_that_tells_them():
-    bars = [line(at, f" 1%|  | {at}/4000 [1:02:03<7:10:44,  1.00s/it]", "node-0") for at in range(20)]
-    losses = [line(at, f"epoch 1 loss {at}", "node-1") for at in range(20)]
-    snapshot = fold(bars + losses)
-    assert (snapshot.replica, snapshot.step, snapshot.total_steps) == ("node-1", 19, 4000)
-
-
-def test_losses_without_any_step_are_numbered():
-    lines = [line(at, f"{{'loss': {at}.0, 'epoch': 0.5}}") for at in range(3)]
-    snapshot = fold(lines)
-    assert snapshot.step is None
-    assert snapshot.loss_by_step == ((1, 0.0), (2, 1.0), (3, 2.0))
-    assert snapshot.last_step_at_ns == (START_S + 2) * SECOND
-
-
 def keras_run() -> list[LogLine]:
     lines = []
     for epoch in range(3):
@@ -161,12 +92,6 @@ def keras_run() -> list[LogLine]:
             text = f"{step}/90 ━━━━━━━━━━ 12s 290ms/step - accuracy: 0.7 - loss: {3 - epoch}.{step:02}"
             lines.append(line(epoch * 100 + step, text))
     return lines
-
-
-def test_keras_counts_over_epochs():
-    snapshot = fold(keras_run())
-    assert (snapshot.step, snapshot.total_steps) == (270, 270)
-    assert [step for step, _ in snapshot.loss_by_step] == list(range(10, 271, 10))
 
 
 def test_an_epoch_that_is_told_late_moves_its_steps():
@@ -179,25 +104,113 @@ def test_an_epoch_that_is_told_late_moves_its_steps():
     assert folding.snapshot().step == 180
 
 
-def test_a_total_of_a_bar_beside_lines_that_name_their_step():
-    lines = steps(range(1, 30), "step:{} - actor/pg_loss:0.5 - actor/lr:1e-06")
-    bars = steps(range(1, 30), "Training Progress:  1%|  | {}/900 [00:10<00:12,  1.00s/it]", start=0.1)
-    snapshot = fold(lines + bars)
-    assert (snapshot.step, snapshot.total_steps) == (29, 900)
+def over_bars() -> list[LogLine]:
+    """Ten states of a bar in each line, and over the last of them the loss."""
+    lines = []
+    for number in range(1, 30):
+        states = (
+            f"\r {step // 5}%|█    | {step}/500 [00:10<10:00,  2.00s/it]"
+            for step in range(number * 10 - 9, number * 10 + 1)
+        )
+        loss = f"\r{' ' * 60}\r{{'loss': {3 - number / 20:.2f}, 'epoch': 0.1}}"
+        lines.append(line(number * 20, "".join(states) + loss))
+    return lines
 
 
-def test_checkpoints():
-    lines = [
-        line(10, "Saving model checkpoint to /mnt/ckpts/checkpoint-500"),
-        line(90, "Saving model checkpoint to /mnt/ckpts/checkpoint-1000", "node-1"),
-    ]
-    assert fold(lines).last_checkpoint == ("checkpoint-1000", (START_S + 90) * SECOND)
-    assert fold(lines[::-1]).last_checkpoint == ("checkpoint-1000", (START_S + 90) * SECOND)
-    bar = " 17%|█▋        | 2500/14754 [11:52<58:11,  3.51it/s]Saving model checkpoint to out/run/checkpoint-2500"
-    both = fold([line(3, bar)])
-    assert (both.step, both.total_steps, both.saves[0][0]) == (2500, 14754, "checkpoint-2500")
-    unnamed = [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")]
-    assert fold(unnamed).last_checkpoint == ("step-500", (START_S + 2) * SECOND)
+def below_headings() -> list[LogLine]:
+    lines = []
+    for number in range(1, 20):
+        told = (
+            "[batch={0}0/4800]:",
+            "\t Train loss/train/total: {1:.1f}",
+            "\t Train throughput/tokens_per_sec: 40123.1",
+        )
+        lines += [
+            line(number * 10 + at, text.format(number, 3 - number / 10)) for at, text in enumerate(told)
+        ]
+    return lines
+
+
+TENS = list(range(10, 1001, 10))
+BAR = " {0}%|██  | {0}/4000 [1:02:03<7:10:44,  1.00s/it]"
+SAVING = "Saving model checkpoint to /mnt/ckpts/checkpoint-"
+SAVES = [line(10, f"{SAVING}500"), line(90, f"{SAVING}1000", "node-1")]
+SAVED = {"last_checkpoint": ("checkpoint-1000", (START_S + 90) * SECOND)}
+BAR_AND_SAVE = " 17%|█▋        | 2500/14754 [11:52<58:11,  3.51it/s]" + f"{SAVING}2500"
+TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
+    "losses take their step from the bar before them": (
+        trainer_run(1000),
+        {"step": 1000, "total_steps": 9000, "loss": 1.1, "loss_steps": TENS[:100], "epoch": 1.3,
+         "learning_rate": 1.9e-05, "replica": "node-0", "rate_steps_per_s": 0.2, "rate_overall": 0.2,
+         "eta_s": 40_000, "step_interval_s": 50, "last_step_at_ns": (START_S + 5000) * SECOND,
+         "last_line_at_ns": (START_S + 5001) * SECOND},
+    ),
+    "a single bar has the speed it prints": (steps([40], BAR), {"rate_steps_per_s": 1.0, "eta_s": 3960}),
+    "a step repeated is no step": (
+        [line(at, f"step={step} loss=1") for at, step in ((0, 39), (10, 40), (500, 40))],
+        {"last_step_at_ns": (START_S + 10) * SECOND},
+    ),
+    "a second stage takes over once it prints losses": (
+        trainer_run(100) + later(trainer_run(80, total=300), 9000), {"step": 80, "total_steps": 300},
+    ),
+    "a replica without steps takes those of the one that tells them": (
+        steps(range(20), BAR) + [line(at, f"epoch 1 loss {at}", "node-1") for at in range(20)],
+        {"replica": "node-1", "step": 19, "total_steps": 4000},
+    ),
+    "losses without any step are numbered": (
+        steps(range(3), "{{'loss': {}, 'epoch': 0.5}}"),
+        {"step": None, "loss_by_step": ((1, 0), (2, 1), (3, 2)), "last_step_at_ns": (START_S + 2) * SECOND},
+    ),
+    "Keras counts over epochs": (
+        keras_run(), {"step": 270, "total_steps": 270, "loss_steps": TENS[:27]},
+    ),
+    "a bar has the total of lines that name their step": (
+        steps(range(1, 30), "step:{} - actor/pg_loss:0.5 - actor/lr:1e-06") + steps(range(1, 30), BAR, start=0.1),
+        {"step": 29, "total_steps": 4000},
+    ),
+    "the newest save": (SAVES, SAVED),
+    "in whatever order they come": (SAVES[::-1], SAVED),
+    "a save behind a bar": ([line(3, BAR_AND_SAVE)], {"step": 2500, "saved": ["checkpoint-2500"]}),
+    "a save without a name": (
+        [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")],
+        {"last_checkpoint": ("step-500", (START_S + 2) * SECOND)},
+    ),
+    "a restart announced and seen counts once": (
+        [
+            *steps(range(1, 100)), line(110, "[agent] worker group restarting, restart_count=1"),
+            *steps(range(30), first=50, start=300), line(2000, "BT_RETRY_COUNT=2"),
+            *steps(range(30), first=10, start=2100),
+        ],
+        {"restarts": (START_S + 110, START_S + 2000)},
+    ),
+    "ranks that tell their steps out of turn are no restart": (
+        [line(n * 10 + rank / 10, f"step={n - rank % 2 * 3} loss=1.0") for n in range(60) for rank in range(4)],
+        {"restarts": ()},
+    ),
+    "values below a heading belong to its step": (
+        below_headings(),
+        {"step": 190, "total_steps": 4800, "tokens_per_s": 40123.1, "loss": 1.1, "loss_steps": TENS[:19]},
+    ),
+    "losses over the bar in one line have its steps": (
+        over_bars(),
+        {"step": 290, "total_steps": 500, "rate_steps_per_s": 0.5, "loss_steps": TENS[:29]},
+    ),
+    "rates that another stream tells are not lost": (
+        steps(range(10), "[rank0]: step={} loss=1.0")
+        + steps(range(10), "step={} lr=1e-05 grad_norm=0.7 tokens_per_s=1234", start=0.5),
+        {"stream": "node-0[0]", "grad_norm": 0.7, "tokens_per_s": 1234},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_lines_tell(name: str) -> None:
+    lines, expected = TOLD[name]
+    told = fold(lines)
+    lists = {"loss_steps": [step for step, _ in told.loss_by_step], "saved": [save for save, _ in told.saves]}
+    for name, value in expected.items():
+        found = lists[name] if name in lists else getattr(told, name)
+        assert found == (pytest.approx(value) if isinstance(value, float) else value), name
 
 
 def losses(values) -> ProgressSnapshot:
@@ -219,18 +232,6 @@ def test_trend():
     assert loss_trend(broken) == "↓"
     assert loss_trend(losses([1.0] * 20 + [math.inf] * 400)) == ""
     assert losses([1e308, 1e308, 5.0, 4.0]).loss_recent == 4.5
-
-
-def test_the_snapshot_is_the_same_object_until_something_changes():
-    folding = ProgressFold()
-    folding.add(trainer_run(50))
-    snapshot = folding.snapshot()
-    assert folding.snapshot() is snapshot
-    folding.add([line(50.5, "an older line that tells nothing")])
-    assert folding.snapshot() is snapshot
-    folding.add([line(900, "a newer line")])
-    assert folding.snapshot() is not snapshot
-    assert folding.snapshot().loss_series is snapshot.loss_series
 
 
 RUNS = {
@@ -298,12 +299,6 @@ def test_the_curves_of_a_run_over_time_and_over_steps():
     assert set(snapshot.rate_series.values[:-1]) == {1.0}
 
 
-def test_the_throughput_is_that_of_the_steps_where_the_log_tells_no_other():
-    series, unit = fold(steps(range(50), every=2)).throughput_series
-    assert unit == "it/s"
-    assert set(series.values) == {0.5}
-
-
 def test_what_was_lost_in_a_restart_is_not_in_the_curve_over_steps():
     again = steps(range(30), "step={}/1000 loss=2.0", first=50, start=200)
     snapshot = fold(steps(range(1, 100), "step={}/1000 loss=1.0") + again)
@@ -312,33 +307,6 @@ def test_what_was_lost_in_a_restart_is_not_in_the_curve_over_steps():
     assert curve.times == tuple(float(n) for n in range(1, 80))
     assert curve.values == (1.0,) * 49 + (2.0,) * 30
     assert snapshot.restarts == (START_S + 200,)
-
-
-def test_steps_that_begin_anew_with_every_epoch_are_counted_through():
-    lines = []
-    for epoch in range(3):  # with an evaluation after each
-        lines += steps(range(1, 101), f"Epoch {epoch} | Step {{}} | Loss: 0.5", start=epoch * 220)
-    random.Random(5).shuffle(lines)
-    snapshot = fold(lines)
-    assert snapshot.step == 300
-    assert snapshot.restarts == ()
-    assert [step for step, _ in snapshot.loss_by_step] == list(range(1, 301))
-
-
-def test_a_restart_that_is_announced_and_seen_counts_once():
-    lines = steps(range(1, 100))
-    lines.append(line(110, "[agent] worker group restarting, restart_count=1"))
-    lines += steps(range(30), first=50, start=300)
-    lines.append(line(2000, "BT_RETRY_COUNT=2"))
-    lines += steps(range(30), first=10, start=2100)
-    assert fold(lines).restarts == (START_S + 110, START_S + 2000)
-
-
-def test_ranks_that_tell_their_steps_out_of_turn_are_no_restart():
-    lines = []
-    for step in range(1, 60):
-        lines += [line(step * 10 + rank / 10, f"step={step - rank % 2 * 3} loss=1.0") for rank in range(4)]
-    assert fold(lines).restarts == ()
 
 
 def test_errors_are_counted_once_each_with_the_first_and_the_newest():
@@ -416,53 +384,6 @@ def test_no_pattern_takes_long_on_any_line():
     assert folding.snapshot().loss is None
 
 
-def test_values_below_a_heading_belong_to_its_step():
-    lines = []
-    for number in range(1, 20):
-        at = number * 10
-        lines += [
-            line(at, f"[batch={number * 10}/4800]:"),
-            line(at + 0.1, f"\t Train loss/train/total: {3 - number / 10:.1f}"),
-            line(at + 0.2, "\t Train throughput/tokens_per_sec: 40123.1"),
-        ]
-    snapshot = fold(lines)
-    assert (snapshot.step, snapshot.total_steps, snapshot.tokens_per_s) == (190, 4800, 40123.1)
-    assert snapshot.loss_by_step[0] == (10, 2.9)
-    assert snapshot.loss_by_step[-1] == (190, 1.1)
-
-
-def test_losses_printed_over_the_bar_in_one_line_have_its_steps():
-    lines = []
-    for number in range(1, 30):
-        states = "".join(
-            f"\r {step // 5}%|█    | {step}/500 [00:10<10:00,  2.00s/it]"
-            for step in range(number * 10 - 9, number * 10 + 1)
-        )
-        lines.append(
-            line(number * 20, f"{states}\r{' ' * 60}\r{{'loss': {3 - number / 20:.2f}, 'epoch': 0.1}}")
-        )
-    snapshot = fold(lines)
-    assert (snapshot.step, snapshot.total_steps) == (290, 500)
-    assert [step for step, _ in snapshot.loss_by_step] == list(range(10, 291, 10))
-    assert snapshot.rate_steps_per_s == pytest.approx(0.5)
-
-
-def test_rates_that_another_stream_tells_are_not_lost():
-    lines = steps(range(10), "[rank0]: step={} loss=1.0")
-    lines += steps(range(10), "step={} lr=1e-05 grad_norm=0.7 tokens_per_s=1234", start=0.5)
-    snapshot = fold(lines)
-    assert (snapshot.stream, snapshot.grad_norm, snapshot.tokens_per_s) == ("node-0[0]", 0.7, 1234)
-    assert len(snapshot.grad_norm_series) == 10
-
-
-def test_an_older_line_of_no_meaning_shortens_the_longest_pause():
-    folding = ProgressFold()
-    folding.add(steps((*range(0, 60, 10), 200)))
-    before = folding.snapshot().line_pause_s
-    folding.add([line(120, "saving")])
-    assert (before, folding.snapshot().line_pause_s) == (150, 80)
-
-
 def rlhf_run(rollouts: int, *, actor: str = "", trainer: str = "", pause_s: float = 60.0) -> list[LogLine]:
     """What OpenRLHF prints: a bar of rollouts over the run, and within each a bar of its updates with losses."""
     lines, at = [], 0.0
@@ -494,15 +415,18 @@ def test_bars_within_a_rollout_are_not_the_run(names):
         " {percent}%|# | {step}/938 [00:10<01:30,  1.01it/s, loss={loss:.3f}]",
         "step {step}/938 loss: {loss:.3f}",
         "[{step}/938] loss: {loss:.3f}",
+        "Epoch {epoch} | Step {step} | Loss: {loss:.3f}",
     ],
-    ids=["bar", "step", "brackets"],
+    ids=["bar", "step", "brackets", "epochs"],
 )
 def test_steps_that_begin_anew_with_every_epoch_are_counted_on_and_no_restarts(message):
     lines, at = [], 0.0
     for epoch in range(5):
         for step in range(0, 939, 14):
             at += 1
-            text = message.format(step=step, percent=step // 10, loss=3 - epoch / 3 - step / 5000)
+            text = message.format(
+                epoch=epoch, step=step, percent=step // 10, loss=3 - epoch / 3 - step / 5000
+            )
             lines.append(line(at, text))
         at += 45  # an evaluation
     told = fold(lines)
