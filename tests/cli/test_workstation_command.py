@@ -1,6 +1,6 @@
 """workstation: what is sent and printed equals what the official CLI sends and prints.
 
-``golden/workstation.json`` was recorded from it by ``tests/support/record_official_workstations.py``.
+``golden/workstation.json`` was recorded from it by ``tests/support/record_official.py``.
 """
 
 import json

@@ -1,6 +1,6 @@
 """What is sent for a config equals what the official SDK sends for it.
 
-``golden/*.json`` was recorded from the official SDK by ``tests/support/record_official_payloads.py``.
+``golden/*.json`` was recorded from the official SDK by ``tests/support/record_official.py``.
 """
 
 from __future__ import annotations

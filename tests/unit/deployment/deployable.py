@@ -87,4 +87,4 @@ EXAMPLES: dict[str, DeployAnswers] = {
         project_id=PROJECT_ID, job_id=JOB_ID, checkpoint_names=("merged",), model_name="small", hf_secret="hf"
     ),
 }
-"""Answers whose files (``examples/``) were given to the official CLI (``record_official_requests.py``)."""
+"""Answers whose files (``examples/``) were given to the official CLI (``support/record_official.py``)."""

@@ -1,6 +1,6 @@
 """What is sent equals what the official CLI sends for the same file; files and commands give the same again.
 
-``golden/*.json`` was recorded from the official CLI by ``record_official_requests.py``.
+``golden/*.json`` was recorded from the official CLI by ``support/record_official.py``.
 """
 
 from __future__ import annotations

@@ -29,12 +29,6 @@ async def test_stop_ends_a_run_its_lines_samples_and_checkpoints(world: World) -
     assert found.cpu_usage[-1].timestamp <= EPOCH + timedelta(seconds=60)
 
 
-async def test_a_waiting_job_stops_without_ever_running(world: World) -> None:
-    await world.fleet.stop(world.named("llama-8b-ablate").id)
-    assert world.after(3600).named("llama-8b-ablate").current_status == JobStatus.STOPPED
-    assert world.lines("llama-8b-ablate") == []
-
-
 async def test_what_was_done_survives_a_restart(world: World) -> None:
     stopped = await world.fleet.stop(world.named(LIVE).id)
     deleted = world.named("whisper-ft").id

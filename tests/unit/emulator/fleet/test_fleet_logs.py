@@ -76,15 +76,6 @@ def test_lines_stay_as_they_were_when_time_goes_on(world: World) -> None:
         assert later == before
 
 
-def test_levels_select_and_lines_without_level_fall_out(still_world: World) -> None:
-    start_ns, end_ns = last_minutes(still_world, "llama-70b-sft-v3")
-    whole = still_world.lines("llama-70b-sft-v3", start_ns, end_ns)
-    for levels in (frozenset({"WARNING", "ERROR"}), frozenset({"DEBUG", "INFO", "WARNING", "ERROR"})):
-        expected = [line for line in whole if line.get("level") in levels]
-        assert still_world.lines("llama-70b-sft-v3", start_ns, end_ns, levels=levels) == expected
-    assert {line.get("level") for line in whole} == {None, "DEBUG", "INFO", "WARNING"}
-
-
 def test_the_multinode_run_is_live_right_now(world: World) -> None:
     recent = world.lines("llama-70b-sft-v3", world.now_ns - MINUTE_NS)
     assert {line.get("replica") for line in recent} == {"node-0", "node-1", "node-2", "node-3"}
@@ -99,13 +90,3 @@ def test_a_failed_run_ends_with_its_error_and_a_waiting_job_has_no_lines(still_w
     assert {line.get("level") for line in last} == {"ERROR"}
     assert "CUDA out of memory" in last[-1]["message"]
     assert still_world.lines("qwen3-grpo-8") == []
-
-
-def test_a_faster_world_stamps_its_lines_closer_together(tmp_path_factory: pytest.TempPathFactory) -> None:
-    fast = World(tmp_path_factory.mktemp("fast") / "state.db", speed=60).after(10)
-    lines = fast.lines("llama-70b-sft-v3", ns(EPOCH) + 1)
-    fast.database.close()
-    found = stamps(lines)
-    assert 300 < len(found) < 1800
-    assert found == sorted(found)
-    assert found[-1] <= fast.now_ns

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from fleet_worlds import EPOCH, World
 
 from api_client.emulator import catalog
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.fleet import FleetBackend, SimClock
-from api_client.emulator.fleet.world import DEMO_SCRIPT
 from api_client.models import JobStatus, LogRecord
 
 
@@ -86,30 +83,3 @@ def test_a_log_said_to_be_complete_gets_no_line_afterwards(world: World) -> None
 
 def newest_lines(world: World, job_id: str) -> list[LogRecord]:
     return world.fleet.logs(job_id, LogQuery(0, 2**62, "desc", limit=50))
-
-
-def test_some_projects_have_a_cache_one_an_empty_one_others_none(world: World) -> None:
-    found = {
-        project.name: world.fleet.cache_files(project.id) for project in world.fleet.stored_projects("team")
-    }
-    files = found["llama-sft"]
-    assert files is not None
-    assert len(files) > 150
-    assert [file.path for file in files] == sorted({file.path for file in files})
-    assert {file.file_type for file in files} == {"file", "directory"}
-    assert found["evals"] == []
-    assert found["flux-lora"] is None
-    assert world.fleet.cache_files("unknown") is None
-
-
-def test_a_world_that_once_had_another_script_is_served_without_it(world: World) -> None:
-    extra = replace(DEMO_SCRIPT.plans[0], name="extra")
-    script = replace(DEMO_SCRIPT, plans=(*DEMO_SCRIPT.plans, extra))
-    larger = FleetBackend(
-        world.database, sim_clock=SimClock.starting(EPOCH), now=lambda: world.now, script=script
-    )
-    job = next(job for job in larger.jobs() if job.name == "extra")
-    assert larger.owns(job.id)
-    world.reopen()
-    assert not world.fleet.owns(job.id)
-    assert job.id not in {job.id for job in world.fleet.jobs()}

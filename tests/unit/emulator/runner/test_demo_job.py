@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
-import struct
-from array import array
 from pathlib import Path
 from secrets import token_hex
 
 from local_world import local_world
 
-from api_client.emulator.demo_job.train import (
-    PARAMETERS,
-    load_digits,
-    loss_and_gradient,
-    safetensors_bytes,
-)
 from api_client.emulator.world import demo_job_spec
 from api_client.models import JobStatus
 
@@ -42,26 +33,3 @@ async def test_two_ranks_train_together_and_every_run_gives_the_same_losses(tmp_
     assert losses[0] == losses[1]
     assert set(losses[0][0]) == {"loss", "grad_norm", "learning_rate", "epoch"}
     assert losses[0][-1]["loss"] < losses[0][0]["loss"] < 3
-
-
-def test_the_gradient_is_the_slope_of_the_loss() -> None:
-    parameters, batch = array("d", [0.01 * (index % 7) for index in range(PARAMETERS)]), load_digits()[0][:3]
-    _, gradient = loss_and_gradient(parameters, batch)
-    step = 1e-6
-    for index in range(0, PARAMETERS, 97):
-        above, below = array("d", parameters), array("d", parameters)
-        above[index] += step
-        below[index] -= step
-        slope = (loss_and_gradient(above, batch)[0] - loss_and_gradient(below, batch)[0]) / (2 * step)
-        assert abs(slope - gradient[index]) < 1e-5
-
-
-def test_weights_are_written_as_safetensors() -> None:
-    parameters = array("d", range(PARAMETERS))
-    content = safetensors_bytes(parameters)
-    (length,) = struct.unpack("<Q", content[:8])
-    header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
-    assert length % 8 == 0
-    assert len(data) == 4 * PARAMETERS
-    begin, end = header["linear.bias"]["data_offsets"]
-    assert array("f", data[begin:end]) == array("f", parameters[-10:])

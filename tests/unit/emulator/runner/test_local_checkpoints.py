@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from local_world import LocalWorld, job_spec, local_world
+from local_world import LocalWorld, job_spec
 
 from api_client.models import JobStatus
 
@@ -60,15 +59,3 @@ async def test_a_checkpoint_is_seen_while_it_is_written(world: LocalWorld) -> No
         os.utime(file.path, (1_700_000_000, 1_700_000_000))
     await world.until(lambda: world.backend.job("job1").checkpoint_sync_status == "COMPLETED")
     assert world.backend.checkpoints("job1")[0].sync_status == "COMPLETE"
-
-
-async def test_checkpoints_outlive_a_restart(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(LORA + "echo done", **ENABLED))
-        before = world.backend.checkpoints("job1")
-        assert (await world.run("job2", job_spec("true"))).checkpoint_sync_status is None
-    async with local_world(tmp_path) as world:
-        assert world.backend.job("job1").current_status == JobStatus.COMPLETED
-        assert world.backend.checkpoints("job1") == before != []
-        assert world.messages("job1") == ["done"]
-        assert world.backend.checkpoints("job2") == world.backend.checkpoint_files("job2") == []

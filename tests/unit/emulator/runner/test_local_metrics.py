@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from local_world import LocalWorld, job_spec, local_world
 
-from api_client.emulator.runner.sampling import Gpus, share_of
+from api_client.emulator.runner.sampling import Gpus
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.job_streams import MetricStore, NodeReading
 from api_client.models import NodeMetrics
@@ -42,14 +42,6 @@ async def test_cpu_memory_and_disk_of_every_node_are_sampled(world: LocalWorld) 
     assert metrics.cache is None
 
 
-async def test_a_job_without_samples_answers_empty_series(world: LocalWorld) -> None:
-    await world.run("job1", job_spec("true"))
-    metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
-    assert metrics.cpu_usage == []
-    assert metrics.per_node_metrics == []
-    assert metrics.model_dump(mode="json")["training_job"]["id"] == "job1"
-
-
 def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Path) -> None:
     database = Database(tmp_path / "metrics.db")
     store = MetricStore(database)
@@ -72,13 +64,6 @@ def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Pa
     assert list(whole.gpu_memory_usage_bytes) == ["0", "1"]
     assert store.read("other", start_s=0, end_s=1e18, step_s=1).nodes == {}
     database.close()
-
-
-def test_nodes_get_gpus_of_their_own_if_there_are_enough() -> None:
-    names = ["0", "1", "2", "3"]
-    assert share_of(names, gpus_per_node=2, node_count=2, rank=1) == ["2", "3"]
-    assert share_of(names, gpus_per_node=8, node_count=2, rank=1) == names
-    assert share_of([], gpus_per_node=8, node_count=2, rank=0) == []
 
 
 class FakeNvml:

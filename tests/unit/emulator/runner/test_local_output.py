@@ -60,10 +60,6 @@ def test_output_without_any_line_end_does_not_fill_memory() -> None:
     assert [len(line) for line in found] == [MAXIMUM_LINE_BYTES, MAXIMUM_LINE_BYTES]
 
 
-def test_a_carriage_return_stays_unless_it_ends_the_line() -> None:
-    assert LineSplitter().feed(b"a\rb\r\n\n", 0.0) == ["a\rb", ""]
-
-
 @pytest.mark.parametrize(
     ("line", "level"),
     [
@@ -139,17 +135,6 @@ async def test_logs_are_read_by_window_direction_limit_and_level(world: LocalWor
     assert read(end_ns=last + 1, levels=frozenset({"ERROR"})) == ["ERROR b"]
     assert read(start_ns=-(10**30), end_ns=10**30) == everything
     assert read(start_ns=last + 1, end_ns=10**30) == []
-
-
-def test_half_a_line_is_shown_after_a_silence_but_not_because_nobody_read_on() -> None:
-    splitter = LineSplitter()
-    assert splitter.feed(b"whole\nhalf ", 0.0) == ["whole"]
-    splitter.wait_on(60.0)
-    assert splitter.overdue(60.1) == []
-    assert splitter.feed(b"a line\nPassword: ", 60.2) == ["half a line"]
-    assert splitter.overdue(60.3) == []
-    assert splitter.overdue(60.8) == ["Password: "]
-    assert not splitter.has_pending
 
 
 class FaultyDisk(JobLogStore):

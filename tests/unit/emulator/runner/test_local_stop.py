@@ -68,18 +68,6 @@ async def test_what_a_finished_node_leaves_behind_is_killed(world: LocalWorld) -
     assert living(marker) == []
 
 
-async def test_closing_kills_what_runs(tmp_path: Path) -> None:
-    marker = uuid.uuid4().hex
-    async with local_world(tmp_path) as world:
-        await world.create("job1", job_spec(f"trap '' TERM; {marked_sleep(marker)}"))
-        await world.said("job1", "up")
-    assert living(marker) == []
-    async with local_world(tmp_path) as world:
-        job = world.backend.job("job1")
-        assert job.current_status == JobStatus.FAILED
-        assert "shut down" in (job.error_message or "")
-
-
 def is_supervisor(process: psutil.Process) -> bool:
     try:
         return any("supervisor" in part for part in process.cmdline())
