@@ -24,10 +24,12 @@ def dashboard(path: Path) -> Dashboard:
     return Dashboard(first, memory=memory)
 
 
-async def test_a_bookmark_is_shown_found_and_kept(tmp_path: Path) -> None:
+async def test_a_bookmark_is_shown_found_and_kept_and_a_damaged_memory_has_none(tmp_path: Path) -> None:
     path = tmp_path / "layout.json"
+    path.write_text('{"bookmarks": {"jobs": [1, null]}}')
     app = dashboard(path)
     async with opened(app, (80, 24), notifications=True) as pilot:
+        assert "10 jobs" in text_of(app) and "★" not in text_of(app)
         await pilot.press("down", "B")
         await until(pilot, lambda: "★ qwen3-grpo-7 bookmarked" in text_of(app))
         assert "★qwen3-grpo-7" in text_of(app)
@@ -38,15 +40,6 @@ async def test_a_bookmark_is_shown_found_and_kept(tmp_path: Path) -> None:
         await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
         await pilot.press("B")
         await until(pilot, lambda: "No matching jobs" in text_of(app))
-
-
-async def test_a_damaged_memory_has_no_bookmarks(tmp_path: Path) -> None:
-    path = tmp_path / "layout.json"
-    path.write_text('{"bookmarks": {"jobs": [1, null]}}')
-    app = dashboard(path)
-    async with opened(app):
-        assert "★" not in text_of(app)
-        assert "10 jobs" in text_of(app)
 
 
 def test_a_trait_that_no_job_has_is_told() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 from textual.pilot import Pilot
 
 from api_client.transfers import FileProgress, FileState
-from support.dashboard import Dashboard, home, settle, text_of
+from support.dashboard import Dashboard, home, pressed, settle, text_of
 from support.worlds import JOBS
 from tui.analysis.transfers import DownloadRequest, Transfer, Transfers, TransferState, outcome_text
+from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import CancelDownloadRequested, RetryDownloadRequested
 
 MIB = 2**20
@@ -72,62 +73,7 @@ async def listed(pilot: Pilot[Any], *transfers: Transfer) -> str:
     return text_of(pilot.app)
 
 
-async def test_every_screen_says_what_is_being_downloaded() -> None:
-    app = home()
-    async with app.run_test(size=SIZES[0]) as pilot:
-        await settle(pilot)
-        assert "↓" not in text_of(app).splitlines()[-1]
-        for size in SIZES:
-            await pilot.resize_terminal(*size)
-            assert "↓ 2 files 43 % 112 MiB/s" in (await listed(pilot, GOING, FAILED)).splitlines()[-1], size
-            assert "↓" not in (await listed(pilot, FAILED)).splitlines()[-1]
-
-
-async def test_the_list_tells_of_each_download_and_its_files() -> None:
-    app = home()
-    async with app.run_test(size=SIZES[0]) as pilot:
-        await opened(pilot)
-        for size in SIZES:
-            await pilot.resize_terminal(*size)
-            await pilot.press("g")
-            await settle(pilot)
-            text = text_of(app)
-            assert "▲ 1 incomplete" in text and "loading" in text and "43 %" in text
-            assert "model-1.safetensors" in text and "adapter_config.json" in text
-            await pilot.press("G")
-            await settle(pilot)
-            text = text_of(app)
-            assert "[bold]evil" in text and "\x1b" not in text
-            assert "press t to resume" in text
-        await pilot.press("escape")
-        await settle(pilot)
-        assert "llama-70b-sft-v3" in text_of(app)
-
-
-async def test_the_list_says_what_can_be_done_what_is_kept_and_what_stalls() -> None:
-    present = FileProgress(
-        "checkpoint-4000/a", FOLDER / "a", FileState.SKIPPED, 800, 800, note="the same file is there"
-    )
-    done = replace(GOING, state=TransferState.DONE, files=(present,))
-    app = home()
-    async with app.run_test(size=SIZES[1]) as pilot:
-        await settle(pilot)
-        await pilot.press("T")
-        assert "No downloads." in await listed(pilot)
-        text = await listed(pilot, done)
-        assert done.title in text and "= present" in text and "the same file is there" in text
-        text = await listed(pilot, replace(FAILED, done_bytes=0, files=()))
-        assert "Nothing downloaded yet; press t to retry." in text
-        assert "is kept" not in text and "0 files" not in text
-        for size in SIZES[:2]:
-            await pilot.resize_terminal(*size)
-            text = await listed(pilot, replace(GOING, stalled_s=12.0, note="the store broke off"))
-            assert "↓ 2 files 43 % stalled" in text.splitlines()[-1]
-            assert "No data for 12s (the store broke off)." in text
-            assert "112 MiB/s" not in text
-
-
-async def test_cancel_and_retry_ask_for_the_one_under_the_cursor() -> None:
+async def test_a_walk_through_the_list_at_every_size() -> None:
     heard: list[tuple[type, str]] = []
 
     def hear(message: object) -> None:
@@ -136,27 +82,49 @@ async def test_cancel_and_retry_ask_for_the_one_under_the_cursor() -> None:
             if told not in heard:
                 heard.append(told)
 
+    stalled = replace(GOING, stalled_s=12.0, note="the store broke off")
     app = home()
-    async with app.run_test(size=(80, 24), message_hook=hear) as pilot:
-        await opened(pilot)
-        await pilot.press("g", "t", "x", "j", "x", "t")
-        await settle(pilot)
-    assert heard == [(CancelDownloadRequested, "1"), (RetryDownloadRequested, "2")]
+    async with app.run_test(size=SIZES[0], message_hook=hear) as pilot:
+        assert "↓" not in (await listed(pilot, FAILED)).splitlines()[-1]
+        assert "↓ 2 files 43 % 112 MiB/s" in (await listed(pilot, GOING, FAILED)).splitlines()[-1]
+        await pressed(pilot, "T")
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            text = await pressed(pilot, "g")
+            for words in ("▲ 1 incomplete", "loading", "43 %", "model-1.safetensors", "adapter_config.json"):
+                assert words in text, size
+            assert "↓ 2 files 43 % 112 MiB/s" in text.splitlines()[-1]
+            await listed(pilot, stalled, FAILED)
+            text = await pressed(pilot, "g")
+            assert "↓ 2 files 43 % stalled" in text.splitlines()[-1]
+            assert "No data for 12s (the store broke off)." in text and "112 MiB/s" not in text
+            text = await pressed(pilot, "G")
+            assert "[bold]evil" in text and "\x1b" not in text and "press t to resume" in text
+            await listed(pilot, GOING, FAILED)
+        await pressed(pilot, "g", "t", "x", "j", "x", "t")
+        assert heard == [(CancelDownloadRequested, "1"), (RetryDownloadRequested, "2")]
+        await pressed(pilot, "escape")
+        assert isinstance(app.screen, HomeScreen)
 
 
-async def test_the_list_opens_at_the_download_that_is_running_and_offers_what_fits_the_chosen_one() -> None:
-    done = replace(GOING, id="0", title="done before", state=TransferState.DONE, files=())
+async def test_the_list_opens_at_what_is_running_and_says_what_can_be_done_with_each() -> None:
+    present = FileProgress(
+        "checkpoint-4000/a", FOLDER / "a", FileState.SKIPPED, 800, 800, note="the same file is there"
+    )
+    done = replace(GOING, id="0", title="done before", state=TransferState.DONE, files=(present,))
     app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        app.transfers = Transfers((done, GOING, FAILED))
-        await pilot.press("T")
-        await settle(pilot)
-        assert "model-1.safetensors" in text_of(app)
+    async with app.run_test(size=SIZES[1]) as pilot:
+        await listed(pilot, done, GOING, FAILED)
+        assert "model-1.safetensors" in await pressed(pilot, "T")
         for key, offered in (("", {"cancel"}), ("k", set()), ("G", {"resume"})):
-            await pilot.press(*key)
-            await settle(pilot)
-            assert {"cancel", "resume"} & set(text_of(app).splitlines()[-1].split()) == offered
+            footer = (await pressed(pilot, *key)).splitlines()[-1]
+            assert {"cancel", "resume"} & set(footer.split()) == offered
+        assert "No downloads." in await listed(pilot)
+        text = await listed(pilot, done)
+        assert done.title in text and "= present" in text and "the same file is there" in text
+        text = await listed(pilot, replace(FAILED, done_bytes=0, files=()))
+        assert "Nothing downloaded yet; press t to retry." in text
+        assert "is kept" not in text and "0 files" not in text
 
 
 def test_the_looks_of_the_list(snap_compare: Callable[..., bool]) -> None:

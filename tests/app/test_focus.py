@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from textual.message import Message
 
 from api_client.models import Checkpoint
 from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
@@ -15,7 +14,6 @@ from tui.feeds.run_log import LogPart
 from tui.screens.downloads import DownloadsScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.messages import DeployRequested, OpenCheckpointRequested
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)
@@ -60,25 +58,6 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
         app.screen.post_message(JobScreen.LogArrived(LogPart(log_lines())))
         await settle(pilot)
         assert focused(app) == FOCUS[tab]
-
-
-async def test_on_checkpoints_opened_directly_the_keys_move_mark_open_and_deploy_the_row_shown() -> None:
-    requests: list[Message] = []
-    app = opened_on("checkpoints")
-    async with opened(app, SIZE, message_hook=requests.append) as pilot:
-        said(app, run())
-        await settle(pilot)
-        newest = cursor(app)
-        await pilot.press("j")
-        chosen = cursor(app)
-        assert chosen not in (None, newest)
-        assert "⏎" in text_of(app).splitlines()[-1]
-        await pilot.press("enter")
-        await pressed(pilot, "d")
-        assert "1 marked" in await pressed(pilot, "space", "down")
-    (opening, *_) = [one for one in requests if isinstance(one, OpenCheckpointRequested)]
-    (deploying, *_) = [one for one in requests if isinstance(one, DeployRequested)]
-    assert (opening.checkpoint.checkpoint_id,) == deploying.checkpoints == (chosen,)
 
 
 async def test_checkpoints_that_vanish_come_back_or_are_newer_keep_keyboard_and_cursor() -> None:

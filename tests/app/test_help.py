@@ -4,7 +4,7 @@ from support.dashboard import home, opened, pressed, text_of
 from tui.screens.help import HelpScreen
 
 
-async def test_shortcuts_are_found_by_words_and_by_key() -> None:
+async def test_shortcuts_are_found_by_words_and_by_key_and_scrolled_by_half_pages() -> None:
     app = home()
     async with opened(app, (80, 24)) as pilot:
         await pressed(pilot, "question_mark", "slash", *"csv")
@@ -17,21 +17,11 @@ async def test_shortcuts_are_found_by_words_and_by_key() -> None:
         assert "Submit a new job" in text_of(app)
         await pressed(pilot, "slash", *"nothing like it")
         assert "No matching shortcuts." in text_of(app)
-        await pressed(pilot, "escape", "escape")
-        assert not isinstance(app.screen, HelpScreen)
-
-
-async def test_it_scrolls_by_half_pages_and_to_its_ends() -> None:
-    app = home()
-    async with opened(app, (80, 24)) as pilot:
-        await pressed(pilot, "question_mark")
+        await pressed(pilot, "escape")
         first = text_of(app)
-        await pressed(pilot, "ctrl+d")
-        half = text_of(app)
-        assert half != first
-        await pressed(pilot, "ctrl+d", "ctrl+b")
-        assert text_of(app) == first
-        await pressed(pilot, "G")
-        assert "Navigation" in text_of(app)
-        await pressed(pilot, "g")
-        assert text_of(app) == first
+        assert await pressed(pilot, "ctrl+d") != first
+        assert await pressed(pilot, "ctrl+d", "ctrl+b") == first
+        assert "Navigation" in await pressed(pilot, "G")
+        assert await pressed(pilot, "g") == first
+        await pressed(pilot, "escape")
+        assert not isinstance(app.screen, HelpScreen)

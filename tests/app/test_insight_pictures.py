@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from api_client.models import TrainingCapacity
-from support.dashboard import Dashboard, StubFeed, home, pressed, screen_view, settle
+from support.dashboard import Dashboard, StubFeed, screen_view, settle
 from support.sick_runs import sick_run
 from support.worlds import JOBS, ONE_O_CLOCK, run
 from tui.analysis.comparison import ComparedRun
@@ -53,7 +52,7 @@ def capacity_view() -> Dashboard:
     return screen_view(lambda: CapacityScreen("acme", feed))
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (140, 45)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [(60, 20), (140, 45)], ids=lambda size: f"{size[0]}x{size[1]}")
 def test_compare(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(compare_view(), terminal_size=size, run_before=settle)
 
@@ -63,16 +62,5 @@ def test_compare_without_colour(snap_compare: Compare, monkeypatch: pytest.Monke
     assert snap_compare(compare_view(), terminal_size=(80, 24), run_before=settle)
 
 
-@pytest.mark.parametrize("mode", ["dark", "no-colour"])
-def test_capacity(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    if mode == "no-colour":
-        monkeypatch.setenv("NO_COLOR", "1")
+def test_capacity(snap_compare: Compare) -> None:
     assert snap_compare(capacity_view(), terminal_size=(80, 24), run_before=settle)
-
-
-def test_home_with_marks(snap_compare: Compare) -> None:
-    async def mark(pilot: Pilot[Any]) -> None:
-        await settle(pilot)
-        await pressed(pilot, "space", "j", "space")
-
-    assert snap_compare(home(), terminal_size=(80, 24), run_before=mark)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from api_client import TrainingClient
-from api_client.emulator.processes import EmulatorChild
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
@@ -60,17 +58,3 @@ async def test_watch_a_two_node_job_and_stop_it() -> None:
                 await pilot.press("escape")
                 await until(pilot, lambda: "stopped" in text_of(app))
             assert (await client.jobs.get(project.id, job.id)).current_status == "TRAINING_JOB_STOPPED"
-
-
-async def test_a_server_that_goes_away_leaves_the_dashboard_up_and_comes_back(tmp_path: Path) -> None:
-    with EmulatorChild(world="demo", data_dir=tmp_path) as emulator:
-        remote = remote_of(emulator)
-        app = BtTuiApp(remote)
-        async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: "llama-70b-sft-v3" in text_of(app))
-            emulator.shut_down()
-            await until(pilot, lambda: "No answer since" in text_of(app))
-            assert "llama-70b-sft-v3" in text_of(app)
-            port = int(remote.api_url.rsplit(":", 1)[1])
-            with EmulatorChild(world="demo", data_dir=tmp_path, port=port):
-                await until(pilot, lambda: "● live" in text_of(app) and "No answer" not in text_of(app))

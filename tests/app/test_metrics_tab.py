@@ -90,18 +90,6 @@ async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there
         assert "◆ checkpoint-4000" in await pressed(pilot)
 
 
-async def test_enter_zooms_the_front_chart_to_the_whole_pane_and_back() -> None:
-    app = metrics_tab()
-    async with opened(app, WIDE) as pilot:
-        assert len(deck(app).shown) > 3
-        for back in ("enter", "escape"):
-            text = await press(pilot, "enter")
-            assert [chart.id for chart in deck(app).shown] == ["loss"]
-            assert not nodes_of(text)
-            await press(pilot, back)
-            assert len(deck(app).shown) > 3
-
-
 async def test_the_readout_scrolls_the_log_and_a_chosen_line_moves_the_readout() -> None:
     app = job_view(sick_run("hang"), tab="metrics", lines=sick_log("hang"))
     async with opened(app, WIDE) as pilot:
@@ -120,7 +108,7 @@ async def test_the_readout_scrolls_the_log_and_a_chosen_line_moves_the_readout()
         assert screen(app).metrics.view.cursor == stamp_ns(chosen) / 1e9 > stamp_ns(entry) / 1e9
 
 
-async def test_flat_charts_come_last_and_low_and_the_first_is_the_widest() -> None:
+async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_one_alone_on_enter() -> None:
     app = metrics_tab()
     async with opened(app, WIDE) as pilot:
         for size in (WIDE, (200, 55)):
@@ -132,6 +120,17 @@ async def test_flat_charts_come_last_and_low_and_the_first_is_the_widest() -> No
             assert sizes[-1].height == 5 < sizes[0].height
             assert max(sizes).width <= sizes[0].width + 1
             assert len([one for one in sizes if one.height > 5]) >= 6
+        for back in ("enter", "escape"):
+            text = await press(pilot, "enter")
+            assert [chart.id for chart in deck(app).shown] == ["loss"]
+            assert not nodes_of(text)
+            await press(pilot, back)
+            assert len(deck(app).shown) > 3
+        grid = deck(app)
+        grid.front = "util"
+        removal = grid.remove()
+        grid.arrangement = "lines"  # a chart per node, which can't be mounted any more
+        await removal
 
 
 async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
@@ -398,16 +397,6 @@ async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -
         await pressed(pilot, "j", "j", "j", "i")
         assert table.cursor_key == matrix.selected == "node-2"
         assert highlighted(app) == [2]
-
-
-async def test_a_grid_that_closes_arranges_no_charts() -> None:
-    app = metrics_tab()
-    async with opened(app, WIDE):
-        grid = deck(app)
-        grid.front = "util"
-        removal = grid.remove()
-        grid.arrangement = "lines"  # a chart per node, which can't be mounted any more
-        await removal
 
 
 async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None:

@@ -11,19 +11,16 @@ from support.wizard_facts import checkpoint, lora, to, walk_of
 from tui.app import BtTuiApp
 from tui.wizard.state import CHECKPOINTS, ENVIRONMENT, LORA_RANK, REVIEW
 
-SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
-
 Compare = Callable[..., bool]
 
 
-@SIZES
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
 def test_home(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(home(), terminal_size=size, run_before=settle)
 
 
-@SIZES
-def test_live(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert snap_compare(job_view(), terminal_size=size, run_before=settle)
+def test_live(snap_compare: Compare) -> None:
+    assert snap_compare(job_view(), terminal_size=(120, 40), run_before=settle)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +90,3 @@ STEPS = (CHECKPOINTS, LORA_RANK, ENVIRONMENT, REVIEW)
 def test_wizard(snap_compare: Compare, step: str) -> None:
     walk = to(walk_of(*ADAPTERS), step, **CHOSEN)
     assert snap_compare(deploy_view(walk), terminal_size=(80, 24), run_before=settle)
-
-
-def test_wizard_review_wide(snap_compare: Compare) -> None:
-    walk = to(walk_of(*ADAPTERS), "review", **CHOSEN)
-    assert snap_compare(deploy_view(walk), terminal_size=(120, 40), run_before=settle)

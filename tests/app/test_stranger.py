@@ -122,25 +122,6 @@ async def test_a_refused_key_is_told_with_its_origin(status: int) -> None:
             assert "wrong-key-of-mine" not in screen
 
 
-async def test_a_server_that_answers_pages_instead_of_data_is_told_and_recovers() -> None:
-    with stranger_with_a_run() as server:
-        broken = True
-
-        def projects(_asked: ReceivedRequest) -> Answer:
-            if broken:
-                return Answer(200, b"<html>please log in</html>", {"Content-Type": "text/html"})
-            return Answer(body={"training_projects": server.projects})
-
-        server.on("GET", r"/v1/training_projects", projects)
-        app = BtTuiApp(remote_of(server))
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "HTML" in text_of(app))
-            assert "● live" not in text_of(app)
-            broken = False
-            await pilot.press("r")
-            await until(pilot, lambda: "their-run" in text_of(app) and "● live" in text_of(app))
-
-
 async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_beginning() -> None:
     with stranger_with_a_run() as server:
         hours_ago_ms = int(time.time() * 1000) - 3 * 3600 * 1000

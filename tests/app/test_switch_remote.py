@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
+from textual.command import CommandList, CommandPalette
+from textual.pilot import Pilot
 
 from api_client.remotes import Remote, resolve_remote
-from support.dashboard import text_of
-from support.emulator import running_emulator
+from support.dashboard import pressed, text_of
 from support.stranger import Answer, FakeBaseten
 from support.waiting import until
 from tui.app import BtTuiApp, remotes
@@ -21,10 +23,22 @@ from tui.screens.downloads import DownloadsScreen
 UNREACHABLE_URL = "http://127.0.0.1:9"
 
 
-async def test_another_remote_is_chosen_by_name_and_shown(
+async def choose(pilot: Pilot[Any], app: BtTuiApp, letters: str, words: str) -> None:
+    before = app.session
+    await pilot.press("U")
+    await until(pilot, lambda: isinstance(app.screen, CommandPalette) and words in text_of(app))
+    await pilot.press(*letters)
+    await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1)
+    while isinstance(app.screen, CommandPalette):
+        await pressed(pilot, "enter")
+    await until(pilot, lambda: app.session is not before and "● live" in text_of(app))
+
+
+async def test_another_remote_is_chosen_by_name_and_so_is_the_emulator_on_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running_emulator("empty") as first, running_emulator("empty") as second:
+    with FakeBaseten() as first, FakeBaseten() as second, FakeBaseten() as own:
+        first.jobs, second.jobs, own.jobs = [], [], []
         trussrc = tmp_path / "trussrc"
         trussrc.write_text(
             "".join(
@@ -36,40 +50,19 @@ async def test_another_remote_is_chosen_by_name_and_shown(
         environ = {"USER_TRUSSRC_PATH": str(trussrc), "HOME": str(tmp_path)}
         for name, value in environ.items():
             monkeypatch.setenv(name, value)
-        app = BtTuiApp(resolve_remote("harbour", environ=environ))
-        async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: "harbour" in text_of(app) and "● live" in text_of(app))
-            before = app.session
-            await pilot.press("U")
-            await until(pilot, lambda: "lighthouse" in text_of(app))
-            assert second.key not in text_of(app)
-            await pilot.press(*"light")
-            await until(pilot, lambda: text_of(app).count(first.url) == 0)
-            while app.session is before:
-                await pilot.press("enter")
-                await pilot.pause()
-            await until(pilot, lambda: "lighthouse" in text_of(app) and "● live" in text_of(app))
-            assert "harbour" not in text_of(app)
-            assert app.session is not before
-            first.shut_down()
-            await pilot.press("r")
-            await until(pilot, lambda: "● live" in text_of(app))
-
-
-async def test_the_emulator_on_this_machine_is_one_of_them() -> None:
-    with running_emulator("empty") as own, FakeBaseten() as stranger:
         here = Remote("local", own.url, own.url, SecretStr(own.key), "its folder")
-        app = BtTuiApp(resolve_remote(environ=stranger.environ()), own_emulator=lambda: here)
+        app = BtTuiApp(resolve_remote("harbour", environ=environ), own_emulator=lambda: here)
         async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: "● live" in text_of(app))
-            before = app.session
-            await pilot.press("U")
-            await until(pilot, lambda: "the emulator on this machine" in text_of(app))
-            await pilot.press(*"local")
-            while app.session is before:
-                await pilot.press("enter")
-                await pilot.pause()
-            await until(pilot, lambda: text_of(app).startswith(" bt-tui  local"))
+            await until(pilot, lambda: "harbour" in text_of(app) and "● live" in text_of(app))
+            await choose(pilot, app, "light", "lighthouse")
+            assert text_of(app).startswith(" bt-tui  lighthouse")
+            first.asked.clear()
+            second.asked.clear()
+            await pilot.press("r")
+            await until(pilot, lambda: bool(second.asked))
+            await choose(pilot, app, "local", "the emulator on this machine")
+            assert text_of(app).startswith(" bt-tui  local")
+            assert first.asked == []
 
 
 PAGE = Answer(body=b"<html>welcome, guest</html>", headers={"Content-Type": "text/html"})

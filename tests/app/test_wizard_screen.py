@@ -38,19 +38,6 @@ def words_of(app: BtTuiApp) -> str:
     return " ".join(line.partition("▕")[2].strip() for line in text_of(app).splitlines())
 
 
-async def test_a_rank_is_refused_with_its_reason_until_it_is_valid() -> None:
-    app = deploy_view(to(walk_of(lora("checkpoint-1", r=64)), "lora_rank"))
-    async with opened(app, SIZE) as pilot:
-        for typed, reason in (("7", "320"), ("16", "64"), ('"128"', "320"), ("", "320")):
-            app.screen.query_one("#text", Input).value = typed
-            await pressed(pilot, "ctrl+s")
-            assert step_of(app.screen) == "lora_rank"
-            assert reason in text_of(app).split("✗")[1], typed
-        app.screen.query_one("#text", Input).value = "128"
-        await pressed(pilot, "ctrl+s")
-        assert step_of(app.screen) == REVIEW
-
-
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
     saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
     app = deploy_view(to(walk_of(*saved), CHECKPOINTS))
@@ -107,18 +94,6 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
         assert step_of(app.screen) == REVIEW
         assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.walk is not None
         assert app.screen.snapshot.walk.state.answers.checkpoint_names == ("checkpoint-2000",)
-
-
-async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -> None:
-    given = ("checkpoint-2000", "checkpoint-2800", "gone")
-    app = deploy_view(deploying(*given, of=(UPLOADING, lora("checkpoint-2000"))))
-    async with opened(app, SIZE) as pilot:
-        screen = words_of(app)
-        assert "✗ checkpoint-2800: still uploading" in screen
-        assert "no checkpoint 'gone'" in screen
-        assert app.screen.query_one(CheckboxList).marked == ("checkpoint-2000",)
-        await pressed(pilot, "ctrl+s")
-        assert step_of(app.screen) == REVIEW
 
 
 async def test_a_question_that_has_no_answer_says_so_at_once() -> None:

@@ -54,9 +54,7 @@ def test_a_chart_fills_its_size_exactly(
 def test_axes_say_what_the_lines_mean() -> None:
     lines = text([ramp("node-0")], spec(unit=percent, y_min=0.0, y_max=1.0), 60, 12)
     assert lines[0].startswith("GPU utilisation  100 %  0 % … 100 %")
-    assert lines[1].startswith("100 %┤")
-    assert lines[9].startswith("  0 %┤")
-    assert lines[10].startswith("     └")
+    assert (lines[1][:6], lines[9][:6], lines[10][:6]) == ("100 %┤", "  0 %┤", "     └")
     assert lines[11].split() == ["-30m", "-20m", "-10m", "now"]
     assert lines[9][6] in "⡀⣀⢀⠤⡠⢠"  # it begins at the bottom left
     assert lines[1].rstrip()[-1] in "⠁⠉⠈⠋⠊⠔⠤⠒"  # and ends at the top right
@@ -88,39 +86,20 @@ def test_all_are_named_while_cut_names_still_differ_and_the_cursor_says_whose_th
 def test_long_names_are_told_apart_in_every_legend(width: int, height: int) -> None:
     series = [ramp(f"baseten-training-job-lqz4o0q-multinode-{rank}", rank, rank + 1) for rank in range(3)]
     drawn = draw(series, spec("use"), width, height)
-    named = {
-        rank: "".join(
-            piece for line in drawn for piece, role in line if role == rank and "━" in piece
-        ).strip()
-        for rank in range(3)
-    }
-    assert [name[-1:] for name in named.values()] == ["0", "1", "2"]
-
-
-def test_later_series_lie_on_top_and_cells_are_not_shared() -> None:
-    below, above = ramp("below", 0.5, 0.5), ramp("above", 0.5, 0.5)
-    lines = draw([below, above], spec(y_min=0.0, y_max=1.0), 40, 8)
-    drawn = {role for line in lines[1:-1] for _, role in line if isinstance(role, int)}
-    assert drawn == {1}
-
-
-def test_without_colours_lines_carry_letters() -> None:
-    series = [ramp("a", 0.1, 0.1), ramp("b", 0.9, 0.9)]
-    lines = text(series, spec(y_min=0.0, y_max=1.0, letters=True), 40, 10)
-    assert "A a" in lines[0]
-    assert "B b" in lines[0]
-    raster = [line[5:] for line in lines[1:8]]
-    assert [index for index, line in enumerate(raster) if "B" in line] < [
-        index for index, line in enumerate(raster) if "A" in line
-    ]
+    pieces = [(role, piece.strip()) for line in drawn for piece, role in line if "━" in piece]
+    assert [[piece[-1] for role, piece in pieces if role == rank][-1] for rank in range(3)] == ["0", "1", "2"]
 
 
 def test_empty_charts_say_so() -> None:
     lines = text([], spec(empty_text="no GPU data yet"), 40, 9)
     assert lines[0].startswith("GPU utilisation")
     assert any(line.strip() == "no GPU data yet" for line in lines)
-    only_gaps = Series("s", (END - 5,), (math.nan,))
-    assert any("no data" in line for line in text([only_gaps], spec(), 40, 9))
+    for value, words in (
+        (math.nan, "no data"),
+        (math.inf, "no finite values"),
+        (-math.inf, "no finite values"),
+    ):
+        assert words in "\n".join(text([Series("s", (END - 5,), (value,))], spec(), 40, 9))
 
 
 @pytest.mark.parametrize("place", [0.0, 0.001, 0.5, 1.0])
@@ -133,12 +112,6 @@ def test_a_single_sample_is_a_spot_that_is_seen_wherever_it_lies(place: float, v
     assert dots == 4
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf])
-def test_a_chart_of_nothing_finite_says_so(value: float) -> None:
-    chart = spec("loss")
-    assert "no finite values" in "\n".join(text([Series("loss", (chart.end,), (value,))], chart, 40, 9))
-
-
 def test_small_charts_become_a_trace_or_a_number() -> None:
     one = text([ramp("node-0")], spec("util", unit=percent, y_min=0.0, y_max=1.0), 30, 1)
     assert one[0].startswith("util ▁")
@@ -149,22 +122,12 @@ def test_small_charts_become_a_trace_or_a_number() -> None:
     assert two[1].startswith("▁")
 
 
-@pytest.mark.parametrize("value", [5.0, 0.0, -3.0])
-def test_a_constant_series_has_an_axis_around_it(value: float) -> None:
-    lines = text([ramp("s", value, value)], spec("loss"), 40, 10)
-    assert any(0x2800 < ord(character) < 0x2900 for line in lines for character in line)
-
-
 def test_trace_spans_its_values() -> None:
     assert trace([0.0, 1.0], 2) == "▁█"
     assert trace([0.0, None, math.nan, 1.0], 4, low=0, high=1) == "▁··█"
-    assert trace([], 5) == ""
     assert trace([0.5] * 100, 10, low=0, high=1) == "▅" * 10
-    assert len(trace(list(range(100)), 8)) == 8
     assert trace([1.0, 2.0], 10) == "▁█"
-    assert block(2.0) == "█"
-    assert block(-1.0) == "▁"
-    assert block(math.inf) == "█"
+    assert [block(value) for value in (2.0, -1.0, math.inf)] == ["█", "▁", "█"]
 
 
 def line(name: str, values: list[float]) -> Series:
@@ -187,12 +150,6 @@ def test_the_mean_is_not_pulled_to_zero_and_gaps_stay_gaps() -> None:
     assert mean[3] == pytest.approx((1.0 * 0.5 + 2.0) / 1.5)
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(0.01, 0.99))
-def test_the_mean_stays_between_the_extremes(values: list[float], weight: float) -> None:
-    shaped = smoothed(Series("s", tuple(map(float, range(len(values)))), tuple(values)), weight).values
-    assert min(values) - 1e-6 <= min(shaped) and max(shaped) <= max(values) + 1e-6
-
-
 def test_logarithms_leave_out_what_has_none() -> None:
     values = logarithmic(line("s", [100.0, 0.0, -1.0, 10.0])).values
     assert values[0] == 2.0 and math.isnan(values[1]) and math.isnan(values[2]) and values[3] == 1.0
@@ -212,13 +169,6 @@ def test_a_logarithmic_axis_is_labelled_with_values() -> None:
     assert labels[0] == "100" and labels[-1] in {"0.010", "0.0100"}
     dots = [index for index, row in enumerate(rows[1:-2]) if any("\u2800" < char < "\u2900" for char in row)]
     assert dots == list(range(11))  # an exponential fall is a straight line over all rows
-
-
-def test_smoothing_is_drawn_over_the_faint_samples() -> None:
-    noisy = line("s", [0.5 + 0.4 * (-1) ** index for index in range(60)])
-    assert {0, "faint"} <= roles([noisy], use(smoothing=0.9))
-    assert "faint" not in roles([noisy], use(smoothing=0.9, raw=False))
-    assert "faint" not in roles([noisy], use())
 
 
 def test_marks_lie_on_the_axis_and_the_worst_is_seen() -> None:
@@ -255,26 +205,6 @@ def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
     assert (said.value, said.low, said.high) == (2.0, 1.0, 2.0)
 
 
-def test_a_large_chart_has_a_table_of_its_lines() -> None:
-    series = [line(f"node-{index}", [0.1 * index, 0.5, 0.9]) for index in range(4)]
-    rows = text(series, use(hidden=frozenset({"node-1"}), selected="node-2"), 90, 12)
-    assert rows[0].strip() == "use"
-    assert rows[1].split()[-3:] == ["last", "min", "max"]
-    assert rows[2].endswith("━ node-0 90 %  0 % 90 %")
-    assert rows[3].endswith("· node-1 90 % 10 % 90 %")
-    assert rows[4].endswith("▶ node-2 90 % 20 % 90 %")
-    many = [line(f"node-{index}", [0.5, 0.5, 0.5]) for index in range(64)]
-    rows = text(many, use(selected="node-40"), 90, 12)
-    assert any("▶ 40" in row for row in rows) and any("+5" in row and "more" in row for row in rows)
-
-
-def test_in_a_crowd_only_what_matters_has_a_colour() -> None:
-    many = [line(f"node-{index}", [index / 64, index / 64]) for index in range(64)]
-    drawn = {role for row in draw(many, use(emphasis=frozenset({"node-17"})), 60, 5) for _, role in row}
-    assert {role for role in drawn if isinstance(role, int)} == {17}
-    assert "faint" in drawn
-
-
 def test_a_band_draws_the_extremes_and_the_median_and_only_the_outlier_as_a_line() -> None:
     many = [line(f"node-{index}", [0.9 + index / 100, 0.9, 0.9 + index / 100]) for index in range(5)]
     slow = line("node-5", [0.5, 0.5, 0.5])
@@ -282,29 +212,10 @@ def test_a_band_draws_the_extremes_and_the_median_and_only_the_outlier_as_a_line
     drawn = {role for row in draw([*many, slow], chart, 60, 24) for _, role in row}
     assert {role for role in drawn if isinstance(role, int)} == {5}
     assert {"faint", "median"} <= drawn
-    assert text([*many, slow], chart, 60, 12)[0].split() == [
-        "use",
-        "━",
-        "node-5",
-        "50",
-        "%",
-        "━",
-        "median",
-        "92",
-        "%",
-    ]
-    assert text(many, use(band=True), 60, 12)[0].split() == [
-        "use",
-        "━",
-        "median",
-        "92",
-        "%",
-        "90",
-        "%",
-        "…",
-        "94",
-        "%",
-    ]
+    header = " ".join(text([*many, slow], chart, 60, 12)[0].split())
+    assert header == "use ━ node-5 50 % ━ median 92 %"
+    header = " ".join(text(many, use(band=True), 60, 12)[0].split())
+    assert header == "use ━ median 92 % 90 % … 94 %"
 
 
 def test_a_line_that_is_off_is_not_drawn_and_does_not_stretch_the_axis() -> None:

@@ -179,11 +179,3 @@ async def test_keys_work_while_many_files_are_being_arranged() -> None:
         await until_quiet(pilot, app.tree_view)
         assert app.names()[-1] == "file-29999.bin"
         assert len(app.names()) == 3
-
-
-async def test_before_the_first_files_there_is_nothing_and_no_claim() -> None:
-    async with tree_of(None) as (app, pilot):
-        assert app.lines()[1:] == []
-        app.tree_view.set_entries(())
-        await until_quiet(pilot, app.tree_view)
-        assert app.lines()[-1].strip() == "nothing fits"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import pytest
 from textual.containers import Vertical
-from textual.geometry import Region
 from widget_text import WidgetApp, full_lines, shown
 
 from tui.analysis.series import Series
@@ -55,32 +53,6 @@ async def test_heights_carry_the_values() -> None:
         ]
 
 
-async def test_cells_carry_numbers_where_all_fit() -> None:
-    matrix = matrix_of([row(0, 0.0, 0.5, 1.0, None)])
-    async with WidgetApp(matrix).run_test(size=(60, 6)):
-        assert shown(matrix)[:2] == [
-            "GPU use              0    1    2    3",
-            "node-0  50 %         ▁  0 ▅ 50 ▇100 ·  –",
-        ]
-
-
-async def test_only_what_changed_is_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = matrix_of(cluster(8))
-    async with WidgetApp(matrix).run_test(size=(60, 12)) as pilot:
-        await pilot.pause()
-        painted: list[tuple[Region, ...]] = []
-        monkeypatch.setattr(matrix, "refresh", lambda *regions, **_: painted.append(regions))
-        matrix.set_data(cluster(8))
-        assert painted == []
-        changed = cluster(8)
-        changed[3] = row(3, *(0.5 for _ in range(8)))
-        matrix.set_data(changed)
-        assert painted == [(Region(0, 4, 60, 1),)]
-        matrix.set_data(changed, Frame("GPU memory"))
-        assert len(painted) > 1
-        assert shown(matrix)[0].startswith("GPU memory")
-
-
 async def test_keys_and_mouse_pick_nodes() -> None:
     matrix = matrix_of(cluster(10), "GPU")
     app = MatrixApp(matrix)
@@ -96,27 +68,6 @@ async def test_keys_and_mouse_pick_nodes() -> None:
         await pilot.pause()
         assert app.picked == ["node-2", "node-4", "node-9", "node-0"]
         assert shown(matrix)[1].startswith("node-0")
-
-
-async def test_the_cursor_stays_on_its_node() -> None:
-    matrix = matrix_of(cluster(4))
-    async with WidgetApp(matrix).run_test(size=(60, 11)) as pilot:
-        matrix.focus()
-        await pilot.press("j", "j")
-        matrix.set_data(list(reversed(cluster(6))))
-        assert matrix.selected == "node-2"
-        matrix.set_data(cluster(2))
-        assert matrix.selected == "node-0"
-
-
-async def test_lines_fit_any_size_and_names_are_inert() -> None:
-    evil = MatrixRow("\x1b[2Jevil\n日本", "▲ slow", (0.5,) * 8, 0.5)
-    matrix = matrix_of([evil, *cluster(3)], "GPU \x1b[31m utilisation")
-    async with WidgetApp(matrix).run_test(size=(60, 20)) as pilot:
-        for size in ((60, 20), (36, 5), (24, 3), (12, 2), (5, 2)):
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-            assert all(line.isprintable() for line in full_lines(matrix))
 
 
 async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from textual.events import Leave
-from textual.geometry import Region
 from widget_text import WidgetApp, full_lines, shown
 
 from tui.analysis.series import Series
@@ -47,27 +46,6 @@ async def test_data_its_note_and_none_at_any_size() -> None:
         assert shown(chart)[0].endswith("now nan")
 
 
-async def test_only_changed_lines_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1))
-    show(chart, wave("node-0"))
-    async with WidgetApp(chart).run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        full_lines(chart)
-        painted: list[Region] = []
-        original = chart.refresh
-
-        def refresh(*regions: Region, **options: bool) -> LineChart:
-            painted.extend(regions or [chart.size.region])
-            return original(*regions, **options)
-
-        monkeypatch.setattr(chart, "refresh", refresh)
-        show(chart, wave("node-0"))  # equal, not the same object
-        assert painted == []
-        show(chart, wave("node-0", 0.52))
-        assert 0 < len(painted) <= 4
-        assert all(region.height == 1 for region in painted)
-
-
 async def test_the_pointer_reads_values_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1))
     show(chart, wave("node-0", 0.9))
@@ -80,21 +58,6 @@ async def test_the_pointer_reads_values_until_it_leaves(monkeypatch: pytest.Monk
         chart.post_message(Leave(chart))
         await pilot.pause()
         assert "90 %" in shown(chart)[0].split("…")[0]
-
-
-async def test_series_have_colours_of_their_own_in_every_theme() -> None:
-    chart = LineChart(ChartSpec("GPU", y_min=0, y_max=1))
-    show(chart, *(wave(f"node-{index}") for index in range(3)))
-    app = WidgetApp(chart)
-    found: list[set[object]] = []
-    async with app.run_test(size=SIZE) as pilot:
-        for theme in ("textual-dark", "textual-light", "ansi-dark"):
-            app.theme = theme
-            await pilot.pause()
-            marks = [one for one in chart.render_line(0) if one.style and one.text.startswith("━")]
-            found.append({one.style.color for one in marks if one.style})
-    assert [len(colours) for colours in found] == [3, 3, 3]
-    assert found[0].isdisjoint(found[1]), "at once"
 
 
 async def test_no_color_puts_letters_on_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,9 +149,3 @@ def test_a_style_a_character_is_not_followed_forever() -> None:
     plain, spans = styled_spans("\x1b[31ma\x1b[32mb" * 10_000)
     assert plain == "ab" * 10_000
     assert len(spans) < 1_000
-
-
-def test_an_object_is_spread_on_demand() -> None:
-    assert message_rows('{"a": 1}', None) == ('{"a": 1}',)
-    assert message_rows('{"a": 1}', None, pretty=True) == ("{", '  "a": 1', "}")
-    assert message_rows("no object", None, pretty=True) == ("no object",)

@@ -193,14 +193,6 @@ async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
         assert any("No lines match the filter." in row for row in shown(view))
 
 
-async def test_matches_are_marked() -> None:
-    async with running([line(0, "a needle in a needle stack")]) as (view, pilot, _):
-        view.find(LogPattern("Needle", case=False))
-        await settled(view, pilot)
-        marked = [segment.text for segment in view.render_line(0) if segment.style and segment.style.reverse]
-        assert marked == ["needle", "needle"]
-
-
 async def test_wrapping_and_panning_show_the_rest_of_long_lines() -> None:
     text = " ".join(f"word{number}" for number in range(30))
     async with running([line(0, "short"), line(1, text)]) as (view, pilot, _):
@@ -228,60 +220,6 @@ async def test_resizing_keeps_the_top_line_and_the_size() -> None:
             await pilot.pause()
             full_lines(view)
         assert messages(view)[0] == "line 40"
-
-
-async def test_many_appends_between_two_paints_are_painted_once() -> None:
-    now = [0.0]
-    view = LogView(timezone=UTC, monotonic_s=lambda: now[0])
-    async with LogApp(view).run_test(size=SIZE) as pilot:
-        now[0] = 10.0
-        view.store.append(lines(0, 50))
-        await pilot.pause()
-        assert messages(view)[-1] == "line 49"
-        paints = []
-        original = view.refresh
-        view.refresh = lambda *regions, **options: paints.append(regions) or original(*regions, **options)  # type: ignore[method-assign]
-        for number in range(50, 60):
-            view.store.append(lines(number, number + 1))
-        assert paints == []
-        view.flush()
-        assert len(paints) == 1
-        assert messages(view)[-1] == "line 59"
-
-
-async def test_clear_begins_anew() -> None:
-    async with running() as (view, pilot, _):
-        assert any("No log lines yet." in row for row in shown(view))
-        await give(view, pilot, list(lines(0, 100)))
-        await pilot.press("g")
-        view.clear()
-        await pilot.pause()
-        assert any("No log lines yet." in row for row in shown(view))
-        await give(view, pilot, list(lines(5, 7)))
-        assert messages(view)[:2] == ["line 5", "line 6"]
-        await give(view, pilot, [line(7, "far", 123)])
-        # A longer label moves all lines alike.
-        labelled = zip(shown(view)[:3], ("line", "line", "far"), strict=True)
-        assert len({row.index(text) for row, text in labelled}) == 1
-
-
-async def test_a_traceback_is_one_row_that_says_what_went_wrong() -> None:
-    entries = [line(0, "a step", 0), *traceback(1, 0), line(2, "after it", 1)]
-    async with running(entries, (80, 12)) as (view, pilot, _):
-        assert texts(view)[0] == "a step"
-        assert texts(view)[1].startswith("RuntimeError: CUDA out of memory")
-        assert texts(view)[1].endswith("(4 lines)")
-        assert texts(view)[2] == "after it"
-        assert view.store.first_error and view.store.entry(view.store.first_error) == line(1, TRACEBACK[0], 0)
-        assert view.viewport.go_to(view.store.first_error)
-        assert view.model.selected_entries() == traceback(1, 0)
-        await pilot.press("enter")
-        assert texts(view)[1:5] == TRACEBACK
-        await pilot.press("enter")
-        assert texts(view)[2] == "after it"
-        view.options = LogOptions(fold_tracebacks=False)
-        await settled(view, pilot)
-        assert texts(view)[1:5] == TRACEBACK
 
 
 async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
@@ -327,15 +265,6 @@ async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
         assert "2 states, now 22:13:52" in texts(view)[-1]
 
 
-async def test_banners_of_many_ranks_are_one_row_with_their_number() -> None:
-    banners = [line(rank / 10, f"process group is ready on rank {rank}", rank % 4) for rank in range(8)]
-    later = line(30, "process group is ready on rank 0", 0)
-    async with running([*banners, later], (80, 12)) as (view, _, _):
-        assert len(view.model) == 2
-        assert texts(view)[0].endswith("×8")
-        assert len(list(view.model.entries(filtered=True))) == 9
-
-
 async def test_a_match_within_a_fold_opens_it() -> None:
     async with running([*traceback(0, 0), *lines(1, 5)], (80, 12)) as (view, pilot, _):
         view.find(LogPattern("main()"))
@@ -345,30 +274,8 @@ async def test_a_match_within_a_fold_opens_it() -> None:
         assert view.model.cursor_entry.message == "    main()"
 
 
-async def test_enter_opens_an_object_and_nothing_where_there_is_none() -> None:
-    async with running([line(0, '{"loss": 0.5, "step": 3}', 0)], (80, 12)) as (view, pilot, app):
-        await pilot.press("enter")
-        assert texts(view) == ["{", '  "loss": 0.5,', '  "step": 3', "}"]
-        await pilot.press("enter")
-        assert texts(view) == ['{"loss": 0.5, "step": 3}']
-        view.clear()
-        view.viewport.follow = True
-        await give(view, pilot, [line(0, "{not json", 0), line(1, "plain", 1)])
-        before = shown(view)
-        await pilot.press("enter")
-        assert shown(view) == before
-        assert view.viewport.follow
-        assert [notice.message for notice in app._notifications] == ["Nothing to expand on this line."]
-
-
-async def test_lines_are_selected_by_keys_and_by_mouse() -> None:
+async def test_lines_are_selected_by_dragging() -> None:
     async with running([*lines(0, 10)], (80, 12)) as (view, pilot, _):
-        await pilot.press("k", "shift+up", "shift+up")
-        assert view.model.selected_entries() == lines(7, 10)
-        await pilot.press("shift+down")
-        assert view.model.selected_entries() == lines(8, 10)
-        assert view.viewport.clear_selection()
-        assert view.model.selected_entries() == lines(8, 9)
         await pilot.mouse_down(view, offset=(20, 2))
         await pilot.hover(view, offset=(20, 5))
         await pilot.mouse_up(view, offset=(20, 5))
