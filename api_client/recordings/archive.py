@@ -20,6 +20,7 @@ from typing import BinaryIO, Protocol
 
 from api_client.errors import ConfigurationError
 
+SUFFIX = ".btrun"
 MAX_MEMBERS = 60_000
 MAX_TOTAL_BYTES = 4 * 1024**3
 """Maximum size of all members together, decompressed: some twenty million log lines."""

@@ -20,7 +20,7 @@ from api_client.models import (
 )
 from api_client.models.base import ApiModel, UtcDatetime
 from api_client.models.jobs import JobStatus, is_finished
-from api_client.recordings.archive import DamagedMember, RecordingError, open_members, read_member
+from api_client.recordings.archive import SUFFIX, DamagedMember, RecordingError, open_members, read_member
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
 from api_client.recordings.stamps import moment_at
@@ -28,7 +28,6 @@ from api_client.recordings.stamps import moment_at
 T = TypeVar("T")
 
 FORMAT, VERSION = "bt-tui recording", 1
-SUFFIX = ".btrun"
 MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
     "manifest.json",
     "project.json",

@@ -19,7 +19,6 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.app.history import HistoryEntry, Navigation
 from tui.app.teams import Teams
-from tui.readers.recorded_runs import OpenRecordings, RecordedRun
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
@@ -29,6 +28,7 @@ from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from tui.feeds.comparison import RunCache
+    from tui.readers.recorded_runs import OpenRecordings, RecordedRun
     from tui.screens.job.layout import JobLayout
 
 JOB_MEMORY = "job"
@@ -107,6 +107,8 @@ class ScreenOpener:
         recording = opened.of_job(job.id) if opened is not None else None
         if opened is None or recording is None or self._session.clock is not opened.clock:
             return None
+        from tui.readers.recorded_runs import RecordedRun
+
         return RecordedRun(recording, opened.clock, rules=wanted.health, patterns=wanted.progress_patterns)
 
     def _layout(self) -> JobLayout:

@@ -13,8 +13,7 @@ from textual.worker import Worker
 from api_client.errors import RequestError
 from api_client.files import why_not_written
 from api_client.models import TrainingJob
-from api_client.recordings.archive import RecordingError
-from api_client.recordings.reading import SUFFIX
+from api_client.recordings.archive import SUFFIX, RecordingError
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.system.saved_files import landing, safe_name

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual import constants, events, on
@@ -45,7 +45,6 @@ from tui.app.remotes import Remotes
 from tui.app.teams import Teams
 from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
-from tui.readers.recorded_runs import OpenRecordings
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
@@ -60,6 +59,9 @@ from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.status_footer import DownloadBadge
+
+if TYPE_CHECKING:
+    from tui.readers.recorded_runs import OpenRecordings
 
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0

@@ -1,4 +1,7 @@
-"""Stop a single running job: now, or once it has stored its next checkpoint."""
+"""Stop a single running job: now, or once it has stored its next checkpoint.
+
+The readers of checkpoints are imported with the first question: Home's start does not wait for them.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,8 @@ from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.analysis.fleet.batches import Batch, name_of
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.next_checkpoint import next_checkpoint
-from tui.readers.run import checkpoints_of
 from tui.readers.session import Session
 from tui.screens.dialogs import StopAnswer, StopScreen
 
@@ -60,6 +60,9 @@ class JobStopper:
 
     async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
         """Return what stopping now would lose; empty if that is not known."""
+        from tui.analysis.checkpoints.unsaved import unsaved_work
+        from tui.readers.run import checkpoints_of
+
         now = run.server_now if run is not None else self._session.clock.now() if self._session else None
         checkpoints = run.checkpoints if run is not None else None
         if checkpoints is None and self._session is not None:
@@ -87,6 +90,8 @@ class JobStopper:
     async def _stop_later(self, job: TrainingJob) -> None:
         if self._session is None:
             return
+        from tui.readers.next_checkpoint import next_checkpoint
+
         name = name_of(job)
         try:
             saved, _ = await next_checkpoint(self._session.client, job, self._session.clock)

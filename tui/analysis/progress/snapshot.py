@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.logs.errors import ErrorTally
-from tui.analysis.progress.phases import RunPhase
 from tui.analysis.series import EMPTY, Series
+
+if TYPE_CHECKING:  # compiling its patterns takes a while, and Home starts without them
+    from tui.analysis.progress.phases import RunPhase
 
 _GROUP = 4  # Group of points of which thinning keeps two: the lowest and the highest.
 _UNTHINNED_POINTS = 64  # the newest points are never thinned

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from api_client.client import TrainingClient
-from api_client.recordings.reading import SUFFIX
+from api_client.recordings.archive import SUFFIX
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.support.options import examples, job_argument
 from tui.commands.support.output import Output, ProgressLine
