@@ -92,7 +92,3 @@ def test_a_table_of_one_project(cli: RunCli, account: FakeBaseten) -> None:
     assert header.endswith("GPU·H  BILLED  MINUTES  NOT BILLED YET")
     assert "$120" in runs and "240" in runs and "≈ $60" in runs
     assert "–" in ended
-
-
-def test_job_ids_and_a_project_exclude_each_other(cli: RunCli, account: FakeBaseten) -> None:
-    assert cli("cost", "runs", "--project", "llama-sft").code == 2

@@ -123,19 +123,6 @@ def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(
     assert server.wet == []
 
 
-def test_an_unfinished_checkpoint_is_named_and_words_of_the_server_are_no_commands(
-    server: DeployingServer, tmp_path: Path
-) -> None:
-    unfinished = listed_checkpoint("checkpoint-200", r=8, sync_status="SYNCING")
-    server.checkpoints = [listed_checkpoint("evil\x1b]0;pwned\x07", base="b\x1b[2Jad"), unfinished]
-    with Person(server, tmp_path, "deploy --job-id job1 --checkpoint checkpoint-200") as someone:
-        someone.sees("checkpoint-200: still uploading")
-        someone.answers(("Which checkpoints?", b" \r"), ("Which base model?", b"\x03"))
-        assert someone.end() == 130
-    for harm in (b"\x1b]0;", b"pwned\x07", b"b\x1b[2Jad"):
-        assert harm not in someone.shown
-
-
 def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(server: DeployingServer, tmp_path: Path) -> None:
     broken_loss(server)
     with Person(server, tmp_path, CHOSEN.replace("checkpoint-100", "checkpoint-200")) as someone:

@@ -37,24 +37,6 @@ def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, stranger: F
     assert (alone.code, "✓ healthy" in alone.out) == (0, True)
 
 
-def test_gpus_that_idle_are_a_warning_10(cli: RunCli, stranger: FakeBaseten) -> None:
-    running(stranger, "idle", STEADY)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.0] * 60, end_s=time.time(), gpus=8)))
-    result = cli("health idle")
-    assert result.code == 10
-    assert "▲ warning" in result.out and "gpu-idle" in result.out
-    assert "(for" not in result.out, "the text says how long"
-
-
-@pytest.mark.parametrize(
-    ("status", "code"), [("COMPLETED", 0), ("FAILED", 3), ("STOPPED", 4), ("DEPLOY_FAILED", 5)]
-)
-def test_a_job_that_has_ended_tells_how(cli: RunCli, stranger: FakeBaseten, status: str, code: int) -> None:
-    finished_run(stranger, "over", losses=[1.0], status=status)
-    result = cli("health over -o json")
-    assert (result.code, result.json[0]["verdict"]) == (code, "finished")
-
-
 def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(
     cli: RunCli, stranger: FakeBaseten
 ) -> None:

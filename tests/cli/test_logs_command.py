@@ -51,21 +51,6 @@ def test_hostile_text_cannot_break_ndjson(cli: RunCli, stranger: FakeBaseten) ->
     assert [each["message"] for each in result.ndjson] == [hostile, "m" * 1_000_000]
 
 
-def test_follow_of_a_job_that_ends_under_way(cli: RunCli, stranger: FakeBaseten) -> None:
-    running, done = job("job1", "RUNNING"), job("job1", "DEPLOY_FAILED", error_message="exit code 9")
-    stranger.jobs = [running]
-    stranger.logs["job1"] = [line("before the end")]
-
-    def finish(_asked: ReceivedRequest) -> Answer:
-        stranger.jobs = [done]
-        return Answer(body={"training_job": done})
-
-    stranger.on("GET", "/v1/training_projects/proj1/jobs/job1", finish)
-    result = cli("logs job1 -f -o ndjson")
-    assert (result.code, [each["message"] for each in result.ndjson]) == (5, ["before the end"])
-    assert "deploy-failed" in result.err and "exit code 9" in result.err
-
-
 def test_follow_of_a_job_that_waits_tells_for_what_and_each_change_once(
     cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:

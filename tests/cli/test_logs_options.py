@@ -192,12 +192,6 @@ def test_saved_to_a_file_and_never_over_another(
     assert (nowhere.code, nowhere.out) == (2, "")
 
 
-def test_a_full_disk_is_told_as_what_it_is(cli: RunCli, filled: FakeBaseten) -> None:
-    full = cli("logs job1 --save /dev/full --force")
-    assert full.code == 1
-    assert full.err == "bt-tui: can't write /dev/full: the disk is full; make room or choose another place\n"
-
-
 def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(
     cli: RunCli, cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten, tmp_path: Path
 ) -> None:

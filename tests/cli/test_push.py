@@ -149,18 +149,6 @@ def test_options_that_no_job_can_have(
     assert (result.code, flags[1] in result.err, changes(account)) == (2, True, [])
 
 
-def test_a_config_that_cannot_be_loaded_is_one_clear_message(
-    cli: RunCli, stranger: FakeBaseten, tmp_path: Path
-) -> None:
-    path = tmp_path / "config.py"
-    missing = cli("push", str(path))
-    path.write_text("x = 1 +")
-    broken = cli("push", str(path))
-    for result, words in ((missing, "config.py"), (broken, "config.py:1")):
-        assert (result.code, words in result.err, "Traceback" in result.err) == (2, True, False)
-    assert stranger.asked == []
-
-
 def test_from_the_starter_project_to_the_end_on_an_emulator(
     cli: RunCli, emulator: EmulatorChild, tmp_path: Path
 ) -> None:

@@ -77,14 +77,6 @@ def test_progress_is_drawn_ten_times_a_second_at_most() -> None:
     assert terminal.getvalue().count("uploading") == 11
 
 
-def test_progress_is_nothing_where_there_is_no_terminal() -> None:
-    stream = StringIO()
-    line = ProgressLine(stream)
-    line.show("uploading", 1, 2)
-    line.clear()
-    assert stream.getvalue() == ""
-
-
 def test_progress_in_words() -> None:
     assert progress_text("creating", 0, 0) == "creating …"
     assert progress_text("uploading", 512, 1024, "again in 2 s") == (

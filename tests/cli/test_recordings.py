@@ -108,20 +108,6 @@ def test_the_timeline_has_every_finding_with_its_time(
     assert "loss-not-finite" in cli("health", "--file", path, "--timeline").out
 
 
-def test_each_line_of_a_recording_is_read(cli: RunCli, run: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "run.btrun")
-    cli("record", run, "-o", path)
-    lines = cli("progress", "--file", path, "--each-line", "-o", "ndjson").out.splitlines()
-    assert json.loads(lines[-1]) == {
-        "line": 499,
-        "step": 500,
-        "total_steps": 500,
-        "loss": pytest.approx(0.505),
-        "learning_rate": 0.0001,
-        "tokens_per_s": 1000.0,
-    }
-
-
 def test_what_cannot_be_is_refused(cli: RunCli, run: str, tmp_path: Path) -> None:
     path = str(tmp_path / "run.btrun")
     cli("record", run, "-o", path)

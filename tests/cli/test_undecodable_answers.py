@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
-from support.deploying_server import DeployingServer
 from support.stranger import Answer, FakeBaseten
 from support.terminal import AtTerminal
 
@@ -25,21 +24,6 @@ def at_terminal(stranger: FakeBaseten, folder: Path, *arguments: str) -> AtTermi
         "PYTHONIOENCODING": "utf-8:strict",  # as in most people's locales
     }
     return AtTerminal(*arguments, environ={**os.environ, **stranger.environ(), **settings}, folder=folder)
-
-
-def test_the_wizard_asks_again(tmp_path: Path) -> None:
-    chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--gpu", "L4")
-    with (
-        DeployingServer() as server,
-        at_terminal(server, tmp_path, "deploy", *chosen, "--base-model", "a/b") as someone,
-    ):
-        someone.answers(
-            ("Which LoRA rank?", b"\r"),
-            ("What's the model's name?", WIPE + b"caf\xe9x\r"),
-            ("not UTF-8", WIPE + b"caf\r"),
-            ("Hugging Face token?", b"\x03"),
-        )
-        assert someone.end() == 130
 
 
 def test_no_secret_is_kept_without_the_bytes_that_were_not_understood(

@@ -17,6 +17,7 @@ from support.served_platform import Served
 
 GIB = 1024**3
 LORA = "checkpoint-100"
+LOOPS = {"weight_source_type": "B10_LOOPS_CHECKPOINTING"}
 
 
 @pytest.fixture
@@ -113,11 +114,7 @@ def test_the_same_name_is_the_same_model(http: httpx.Client, served: Served) -> 
     [
         ({"weights_sources": []}, "VALIDATION_ERROR", "request.weights_sources"),
         ({"weights_sources": [{}]}, "VALIDATION_ERROR", "weights_sources.0"),
-        (
-            {"weights_sources": [{"weight_source_type": "B10_LOOPS_CHECKPOINTING"}]},
-            "NOT_IMPLEMENTED",
-            "Loops",
-        ),
+        ({"weights_sources": [LOOPS]}, "NOT_IMPLEMENTED", "Loops"),
         ({"metadata": {"oracle_name": " "}}, "VALIDATION_ERROR", "oracle_name"),
         ({"metadata": {"oracle_name": "\ud800"}}, "VALIDATION_ERROR", "oracle_name"),
         ({"metadata": None}, "VALIDATION_ERROR", "metadata"),

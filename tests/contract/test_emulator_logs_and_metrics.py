@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import httpx
 import pytest
 
-from support.fake_backend import START_MS
+from api_client.models import JobStatus, QueueEvent
+from support.fake_backend import START, START_MS
 from support.served_platform import NOW, Served
 
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -142,3 +143,29 @@ def test_queue_context_names_who_held_and_who_waited(http: httpx.Client, served:
     assert [job["training_job_id"] for job in context["active_at_submit"]] == [served.job_id]
     assert [job["training_job_id"] for job in context["pending_ahead_at_submit"]] == ["waiting1"]
     assert (context["requested_gpus"], context["released_at"]) == (16, None)
+
+
+def test_the_bill_has_the_minutes_of_each_node_up_to_the_hour(http: httpx.Client, served: Served) -> None:
+    # It ran from 12:00 to 13:00, and from 23:30 to the next day; at 00:40, the bill is as of 00:00.
+    served.clock.moment = START + timedelta(hours=12, minutes=40)
+    for status, hours in ((JobStatus.PENDING, 1.0), (JobStatus.RUNNING, 11.5)):
+        created = START + timedelta(hours=hours)
+        event = QueueEvent(training_job_id=served.job_id, status=status, created=created)
+        served.backend.histories[served.job_id].append(event)
+    served.backend.add("waits", served.project_id, JobStatus.PENDING)
+
+    def usage(days: float, start: datetime = START) -> httpx.Response:
+        dates = {"start_date": start.isoformat(), "end_date": (start + timedelta(days=days)).isoformat()}
+        return http.get("/v1/billing/usage_summary", params=dates)
+
+    bill = usage(31).json()["training_usage"]
+    (item,) = bill["breakdown"]
+    assert item["billable_resource"]["id"] == served.job_id
+    # 2 nodes × (60 + 30) minutes at $0.86667
+    assert (item["minutes"], item["subtotal"], bill["total"]) == (180, 156.0006, 156.0006)
+    assert [(day["date"], day["minutes"]) for day in item["daily"]] == [("2026-03-01", 180)]
+    served.clock.moment = START + timedelta(hours=14, minutes=1)
+    (later,) = usage(31).json()["training_usage"]["breakdown"]
+    assert [(day["date"][-2:], day["minutes"]) for day in later["daily"]] == [("01", 180), ("02", 240)]
+    for refused in (usage(90, START - timedelta(days=90)), usage(31.5)):
+        assert (refused.status_code, "date" in refused.json()["message"]) == (400, True)

@@ -3,8 +3,6 @@
 import pytest
 
 from api_client.definitions import (
-    AcceleratorSpec,
-    AvailabilityModel,
     Compute,
     Image,
     InteractiveSession,
@@ -24,34 +22,6 @@ def project(**job: object) -> TrainingProject:
 def changed(original: TrainingProject, **values: object) -> tuple[TrainingJob, tuple[str, ...]]:
     result, warnings = apply_overrides(original, Overrides(**values))
     return result.job, warnings
-
-
-def test_values_that_were_not_set_are_set_without_a_word() -> None:
-    original = project()
-    job, warnings = changed(
-        original,
-        job_name="run-7",
-        accelerator="H100:8",
-        node_count=4,
-        entrypoint="bash run.sh",
-        priority=5,
-        spot=True,
-        interactive_trigger="on_failure",
-        interactive_timeout_minutes=60,
-    )
-    assert warnings == ()
-    assert job.name == "run-7"
-    assert job.compute.accelerator == AcceleratorSpec(accelerator="H100", count=8)
-    assert job.compute.node_count == 4
-    assert job.compute.availability_model is AvailabilityModel.SPOT
-    assert job.runtime.start_commands == ["bash run.sh"]
-    assert job.priority == 5
-    assert job.interactive_session is not None
-    assert job.interactive_session.trigger is InteractiveSessionTrigger.ON_FAILURE
-    assert job.interactive_session.timeout_minutes == 60
-    assert original == project()
-    job, warnings = changed(project(interactive_session=InteractiveSession(timeout_minutes=77)))
-    assert (job.interactive_session, warnings) == (InteractiveSession(timeout_minutes=77), ())
 
 
 def test_values_that_were_set_are_named_when_replaced() -> None:
