@@ -47,6 +47,14 @@ def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, s
     assert {name for name in loaded if name.startswith("tui.commands.jobs.")} == {"tui.commands.jobs.listing"}
 
 
+def test_home_starts_without_the_readers_of_logs_and_recordings() -> None:
+    command = [sys.executable, "-c", "import sys, tui.app; print(*sys.modules)"]
+    loaded = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    late = {"tui.readers.run", "tui.analysis.progress.phases", "api_client.recordings.reading"}
+    assert "tui.screens.home.screen" in loaded
+    assert late.intersection(loaded) == set()
+
+
 def test_a_reader_that_goes_away_is_no_error(cli_process: Start, stranger: FakeBaseten) -> None:
     # More than a pipe holds, so that the command is still writing when its reader leaves.
     stranger.logs["job1"] = [line("x" * 1_000, at_ms=1_740_830_400_000 + number) for number in range(3_000)]
