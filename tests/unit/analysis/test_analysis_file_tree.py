@@ -124,15 +124,6 @@ def test_a_path_is_data_and_leads_nowhere_but_down(path: str, steps: list[str]) 
     assert tree.total_bytes == 7
 
 
-def test_a_path_listed_twice_or_as_file_and_directory_is_there_twice() -> None:
-    tree = build(
-        [FileEntry("a", 1), FileEntry("a", 2), FileEntry("a/b", 4), FileEntry("a", 0, None, "directory")]
-    )
-    assert tree.file_count == 3
-    assert tree.total_bytes == 7
-    assert sorted(shown(tree)) == ["a", "a", "a", "b"]
-
-
 def test_ten_thousand_levels_are_only_levels() -> None:
     tree = build([FileEntry("d/" * 10_000 + "f", 3)])
     rows = VisibleRows(tree)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from api_client.submission.config_file.loading import load_training_project
 from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import (
     LastCheckpoint,
@@ -21,7 +19,6 @@ from tui.analysis.checkpoints.facts import (
     last_checkpoint,
     resume_snippet,
     step_of,
-    sync_state,
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
@@ -70,13 +67,6 @@ def test_kinds_in_words(fields: dict[str, object], words: str) -> None:
     assert kind_label(checkpoint("x", **fields)) == words
 
 
-def test_both_spellings_of_a_finished_upload() -> None:
-    states = [
-        sync_state(checkpoint("x", sync_status=word)) for word in ("SYNCING", "COMPLETE", "COMPLETED", None)
-    ]
-    assert states == ["uploading", "stored", "stored", "unknown"]
-
-
 def test_the_newest_by_time_and_the_best_by_the_loss_told_before_it() -> None:
     found = [checkpoint(f"checkpoint-{step}", step) for step in (300, 100, 200)]
     losses = [(90, 2.0), (190, 0.5), (200, math.nan), (299, 0.9), (305, 0.1)]
@@ -100,17 +90,6 @@ def test_evaluations_are_preferred_and_a_loss_counts_for_one_checkpoint() -> Non
         (False, True),
         (False, False),
     ]
-
-
-def test_without_times_or_losses_nothing_is_made_up() -> None:
-    facts = checkpoint_facts([checkpoint("checkpoint-2", None), checkpoint("checkpoint-1", None)])
-    assert [(one.is_newest, one.is_best, one.score) for one in facts] == [
-        (True, False, None),
-        (False, False, None),
-    ]
-    assert checkpoint_facts([]) == []
-    (alone,) = checkpoint_facts([checkpoint("checkpoint-1")], loss_by_step=[(1, 1.0)])
-    assert not alone.is_best
 
 
 def differing(pair: list[Checkpoint], files: list[list[CheckpointFile]]) -> dict[str, tuple[str, str]]:
@@ -164,28 +143,6 @@ def test_the_snippet_is_python_that_means_these_names(name: str, job_id: str) ->
     assert isinstance(config, LoadCheckpointConfig)
     assert config.enabled
     assert config.checkpoints == [BasetenCheckpoint.from_named_checkpoint(name, job_id)]
-
-
-def test_a_config_with_the_snippet_loads(tmp_path: Path) -> None:
-    config = tmp_path / "config.py"
-    config.write_text(
-        resume_snippet("abc1234", "checkpoint-24")
-        + """
-from truss_train import Compute, Image, Runtime, TrainingJob, TrainingProject
-
-project = TrainingProject(
-    name="resumed",
-    job=TrainingJob(
-        image=Image(base_image="x"),
-        compute=Compute(),
-        runtime=Runtime(start_commands=["true"], load_checkpoint_config=load_checkpoint_config),
-    ),
-)
-"""
-    )
-    loaded = load_training_project(config).job.runtime.load_checkpoint_config
-    assert loaded is not None
-    assert loaded.checkpoints[0].model_dump()["checkpoint_name"] == "checkpoint-24"
 
 
 def test_the_last_checkpoint_says_whether_it_is_there_or_only_in_the_log():

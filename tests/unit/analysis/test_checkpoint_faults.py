@@ -152,10 +152,6 @@ def test_nothing_is_judged_before_all_of_the_log_is_read() -> None:
     assert not any(one.is_checked for one in found.values())
 
 
-def test_nothing_is_best_before_the_trainer_s_own_record_was_asked_for() -> None:
-    assert best(facts(lines(steady, ALL), *FOUR, kept=None)) == []
-
-
 def test_a_checkpoint_without_a_loss_near_it_is_not_judged() -> None:
     found = facts(lines(steady, range(150)), *FOUR)
     assert [one.is_checked for one in found.values()] == [True, True, False, False]

@@ -4,20 +4,10 @@ from typing import Any
 import pytest
 
 from api_client.events import RequestEvent
-from tui.analysis.connection import (
-    CHECKPOINTS,
-    FORGOTTEN_S,
-    LISTS,
-    LOG,
-    METRICS,
-    ROUTE_GRACE_S,
-    STATUS,
-    Connection,
-    ConnectionState,
-    StaleResource,
-    resource_label,
-)
+from tui.analysis.connection import FORGOTTEN_S, ROUTE_GRACE_S, Connection, ConnectionState, StaleResource
 
+LIVE, LOST = ConnectionState.LIVE, ConnectionState.LOST
+RETRYING, UNAUTHORISED = ConnectionState.RETRYING, ConnectionState.UNAUTHORISED
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
@@ -38,18 +28,13 @@ def fold(*events: RequestEvent) -> Connection:
     return connection
 
 
-def test_a_good_answer_is_live_and_clears_all_trouble() -> None:
-    connection = fold(event("waiting", delay_s=2.0, reason="503"), event("answered", after_s=3, status=200))
-    assert connection == Connection(ConnectionState.LIVE, answered_at=NOON + timedelta(seconds=3))
-
-
 def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_last_answer() -> None:
     connection = fold(
         event("answered", status=200),
         event("waiting", after_s=5, delay_s=1.0, reason="connection refused"),
         event("waiting", after_s=7, delay_s=4.0, reason="connection refused", attempt=2),
     )
-    assert connection.link is ConnectionState.RETRYING
+    assert connection.link is RETRYING
     assert connection.answered_at == NOON
     assert connection.failing_since == NOON + timedelta(seconds=5)
     assert connection.retry_at == NOON + timedelta(seconds=11)
@@ -57,18 +42,18 @@ def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_la
 
 def test_giving_up_is_lost_since_the_first_failure() -> None:
     connection = fold(event("waiting", delay_s=1.0), event("failed", after_s=9, reason="no route"))
-    assert (connection.link, connection.reason) == (ConnectionState.LOST, "no route")
+    assert (connection.link, connection.reason) == (LOST, "no route")
     assert (connection.failing_since, connection.retry_at) == (NOON, None)
 
 
 @pytest.mark.parametrize(
     ("status", "link", "link_after_an_answer"),
     [
-        (401, ConnectionState.UNAUTHORISED, ConnectionState.UNAUTHORISED),
-        (403, ConnectionState.UNAUTHORISED, ConnectionState.LIVE),  # one forbidden route is no trouble
-        *((refusal, ConnectionState.LIVE, ConnectionState.LIVE) for refusal in (400, 404, 409, 422)),
-        *((fault, ConnectionState.LOST, ConnectionState.LIVE) for fault in (429, 500, 503)),  # not yet
-        (200, ConnectionState.LOST, ConnectionState.LOST),  # an answer that is no answer
+        (401, UNAUTHORISED, UNAUTHORISED),
+        (403, UNAUTHORISED, LIVE),  # one forbidden route is no trouble
+        *((refusal, LIVE, LIVE) for refusal in (400, 404, 409, 422)),
+        *((fault, LOST, LIVE) for fault in (429, 500, 503)),  # not yet
+        (200, LOST, LOST),  # an answer that is no answer
     ],
 )
 def test_what_a_failed_request_tells_of_the_server(
@@ -115,7 +100,7 @@ def answered(path: str, *, after_s: float) -> RequestEvent:
 @pytest.mark.parametrize("status", [503, 429, None])
 def test_one_failure_that_passes_is_not_told_of(status: int | None) -> None:
     connection = fold(answered("logs", after_s=0), failing("metrics", after_s=1, status=status))
-    assert (connection.link, connection.stale) == (ConnectionState.LIVE, ())
+    assert (connection.link, connection.stale) == (LIVE, ())
     assert connection.after(answered("metrics", after_s=2)).failing_routes == ()
 
 
@@ -123,10 +108,10 @@ def test_a_route_that_fails_alone_is_named_and_the_server_is_there_all_the_while
     connection = fold(answered("logs", after_s=0))
     for second in range(1, 30, 2):
         connection = connection.after(failing("checkpoints", after_s=second))
-        assert connection.link is ConnectionState.LIVE
+        assert connection.link is LIVE
         assert bool(connection.stale) == (second > ROUTE_GRACE_S)
         connection = connection.after(answered("logs", after_s=second + 1))
-        assert connection.link is ConnectionState.LIVE
+        assert connection.link is LIVE
         assert bool(connection.stale) == (second > ROUTE_GRACE_S)
     assert connection.stale == (StaleResource("the checkpoints", "503", NOON + timedelta(seconds=1)),)
     assert connection.after(answered("checkpoints", after_s=31)).stale == ()
@@ -135,22 +120,20 @@ def test_a_route_that_fails_alone_is_named_and_the_server_is_there_all_the_while
 def test_two_routes_that_fail_without_an_answer_between_are_the_server() -> None:
     connection = fold(answered("logs", after_s=0), failing("logs", after_s=1), failing("metrics", after_s=2))
     assert (connection.link, connection.failing_since) == (
-        ConnectionState.RETRYING,
+        RETRYING,
         NOON + timedelta(seconds=1),
     )
 
 
 def test_one_route_that_fails_while_nothing_else_is_asked_is_the_server_after_a_while() -> None:
     connection = fold(answered("logs", after_s=0), failing("logs", after_s=1))
-    assert connection.link is ConnectionState.LIVE
-    assert connection.after(failing("logs", after_s=1 + ROUTE_GRACE_S)).link is ConnectionState.RETRYING
+    assert connection.link is LIVE
+    assert connection.after(failing("logs", after_s=1 + ROUTE_GRACE_S)).link is RETRYING
 
 
 def test_a_second_failure_to_get_through_is_the_server_at_once() -> None:
     lost = event("waiting", after_s=1.3, attempt=2, delay_s=1.0, reason="connection refused")
-    assert fold(answered("logs", after_s=0), failing("logs", after_s=1, status=None), lost).link is (
-        ConnectionState.RETRYING
-    )
+    assert fold(answered("logs", after_s=0), failing("logs", after_s=1, status=None), lost).link is (RETRYING)
 
 
 def test_what_is_asked_for_no_more_is_forgotten() -> None:
@@ -173,27 +156,10 @@ def test_a_screen_hears_only_of_what_it_shows() -> None:
     assert connection.seen_by(frozenset({"the log", "the metrics"})) is connection
 
 
-@pytest.mark.parametrize(
-    ("path", "what"),
-    [
-        ("/v1/training_jobs/search", LISTS),
-        (LISTED, LISTS),
-        (JOB, STATUS),
-        (f"{JOB}/logs", LOG),
-        (f"{JOB}/metrics", METRICS),
-        (f"{JOB}/checkpoints", CHECKPOINTS),
-        (f"{JOB}/checkpoint_files", ""),
-        ("/v1/training/capacity", ""),
-    ],
-)
-def test_routes_tell_what_is_asked_for(path: str, what: str) -> None:
-    assert resource_label(path) == what
-
-
 def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer() -> None:
     rounds = [event("failed", after_s=9, reason="no route")]
     for after_s in (12, 20):
         rounds += [event("waiting", after_s=after_s, delay_s=1.0), event("failed", after_s=after_s + 3)]
     for many in range(1, len(rounds) + 1):
-        assert fold(event("waiting", delay_s=1.0), *rounds[:many]).link is ConnectionState.LOST
-    assert fold(*rounds, event("answered", after_s=30, status=200)).link is ConnectionState.LIVE
+        assert fold(event("waiting", delay_s=1.0), *rounds[:many]).link is LOST
+    assert fold(*rounds, event("answered", after_s=30, status=200)).link is LIVE

@@ -157,10 +157,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "restarts": (3, "restarts", seen(1100, queue=RESTARTED)),
     "restarts_within_s": (50.0, "restarts", seen(1100, queue=RESTARTED)),
     "errors_within_s": (60.0, "errors", logged(FAILED, 3600)),
-    "queued_after_s": (
-        *(3600.0, "queued"),
-        seen(1560, status="PENDING", job={"created_at": moment(0)}),
-    ),
+    "queued_after_s": (*(3600.0, "queued"), seen(1560, status="PENDING", job={"created_at": moment(0)})),
 }
 """A threshold: another value, and the finding that is there with one of the two and not with the other."""
 

@@ -4,18 +4,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
 from api_client.models import TrainingJob, TrainingProject
-from tui.analysis.fleet import snapshot as fleet_module
-from tui.analysis.fleet.snapshot import (
-    NO_PREVIEW,
-    FleetFold,
-    FleetSnapshot,
-    JobPreview,
-    JobRow,
-    job_row,
-)
+from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, JobPreview, JobRow, job_row
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.screens.home.columns import JOB_COLUMNS
 
@@ -40,38 +30,6 @@ def job(number: int, status: str = "COMPLETED", **fields: Any) -> TrainingJob:
         }
         | fields
     )
-
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the jobs whose rows were made from the beginning."""
-    ids: list[str] = []
-    make = fleet_module.job_row
-
-    def counted(job: TrainingJob, *rest: Any) -> JobRow:
-        ids.append(job.id)
-        return make(job, *rest)
-
-    monkeypatch.setattr(fleet_module, "job_row", counted)
-    return ids
-
-
-def lists(snapshot: FleetSnapshot) -> list[str]:
-    return [row.id for row in snapshot.jobs]
-
-
-def test_after_warming_only_jobs_that_live_are_made_anew(made: list[str]) -> None:
-    running = job(0, "RUNNING")
-    everything = [running, *(job(number) for number in range(1, ENDED))]
-    expected = lists(FleetFold().fold(PROJECTS, everything, {}, NOON))
-    fold = FleetFold()
-    fold.warm(everything, {}, NOON)
-    made.clear()
-    for minute in range(60):
-        snapshot = fold.fold(PROJECTS, [running], {}, NOON + timedelta(minutes=minute))
-        assert lists(snapshot) == expected
-        assert [(project.jobs, project.running) for project in snapshot.projects] == [(100, 1), (100, 0)]
-    assert set(made) == {running.id}
 
 
 def test_ages_of_ended_jobs_go_on_each_time_all_jobs_are_listed() -> None:

@@ -670,9 +670,7 @@ SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
          "a count that moves", "a restart", "growth from afar", "lines without steps", "a NaN now and then", "harder data", "rewards", "negative"],
 )  # fmt: skip
 def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(
-    sick: Callable[[], tuple[HealthFinding, ...]],
-    kind: str,
-    healthy: Callable[[], tuple[HealthFinding, ...]],
+    sick: Callable[[], tuple[HealthFinding, ...]], kind: str, healthy: Callable[[], tuple[HealthFinding, ...]]
 ) -> None:
     assert kind in kinds(sick())
     assert [found for found in healthy() if found.severity != "info"] == []

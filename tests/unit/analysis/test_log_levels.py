@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.logs.levels import LEVELS, RANKS, detected_level, level_of, level_rank
+from tui.analysis.logs.levels import RANKS, detected_level, level_of, level_rank
 
 TOLD = """ERROR|ERROR 11-21 12:00:00 [core.py:1] boom
 ERROR|2026-11-21 12:00:00,123 - trainer - ERROR - boom
@@ -10,7 +10,6 @@ WARNING|[2026-11-21 12:00:00,123] [WARNING] [launch.py:1] x
 INFO|[INFO|trainer.py:2128] 2026-11-21 >> running
 ERROR|E1121 12:00:00.123000 140 torch/distributed/elastic/x.py:1] failed
 ERROR|E0000 00:00:1732187000.123 12 cuda_dnn.cc:8310] Unable to register cuDNN factory
-WARNING|W1121 12:00:00.123000 140 torch/x.py:1] failed
 ERROR|[rank3]:E1121 12:00:00.123000 140 torch/distributed] Watchdog
 ERROR|[E ProcessGroupNCCL.cpp:828] [Rank 1] Watchdog caught collective operation timeout
 ERROR|[rank1]:[E1121 12:00:00.123 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog
@@ -18,23 +17,18 @@ ERROR|[rank0]: Traceback (most recent call last):
 ERROR|Traceback (most recent call last):
 ERROR|  + Exception Group Traceback (most recent call last):
 ERROR|torch.cuda.OutOfMemoryError: CUDA out of memory.
-ERROR|[rank1]: RuntimeError: boom
 ERROR|KeyboardInterrupt
 ERROR|error: foo.c not found
-ERROR|Error: no such file
 CRITICAL|fatal: not a git repository
-CRITICAL|CRITICAL: disk
 CRITICAL|Fatal Python error: Segmentation fault
 ERROR|terminate called after throwing an instance of 'c10::Error'
 ERROR|Segmentation fault (core dumped)
 WARNING|node-0:123:456 [0] NCCL WARN Call to connect
-INFO|node-0:123:456 [0] NCCL INFO Bootstrap
 ERROR|2026-11-21 12:00:00.000 | ERROR    | mod:func:12 - msg
 INFO|INFO:root:hello
 ERROR|{"ts": 1, "level": "error", "msg": "x"}
 ERROR|time=2026 level=error msg=x
 WARNING|/usr/lib/x.py:12: UserWarning: something
-WARNING|WARNING dataloader: worker 3 took 4.1 s
 WARNING|accelerate | WARN | foo
 INFO|(EngineCore_0 pid=123) INFO 11-21 12:00:00 [x.py:1] y
 DEBUG|12:00:00 DEBUG x""".splitlines()
@@ -44,15 +38,11 @@ Error rate: 0.2
 Errors found: 0
 {'loss': 0.9132, 'grad_norm': 0.71, 'error': 0.2, 'learning_rate': 1e-5}
 the level of water is high
-no warnings were found
 step 5 CRITICAL section entered
 INFORMATION about x
-DEBUG=1 python train.py
 the traceback is here: Traceback (most recent call last) was found
-KeyErrors are fun
 loss=0.3 ValueError: nope in the middle
     raise ValueError("x")
-12345 steps done
 E1234 is a part number
 Training:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]""".splitlines()
 
@@ -72,15 +62,7 @@ def test_the_server_s_level_is_believed_if_it_is_one():
     assert level_of("Traceback (most recent call last):", "INFO") == "INFO"
     assert level_of("fine", "error") == "ERROR"
     assert level_of("ERROR: boom", "from-the-future") == "ERROR"
-    assert level_of("ERROR: boom", None) == "ERROR"
-
-
-def test_a_traceback_appended_to_a_message_is_an_error():
-    assert level_of("step 3\nTraceback (most recent call last):\n  File") == "ERROR"
-
-
-def test_levels_are_ordered_and_a_line_without_one_counts_as_information():
-    assert [RANKS[level] for level in LEVELS] == sorted(RANKS[level] for level in LEVELS)
+    assert level_of("step 3\nTraceback (most recent call last):\n  File", None) == "ERROR"
     assert level_rank("step 3") == RANKS["INFO"] < level_rank("WARNING: x") < level_rank("ERROR: x")
 
 

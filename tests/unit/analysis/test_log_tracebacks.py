@@ -107,12 +107,6 @@ def test_each_line_has_its_part_in_a_traceback(text: str) -> None:
     assert found == text.splitlines()
 
 
-def test_each_rank_has_a_lane() -> None:
-    reader = TracebackReader()
-    for lane in ("[rank0]:", "(Worker pid=3)"):
-        assert reader.read(f"{lane} Traceback (most recent call last):").lane == lane  # type: ignore[union-attr]
-
-
 def test_one_that_never_ends_does_not_swallow_the_log():
     reader = TracebackReader()
     reader.read("Traceback (most recent call last):")

@@ -17,10 +17,6 @@ def fold(*answers: JobMetrics) -> MetricsSnapshot:
     return folding.snapshot
 
 
-def test_before_the_first_sample_there_is_nothing():
-    assert fold(JobMetrics()) == MetricsSnapshot()
-
-
 def test_a_node_with_all_it_has():
     snapshot = fold(
         payload(
@@ -96,17 +92,6 @@ def test_overlapping_and_unordered_answers_give_the_same_as_one():
     assert fold(*parts) == whole
 
 
-def test_unchanged_nodes_are_the_same_objects():
-    folding = MetricsFold()
-    first = folding.fold(payload({name: node_series(MINUTE) for name in ("node-0", "node-1")}))
-    assert folding.fold(payload({"node-0": node_series(MINUTE), "node-1": node_series(MINUTE)})) is first
-    second = folding.fold(payload({"node-0": node_series(range(60, 65, 5)), "node-1": node_series(MINUTE)}))
-    assert second is not first
-    assert second.nodes[0] is not first.nodes[0]
-    assert second.nodes[1] is first.nodes[1]
-    assert second.nodes[0].gpu_utilization[0].values[:12] == first.nodes[0].gpu_utilization[0].values
-
-
 def test_a_node_that_vanished_keeps_its_history_and_says_nothing_about_now():
     folding = MetricsFold()
     both = {"node-0": node_series(MINUTE), "node-1": node_series(MINUTE)}
@@ -115,12 +100,6 @@ def test_a_node_that_vanished_keeps_its_history_and_says_nothing_about_now():
     assert gone.mean_utilization_now is None
     assert gone.gpu_memory_now == (None, None)
     assert len(gone.mean_utilization) == 12
-
-
-def test_samples_far_apart_still_say_what_is_true_now():
-    hourly = range(0, 7200, 600)
-    other = {"node-0": node_series(hourly), "node-1": node_series(range(0, 6600, 600))}
-    assert fold(payload(other)).nodes[1].cpu_now == 12.5
 
 
 def test_a_gpu_that_appears_later_joins_the_mean():

@@ -1,7 +1,5 @@
 import math
-import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +11,6 @@ from tui.analysis.series import (
     mean_between,
     reduce_columns,
     spread,
-    value_range,
 )
 
 NAN = math.nan
@@ -92,32 +89,6 @@ def test_a_buffer_depends_on_what_it_holds_not_on_the_order_it_came_in(samples, 
     assert list(one.snapshot().times) == sorted(shown)
 
 
-def test_samples_put_in_between_are_shown_however_often_one_looks():
-    rng = random.Random(3)
-    times = [float(time) for time in range(0, 300, 5) if not 100 < time < 160]
-    rng.shuffle(times)
-    buffer = SeriesBuffer("s")
-    for taken, time in enumerate(times, start=1):
-        buffer.add(time, time)
-        fresh = SeriesBuffer("s")
-        fresh.extend((held, held) for held in sorted(times[:taken]))
-        assert same(buffer.snapshot(), fresh.snapshot())
-
-
-def test_the_last_value_said_of_a_moment_holds():
-    buffer = SeriesBuffer("s")
-    assert buffer.extend([(2.0, 1.0), (1.0, 0.5), (2.0, 3.0)]) == [2.0, 1.0, 2.0]
-    assert buffer.snapshot() == Series("s", (1.0, 2.0), (0.5, 3.0))
-
-
-def test_repeated_samples_leave_the_snapshot_as_it_is():
-    buffer = SeriesBuffer("s")
-    buffer.extend([(1.0, 0.5), (2.0, None)])
-    snapshot = buffer.snapshot()
-    assert buffer.extend([(1.0, 0.5), (2.0, None)]) == []
-    assert buffer.snapshot() is snapshot
-
-
 def test_a_hole_in_the_samples_is_shown_as_a_gap():
     buffer = SeriesBuffer("s")
     times = [0.0, 5.0, 10.0, 15.0, 100.0, 105.0, 110.0, 115.0]
@@ -163,8 +134,3 @@ def test_what_can_be_asked_of_series():
     assert mean_between(series, 2.0, 2.0) is None
     assert spread([1.0, None, 4.5]) == 3.5
     assert spread([None]) is None
-
-
-@pytest.mark.parametrize("values", [[math.inf, -math.inf, 1.0], [NAN, math.inf, -math.inf]])
-def test_infinities_are_extremes_too(values):
-    assert value_range(values) == (-math.inf, math.inf)

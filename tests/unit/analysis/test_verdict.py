@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -9,73 +10,48 @@ from support.sick_runs import sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
-from tui.analysis.run.snapshot import verdict
+from tui.analysis.run.snapshot import RunSnapshot, verdict
 from tui.analysis.series import Series
 
 WELL = run(metrics=job_metrics((0.97, 0.96, 0.97, 0.97)))
 LATER = ONE_O_CLOCK + timedelta(minutes=12)
 
 
-def parts(*names: str) -> frozenset[str]:
-    return frozenset(names)
+def judged(*parts: str, **fields: Any) -> RunSnapshot:
+    return replace(WELL, checked_sources=frozenset(parts), **fields)
+
+
+CHECKING = ("checking", "checking health…")
+ALONE = frozenset({LOG}), frozenset({METRICS}), frozenset({STATUS})
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "state", "words"),
+    ("snapshot", "said"),
     [
-        (WELL, "healthy", "healthy"),
-        (sick_run("straggler"), "findings", ""),
-        (replace(WELL, checked_sources=parts(LOG)), "checking", "checking health…"),
-        (replace(WELL, checked_sources=parts(METRICS)), "checking", "checking health…"),
-        (replace(WELL, checked_sources=parts()), "checking", "checking health…"),
-        (replace(WELL, log_read=False), "checking", "checking health…"),
+        (WELL, ("healthy", "healthy")),
+        (sick_run("straggler"), ("findings", "")),
+        (judged(LOG), CHECKING),
+        (judged(METRICS), CHECKING),
+        (replace(WELL, log_read=False), CHECKING),
+        (judged(LOG, failing=ALONE[1]), ("unknown", "no problems in the log; can't read the metrics")),
+        (replace(WELL, failing=ALONE[0]), ("unknown", "no problems in the metrics; can't read the log")),
         (
-            replace(WELL, checked_sources=parts(LOG), failing=parts(METRICS)),
-            *("unknown", "no problems in the log; can't read the metrics"),
-        ),
-        (
-            replace(WELL, failing=parts(LOG)),
-            *("unknown", "no problems in the metrics; can't read the log"),
-        ),
-        (
-            replace(WELL, checked_sources=parts(), failing=parts(LOG, METRICS)),
-            *("unknown", "health unknown: can't read the log or the metrics"),
+            judged(failing=ALONE[0] | ALONE[1]),
+            ("unknown", "health unknown: can't read the log or the metrics"),
         ),
         (
             replace(WELL, health_metrics=MetricsSnapshot()),
-            "unknown",
-            "no problems in the log, no metrics yet",
+            ("unknown", "no problems in the log, no metrics yet"),
         ),
-        (replace(WELL, at=LATER), "stale", "no problems when last seen, 12m ago"),
-        (replace(WELL, failing=parts(STATUS)), "stale", "no problems when last seen, 0s ago"),
-        (replace(WELL, at=LATER, health_metrics_at=LATER, stale_after_s=3600.0), "healthy", "healthy"),
-        (replace(WELL, at=LATER, seen_at=LATER), "checking", "checking health…"),
-        (replace(WELL, at=LATER, seen_at=LATER, health_metrics_at=LATER), "healthy", "healthy"),
-    ],
-    ids=[
-        *(
-            "well",
-            "sick",
-            "metrics-unjudged",
-            "log-unjudged",
-            "nothing-judged",
-            "log-read-again",
-            "metrics-fail",
-            "log-fails",
-        ),
-        *(
-            "both-fail",
-            "no-samples",
-            "offline",
-            "status-fails",
-            "seldom-asked",
-            "just-back",
-            "back-and-judged",
-        ),
+        (replace(WELL, at=LATER), ("stale", "no problems when last seen, 12m ago")),
+        (replace(WELL, failing=ALONE[2]), ("stale", "no problems when last seen, 0s ago")),
+        (replace(WELL, at=LATER, health_metrics_at=LATER, stale_after_s=3600.0), ("healthy", "healthy")),
+        (replace(WELL, at=LATER, seen_at=LATER), CHECKING),
+        (replace(WELL, at=LATER, seen_at=LATER, health_metrics_at=LATER), ("healthy", "healthy")),
     ],
 )
-def test_what_may_be_said_of_a_run(snapshot, state, words):
-    assert (verdict(snapshot).state, verdict(snapshot).words) == (state, words)
+def test_what_may_be_said_of_a_run(snapshot: RunSnapshot, said: tuple[str, str]) -> None:
+    assert (verdict(snapshot).state, verdict(snapshot).words) == said
 
 
 @pytest.mark.parametrize(("seen_s", "state"), [(17.0, "checking"), (299.0, "checking"), (301.0, "healthy")])

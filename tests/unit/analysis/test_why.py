@@ -173,11 +173,6 @@ def test_markdown_holds_hostile_lines() -> None:
     assert "00:00:00 node-0 3× '''" in text
 
 
-def test_errors_come_before_warnings_however_often_these_repeat() -> None:
-    text = "0 node-0 WARNING slow read 1\n1 node-0 WARNING slow read 2\n2 node-0 ERROR lost the disk"
-    assert [clue.count for clue in warnings(log(text), limit=2)] == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("kind", "hours_read"),
     [(FindingKind.STALLED, 5), (FindingKind.NODE_MISSING, 5), (FindingKind.STRAGGLER, 1)],
@@ -195,8 +190,3 @@ def test_no_checkpoint_is_claimed_to_be_missing_before_they_are_listed() -> None
     run = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
     assert explain(run, found, ()).facts == ()
     assert explain(replace(run, checkpoints=()), found, ()).facts == ("no checkpoint from before is listed",)
-
-
-def test_nothing_is_shown_of_a_stall_without_lines() -> None:
-    found = HealthFinding(FindingKind.STALLED, "warning", "no step")
-    assert explain(RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK), found, ()).sections == ()

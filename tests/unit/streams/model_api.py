@@ -10,14 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
 
-from api_client.errors import (
-    BadRequest,
-    InvalidAnswer,
-    RateLimited,
-    ServerFault,
-    TimedOut,
-    Unreachable,
-)
+from api_client.errors import BadRequest, InvalidAnswer, RateLimited, ServerFault, TimedOut, Unreachable
 from api_client.models import TrainingJob
 from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from support.log_server import BEGIN_S, FakeLog, FastClock, ServedLine

@@ -9,18 +9,7 @@ import pytest
 
 from api_client.models import Checkpoint
 from api_client.submission.findings import Finding
-from support.wizard_facts import (
-    BASE,
-    MISSING,
-    NOW,
-    checkpoint,
-    job,
-    lora,
-    state_of,
-    step_named,
-    to,
-    walk_of,
-)
+from support.wizard_facts import BASE, MISSING, NOW, checkpoint, job, lora, state_of, step_named, to, walk_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
