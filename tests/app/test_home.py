@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 from textual import events
@@ -32,7 +33,7 @@ def names(app: BtTuiApp) -> list[str]:
 
 async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_is_over() -> None:
     app = home()
-    async with opened(app, SIZE):
+    async with opened(app, SIZE) as pilot:
         assert names(app) == [
             "whisper-ft",
             "qwen3-grpo-7",
@@ -48,6 +49,10 @@ async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_i
         screen = text_of(app)
         for words in ("10 jobs", "3 running", "46%  7h 10m left", "✗ stalled", "hibernat"):
             assert words in screen
+        await pilot.resize_terminal(160, 24)
+        home_of(app).snapshot = replace(fleet(), prices={JOBS[0].instance_type.id: 0.8})
+        await settle(pilot)
+        assert all(words in text_of(app) for words in ("0.913", "≈$", "46%  7h 10m left"))
 
 
 async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> None:

@@ -16,7 +16,9 @@ class Planet:
 PLANETS = [Planet(f"planet-{number:03}", number) for number in range(200)]
 COLUMNS = (
     Column[Planet]("name", "planet", lambda row: [(row.name, "plain")], width=10, flex=1, keep=2),
-    Column[Planet]("moons", "moons", lambda row: [(str(row.moons), "muted")], width=5, align="right", keep=1),
+    Column[Planet](
+        "moons", "moons", lambda row: [(str(row.moons or ""), "muted")], width=5, align="right", keep=1
+    ),
 )
 
 
@@ -51,7 +53,7 @@ async def test_only_what_is_on_screen_is_drawn_under_a_heading_that_stays() -> N
     app = TableApp(PLANETS)
     async with app.run_test(size=(40, 6)) as pilot:
         assert app.lines()[0].split() == ["planet", "moons"]
-        assert app.lines()[1].split() == ["planet-000", "0"]
+        assert app.lines()[1].split() == ["planet-000"]
         await pilot.press("G")
         assert app.lines()[0].split() == ["planet", "moons"]
         assert app.lines()[-1].split() == ["planet-199", "199"]
@@ -104,6 +106,16 @@ async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign(
         await pilot.pause()
         assert "moons" in app.lines()[0]
         assert "a-planet-with-a-rather-long-name" in app.lines()[1]
+
+
+async def test_a_text_takes_the_cells_of_the_empty_ones_after_it() -> None:
+    app = TableApp([Planet("a-planet-with-a-name", 7), Planet("a-planet-with-a-name", 0)])
+    async with app.run_test(size=(23, 4)):
+        assert app.table.cut_texts() == ["a-planet-with-a-name"]
+        assert [line.split() for line in app.lines()[1:3]] == [
+            ["a-planet-with-…", "7"],
+            ["a-planet-with-a-name"],
+        ]
 
 
 class PaintedTable(RowTable[Planet]):

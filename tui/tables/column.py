@@ -23,8 +23,9 @@ class Column(Generic[Row]):
     """A table column: cell contents, and behavior when space is limited.
 
     ``width`` is the minimum width in cells. ``flex`` is the column's share of spare width, up to ``most``
-    cells in all (0: no limit). Columns with the lowest ``keep`` are dropped first when the table is too
-    narrow. ``without`` maps IDs of other columns to the cell to use while that column is left out.
+    cells in all (0: no limit). ``clip`` is where a text that is too long is cut. Columns with the lowest
+    ``keep`` are dropped first when the table is too narrow. ``without`` maps IDs of other columns to the
+    cell to use while that column is left out.
 
     Commands print the column under ``heading``, by default the title in capitals. On a narrow terminal they
     cut it if it ``shrinks``.
@@ -37,6 +38,7 @@ class Column(Generic[Row]):
     flex: int = 0
     most: int = 0
     align: Literal["left", "right"] = "left"
+    clip: Literal["end", "middle"] = "end"
     keep: int = 0
     without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
     heading: str = ""

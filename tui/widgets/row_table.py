@@ -16,11 +16,16 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from tui.tables.column import GAP, MARGIN, Column, Row, Span, fitted_columns, sized_columns
+from tui.text.names import clip_middle
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
 __all__ = ["Column", "RowTable"]
 
 _MAX_CACHED_LINES = 500
+
+
+def _length(spans: Sequence[Span]) -> int:
+    return sum(cell_len(text) for text, _tone in spans)
 
 
 class RowTable(CursorRows, Generic[Row]):
@@ -146,6 +151,11 @@ class RowTable(CursorRows, Generic[Row]):
         super().notify_style_update()
         self._lines.clear()
 
+    def redraw(self) -> None:
+        """Draw all rows again, because a column shows more than their records."""
+        self._lines.clear()
+        self.refresh()
+
     def watch_sort_mark(self) -> None:
         self._layout_width = -1
         self.refresh()
@@ -185,10 +195,10 @@ class RowTable(CursorRows, Generic[Row]):
             return cached[1]
         base = self._component(look) if look else self.rich_style
         segments = [Segment(" " * MARGIN, base)]
-        for position, (column, cells) in enumerate(self._layout):
+        for position, (column, spans, cells) in enumerate(self._cells(row)):
             if position:
                 segments.append(Segment(" " * GAP, base))
-            segments.extend(self._cell_segments(column.cell(row), cells, column.align, base))
+            segments.extend(self._cell_segments(column, spans, cells, base))
         segments.append(Segment(" " * MARGIN, base))
         strip = Strip(segments).adjust_cell_length(width, base)
         if len(self._lines) > _MAX_CACHED_LINES:
@@ -196,13 +206,38 @@ class RowTable(CursorRows, Generic[Row]):
         self._lines[(self._key(row), look)] = (row, strip)
         return strip
 
-    def _cell_segments(self, spans: Sequence[Span], cells: int, align: str, base: Style) -> list[Segment]:
-        length = sum(cell_len(text) for text, _tone in spans)
+    def _cells(self, row: Row) -> list[tuple[Column[Row], Sequence[Span], int]]:
+        """Return the cells with their widths: a text that is too long takes those of empty cells after it."""
+        found: list[tuple[Column[Row], Sequence[Span], int]] = []
+        for column, cells in self._layout:
+            spans = column.cell(row)
+            before, said, room = found[-1] if found else (column, (), 0)
+            if not _length(spans) and before.align == "left" and _length(said) > room:
+                found[-1] = (before, said, room + GAP + cells)
+            else:
+                found.append((column, spans, cells))
+        return found
+
+    def cut_texts(self) -> list[str]:
+        """Return the texts in the row of the cursor that are too long for their cells."""
+        row = self.cursor_row
+        self._fit(self.scrollable_content_region.width)
+        cells = self._cells(row) if row is not None else []
+        return ["".join(text for text, _ in spans) for _, spans, room in cells if _length(spans) > room]
+
+    def _cell_segments(
+        self, column: Column[Row], spans: Sequence[Span], cells: int, base: Style
+    ) -> list[Segment]:
+        length = _length(spans)
+        if length > cells and column.clip == "middle" and spans:
+            *before, (text, tone) = spans
+            spans = [*before, (clip_middle(text, max(1, cells - _length(before))), tone)]
+            length = _length(spans)
         if length > cells:
             return self._clipped(spans, cells, base)
         pad = Segment(" " * (cells - length), base)
         drawn = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
-        return [pad, *drawn] if align == "right" else [*drawn, pad]
+        return [pad, *drawn] if column.align == "right" else [*drawn, pad]
 
     def _clipped(self, spans: Sequence[Span], cells: int, base: Style) -> list[Segment]:
         segments: list[Segment] = []

@@ -195,7 +195,7 @@ def _letters_in_order(word: str, text: str) -> bool:
 
 SortKey = Callable[[JobRow], Any]
 
-_SORT_KEYS: dict[str, SortKey] = {
+SORT_KEYS: dict[str, SortKey] = {
     "status": attrgetter("rank"),
     "name": lambda row: row.name.lower(),
     "gpus": lambda row: (row.gpu_count, row.gpu),
@@ -217,4 +217,4 @@ def filter_and_sort(
     kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
     if query:
         kept = [row for row in kept if query.matches(row)]
-    return tuple(sorted(kept, key=_SORT_KEYS[sort_by], reverse=descending))
+    return tuple(sorted(kept, key=SORT_KEYS[sort_by], reverse=descending))

@@ -24,7 +24,7 @@ from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
-from tui.text.units import UNKNOWN, age, count, counted, duration, hardware
+from tui.text.units import UNKNOWN, age, count, counted, duration, hardware, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,7 @@ class JobRow:
     note_tone: str
     progress_fraction: float
     steps: str
+    loss: str
     trace: tuple[float | None, ...]
     age: str
     age_s: float = field(compare=False)
@@ -171,6 +172,7 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
         note_tone=tone,
         progress_fraction=(job_preview.progress.fraction if job_preview.progress else None) or 0.0,
         steps=_steps(job_preview.progress),
+        loss=_loss(job_preview.progress),
         trace=job_preview.trace,
         age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
@@ -244,13 +246,17 @@ def _steps(progress: ProgressSnapshot | None) -> str:
     return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
 
 
+def _loss(progress: ProgressSnapshot | None) -> str:
+    return number(progress.loss) if progress is not None and progress.loss is not None else ""
+
+
 _BRIEF: dict[FindingKind, str] = {
     FindingKind.STALLED: "stalled{since}",
     FindingKind.LOSS_NOT_FINITE: "loss is NaN{since}",
     FindingKind.LOSS_EXPLODING: "loss diverging{since}",
     FindingKind.STRAGGLER: "{node} slow",
     FindingKind.NODE_MISSING: "{node} missing",
-    FindingKind.METRICS_MISSING: "{node}: no metrics{since}",
+    FindingKind.METRICS_MISSING: "{node}: no metrics",
     FindingKind.GPU_MEMORY: "GPU memory full",
     FindingKind.MEMORY_LEAK: "memory leak",
     FindingKind.DISK_FILLING: "disk filling up",

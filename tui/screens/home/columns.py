@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tui.analysis.cost import total_cost
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, attention
@@ -102,17 +102,36 @@ def _spot(row: JobRow) -> list[Span]:
     return [("spot", "caution")] if row.spot else []
 
 
+def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
+    """Return the columns of the job list, with the cost by the bill and the prices of ``fleet``."""
+
+    def cost(row: JobRow) -> list[Span]:
+        snapshot = fleet()
+        return _cost(row, snapshot) if snapshot is not None else []
+
+    column = Column("cost", "cost", cost, width=8, align="right", keep=4)
+    return tuple(each for one in JOB_COLUMNS for each in ((one, column) if one.id == "trace" else (one,)))
+
+
+def _cost(row: JobRow, snapshot: FleetSnapshot) -> list[Span]:
+    """Return the bill plus an estimate of the rest; nothing if no price is known."""
+    of = total_cost([(row.job, row.charge)], snapshot.prices, snapshot.bill, snapshot.at)
+    usd = of.billed.usd + (of.usd or 0.0)
+    return [(f"{'≈' if of.usd else ''}{money(usd)}", "muted")] if usd and not of.unpriced else []
+
+
 # Problems of a job take precedence over other columns; where the status word does not fit, sign and note show
 # the status.
 JOB_COLUMNS: tuple[Column[JobRow], ...] = (
-    Column("name", "  job", _name, width=22, flex=4, keep=9),
+    Column("name", "  job", _name, width=22, flex=4, keep=9, clip="middle"),
     Column("status", "status", lambda row: [(row.status.word, row.status.tone)], width=13, keep=5),
     Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
-    Column("note", "progress", _note, width=19, flex=5, keep=8, without={"status": _note_without_status}),
+    Column("note", "progress", _note, width=21, flex=4, keep=8, without={"status": _note_without_status}),
     Column("step", "step", lambda row: [(row.steps, "muted")], width=13, align="right", keep=3),
+    Column("loss", "loss", lambda row: [(row.loss, "muted")], width=7, align="right", keep=4),
     Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
     Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),
-    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=2, keep=1),
+    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=3, keep=1),
     Column("priority", "prio", lambda row: [(str(row.priority), "muted")], width=4, align="right", keep=1),
     Column("spot", "", _spot, width=4, keep=0),
     Column("age", "age", lambda row: [(row.age, "muted")], width=3, align="right", keep=7),

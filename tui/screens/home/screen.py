@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partialmethod
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -17,7 +18,7 @@ from tui.actions import Scope
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.fleet.batches import ProjectDeletion, Verb
-from tui.analysis.fleet.query import Query, filter_and_sort, parse
+from tui.analysis.fleet.query import SORT_KEYS, Query, filter_and_sort, parse
 from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
     JobRow,
@@ -32,14 +33,15 @@ from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.home.columns import (
     ALL_PROJECTS,
     ATTENTION,
-    JOB_COLUMNS,
     PROJECT_COLUMNS,
     SORT_ORDERS,
     header_facts,
+    job_columns,
 )
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
+from tui.widgets.cursor_rows import HEADING_LINES
 from tui.widgets.notice import FACT, StatusLine
 from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
@@ -87,7 +89,8 @@ class HomeScreen(AppScreen):
             with Vertical(id="jobs-pane"):
                 yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
                 yield WrappedText(id="problem")
-                yield RowTable(JOB_COLUMNS, lambda row: row.id, id="jobs")
+                yield RowTable(job_columns(lambda: self.snapshot), lambda row: row.id, id="jobs")
+                yield WrappedText(id="cut")
                 yield WrappedText(id="empty")
                 yield WrappedText("Loading projects and jobs…", id="loading")
 
@@ -142,9 +145,11 @@ class HomeScreen(AppScreen):
 
     # Updates from the feed
 
-    def watch_snapshot(self, snapshot: FleetSnapshot | None) -> None:
+    def watch_snapshot(self, before: FleetSnapshot | None, snapshot: FleetSnapshot | None) -> None:
         if snapshot is None:
             return
+        if before is not None and (before.bill, before.prices) != (snapshot.bill, snapshot.prices):
+            self._jobs.redraw()
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
         self._show_jobs()
@@ -261,6 +266,20 @@ class HomeScreen(AppScreen):
             "recreate_job": not jobs or len(ended) < len(jobs),
         }
         self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
+        self._show_cut_texts()
+
+    def _show_cut_texts(self) -> None:
+        """Show what does not fit into the row of the cursor, if rows below the list are empty."""
+        row, cut = self._jobs.cursor_row, self.query_one("#cut", WrappedText)
+        dropped = [row.note] if row is not None and "note" not in self._jobs.columns_shown else []
+        words = " · ".join(filter(None, (*self._jobs.cut_texts(), *dropped)))
+        free = self.query_one("#jobs-pane").size.height - HEADING_LINES - self._jobs.row_count
+        cut.display = bool(words) and free > cell_len(words) // max(1, self._jobs.size.width - 2) + 1
+        if cut.display:
+            cut.update(words)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_cut_texts)
 
     def _show_emptiness(self) -> None:
         """Distinguish loading, unreachable, no jobs, and no matching jobs."""
@@ -296,6 +315,8 @@ class HomeScreen(AppScreen):
     @on(RowTable.HeadingPressed, "#jobs")
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
         column, descending = self.sort
+        if message.column_id not in SORT_KEYS:
+            return
         self.sort = (message.column_id, not descending if message.column_id == column else False)
 
     @on(Input.Changed, "#filter")
