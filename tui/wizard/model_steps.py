@@ -209,9 +209,7 @@ def rank_step(state: WizardState) -> Step:
     """Ask for the largest rank to serve. The adapters' ranks decide the default and the minimum."""
     ranks = adapter_ranks(state.chosen)
     advice = advised_rank(state)
-    choices = tuple(
-        Choice(str(rank), str(rank), disabled_reason=check_rank(rank, ranks)) for rank in LORA_RANKS
-    )
+    choices = tuple(Choice(str(rank), str(rank)) for rank in LORA_RANKS if not check_rank(rank, ranks))
     return Step(
         state,
         id=LORA_RANK,

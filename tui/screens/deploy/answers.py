@@ -248,7 +248,7 @@ def choice_text(choice: Choice) -> Text:
     text = Text(sanitize(choice.label))
     if choice.disabled_reason:
         lines = textwrap.wrap(sanitize(choice.disabled_reason), REASON_CELLS, break_on_hyphens=False)
-        text.append("".join(f"\n    {line}" for line in lines), "dim italic")
+        text.append("".join(f"\n    {line}" for line in lines), "italic")
     elif choice.hint:
         text.append(f"  {sanitize(choice.hint)}", "dim")
     if choice.warning:

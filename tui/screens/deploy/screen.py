@@ -127,10 +127,13 @@ class DeployScreen(AppScreen):
         spans = [[("Deploy checkpoints", "key")], [(f"on {self._place}", "muted")]]
         if snapshot.walk is not None and snapshot.stage == "asking":
             number, total = snapshot.walk.place
-            spans.append([(f"step {number} of {total}", "plain")])
+            place = "review" if number == total else f"step {number} of {total}"
+            spans.append([(place, "plain")])
             job = snapshot.walk.state.job
             if job is not None:
                 spans.append([(f"of {sanitize(job.name or job.id)}", "plain")])
+        elif snapshot.walk is not None and snapshot.walk.state.answers.model_name:
+            spans.append([(sanitize(snapshot.walk.state.answers.model_name), "plain")])
         self.query_one("#header", StatusLine).set_facts(spans)
 
     def _show_question(self, walk: WizardProgress) -> None:
@@ -141,6 +144,7 @@ class DeployScreen(AppScreen):
         remark.display = bool(step.remark)
         remark.update(sanitize_multiline(step.remark))
         self.set_class(step.id == REVIEW, "-review")
+        self.unhinted = frozenset({"next"} if step.kind != "pairs" else ())  # enter does it
         # Keep typed text if the same question is asked again.
         shown = (step.id, step.default, step.choices)
         if shown != self._shown:
