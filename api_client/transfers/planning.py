@@ -139,7 +139,7 @@ def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
         files=files,
         total_bytes=sum(file.size_bytes or 0 for file in files),
         needed_bytes=needed_bytes,
-        free_bytes=_free_bytes(plan.folder),
+        free_bytes=free_bytes(plan.folder),
         conflicts=tuple(conflicts),
     )
 
@@ -170,7 +170,8 @@ def modified(text: str) -> float | None:
     return seconds if seconds > 0 else None
 
 
-def _free_bytes(folder: Path) -> int | None:
+def free_bytes(folder: Path) -> int | None:
+    """Return the free space where the folder is, or will be; None if unknown."""
     for candidate in (folder.absolute(), *folder.absolute().parents):
         try:
             return shutil.disk_usage(candidate).free

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from api_client.emulator.processes import EmulatorChild
 from support.dashboard import READ_ONLY, text_of
@@ -99,10 +100,17 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         usage = shutil.disk_usage(here)
         with monkeypatch.context() as small:
             small.setattr("shutil.disk_usage", lambda _folder: usage._replace(free=1000))
+            await pilot.press("enter")
+            await sees(pilot, "Not enough room", "1000 B free")
+            # A folder that exists may hold parts already: the plan knows.
+            Path(app.screen.query_one(Input).value).mkdir()
             await pilot.press("enter", "T")
-            await sees(pilot, "Downloads", "Not enough room", "1000 B free")
+            await sees(pilot, "Downloads", "✗ 1 failed", "Not enough room", "1000 B free")
         assert not list(here.rglob("*.safetensors"))
-        await pilot.press("t")
+        await pilot.press("escape", "D")
+        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
+        await pilot.press("enter", "T")
+        await sees(pilot, "Downloads", "✓ 1 done")  # the same again takes the failed one's place
         await sees(pilot, "adapter_model.safetensors", "done", "100 %")
         (arrived,) = here.rglob("adapter_model.safetensors")
         content = arrived.read_bytes()

@@ -91,7 +91,7 @@ async def test_a_walk_through_the_list_at_every_size() -> None:
         for size in SIZES:
             await pilot.resize_terminal(*size)
             text = await pressed(pilot, "g")
-            for words in ("▲ 1 incomplete", "loading", "43 %", "model-1.safetensors", "adapter_config.json"):
+            for words in ("✗ 1 failed", "loading", "43 %", "model-1.safetensors", "adapter_config.json"):
                 assert words in text, size
             assert "↓ 2 files 43 % 112 MiB/s" in text.splitlines()[-1]
             await listed(pilot, stalled, FAILED)

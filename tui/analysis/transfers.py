@@ -63,15 +63,20 @@ class DownloadRequest:
     size_bytes: int | None = None
 
     @property
+    def content(self) -> tuple[object, ...]:
+        """What is downloaded: equal for a request that was made again."""
+        files = tuple((one.node_rank, one.relative_file_name) for one in self.files)
+        return (self.job.id, self.checkpoints, files, self.archive)
+
+    @property
     def title(self) -> str:
         """Display name, sanitized."""
         name = sanitize(self.job.name or self.job.id)
         if self.archive:
             return f"source of {name}"
         if len(self.files) == 1:
-            return sanitize(
-                self.files[0].relative_file_name.rpartition("/")[2] or self.files[0].relative_file_name
-            )
+            path = self.files[0].relative_file_name
+            return sanitize(f"{path.rpartition('/')[2] or path} of {self.checkpoints[0]}")
         if self.files:
             return f"{count(len(self.files))} files of {name}"
         if len(self.checkpoints) == 1:

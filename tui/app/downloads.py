@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tui.app.files import SavedFiles
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
@@ -71,6 +73,8 @@ class Downloads:
             self._app.notify(f"{item.title}: on its way to your browser.")
             self._files.deliver_all([file.path for file in item.files], Path(item.folder), item.title)
             return
+        if item.state is TransferState.CANCELLED and isinstance(self._app.screen, DownloadsScreen):
+            return  # the list shows it
         severity = _SEVERITIES.get(item.state, "warning")
         self._app.notify(outcome_text(item), severity=severity, timeout=10)  # type: ignore[arg-type]
 
@@ -96,7 +100,9 @@ class Downloads:
         )
         from tui.feeds.downloads import proposed_folder
 
-        screen = DownloadFolderScreen(wanted.title, about, proposed_folder(wanted))
+        screen = DownloadFolderScreen(
+            wanted.title, about, proposed_folder(wanted), refuse=partial(_why_no_room, wanted)
+        )
         folder = await self._app.push_screen_wait(screen)
         if folder is not None:
             feed = self._running_feed(session)
@@ -112,10 +118,7 @@ class Downloads:
             feed.fail(transfer_id, "Nothing to download." + _refusals(plan))
             return
         if not plan.has_room:
-            feed.fail(
-                transfer_id,
-                f"Not enough room: {bytes_iec(plan.needed_bytes)} needed, {bytes_iec(plan.free_bytes)} free.",
-            )
+            feed.fail(transfer_id, _no_room(plan.needed_bytes, plan.free_bytes))
             return
         existing: Existing | None = None
         if plan.conflicts and not feed.answered(transfer_id):
@@ -154,6 +157,18 @@ def quit_question(running: int, stops: int) -> ConfirmScreen:
 def stop_words(stops: int) -> str:
     what = "1 job stops" if stops == 1 else f"{stops} jobs stop"
     return f"{what} after the next checkpoint"
+
+
+def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:
+    """Check a new folder; how much of the download an existing one already holds is known to the plan."""
+    from api_client.transfers.planning import free_bytes
+
+    free, needed = free_bytes(folder), wanted.size_bytes or 0
+    return "" if folder.exists() or free is None or needed <= free else _no_room(needed, free)
+
+
+def _no_room(needed_bytes: int, free_bytes: int | None) -> str:
+    return f"Not enough room: {bytes_iec(needed_bytes)} needed, {bytes_iec(free_bytes)} free."
 
 
 def _below(path: Path, folder: Path) -> Path:

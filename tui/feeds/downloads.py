@@ -85,6 +85,10 @@ class DownloadsFeed:
     # User requests
 
     def begin(self, wanted: DownloadRequest, folder: Path) -> str:
+        """Put a download on the list; it takes the place of an ended one of the same into the same folder."""
+        for old_id, old in list(self._orders.items()):
+            if old.wanted.content == wanted.content and old.folder == folder and self._state(old_id) in ENDED:
+                self.drop(old_id)
         transfer_id = str(next(self._ids))
         self._orders[transfer_id] = _Order(wanted, folder)
         self._items[transfer_id] = Transfer(

@@ -6,7 +6,7 @@ A dialog is answered only once, even if its keys are pressed twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -182,9 +182,11 @@ class PathDialog(Dialog[Answer]):
 class DownloadFolderScreen(PathDialog[Path]):
     """Dialog for the target folder of a download; the result is None if the user cancels."""
 
-    def __init__(self, title: str, about: str, folder: Path) -> None:
+    def __init__(self, title: str, about: str, folder: Path, refuse: Callable[[Path], str]) -> None:
         field = Input(str(folder), id="folder", compact=True)
         super().__init__(f"Download {title}", about, field, "Download")
+        self._refuse = refuse
+        """Returns why a folder cannot be used; empty if it can."""
 
     def take(self, typed: str) -> None:
         typed = typed.strip()
@@ -196,10 +198,14 @@ class DownloadFolderScreen(PathDialog[Path]):
             if folder.exists() and not folder.is_dir():
                 self.show_problem("That's a file; enter a folder.")
                 return
+            problem = self._refuse(folder)
         except (OSError, RuntimeError, ValueError) as error:
             self.show_problem(f"Not a valid folder: {sanitize(str(error))}")
             return
-        self.dismiss(folder.absolute())
+        if problem:
+            self.show_problem(problem)
+        else:
+            self.dismiss(folder.absolute())
 
 
 class ExportScreen(PathDialog[tuple[Path, ...]]):

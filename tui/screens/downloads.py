@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.app import ComposeResult
 from api_client.transfers.records import FileProgress, FileState
 from tui.actions import Scope
 from tui.analysis.transfers import (
+    ENDED,
     FILE_STATE_VIEWS,
     RESUMABLE,
     STALLED,
@@ -157,12 +159,10 @@ class DownloadsScreen(AppScreen):
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Downloads", "key")]]
         if going:
             facts.append([(self.downloads.indicator(), "running")])
-        stuck = sum(item.state in RESUMABLE for item in self.downloads.items)
-        if stuck:
-            facts.append([(f"▲ {stuck} incomplete", "warn")])
-        ended = len(self.downloads.items) - len(going) - stuck
-        if ended:
-            facts.append([(f"{ended} done", "good")])
+        for state, number in Counter(item.state for item in self.downloads.items).items():
+            if state in ENDED:
+                sign, word, tone = STATE_VIEWS[state]
+                facts.append([(f"{sign} {number} {word}", tone)])
         self.query_one("#header", StatusLine).set_facts(facts)
 
     @on(RowTable.Highlighted, "#transfers")
