@@ -39,7 +39,7 @@ WAYS = (
     ("C", "copy path", DETAILS),
     (ESCAPE, DETAILS, "copy path"),
     (ESCAPE, HOME, DETAILS),
-    ("Q", "all types", HOME),
+    ("Q", "by type", HOME),
     (ESCAPE, HOME, "all types"),
     ("s", "Keep running", None),
     ("n", HOME, "Keep running"),

@@ -320,7 +320,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.CAPACITY: (
         ("open_job", "enter", "open", "Open the job."),
         ("other_table", "tab", "GPUs/jobs", "Switch between GPUs and jobs.", FOOTER),
-        ("every_type", "a", "all types", "Show jobs of the selected GPU type, or of all types.", FOOTER),
+        ("every_type", "a", "by type", "Show jobs of the selected GPU type, or of all types.", FOOTER),
         ("export", "E", "export", "Export limits and queue as CSV or JSON.", FOOTER),
     ),
     Scope.WHY: (

@@ -11,6 +11,7 @@ from textual.reactive import var
 
 from tui.actions import Scope
 from tui.analysis.fleet.capacity import (
+    CapacityRow,
     CapacityView,
     GpuAllocation,
     capacity_table,
@@ -33,7 +34,6 @@ SHOWN_OF_JOBS = "status gpus type name age priority spot project user"
 
 MakeFeed = Callable[..., CapacityFeed]
 
-TYPES_NAMED = 4
 WORDS = {
     "loading": "Loading GPU capacity…",
     "empty": "No GPU limits for training here.",
@@ -83,8 +83,10 @@ class CapacityScreen(AppScreen):
         view = self.snapshot
         refresh = self.key_for("screen.refresh")
         self._show_header()
-        self._gpus.set_rows([CapacityLine(row, queued_gpu_count(view, row)) for row in view.rows])
-        self._gpus.styles.height = len(view.rows) + 1
+        whole = {_figures(row) for row in view.rows if not row.team}
+        rows = [row for row in view.rows if not row.team or _figures(row) not in whole]
+        self._gpus.set_rows([CapacityLine(row, queued_gpu_count(view, row)) for row in rows])
+        self._gpus.styles.height = len(rows) + 1
         if not view.rows and self._gpus.has_focus:
             self._jobs.focus()
         stale = self.query_one("#stale", WrappedText)
@@ -111,11 +113,6 @@ class CapacityScreen(AppScreen):
         if view.at is not None and view.state != "loading":
             seconds = (datetime.now(UTC) - view.at).total_seconds()
             facts.append([(f"data {age(seconds)} old", "muted")])
-        own = [row for row in view.rows if not row.team][:TYPES_NAMED]
-        facts += [
-            [(f"{sanitize(row.gpu_type)} ", "muted"), (f"{row.on_demand}/{row.limit}", "plain")]
-            for row in own
-        ]
         self.query_one("#header", StatusLine).set_facts(facts, 2)
 
     @on(RowTable.Highlighted, "#gpus")
@@ -151,3 +148,8 @@ class CapacityScreen(AppScreen):
         tables = [capacity_table(self.snapshot.rows), queue_table(self.snapshot)]
         kept = [table for table in tables if table.rows]
         self.post_message(ExportRequested("capacity and queue", kept, ("capacity",)))
+
+
+def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
+    """Return what tells a team's row from the one of all teams; the only team's is the same."""
+    return (row.gpu_type, row.on_demand, row.spot, row.limit)
