@@ -200,7 +200,8 @@ class Sources:
                 f"with --remote NAME"
             )
         raise RemoteNotConfigured(
-            f"no remote is configured: set {API_KEY_VARIABLE}, or log in with 'bt-tui login' ({self.path})"
+            f"no remote is configured: {API_KEY_VARIABLE} is not set, "
+            f"{self.path} {'has no section' if self.path.exists() else 'not found'}"
         )
 
     def remote(self, place: Place) -> Remote:

@@ -25,6 +25,7 @@ from support.wizard_facts import lora, to, walk_of
 from support.worlds import fleet, job, run
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.run.finding import HealthFinding
+from tui.screens.welcome import WelcomeScreen
 
 SIZES = [(80, 24), (60, 20), (40, 12)]
 PULL = 'Failed to pull image "registry.example/team/trainer/llama-finetune:2.7-cu129": manifest unknown'
@@ -32,10 +33,13 @@ LONG_PULL = f"Failed to pull image registry.example/{'team/' * 60}trainer:2.7: m
 HINT = "Spot capacity of this GPU type would let the job start sooner."
 CAUSE = "ERROR hub: 3 of 3 attempts failed for every file of the set: ConnectionError(ReadTimeout)"
 LOST = "the name of api.baseten.example cannot be resolved, as the resolver of this machine is not there"
+NO_REMOTE = "no remote is configured: BASETEN_API_KEY is not set, /home/somebody/projects/.trussrc not found"
+BORDERS = str.maketrans("▕│", "  ")
 
 
 def flowing(text: str) -> str:
-    return "".join(text.split())
+    """Return the text without spaces, line breaks and the borders at them."""
+    return "".join(text.translate(BORDERS).split())
 
 
 def without_progress(subject: TrainingJob, *findings: HealthFinding, tab: str = "live") -> Dashboard:
@@ -59,8 +63,9 @@ def broken(why: str) -> TrainingJob:
         (lambda: home(fleet((broken(PULL),))), PULL, SIZES),
         (lambda: job_view(lines=(line(60, CAUSE, 0, "ERROR"),), tab="logs"), CAUSE, SIZES[:2]),
         (lambda: loading_home(Connection(ConnectionState.LOST, reason=LOST)), LOST, SIZES),
+        (lambda: Dashboard(lambda: WelcomeScreen(NO_REMOTE)), NO_REMOTE, SIZES[:2]),
     ],
-    ids=["failure", "queue", "failure on Home", "first error", "connection"],
+    ids=["failure", "queue", "failure on Home", "first error", "connection", "no remote"],
 )
 async def test_a_reason(shown: Callable[[], Dashboard], words: str, sizes: list[tuple[int, int]]) -> None:
     app = shown()
@@ -68,7 +73,7 @@ async def test_a_reason(shown: Callable[[], Dashboard], words: str, sizes: list[
         for size in sizes:
             await pilot.resize_terminal(*size)
             await settle(pilot)
-            assert flowing(words) in flowing(text_of(app).replace("▕", " ")), size
+            assert flowing(words) in flowing(text_of(app)), size
 
 
 async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
@@ -83,7 +88,7 @@ async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
             field.value = typed
             await pressed(pilot, "enter")
             walk = app.screen.snapshot.walk  # type: ignore[attr-defined]
-            assert flowing(walk.step.problem(typed)) in flowing(text_of(app).replace("▕", " ")), size
+            assert flowing(walk.step.problem(typed)) in flowing(text_of(app)), size
             assert size == SIZES[-1] or field.region in app.screen.query_one("#desk").region
 
 

@@ -77,7 +77,7 @@ def test_help(snap_compare: Compare) -> None:
 
 
 def test_welcome(snap_compare: Compare) -> None:
-    why = "There is no remote: neither BASETEN_API_KEY nor ~/.trussrc is set."
+    why = "no remote is configured: BASETEN_API_KEY is not set, ~/.trussrc not found"
     assert snap_compare(BtTuiApp(None, why_no_remote=why), terminal_size=(80, 24), run_before=settle)
 
 

@@ -438,6 +438,7 @@ def run_dashboard(
     settings: Loaded,
     own_emulator: Callable[[], Remote] | None = None,
     recorded: OpenRecordings | None = None,
+    why_no_remote: str = "",
 ) -> WelcomeChoice | None:
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
@@ -454,6 +455,7 @@ def run_dashboard(
         memory=Memory(None if demo or recorded is not None else memory_path()),
         own_emulator=own_emulator,
         recorded=recorded,
+        why_no_remote=why_no_remote,
         hints=True,
     )
     try:

@@ -44,16 +44,13 @@ CHOICES = (
 HOW_TO_LOG_IN = """\
 1  Create an API key in Baseten: Settings → API keys.
 
-2  Either put it in the environment:
+2  Either save it in ~/.trussrc, which the truss CLI also uses:
+
+     bt-tui login
+
+   or put it in the environment:
 
      export BASETEN_API_KEY=…
-
-   or into ~/.trussrc, which the truss CLI also uses:
-
-     [baseten]
-     remote_provider = baseten
-     remote_url = https://app.baseten.co
-     api_key = …
 
 3  Start bt-tui again. With several remotes: bt-tui --remote NAME"""
 
@@ -63,6 +60,7 @@ class WelcomeScreen(Screen[None]):
 
     CSS_PATH = "welcome.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.SCREEN)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-tall")]
 
     def __init__(self, reason: str) -> None:
         super().__init__()

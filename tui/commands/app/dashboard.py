@@ -37,8 +37,22 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
         loaded = dashboard_settings(settings)
         from tui.app import run_dashboard
 
-    remote = _remote(settings, loaded, is_needed=job_id is not None)
-    choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded, own_emulator=started_local_remote)
+    remote: Remote | None = None
+    why_no_remote = ""
+    try:
+        remote = _remote(settings, loaded)
+    except RemoteNotConfigured as missing:
+        if job_id is not None:
+            raise
+        why_no_remote = str(missing)
+    choice = run_dashboard(
+        remote,
+        job_id=job_id,
+        tab=tab,
+        settings=loaded,
+        own_emulator=started_local_remote,
+        why_no_remote=why_no_remote,
+    )
     if choice is None:
         return
     from tui.commands.app.demo import run_demo, run_local  # 4 % of the time to the dashboard's first picture
@@ -47,14 +61,9 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
     run(settings)
 
 
-def _remote(settings: CommandSettings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
+def _remote(settings: CommandSettings, loaded: Loaded) -> Remote:
     named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
-    try:
-        return remote_by_name(named, settings.output)
-    except RemoteNotConfigured:
-        if is_needed:
-            raise
-        return None
+    return remote_by_name(named, settings.output)
 
 
 def open_page(settings: CommandSettings) -> None:
@@ -88,8 +97,7 @@ def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
 def _check_job(settings: CommandSettings, job_id: str) -> None:
     """Raise NotFound if the job does not exist; leave all other errors to the dashboard."""
     loaded = dashboard_settings(settings)
-    remote = _remote(settings, loaded, is_needed=True)
-    assert remote is not None
+    remote = _remote(settings, loaded)
 
     async def ask() -> None:
         async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
