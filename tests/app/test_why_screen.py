@@ -48,7 +48,7 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
         await until(pilot, lambda: "/scratch reads at" in text_of(app))
         shown = text_of(app)
         assert "Only node-2 logs this" in shown
-        assert "median of the" in shown
+        assert "other nodes  ▶ node-2" in shown
         await pilot.press("Y")
         await until(pilot, lambda: app.clipboard.startswith("### llama-70b-longctx-v1: node-2 lags"))
         await pilot.press("escape")
