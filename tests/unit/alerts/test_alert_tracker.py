@@ -1,6 +1,5 @@
 """What is news, and that nothing is told twice."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -81,11 +80,3 @@ def test_the_end_of_a_job_is_told_if_it_was_seen_running() -> None:
         ("job-ended", "critical", "failed: exit 1")
     ]
     assert book.update(failed, (), at(2), source="fleet") == ()
-
-
-def test_the_memory_of_what_was_told_is_bounded() -> None:
-    book = AlertTracker(ONE_O_CLOCK)
-    book.update(
-        RUNNING, [replace(SLOW, node=f"node-{number}") for number in range(5_100)], at(1), source="run"
-    )
-    assert len(book._seen) <= 5_000

@@ -142,21 +142,9 @@ def test_wrong_weights_are_refused_in_words(fields: dict[str, Any], words: list[
     assert not [word for word in words if word not in message], message
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "hf://a/b@main",
-        "s3://a/b",
-        "gs://a/b",
-        "r2://id.a/b",
-        "azure://a/b",
-        "cw://a/b",
-        "https://a.b/c",
-        "file:///a",
-    ],
-)
-def test_sources_of_weights(source: str) -> None:
-    assert weights(source=source).scheme == source.partition("://")[0]
+@pytest.mark.parametrize("scheme", ["hf", "s3", "gs", "r2", "azure", "cw", "https"])
+def test_sources_of_weights(scheme: str) -> None:
+    assert weights(source=f"{scheme}://a.b/c").scheme == scheme
 
 
 def test_both_spellings_of_a_cache_cannot_be_mixed() -> None:

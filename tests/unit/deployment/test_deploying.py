@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import pytest
-import yaml
 from deployable import CHECKPOINTS, EXAMPLES, LISTED_INSTANCES
 from pydantic import SecretStr
 
-from api_client import BadRequest, ConfigurationError, Remote, TrainingClient, Unreachable
+from api_client import ConfigurationError, Remote, TrainingClient, Unreachable
 from api_client.definitions import AcceleratorSpec, Compute
 from api_client.deployment import (
     DeploymentResult,
@@ -22,7 +19,6 @@ from api_client.deployment import (
     deploy,
     deployment_request,
     truss_config_path,
-    write_truss_config,
 )
 from support.deploying_server import TRUSS_CONFIG, DeployingServer, Trouble
 from support.log_server import FastClock
@@ -131,17 +127,6 @@ async def test_somebody_else_s_deployment_is_not_taken_for_ours(
         await deploy(client, CONFIG, clock=FastClock())
 
 
-async def test_a_refusal_is_the_server_s_own_words(server: DeployingServer, client: TrainingClient) -> None:
-    server.trouble = "refused"
-    before = CONFIG.model_copy(deep=True)
-
-    with pytest.raises(BadRequest, match="no such checkpoint"):
-        await deploy(client, CONFIG)
-
-    assert len(server.requests) == 1
-    assert before == CONFIG
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -176,20 +161,6 @@ async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
     await deploy(client, CONFIG)
 
     assert server.requests[0]["instance_type_id"] == "rest-h100"
-
-
-async def test_the_truss_config_is_kept_where_the_official_cli_keeps_it(
-    server: DeployingServer, client: TrainingClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    dry, real = await deploy(client, CONFIG, dry_run=True), await deploy(client, CONFIG)
-
-    assert write_truss_config(dry, None, NOW) == Path("truss_configs/dry_run_20260102_030405/config.yaml")
-    assert write_truss_config(real, None, NOW) == Path("truss_configs/deployment-1_dep0/config.yaml")
-    assert write_truss_config(dry, tmp_path / "a/b", NOW) == tmp_path / "a/b/config.yaml"
-    assert write_truss_config(replace(dry, truss_config=""), tmp_path / "x", NOW) is None
-    for path in sorted(tmp_path.rglob("config.yaml")):  # noqa: ASYNC240
-        assert yaml.safe_load(path.read_text(encoding="utf-8")) == TRUSS_CONFIG
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "a/b\\c\nd", "é" * 500])

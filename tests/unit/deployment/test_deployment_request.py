@@ -17,7 +17,6 @@ from deployable import CHECKPOINTS, EXAMPLES, HOSTILE_NAME, JOB_ID, LISTED_INSTA
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from api_client import ConfigurationError
 from api_client.definitions import (
     CheckpointList,
     DeployCheckpointsConfig,
@@ -145,16 +144,3 @@ def test_a_shell_reads_the_names_as_they_are() -> None:
         "deploy_checkpoints", "--job-id", JOB_ID, "--checkpoint=-x", "--checkpoint", "$(id)",
         "--model-name=-m", "--env", f"LINES={value}",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"checkpoint_names": ("checkpoint-999",)}, "no checkpoint 'checkpoint-999'"),
-        ({"gpu_type": "H900"}, "unknown GPU type 'H900'; known: T4"),
-        ({"environment": (("HF_TOKEN", "x"),)}, "'HF_TOKEN' is set twice"),
-    ],
-)
-def test_answers_that_make_no_config(change: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ConfigurationError, match=reason):
-        build_config(replace(EXAMPLES["two_adapters"], **change), CHECKPOINTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from api_client import LogLine, NotFound, Remote, TrainingClient
+from api_client import LogLine, Remote, TrainingClient
 from api_client.deployment import DeploymentUpdate, follow
 from support.deploying_server import DeployingServer
 from support.log_server import FastClock
@@ -87,13 +87,6 @@ async def test_an_outage_is_outlived() -> None:
         seen = await updates(server)
 
     assert [update.status for update in seen] == ["ACTIVE"]
-
-
-async def test_one_that_is_not_there_is_an_error() -> None:
-    with DeployingServer() as server:
-        server.on("GET", "/v1/models/m/deployments/d", Answer(404, {"message": "no d here"}))
-        with pytest.raises(NotFound, match="no d here"):
-            await updates(server)
 
 
 async def test_after_a_change_the_old_status_is_not_the_end_and_known_lines_are_left_out() -> None:

@@ -1,7 +1,6 @@
 """Known troubles of the logs route, one by one, with the API's real limits."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from contextlib import aclosing
 from itertools import pairwise
@@ -9,7 +8,7 @@ from itertools import pairwise
 import pytest
 from model_api import BEGIN_S, Followed, ModelApi, at, gaps_of, gather, multiset, world
 
-from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
+from api_client.errors import BadRequest, InvalidAnswer, NotFound
 from api_client.models.logs import LogBatch, LogEntry, LogLine
 from api_client.streams import follow as following
 from api_client.streams import pages
@@ -128,12 +127,6 @@ async def assert_nothing_is_missing(api: ModelApi) -> None:
 async def test_a_millisecond_may_hold_more_than_a_page(end: str) -> None:
     after = [at(-60, f"next {n}", plus_ns=1_000_000 + n) for n in range(1200)]
     await assert_nothing_is_missing(api_of([at(-61), *dense(1500, 600), *after, at(-59)], end=end))
-
-
-@pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("count", [999, 1000, 1001, 1998])
-async def test_up_to_two_pages_of_one_millisecond_are_no_gap(count: int, mirrored: bool) -> None:
-    await assert_nothing_is_missing(api_of([at(-61), *dense(count, 400), at(-59)], mirrored=mirrored))
 
 
 def one_shared(hidden: int) -> list[ServedLine]:
@@ -265,22 +258,6 @@ async def test_a_line_is_seen_within_seconds_of_its_arrival(
         assert max(waits_of(followed, lines, prefix, after_s=15.0)) < limit_s
 
 
-async def test_a_busy_log_in_which_nothing_is_late_is_read_again_more_seldom_until_something_is() -> None:
-    busy = [at(n / 100, f"line {n / 100}") for n in range(-100 * 100, 100 * 110)]
-    late = [at(second - 40, f"late {second}", delay_s=40.0) for second in (60, 72, 84)]
-    api = api_of([*busy, *late], finishes_s=110)
-    api.fetch, asked_s = noting_when(api.fetch, api.clock)
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(api.lines)
-    calm, hurried = (sum(begin <= one < begin + 40 for one in asked_s) for begin in (15, 70))
-    assert calm < 0.75 * hurried
-    first_s, *other_s = waits_of(followed, api.lines, "late")
-    assert first_s < 10.0
-    assert max(other_s) < 6.0
-    assert max(waits_of(followed, api.lines, "line")) < 1.5
-
-
 async def test_the_live_edge_is_reached_though_lines_keep_coming() -> None:
     api = api_of([at(n / 200, f"line {n}") for n in range(-2000, 200 * 20)], finishes_s=20)
 
@@ -332,23 +309,6 @@ async def test_a_long_history_is_read_once() -> None:
     assert (parts[0] < 0.6, parts[-1] > 0.95) == (True, True)
 
 
-async def test_a_long_history_is_read_in_parts_at_once() -> None:
-    api, under_way, most = api_of(A_DAY), set(), 0
-
-    async def fetch(**window):
-        nonlocal most
-        under_way.add(window["start_ms"])
-        most = max(most, len(under_way))
-        await asyncio.sleep(0)
-        page = await api.fetch(**window)
-        under_way.discard(window["start_ms"])
-        return page
-
-    entries = [entry async for batch in a_day_read(fetch, api.clock) for entry in batch.entries]
-    assert multiset(entries) == world(A_DAY)
-    assert most == 3
-
-
 async def test_what_is_read_ahead_is_bounded() -> None:
     api = api_of([at(-DAY_S + n, f"line {n}") for n in range(80_000)])
 
@@ -377,20 +337,6 @@ async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn() ->
 
 
 # The end
-
-
-async def test_the_end_of_the_job_is_told_before_the_wait_for_stragglers() -> None:
-    api = api_of([at(10), at(55, "straggler", delay_s=40.0)], finishes_s=60)
-    told_s = []
-
-    async for item in stream_of(api, from_s=0):
-        if isinstance(item, LogBatch) and item.finished_job is not None:
-            told_s.append(api.clock.passed_s)
-            assert item.entries == ()
-            assert item.finished_job.is_finished
-
-    assert [60 < each_s < 70 for each_s in told_s] == [True]
-    assert api.clock.passed_s < 60 + 75
 
 
 COMPLETE, FAULTY = {"tells_complete": True}, {"seed": 3, "fault_rate": 0.2}
@@ -476,31 +422,6 @@ async def test_following_goes_on_past_a_page_that_cannot_be_had() -> None:
     assert len(gaps_of(followed.entries)) == 1
 
 
-async def test_an_outage_loses_nothing_and_makes_no_gap() -> None:
-    lines = steps(0, 900, 3)
-    api = api_of(lines, finishes_s=910)
-    fetch, fetch_job = api.fetch, api.fetch_job
-
-    async def fetch_with_outage(**window):
-        if 100 < api.clock.passed_s < 700:
-            await api.clock.sleep(0.1)
-            raise random.Random(api.pages).choice(
-                [ServerFault("down", status=502), Unreachable("refused"), InvalidAnswer("a proxy's page")]
-            )
-        return await fetch(**window)
-
-    async def fetch_job_with_outage():
-        if 100 < api.clock.passed_s < 600:
-            raise InvalidAnswer("a page that announces repairs")
-        return await fetch_job()
-
-    api.fetch, api.fetch_job = fetch_with_outage, fetch_job_with_outage
-    followed = await follow(api)
-
-    assert multiset(followed.entries) == world(lines)
-    assert gaps_of(followed.entries) == []
-
-
 def failing(call: Callable, clock: FastClock, error: Exception, *, after_s: float) -> Callable:
     async def fail(**arguments):
         if clock.passed_s >= after_s:
@@ -517,20 +438,6 @@ async def test_a_job_that_cannot_be_read_for_good_ends_the_stream() -> None:
     with pytest.raises(InvalidAnswer):
         await follow(api)
     assert 600 < api.clock.passed_s < 700
-
-
-@pytest.mark.parametrize(
-    "error", [NotFound("gone", status=404), Unauthorized("who?", status=401), BadRequest("no", status=400)]
-)
-async def test_errors_that_will_not_pass_reach_the_caller(error: Exception) -> None:
-    """At once or later, as when a job is deleted; a server that refuses all is not taken for an empty one."""
-    for after_s in (0, 60):
-        api = api_of([at(1)], finishes_s=1000)
-        api.fetch = failing(api.fetch, api.clock, error, after_s=after_s)
-        with pytest.raises(type(error)):
-            await follow(api)
-    with pytest.raises(type(error)):
-        await read(api, -10, DAY_S)
 
 
 async def test_a_server_that_refuses_windows_in_its_future_is_a_clear_error() -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
 from api_client.models import Checkpoint
-from api_client.submission.config_file import load_deploy_checkpoints_config
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of, with_checkpoints
-from tui.wizard.given import conflict, initial_wizard_state, resolve_defaults, unanswered_questions
+from tui.wizard.given import initial_wizard_state, resolve_defaults, unanswered_questions
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import DEPLOY, deploy_config, review
 from tui.wizard.state import (
@@ -27,34 +23,6 @@ from tui.wizard.state import (
     SECRETS,
     Answers,
 )
-
-ORDER = [JOB, CHECKPOINTS, BASE_MODEL, LORA_RANK, MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
-
-
-def test_the_steps_come_in_their_order_and_back_goes_all_the_way() -> None:
-    walk = walk_of(lora("a"))
-    seen = [walk.current]
-    while walk.current != REVIEW:
-        walk = walk.answered(walk.step.default)
-        seen.append(walk.current)
-    assert seen == ORDER
-    assert walk.place == (10, 10)
-
-    answers = walk.state.answers
-    back = [walk.current]
-    while walk.can_go_back:
-        walk = walk.back()
-        back.append(walk.current)
-
-    assert back == ORDER[::-1]
-    assert walk.state.answers == answers
-
-
-def test_a_changed_answer_leads_back_to_the_review() -> None:
-    walk = to(walk_of(lora("a")), REVIEW).at(MODEL_NAME).answered("another")
-
-    assert walk.current == REVIEW
-    assert deploy_config(walk.state).model_name == "another"
 
 
 def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else() -> None:
@@ -111,14 +79,6 @@ def test_only_what_is_open_is_asked() -> None:
     assert preset(lora("a", base_model="Qwen/Qwen3-8B"), secrets=()).current == REVIEW
 
 
-def test_a_wrong_answer_changes_nothing() -> None:
-    walk = to(walk_of(lora("a")), GPU)
-
-    with pytest.raises(ValueError, match="instance type"):
-        walk.answered("H200:8")
-    assert walk.current == GPU
-
-
 def test_the_review_cannot_deploy_what_is_in_error() -> None:
     walk = to(walk_of(lora("a")), REVIEW)
     assert walk.step.problem(DEPLOY) == ""
@@ -127,39 +87,6 @@ def test_the_review_cannot_deploy_what_is_in_error() -> None:
     step = WizardProgress(broken, walk.visited, REVIEW).steps[-1]
 
     assert "below" in step.problem(DEPLOY)
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        to(
-            walk_of(lora("b", 8), lora("a", 24)),
-            REVIEW,
-            checkpoints=("b", "a"),
-            environment=(("A", 'it\'s "quoted" \\ 日本'),),
-            secrets=(("WANDB", "wandb"),),
-        ),
-        to(walk_of(checkpoint(".", "full")), REVIEW, model_name="full one", hf_secret=""),
-        to(walk_of(checkpoint("w", "whisper")), REVIEW, model_name="w", base_model="openai/whisper-small"),
-    ],
-    ids=["loras", "root", "whisper"],
-)
-def test_a_saved_file_fed_back_gives_the_same_config_without_a_question(
-    made: WizardProgress, tmp_path: Path
-) -> None:
-    shown = review(made.state, questions(made.state))
-    path = tmp_path / "deploy.py"
-    path.write_text(shown.forms["python"])
-
-    config = load_deploy_checkpoints_config(path)
-    again = replace(initial_wizard_state(Answers(), config, NOW), facts=made.state.facts)
-    assert unanswered_questions(again) == ()
-    settled, missing_answers, _remarks = resolve_defaults(again)
-
-    assert config == shown.config
-    assert missing_answers == ()
-    assert deploy_config(settled) == shown.config
-    assert WizardProgress(settled).started().current == REVIEW
 
 
 def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for() -> None:
@@ -211,16 +138,6 @@ def test_options_win_over_the_file() -> None:
     assert (variables["A"], secrets) == ("9", ("wandb", "hf_access_token"))
 
 
-def test_an_option_that_contradicts_the_file_is_told() -> None:
-    config = deploy_config(to(walk_of(lora("a")), REVIEW).state)
-
-    assert "job1" in conflict(Answers(job_id="other"), config)
-    assert conflict(Answers(job_id="job1"), config) == ""
-    assert conflict(Answers(job_id="other", checkpoint_names=("x",)), config) == ""
-    loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
-    assert "Loops" in conflict(Answers(job_id="job1"), loops)
-
-
 def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
     state = replace(
@@ -230,28 +147,6 @@ def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
 
     assert [each.id for each in walk.steps] == [MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
     assert deploy_config(walk.state).checkpoint_details.loops_checkpoint_ids == ["l"]
-
-
-@pytest.mark.parametrize(
-    ("options", "base", "flag", "words"),
-    [
-        *(
-            ({"lora_rank": rank}, BASE, "--lora-rank", "8, 16, 32")
-            for rank in ("0", "24", "-8", '"16"', "16.5")
-        ),
-        ({"lora_rank": ""}, BASE, "--lora-rank", ""),
-        ({}, None, "--base-model", ""),
-    ],
-)
-def test_an_option_that_is_invalid_or_missing_is_named(
-    options: dict[str, str], base: str | None, flag: str, words: str
-) -> None:
-    given = Answers("job1", ("a",), model_name="m", gpu="H100", **options)
-    facts = state_of(lora("a", 8, base_model=base)).facts
-    _, missing_answers, _ = resolve_defaults(replace(initial_wizard_state(given, None, NOW), facts=facts))
-
-    assert [each.flag for each in missing_answers] == [flag]
-    assert words in missing_answers[0].problem
 
 
 def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from api_client.models import Checkpoint
 from api_client.submission.findings import Finding
-from support.wizard_facts import BASE, MISSING, NOW, checkpoint, job, lora, state_of, step_named, to, walk_of
+from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, step_named, to, walk_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
@@ -88,40 +88,6 @@ def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
     assert "a (sharded" in to(walk_of(checkpoint("a", "fsdp")), CHECKPOINTS).step.refusal
 
 
-@pytest.mark.parametrize(
-    ("r", "default", "words"),
-    [
-        (8, 8, "adapter's rank"),
-        (16, 16, "adapter's rank"),
-        (24, 32, "24"),
-        (64, 64, "adapter's rank"),
-        (320, 320, "adapter's rank"),
-        (MISSING, 16, "assuming"),
-        (None, 16, "assuming"),
-        ("abc", 16, "assuming"),
-    ],
-)
-def test_the_adapter_s_own_config_proposes_the_rank(r: object, default: int, words: str) -> None:
-    step = to(walk_of(lora("a", r)), LORA_RANK).step
-
-    assert step.default == default
-    assert words in step.remark
-
-
-def test_of_several_adapters_the_largest_decides() -> None:
-    step = to(walk_of(lora("a", 8), lora("b", 100)), LORA_RANK, checkpoint_names=("a", "b")).step
-
-    assert step.default == 128
-    assert "below" in step.problem(64)
-
-
-def test_a_valid_rank_is_taken_as_number_and_as_typed() -> None:
-    walk = to(walk_of(lora("a", 8)), LORA_RANK)
-
-    assert walk.answered(64).state.answers.lora_rank == 64
-    assert walk.answered(" 64 ").state.answers.lora_rank == 64
-
-
 @pytest.mark.parametrize("rank", [0, 1, 7, 24, 100, 513, -8, '"16"', "16.5", "", None, True, "9" * 5000])
 def test_other_ranks_are_refused_with_the_list(rank: object) -> None:
     walk = to(walk_of(lora("a", 8)), LORA_RANK)
@@ -159,14 +125,6 @@ def test_the_model_s_name_is_proposed_and_never_empty() -> None:
     assert step.problem("  ") != ""
     assert step.problem("evil\x1b[2J") != ""
     assert to(walk_of(lora("a")), MODEL_NAME, base_model="org/other-3B").step.default == "other-3B"
-
-
-def test_a_machine_is_named_whole_beside_the_way_at_80_columns() -> None:
-    room = 53
-    large = next(one for one in to(walk_of(lora("c")), GPU).step.choices if one.value == "H100:2")
-    named = f"{large.label}  {large.hint}"
-    assert named == "2 × H100  $12.00 an hour · 160 GiB · H100:2"
-    assert len(named.replace("H100:2", "H100:2x52x468")) <= room
 
 
 def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price() -> None:
@@ -275,19 +233,6 @@ def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
     assert step.problem(("checkpoint-300",)) == ""
 
 
-def test_where_all_are_faulty_the_newest_is_proposed_with_its_warning() -> None:
-    state = judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED])
-
-    step = to(WizardProgress(state).started(), CHECKPOINTS).step
-    assert (step.default, step.is_open) == (("checkpoint-300",), True)
-
-
-def test_the_best_is_proposed_even_if_a_newer_one_is_sound() -> None:
-    step = to(WizardProgress(judged(*SAVED)).started(), CHECKPOINTS).step
-
-    assert (step.default, step.is_open) == (("checkpoint-200",), False)
-
-
 def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best() -> None:
     walk = WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started()
     found = review_findings(to(walk, REVIEW, checkpoint_names=("checkpoint-300",)).state)
@@ -303,3 +248,14 @@ def test_what_could_not_be_judged_is_said_and_not_claimed() -> None:
     assert "checkpoints not checked: the log could not be read: no" in to(walk, CHECKPOINTS).step.remark
     (found,) = review_findings(to(walk, REVIEW).state)
     assert str((found.severity, found.problem)).startswith("('info', 'checkpoints not checked: the log could")
+
+
+@pytest.mark.parametrize(
+    ("faulty", "proposed", "is_open"), [(SAVED, "checkpoint-300", True), ((), "checkpoint-200", False)]
+)
+def test_the_best_is_proposed_even_if_a_newer_one_is_sound_and_else_the_newest(
+    faulty: tuple[Checkpoint, ...], proposed: str, is_open: bool
+) -> None:
+    state = judged(*SAVED, faulty=[one.checkpoint_id for one in faulty])
+    step = to(WizardProgress(state).started(), CHECKPOINTS).step
+    assert (step.default, step.is_open) == ((proposed,), is_open)
