@@ -93,23 +93,6 @@ def test_edit_makes_a_private_file_with_comments_and_checks_what_was_written(
     assert cli("config edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
 
 
-def test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another(
-    cli: RunCli, file: Path, with_file: Any, stranger: Any, tmp_path: Path
-) -> None:
-    both = with_file('remote = "second"\n')
-    here = f"remote_url = {stranger.url}\napi_key = {stranger.key}\n"
-    third = "[third]\nremote_url = http://127.0.0.1:9\napi_key = k\n"
-    (tmp_path / "trussrc").write_text(f"[first]\n{here}[second]\n{here}{third}")
-    only_file, nobody = {"BT_TUI_CONFIG": str(file)}, {"BT_TUI_REMOTE": "nobody"}
-    used = cli("projects", environ=only_file)
-    assert (used.code, "third" in used.err) == (0, False)
-    assert cli("projects", environ={}).code == 2  # several, and nobody said which
-    assert cli("projects", environ=only_file | nobody).code == 2
-    assert cli("projects --remote first", environ=only_file | nobody).code == 0
-    file.write_text('remote = "nobody"\n')
-    assert cli("projects", environ=both).code == 0  # the key in the environment says where to go
-
-
 def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_section(
     cli: RunCli, with_file: Any, file: Path, stranger: Any, tmp_path: Path
 ) -> None:

@@ -191,10 +191,6 @@ def _reset(transport: asyncio.Transport) -> None:
     transport.abort()
 
 
-DRIP_CHUNKS = 20
-"""Number of pieces a slow body is split into."""
-
-
 @dataclass(slots=True)
 class FaultyExchange:
     """Everything the server passed in for one request; ``date`` is the Date header of the answer."""
@@ -220,102 +216,15 @@ class FaultyExchange:
         """Interpret the times in the query by a clock that is ``ahead_s`` seconds ahead."""
         self.scope = {**self.scope, "query_string": shifted_query(self.scope["query_string"], ahead_s)}
 
-    async def answered(self, app: ASGIApp, send: Send | None = None) -> None:
-        """Let the application answer into ``send`` (default: the client), with rewriting faults applied."""
-        send = send or self.send
+    async def answered(self, app: ASGIApp) -> None:
+        """Let the application answer, with rewriting faults applied."""
         if self.rewriting:
-            await _send_whole(send, *await self._buffered(app))
+            await self.send_parts(*await self.handled(app))
         else:
-            await app(self.scope, self.receive, send)
+            await app(self.scope, self.receive, self.send)
 
-    async def drop_response(self, app: ASGIApp) -> None:
-        """Let the application handle the request, but drop its answer."""
-
-        async def lose(_message: Message) -> None:
-            await asyncio.sleep(0)
-
-        await app(self.scope, self.receive, lose)
-
-    async def delay_response(self, app: ASGIApp, wait: Callable[[], Awaitable[None]]) -> None:
-        """Let the application handle the request, wait, then send its answer."""
-        start, body = await self._buffered(app)
-        await wait()
-        await _send_whole(self.send, start, body)
-
-    async def truncate_response(self, app: ASGIApp) -> None:
-        start, body = await self._buffered(app)
-        await _send_whole(self.send, start, body[: len(body) // 2])
-
-    async def interrupted(self, app: ASGIApp, interrupt: Callable[[], Awaitable[None]]) -> None:
-        """Send half of the answer, await ``interrupt``, then send the rest if still connected."""
-        left_bytes: int | None = None
-        is_done = False
-
-        async def send(message: Message) -> None:
-            nonlocal left_bytes, is_done
-            if message["type"] == "http.response.start":
-                length = MutableHeaders(scope=message).get("content-length", "")
-                left_bytes = int(length) // 2 if length.isdecimal() else None
-            elif not is_done:
-                body = message.get("body", b"")
-                cut = len(body) // 2 if left_bytes is None else left_bytes
-                if left_bytes is None or cut <= len(body):
-                    is_done = True
-                    await self.send({**message, "body": body[:cut], "more_body": True})
-                    await self.connections.flushed(self.scope["client"])
-                    await interrupt()
-                    message = {**message, "body": body[cut:]}
-                else:
-                    left_bytes -= len(body)
-            await self.send(message)
-
-        await self.answered(app, send)
-
-    async def drip(self, app: ASGIApp, lasting_s: float) -> None:
-        """Send the answer in small pieces spread over ``lasting_s`` seconds."""
-        total_bytes = 0
-
-        async def send(message: Message) -> None:
-            nonlocal total_bytes
-            if message["type"] == "http.response.start":
-                length = MutableHeaders(scope=message).get("content-length", "")
-                total_bytes = int(length) if length.isdecimal() else 0
-                await self.send(message)
-                return
-            body = message.get("body", b"")
-            whole_bytes = max(total_bytes, len(body), 1)
-            step_bytes = max(whole_bytes // DRIP_CHUNKS, 1)
-            for offset in range(0, len(body), step_bytes):
-                piece = body[offset : offset + step_bytes]
-                await asyncio.sleep(lasting_s * len(piece) / whole_bytes)
-                await self.send({"type": "http.response.body", "body": piece, "more_body": True})
-            await self.send({**message, "body": b""})
-
-        await self.answered(app, send)
-
-    async def drop_connection(self, *, orderly: bool) -> None:
-        """Close the connection (``orderly``) or reset it, and wait until it is gone."""
-        self.is_dead = True
-        if orderly:
-            self.connections.close(self.scope["client"])
-        else:
-            self.connections.reset(self.scope["client"])
-        await self.wait_until_disconnected()
-
-    async def silence(self, seconds: float | None) -> None:
-        """Stay silent for some seconds; None means until the client disconnects."""
-        if seconds is not None:
-            await asyncio.sleep(seconds)
-            return
-        await self.wait_until_disconnected()
-        self.is_dead = True
-
-    async def wait_until_disconnected(self) -> None:
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
-
-    async def _buffered(self, app: ASGIApp) -> tuple[Message, bytes]:
-        """Return the start and the body of the answer, with rewriting faults applied."""
+    async def handled(self, app: ASGIApp) -> tuple[Message, bytes]:
+        """The start and the body of the application's answer, with rewriting faults applied, not sent yet."""
         start: Message = {"type": "http.response.start", "status": 500, "headers": []}
         parts: list[bytes] = []
 
@@ -331,9 +240,40 @@ class FaultyExchange:
         is_json = "json" in MutableHeaders(raw=[*start["headers"]]).get("content-type", "")
         return start, rewritten(body, self.rewriting) if self.rewriting and is_json else body
 
+    async def send_parts(
+        self,
+        start: Message,
+        body: bytes,
+        count: int = 1,
+        between: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Send the body in so many parts; await ``between`` when one has gone out and another is left."""
+        headers = MutableHeaders(raw=[*start["headers"]])
+        if self.scope["method"] != "HEAD":
+            headers["content-length"] = str(len(body))
+        await self.send({**start, "headers": headers.raw})
+        for number in range(count):
+            if number and between is not None:
+                await self.connections.flushed(self.scope["client"])
+                await between()
+            part = body[number * len(body) // count : (number + 1) * len(body) // count]
+            is_last = number == count - 1
+            await self.send({"type": "http.response.body", "body": part, "more_body": not is_last})
 
-async def _send_whole(send: Send, start: Message, body: bytes) -> None:
-    headers = MutableHeaders(raw=[*start["headers"]])
-    headers["content-length"] = str(len(body))
-    await send({**start, "headers": headers.raw})
-    await send({"type": "http.response.body", "body": body})
+    async def drop_connection(self, *, orderly: bool) -> None:
+        """Close the connection (``orderly``) or reset it, and wait until it is gone."""
+        self.is_dead = True
+        (self.connections.close if orderly else self.connections.reset)(self.scope["client"])
+        await self.wait_until_disconnected()
+
+    async def silence(self, seconds: float | None) -> None:
+        """Stay silent for some seconds; None means until the client disconnects."""
+        if seconds is not None:
+            await asyncio.sleep(seconds)
+            return
+        await self.wait_until_disconnected()
+        self.is_dead = True
+
+    async def wait_until_disconnected(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import format_datetime
@@ -13,6 +14,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api_client.clock import Clock, SystemClock
 from support.fault_layer.exchange import FaultyExchange, OpenConnections, canned_response
 from support.fault_layer.specification import REWRITING, Fault, FaultRule
+
+DRIPS = 20
+"""Number of pieces a slow body is split into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,40 +96,36 @@ class FaultLayer:
                 self.connections.reset_all()
                 await exchange.wait_until_disconnected()
             case Fault("reset" | "cut"):
-                await self._break_off(exchange, fault)
+                await self._interrupt(
+                    exchange, fault, partial(exchange.drop_connection, orderly=fault.kind == "cut")
+                )
             case Fault("stall"):
-                await self._stall(exchange, fault)
+                await self._interrupt(exchange, fault, partial(exchange.silence, fault.seconds))
             case Fault("truncated"):
-                await exchange.truncate_response(self.app)
+                start, body = await exchange.handled(self.app)
+                await exchange.send_parts(start, body[: len(body) // 2])
             case Fault("slow"):
-                await exchange.drip(self.app, fault.seconds or 0.0)
+                pause = partial(asyncio.sleep, (fault.seconds or 0.0) / DRIPS)
+                await exchange.send_parts(*await exchange.handled(self.app), DRIPS, pause)
             case _:
                 if fault.moment == "handled":
-                    await exchange.drop_response(self.app)
+                    await exchange.handled(self.app)
                 answer = canned_response(fault, number=self._number, now=self.clock.now())
                 await answer(exchange.scope, exchange.receive, exchange.send)
 
-    async def _break_off(self, exchange: FaultyExchange, fault: Fault) -> None:
-        drop_connection = partial(exchange.drop_connection, orderly=fault.kind == "cut")
-        match fault.moment:
-            case "during":
-                await exchange.interrupted(self.app, drop_connection)
-                return
-            case "handled":
-                await exchange.drop_response(self.app)
-            case "after":
+    async def _interrupt(
+        self, exchange: FaultyExchange, fault: Fault, interrupt: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Answer, and do that at the fault's moment; what is left is sent if the connection still stands."""
+        if fault.moment == "before":
+            await interrupt()
+            if not exchange.is_dead:
                 await exchange.answered(self.app)
-                await self.connections.flushed(exchange.scope["client"])
-        await drop_connection()
-
-    async def _stall(self, exchange: FaultyExchange, fault: Fault) -> None:
-        silence = partial(exchange.silence, fault.seconds)
-        match fault.moment:
-            case "during":
-                await exchange.interrupted(self.app, silence)
-            case "handled":
-                await exchange.delay_response(self.app, silence)
-            case _:
-                await silence()
-                if not exchange.is_dead:
-                    await exchange.answered(self.app)
+            return
+        start, body = await exchange.handled(self.app)
+        if fault.moment == "handled":
+            await interrupt()
+        await exchange.send_parts(start, body, 2, interrupt if fault.moment == "during" else None)
+        if fault.moment == "after":
+            await self.connections.flushed(exchange.scope["client"])
+            await interrupt()

@@ -11,8 +11,6 @@ import pytest
 from local_world import LocalWorld, job_spec, local_world
 
 from api_client.emulator.runner.sampling import Gpus
-from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import MetricStore, NodeReading
 from api_client.models import NodeMetrics
 
 BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"
@@ -40,30 +38,6 @@ async def test_cpu_memory_and_disk_of_every_node_are_sampled(world: LocalWorld) 
     assert 0 <= (idle.ephemeral_storage.utilization[-1].value or 0) <= 1
     assert metrics.gpu_utilization == {}
     assert metrics.cache is None
-
-
-def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Path) -> None:
-    database = Database(tmp_path / "metrics.db")
-    store = MetricStore(database)
-    store.append(
-        NodeReading(
-            "job1",
-            at_ms=1_000_000 + second * 1000,
-            node_rank=0,
-            node={"cpu_cores": float(second), "memory_bytes": 10},
-            gpus={0: {"utilization": 0.5, "memory_bytes": 100}, 1: {"memory_bytes": 200}},
-        )
-        for second in range(60)
-    )
-    whole = store.read("job1", start_s=1000, end_s=1060, step_s=10).nodes[0]
-    assert [sample.value for sample in whole.cpu_usage] == [4.5, 14.5, 24.5, 34.5, 44.5, 54.5]
-    assert [sample.timestamp.timestamp() for sample in whole.cpu_usage] == [1000 + 10 * n for n in range(6)]
-    part = store.read("job1", start_s=1013, end_s=1040, step_s=10).nodes[0]
-    assert part.cpu_usage == whole.cpu_usage[2:4]
-    assert list(whole.gpu_utilization) == ["0"]
-    assert list(whole.gpu_memory_usage_bytes) == ["0", "1"]
-    assert store.read("other", start_s=0, end_s=1e18, step_s=1).nodes == {}
-    database.close()
 
 
 class FakeNvml:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from config_writing import IMPORTS, PROJECT, write_config
 
-from api_client.definitions import CheckpointList, LoRACheckpoint, LoRADetails
 from api_client.errors import ConfigFileError
 from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
 from api_client.submission.payload import job_payload, project_payload, unknown_fields
@@ -111,20 +110,6 @@ def test_a_newer_deployment_that_says_more_is_refused_and_none_sent(tmp_path: Pa
         load_deploy_checkpoints_config(path, python=with_sdk)
 
 
-def test_checkpoints_keep_what_their_own_class_adds(tmp_path: Path, with_sdk: Path) -> None:
-    text = """
-        from api_client.definitions import LoRACheckpoint, LoRADetails
-        from truss_train.definitions import CheckpointList, DeployCheckpointsConfig
-        adapter = LoRACheckpoint(
-            training_job_id="j", checkpoint_name="c", lora_details=LoRADetails(rank=64)
-        )
-        x = DeployCheckpointsConfig(checkpoint_details=CheckpointList(checkpoints=[adapter]))
-        """
-    adapter = LoRACheckpoint(training_job_id="j", checkpoint_name="c", lora_details=LoRADetails(rank=64))
-    config = load_deploy_checkpoints_config(write_config(tmp_path, text), python=with_sdk)
-    assert config.checkpoint_details == CheckpointList(checkpoints=[adapter])
-
-
 @pytest.fixture
 def words_on_stdin() -> Iterator[None]:
     """Somebody types, or a pipe has something to read."""
@@ -158,21 +143,6 @@ def test_failures_read_as_here(tmp_path: Path, text: str, line: int | None, word
         load_training_project(path, python=sys.executable)
     assert (caught.value.path, caught.value.line) == (path, line)
     assert "Traceback" not in str(caught.value)
-
-
-def test_prints_reach_stderr_and_do_not_disturb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = f"""
-        import os
-        print("by print")
-        os.write(1, b"by the system\\n")
-        {IMPORTS.strip()}
-        x = {PROJECT}
-        """
-    load_training_project(write_config(tmp_path, text), python=sys.executable)
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "by print" in printed.err
-    assert "by the system" in printed.err
 
 
 def test_what_is_no_python(tmp_path: Path) -> None:

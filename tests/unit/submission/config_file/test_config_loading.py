@@ -139,20 +139,6 @@ def test_what_is_no_config_file(tmp_path: Path) -> None:
     assert ".py" in failure(text_file).problem
 
 
-def test_an_exception_that_cannot_even_be_printed(tmp_path: Path) -> None:
-    path = write_config(
-        tmp_path,
-        """
-        class Bad(Exception):
-            def __str__(self): raise RuntimeError
-            def errors(self): raise RuntimeError
-            title = "x"
-        raise Bad
-        """,
-    )
-    assert failure(path).problem == "Bad"
-
-
 def test_ctrl_c_is_let_through(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         load_training_project(write_config(tmp_path, "raise KeyboardInterrupt"))

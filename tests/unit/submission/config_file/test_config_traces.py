@@ -84,57 +84,6 @@ def test_a_config_cannot_change_the_names_for_the_next_one(tmp_path: Path) -> No
     assert load_training_project(path).job.image.base_image == "x"
 
 
-def test_what_another_thread_imports_meanwhile_stays(tmp_path: Path) -> None:
-    wanted, done = threading.Event(), threading.Event()
-    (tmp_path / "imported_by_another_thread.py").write_text("")
-    path = write_config(
-        tmp_path,
-        f"""
-        {IMPORTS.strip()}
-        from threading_hooks import wanted, done
-        wanted.set()
-        done.wait()
-        x = {PROJECT}
-        """,
-    )
-    hooks = ModuleType("threading_hooks")
-    hooks.wanted, hooks.done = wanted, done  # type: ignore[attr-defined]
-
-    def import_something() -> None:
-        wanted.wait()
-        __import__("imported_by_another_thread")
-        done.set()
-
-    sys.modules["threading_hooks"] = hooks
-    sys.path.insert(0, str(tmp_path))
-    thread = threading.Thread(target=import_something)
-    thread.start()
-    try:
-        load_training_project(path)
-        assert "imported_by_another_thread" in sys.modules
-    finally:
-        thread.join()
-        sys.path.remove(str(tmp_path))
-        sys.modules.pop("threading_hooks")
-        sys.modules.pop("imported_by_another_thread", None)
-
-
-def test_a_config_may_load_another_one(tmp_path: Path) -> None:
-    write_config(tmp_path, IMPORTS + f"x = {PROJECT}", name="inner.py")
-    outer = write_config(
-        tmp_path,
-        """
-        from pathlib import Path
-        from api_client.submission.config_file import load_training_project
-        project = load_training_project(Path(__file__).parent / "inner.py")
-        import truss_train
-        assert isinstance(project, truss_train.TrainingProject)
-        """,
-    )
-    assert load_training_project(outer).name == "p"
-    assert "truss_train" not in sys.modules
-
-
 def test_several_threads_may_load_at_once(tmp_path: Path, hasty_switching: None) -> None:
     text = f"""
         import os, sys

@@ -23,7 +23,6 @@ from api_client.submission.preflight import check
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 H100S = (machine("H100", 1), machine("H100", 8))
-Queue = tuple[TrainingJob, ...] | None
 RESEARCH = Team(id="t1", name="Research", default=True)
 
 
