@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
@@ -52,7 +53,7 @@ class RecordedLog:
         self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
 
     def arriving(
-        self, position: tuple[int, int], until_ns: int
+        self, position: tuple[int, int], until_ns: int, *, limit: int = sys.maxsize
     ) -> tuple[list[RecordedLine], tuple[int, int]]:
         """Return what arrived from ``position`` (at first (0, 0)) to a time, and the next position.
 
@@ -62,7 +63,7 @@ class RecordedLog:
         found: list[RecordedLine] = []
         while number < len(self.blocks.items):
             entries = sorted(self._parsed(number), key=_by_number)
-            while start < len(entries) and entries[start].arrived_ns <= until_ns:
+            while start < len(entries) and entries[start].arrived_ns <= until_ns and len(found) < limit:
                 found.append(entries[start])
                 start += 1
             if start < len(entries):

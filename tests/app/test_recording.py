@@ -49,12 +49,12 @@ async def dashboard(
     with ExitStack() as files:
         recordings = [files.enter_context(Recording(path)) for path in paths]
         clock = Playback(recordings[0].begin, recordings[0].until, at=moment, elapsed=elapsed)
-        with served_recordings(recordings, clock) as remote:
+        with served_recordings(recordings, clock) as remote, OpenRecordings(recordings, clock) as opened:
             app = BtTuiApp(
                 remote,
                 job_id="job1" if len(paths) == 1 else None,
                 settings=settings_of(CommandSettings(), paths),
-                recorded=OpenRecordings(recordings, clock),
+                recorded=opened,
             )
             async with app.run_test(size=(120, 36)) as pilot:
                 yield app, pilot

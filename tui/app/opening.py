@@ -104,12 +104,9 @@ class ScreenOpener:
 
     def _recorded_run(self, job: TrainingJob) -> RecordedRun | None:
         opened, wanted = self._recorded, self._settings.configuration
-        recording = opened.of_job(job.id) if opened is not None else None
-        if opened is None or recording is None or self._session.clock is not opened.clock:
+        if opened is None or self._session.clock is not opened.clock:
             return None
-        from tui.readers.recorded_runs import RecordedRun
-
-        return RecordedRun(recording, opened.clock, rules=wanted.health, patterns=wanted.progress_patterns)
+        return opened.run(job.id, wanted.health, wanted.progress_patterns)
 
     def _layout(self) -> JobLayout:
         """Return the remembered layout, in which explicit settings replace what was remembered."""

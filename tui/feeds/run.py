@@ -13,6 +13,7 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, JobMetrics, TrainingJob
 from api_client.models.logs import LogGap, LogLine
+from api_client.recordings.archive import RecordingError
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoints import checkpoint_faults
@@ -21,6 +22,7 @@ from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled, saved_key
 from tui.feeds.checkpoint_evidence import kept_losses_of
@@ -45,6 +47,7 @@ HEALTH_INTERVAL_S = 2.0
 """Interval between health checks."""
 HEALTH_INTERVAL_OF_MANY_S = 5.0
 """The same for a run of more than ``FEW_NODES`` nodes, since every GPU is checked."""
+RECORDED_INTERVAL_S = 1.0
 POINTS_ACROSS = 240
 """Metric samples to request across the displayed time range; charts do not have more columns."""
 MIN_METRIC_STEP_S = 5
@@ -65,7 +68,8 @@ class RunFeed:
     may come from a proxy. ``rules`` are the thresholds of the health checks, ``patterns`` parse the lines
     of custom trainers, and ``prices`` (USD per minute and node, by instance id or name) take precedence
     over the listed ones. ``findings`` are those already known: they stay until the job's own log and
-    metrics have been checked.
+    metrics have been checked. ``recorded_progress`` reads the progress of a recording, whose log is too long
+    to be folded for every moment.
     """
 
     def __init__(
@@ -84,14 +88,22 @@ class RunFeed:
         status_interval_s: float = STATUS_INTERVAL_S,
         metrics_interval_s: float = METRICS_INTERVAL_S,
         checkpoints_interval_s: float = CHECKPOINTS_INTERVAL_S,
+        recorded_progress: Callable[[], Awaitable[ProgressSnapshot]] | None = None,
     ) -> None:
         self._status_interval_s = status_interval_s
         self._metrics_interval_s = metrics_interval_s
         self._checkpoints_interval_s = checkpoints_interval_s
         self._session = session
         self._log = RunLog(
-            session, restart=self._restart_progress, take=self._take_log, tell=on_log, end=self._log_ended
+            session,
+            restart=self._restart_progress,
+            take=self._take_log,
+            tell=on_log,
+            end=self._log_ended,
+            takes_history=recorded_progress is None,
         )
+        self._read_recorded = recorded_progress
+        self._recorded: ProgressSnapshot | None = None
         self._on_gone = on_gone
         self._was_gone = False
         self._publish_snapshot = publish
@@ -130,6 +142,8 @@ class RunFeed:
                 tasks.create_task(self._keep(self._read_price))
                 tasks.create_task(self._keep(self._poll_bill))
                 tasks.create_task(self._tick())
+                if self._read_recorded is not None:
+                    tasks.create_task(self._follow_recorded(self._read_recorded))
         finally:
             for what in (STATUS, LOG, METRICS, CHECKPOINTS):
                 self._session.report_success(what)
@@ -160,8 +174,8 @@ class RunFeed:
         now = self._session.clock.now()
         self._change(
             at=now,
-            progress=self._progress.snapshot(),
-            log_read=self._log.is_read,
+            progress=self._recorded or self._progress.snapshot(),
+            log_read=self._log.is_read and (self._read_recorded is None or self._recorded is not None),
             metrics=self._metrics.snapshot,
         )
         self._publish_snapshot(self._snapshot)
@@ -282,8 +296,22 @@ class RunFeed:
 
     def _take_log(self, lines: Iterable[LogLine]) -> None:
         self._got(LOG)
-        self._progress.add(lines)
+        if self._recorded is None:
+            self._progress.add(lines)
         self._throttle.request()
+
+    async def _follow_recorded(self, read: Callable[[], Awaitable[ProgressSnapshot]]) -> None:
+        """Read the progress at the moment that is shown, again when it has moved on."""
+        clock = self._session.clock
+        while True:
+            at = clock.now()
+            try:
+                self._recorded = await read()
+            except RecordingError:
+                self._change(failing=self._snapshot.failing | {LOG})
+            self._throttle.request()
+            while clock.now() == at:
+                await clock.sleep(RECORDED_INTERVAL_S)
 
     def _log_ended(self, job: TrainingJob) -> None:
         self._update(job=job)

@@ -57,8 +57,7 @@ def open_file(
         from tui.readers.recorded_runs import OpenRecordings
 
         job_id = recordings[0].job.id if len(recordings) == 1 else None
-        with served_recordings(recordings, clock) as remote:
-            opened = OpenRecordings(recordings, clock)
+        with served_recordings(recordings, clock) as remote, OpenRecordings(recordings, clock) as opened:
             run_dashboard(remote, job_id=job_id, settings=loaded, recorded=opened)
 
 

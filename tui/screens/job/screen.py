@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partialmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -26,7 +26,6 @@ from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
-from tui.readers.recorded_runs import RecordedRun
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.job.chart_view import words
@@ -42,6 +41,9 @@ from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
+
+if TYPE_CHECKING:
+    from tui.readers.recorded_runs import RecordedRun
 
 MakeFeed = Callable[..., RunFeed]
 
@@ -106,6 +108,7 @@ class JobScreen(AppScreen):
             on_log=lambda part: self.post_message(self.LogArrived(part)),
             on_gone=lambda: self.post_message(self.JobGone()),
             span=timedelta(seconds=span_s),
+            recorded_progress=self._recorded.progress if self._recorded is not None else None,
             **more,
         )
 
@@ -144,8 +147,6 @@ class JobScreen(AppScreen):
 
     def take(self, snapshot: RunSnapshot) -> None:
         self.job = snapshot.job
-        if self._recorded is not None and snapshot.log_read:
-            self._recorded.log_read.set()
         self.query_one(LogPane).set_origin(snapshot.running_since)
         self.snapshot = snapshot
         self._keep_layout()
@@ -185,7 +186,6 @@ class JobScreen(AppScreen):
         if self._recorded is not None:
             self.workers.cancel_group(self, "feed")
             self.job = self._recorded.job
-            self._recorded.log_read.clear()
             self._feed = self._new_feed(self._span_s, findings=())
             self.run_feed("run feed")
 

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partialmethod
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
@@ -13,10 +14,13 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui.readers.recorded_runs import Kind, Moment, RecordedRun
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import duration
 from tui.widgets.tones import tone_styles
+
+if TYPE_CHECKING:
+    from tui.readers.recorded_index import Kind, Moment
+    from tui.readers.recorded_runs import RecordedRun
 
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 STEPS = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1))

@@ -45,6 +45,9 @@ class ProgressPattern:
             raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
         object.__setattr__(self, "compiled", compiled)
 
+    def __reduce__(self) -> tuple[type[ProgressPattern], tuple[str, str]]:
+        return ProgressPattern, (self.name, self.regex)
+
     def read(self, text: str) -> ParsedMetrics | None:
         """Parse a line that matches; None for others, and if no group contains a number."""
         try:

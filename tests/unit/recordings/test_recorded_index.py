@@ -1,0 +1,87 @@
+"""The progress at any moment of a recording is that of the lines so far, whatever was shown before."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from api_client.recordings import writing
+from api_client.recordings.reading import Recording
+from support.recorded import at, line, writer
+from tui.analysis.health.rules import DEFAULT_RULES
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.readers import recorded_index
+from tui.readers.recorded_index import RecordingIndex
+from tui.readers.recorded_process import RecordingAnalysis
+
+LINES = [line(60 + 5 * number, f"step {number}/600 loss={3 - number / 300}") for number in range(600)]
+LATE = line(700, "epoch reached its goal 17")
+ERROR = line(2000.5, "RuntimeError: CUDA out of memory", level="ERROR")
+PATTERNS = (ProgressPattern("goal", r"goal (?P<grad_norm>\d+)"),)
+MOMENTS = (1060.0, 2500.0, 30.0, 2501.0, 2490.0, 699.0, 1900.0, 3600.0, 1061.0, 0.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(writing, "BLOCK_LINES", 7)
+    made = writer(tmp_path / "run.btrun")
+    made.log.add([*LINES[:360], LATE, *LINES[360:389], ERROR, *LINES[389:]])
+    made.close()
+    return tmp_path / "run.btrun"
+
+
+def _folded(recording: Recording, seconds: float) -> ProgressSnapshot:
+    fold = ProgressFold(patterns=PATTERNS)
+    lines, _ = recording.log.arriving((0, 0), recording.now_ns(at(seconds)))
+    fold.add(entry for each in lines if (entry := each.line) is not None)
+    return fold.snapshot()
+
+
+@pytest.mark.parametrize("searched", [0, 10_000], ids=["while searching", "after the search"])
+@pytest.mark.parametrize("max_bytes", [1, 2**30], ids=["few copies", "all copies"])
+def test_the_progress_of_any_moment_is_that_of_the_lines_so_far(
+    path: Path, monkeypatch: pytest.MonkeyPatch, searched: int, max_bytes: int
+) -> None:
+    monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
+    monkeypatch.setattr(recorded_index, "MAX_COPIES_BYTES", max_bytes)
+    with Recording(path) as recording, closing(RecordingIndex(recording, DEFAULT_RULES, PATTERNS)) as index:
+        for _ in range(searched):
+            index.work()
+        assert index.is_complete is bool(searched)
+        for seconds in MOMENTS:
+            while (shown := index.progress_at(recording.now_ns(at(seconds)))) is None:
+                index.work()
+            assert shown == _folded(recording, seconds)
+
+
+def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
+    with Recording(path) as recording, closing(RecordingIndex(recording, DEFAULT_RULES, PATTERNS)) as index:
+        while not index.is_complete:
+            index.work()
+        for seconds in (1060.0, 3000.0, 2000.0):
+            calls = 1
+            while index.progress_at(recording.now_ns(at(seconds))) is None:
+                calls += 1
+            assert calls * 5 <= 2 * len(LINES) / recorded_index.COPIES
+
+
+async def test_a_killed_analysis_starts_again(path: Path) -> None:
+    with Recording(path) as recording:
+        analysis = RecordingAnalysis(path, DEFAULT_RULES, PATTERNS)
+        try:
+            for seconds in (1060.0, 2500.0):
+                shown = await analysis.progress(recording.now_ns(at(seconds)))
+                assert shown == _folded(recording, seconds)
+                assert analysis._process is not None
+                analysis._process.kill()
+            marks = [found async for found in analysis.moments()][-1]
+            assert [one.text for one in marks if one.kind == "error"] == ["RuntimeError: CUDA out of memory"]
+        finally:
+            analysis.close()

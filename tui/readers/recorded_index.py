@@ -1,0 +1,157 @@
+"""Find the progress of a recorded run at any moment, and the moments worth going to.
+
+The log is folded once, from its beginning. Copies of that fold are kept on the way, so that the progress at
+another moment takes only the lines after the copy before it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import BinaryIO, Literal
+
+from api_client.models.logs import NS_PER_S
+from api_client.recordings.log import RecordedLine, RecordedLog
+from api_client.recordings.reading import FOREVER_NS, Recording
+from api_client.recordings.stamps import moment_at
+from tui.analysis.health.rules import HealthRules
+from tui.analysis.logs.errors import error_text
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.readers.timeline import Timeline
+
+Kind = Literal["checkpoint", "error", "finding"]
+SAME_ERROR_NS = 60 * NS_PER_S
+"""Errors within this time of one another are one moment: a crash logs many lines, on every node."""
+MAX_ERRORS = 1_000
+ROUND_UP = timedelta(microseconds=1)
+"""Lines have nanoseconds, the clock microseconds: a line is visible just after its time."""
+LINES_AT_ONCE = 250
+COPIES = 32
+MAX_COPIES_BYTES = 512 * 1024**2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Moment:
+    """A moment that a user may want to see; ``text`` may contain text from the log."""
+
+    at: datetime
+    kind: Kind
+    text: str
+
+
+@dataclass
+class _Progress:
+    """A fold of the log up to a position, which arrived at ``arrived_ns``."""
+
+    fold: ProgressFold
+    position: tuple[int, int] = (0, 0)
+    arrived_ns: int = 0
+
+    def advance(self, log: RecordedLog, until_ns: int) -> list[RecordedLine]:
+        """Fold some of the lines that arrived until then and return them; none if there are no more."""
+        lines, self.position = log.arriving(self.position, until_ns, limit=LINES_AT_ONCE)
+        self.fold.add(line for each in lines if (line := each.line) is not None)
+        self.arrived_ns = lines[-1].arrived_ns if lines else self.arrived_ns
+        return lines
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A stored ``_Progress``; its file has no name, so that it goes with the process."""
+
+    position: tuple[int, int]
+    arrived_ns: int
+    file: BinaryIO = field(repr=False)
+
+    def load(self) -> _Progress:
+        self.file.seek(0)
+        return _Progress(pickle.load(self.file), self.position, self.arrived_ns)
+
+
+class RecordingIndex:
+    """The progress and the moments of a recorded run; each call works for a fraction of a second."""
+
+    def __init__(
+        self, recording: Recording, rules: HealthRules, patterns: Sequence[ProgressPattern] = ()
+    ) -> None:
+        self._log = recording.log
+        self._patterns = patterns
+        self._first_pass = _Progress(ProgressFold(patterns=patterns))
+        self._asked: _Progress | None = None
+        self._copies: list[_Copy] = []
+        self._blocks_between = len(self._log.blocks.items) // COPIES + 1
+        self._errors = 0
+        self._newest_error_ns = -SAME_ERROR_NS
+        self.found: list[Moment] = []
+        """Errors, then findings, as they are found."""
+        self._work = self._all_moments(Timeline(recording, rules, patterns))
+        self.is_complete = False
+
+    def close(self) -> None:
+        """Remove the copies."""
+        for one in self._copies:
+            one.file.close()
+
+    def work(self) -> None:
+        """Continue to search for moments and to keep copies until ``is_complete``."""
+        self.is_complete = next(self._work, True) is True
+
+    def progress_at(self, until_ns: int) -> ProgressSnapshot | None:
+        """Return what the lines that arrived until then say; None if it needs another call to get there."""
+        if self._first_pass.arrived_ns <= until_ns:
+            return None if self._advance(until_ns) else self._first_pass.fold.snapshot()
+        asked = self._asked = self._nearest(until_ns)
+        return None if asked.advance(self._log, until_ns) else asked.fold.snapshot()
+
+    def _nearest(self, until_ns: int) -> _Progress:
+        copy = next((one for one in reversed(self._copies) if one.arrived_ns <= until_ns), None)
+        asked = self._asked
+        is_usable = asked is not None and asked.arrived_ns <= until_ns
+        if asked is not None and is_usable and (copy is None or asked.position >= copy.position):
+            return asked
+        return _Progress(ProgressFold(patterns=self._patterns)) if copy is None else copy.load()
+
+    def _advance(self, until_ns: int) -> bool:
+        """Fold some more lines of the first pass; return False if there are no more until then."""
+        lines = self._first_pass.advance(self._log, until_ns)
+        for each in lines:
+            self._note_error(each)
+        copied = self._copies[-1].position[0] if self._copies else 0
+        if self._first_pass.position[0] >= copied + self._blocks_between:
+            self._copy()
+        return bool(lines)
+
+    def _copy(self) -> None:
+        first = self._first_pass
+        file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
+        pickle.dump(first.fold, file, pickle.HIGHEST_PROTOCOL)
+        self._copies.append(_Copy(first.position, first.arrived_ns, file))
+        if sum(one.file.tell() for one in self._copies) > MAX_COPIES_BYTES:
+            for one in self._copies[::2]:
+                one.file.close()
+            del self._copies[::2]
+            self._blocks_between *= 2
+
+    def _note_error(self, each: RecordedLine) -> None:
+        line = each.line
+        text = error_text(line.message, line.level) if line is not None else None
+        is_new = each.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
+        if text is not None and is_new and self._errors < MAX_ERRORS:
+            self._newest_error_ns, self._errors = each.arrived_ns, self._errors + 1
+            self.found.append(Moment(moment_at(each.arrived_ns) + ROUND_UP, "error", text))
+
+    def _all_moments(self, timeline: Timeline) -> Iterator[None]:
+        while self._advance(FOREVER_NS):
+            yield
+        known = 0
+        while not timeline.is_done:
+            timeline.look()
+            periods = timeline.findings
+            self.found += [Moment(one.first_seen, "finding", one.finding.short) for one in periods[known:]]
+            known = len(periods)
+            yield
