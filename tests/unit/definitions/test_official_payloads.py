@@ -22,7 +22,7 @@ ALL = {
 JOBS = sorted(name for name in ALL if not name.startswith("deploy"))
 DEPLOYMENTS = sorted(name for name in ALL if name.startswith("deploy"))
 
-SENDER = {"truss_client_version": "bt-tui 0.1.0", "git_info": None}
+SENDER = {"truss_client_version": "bt-tui 0.2.0", "git_info": None}
 
 
 def recorded(name: str) -> dict[str, Any]:
