@@ -58,6 +58,8 @@ class Mark(Flag):
     """It changes something on the server: it asks for confirmation, and is off in a read-only dashboard."""
     FIELD = auto()
     """It opens a field. Keys typed after it go into the field, however fast they come."""
+    RARE = auto()
+    """Help lists it last: few need it, or its counterpart says it."""
 
 
 PLAIN = Mark(0)
@@ -83,7 +85,7 @@ class Action:
         return f"{self.help} {OFF}" if read_only and Mark.DANGEROUS in self.marks else self.help
 
 
-FOOTER, DANGEROUS, FIELD = Mark.FOOTER, Mark.DANGEROUS, Mark.FIELD
+FOOTER, DANGEROUS, FIELD, RARE = Mark.FOOTER, Mark.DANGEROUS, Mark.FIELD, Mark.RARE
 
 Row = tuple[str, str, str, str] | tuple[str, str, str, str, Mark]
 
@@ -99,9 +101,9 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ),
         ("next_alarmed", "exclamation_mark", "attention", "Go to the next job that needs attention.", FOOTER),
         ("sort", "S", "sort", "Sort by the next column (or click a heading).", FOOTER),
-        ("reverse_sort", "V", "reverse", "Reverse sort order."),
+        ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
         ("new_job", "n", "new", "Submit a new job from a config file.", FOOTER | DANGEROUS),
-        ("toggle_projects", "p", "projects", "Show or hide the project list."),
+        ("toggle_projects", "p", "projects", "Show or hide the project list.", RARE),
         ("open_cache", "C", "cache", "Browse the cache of the selected project or job."),
         ("deploy", "d", "deploy", "Deploy checkpoints of the selected job.", DANGEROUS),
         ("stop_job", "s", "stop", "Stop the marked jobs, or the selected one.", FOOTER | DANGEROUS),
@@ -123,7 +125,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("bookmark", "B", "bookmark", "Toggle a bookmark (filter with is:bookmarked)."),
         ("compare", "c", "compare", "Compare the marked jobs, or a marked job with the selected one."),
         ("open_capacity", "Q", "capacity", "Show GPU capacity and the queue."),
-        ("export", "E", "export", "Export the listed jobs as CSV or JSON."),
+        ("export", "E", "export", "Export the listed jobs as CSV or JSON.", RARE),
         ("snooze", "z", "snooze", "Snooze this job's alerts; press again to undo."),
         ("copy_id", "y", "copy id", "Copy the job id."),
         ("copy_status", "Y", "copy status", "Copy the status of the marked jobs, or the selected one."),
@@ -136,7 +138,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("show_checkpoints", "4", "Checkpoints", "Show the job's checkpoints."),
         ("show_details", "5", "Details", "Show job details and history."),
         ("next_tab", "tab", "next tab", "Next tab."),
-        ("previous_tab", "shift+tab", "previous tab", "Previous tab."),
+        ("previous_tab", "shift+tab", "previous tab", "Previous tab.", RARE),
         (
             "next_node",
             "right_square_bracket",
@@ -144,7 +146,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
             "Show only the next node; after the last, show all.",
             FOOTER,
         ),
-        ("previous_node", "left_square_bracket", "previous node", "Show only the previous node."),
+        ("previous_node", "left_square_bracket", "previous node", "Show only the previous node.", RARE),
         ("why", "exclamation_mark", "why", "Explain what is wrong with this job (or click it).", FOOTER),
         ("deploy", "d", "deploy", "Deploy this job's checkpoints.", FOOTER | DANGEROUS),
         ("stop_job", "s", "stop", "Stop this job.", FOOTER | DANGEROUS),
@@ -153,7 +155,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("record", "ctrl+r", "record", "Record the run to a file; press again to stop."),
         ("download_source", "A", "source", "Download the job's source code."),
         ("compare", "c", "compare", "Compare with the previous job in this project."),
-        ("export", "E", "export", "Export the chart data as CSV or JSON."),
+        ("export", "E", "export", "Export the chart data as CSV or JSON.", RARE),
         ("snooze", "z", "snooze", "Snooze this job's alerts; press again to undo."),
         ("bookmark", "B", "bookmark", "Toggle a bookmark (a star on Home)."),
         ("copy_id", "y", "copy id", "Copy the job id."),
@@ -173,29 +175,29 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("show_all_nodes", "H", "all nodes", "Show all nodes again."),
         ("split_log", "vertical_line", "split", "Show nodes side by side, or in one log."),
         ("next_column", "full_stop", "next column", "Side by side: focus the next node."),
-        ("previous_column", "comma", "previous column", "Side by side: focus the previous node."),
+        ("previous_column", "comma", "previous column", "Side by side: focus the previous node.", RARE),
         ("go_to_time", "at", "go to time", "Go to a time: 12:30, a date, -15m, 1h20m from start.", FIELD),
-        ("minute_back", "left_curly_bracket", "−1 min", "Back one minute."),
-        ("minute_on", "right_curly_bracket", "+1 min", "Forward one minute."),
-        ("hour_back", "left_parenthesis", "−1 h", "Back one hour."),
-        ("hour_on", "right_parenthesis", "+1 h", "Forward one hour."),
+        ("minute_back", "left_curly_bracket", "−1 min", "Back one minute.", RARE),
+        ("minute_on", "right_curly_bracket", "+1 min", "Forward one minute.", RARE),
+        ("hour_back", "left_parenthesis", "−1 h", "Back one hour.", RARE),
+        ("hour_on", "right_parenthesis", "+1 h", "Forward one hour.", RARE),
         ("shorter_log", "v", "time range", "Cycle the time range: all, 24 h, 6 h, 1 h, 15 min, 5 min."),
-        ("longer_log", "V", "time range, reverse", "Cycle the time range in reverse."),
+        ("longer_log", "V", "time range, reverse", "Cycle the time range in reverse.", RARE),
         ("next_time_mode", "t", "time", "Cycle timestamps: local, UTC, age, since the start, off."),
         ("toggle_wrap", "w", "wrap", "Wrap or truncate long lines; ← and → scroll sideways."),
         ("toggle_fold", "enter", "expand", "Expand or collapse a fold or JSON; retry a gap."),
-        ("toggle_tracebacks", "S", "tracebacks", "Fold or expand tracebacks."),
-        ("toggle_progress", "P", "progress bars", "Show only the latest state of progress bars, or all."),
-        ("toggle_repeats", "D", "repeats", "Fold or expand lines repeated by many ranks."),
+        ("toggle_tracebacks", "S", "tracebacks", "Fold or expand tracebacks.", RARE),
+        ("toggle_progress", "P", "progress", "Show only the latest state of progress bars, or all.", RARE),
+        ("toggle_repeats", "D", "repeats", "Fold or expand lines repeated by many ranks.", RARE),
         ("toggle_bookmark", "b", "bookmark", "Toggle a bookmark on this line."),
         ("next_bookmark", "apostrophe", "next bookmark", "Next bookmark."),
-        ("previous_bookmark", "quotation_mark", "previous bookmark", "Previous bookmark."),
+        ("previous_bookmark", "quotation_mark", "previous bookmark", "Previous bookmark.", RARE),
         ("extend_down", "shift+down", "select down", "Extend the selection down (or drag)."),
-        ("extend_up", "shift+up", "select up", "Extend the selection up."),
+        ("extend_up", "shift+up", "select up", "Extend the selection up.", RARE),
         ("copy_lines", "Y", "copy lines", "Copy this line, or the selected lines."),
         ("save_log", "W", "save log", "Save the shown lines or the whole log to a file.", FIELD),
-        ("page_log", "O", "pager", "Open the shown lines in $PAGER."),
-        ("edit_log", "I", "editor", "Open the shown lines in $EDITOR."),
+        ("page_log", "O", "pager", "Open the shown lines in $PAGER.", RARE),
+        ("edit_log", "I", "editor", "Open the shown lines in $EDITOR.", RARE),
         ("oldest_line", "g", "oldest line", "Go to the oldest line."),
         ("newest_line", "G", "newest line", "Go to the newest line and follow."),
     ),
@@ -211,15 +213,15 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("chart_layout", "v", "layout", "Cycle the layout: all charts, one large, one per row.", FOOTER),
         ("nodes", "n", "nodes", "Show every GPU of every node, or the charts.", FOOTER),
         ("cursor_left", "left", "readout", "Move the readout one column left.", FOOTER),
-        ("cursor_right", "right", "readout right", "Move the readout one column right."),
-        ("cursor_far_left", "shift+left", "readout 10 left", "Move the readout ten columns left."),
-        ("cursor_far_right", "shift+right", "readout 10 right", "Move the readout ten columns right."),
+        ("cursor_right", "right", "readout right", "Move the readout one column right.", RARE),
+        ("cursor_far_left", "shift+left", "readout 10 left", "Move the readout ten columns left.", RARE),
+        ("cursor_far_right", "shift+right", "readout 10 right", "Move the readout ten columns right.", RARE),
         ("pan_back", "less_than_sign,comma", "earlier", "Pan left (or drag)."),
         ("pan_on", "greater_than_sign,full_stop", "later", "Pan right."),
         ("first_time", "g,home", "start", "Go to the start of the run."),
         ("newest_time", "G,end", "newest", "Go to the newest samples and follow."),
         ("next_series", "down,j", "next series", "Select the next series and draw it on top."),
-        ("previous_series", "up,k", "previous series", "Select the previous series."),
+        ("previous_series", "up,k", "previous series", "Select the previous series.", RARE),
         ("toggle_series", "space", "hide/show", "Hide or show the selected series (or click its name)."),
         ("only_series", "i", "solo", "Solo the selected series; press again to show all."),
         ("all_series", "a", "all series", "Show all series."),
@@ -254,7 +256,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
             "Copy the LoadCheckpointConfig that resumes training from this checkpoint.",
         ),
         ("sort_checkpoints", "S", "sort", "Sort by the next column: created, name, step, size, type."),
-        ("reverse_checkpoints", "V", "reverse", "Reverse sort order."),
+        ("reverse_checkpoints", "V", "reverse", "Reverse sort order.", RARE),
     ),
     Scope.STATUS: (("copy_status", "Y", "copy status", "Copy the job's status as Markdown."),),
     Scope.RECORDING: (
@@ -273,7 +275,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("download", "D", "download", "Download what is marked, or the selected entry.", FOOTER),
         ("filter", "slash", "filter", "Filter paths by text or a pattern, e.g. *.json.", FOOTER | FIELD),
         ("sort", "S", "sort", "Sort by the next column: name, size, time, type."),
-        ("reverse_sort", "V", "reverse", "Reverse sort order."),
+        ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
         ("toggle_preview", "p", "preview", "Show or hide the preview.", FOOTER),
         ("copy_path", "y", "copy path", "Copy the path."),
     ),
@@ -288,7 +290,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
             FOOTER | FIELD,
         ),
         ("sort", "S", "sort", "Sort by the next column: size, name, time, type.", FOOTER),
-        ("reverse_sort", "V", "reverse", "Reverse sort order."),
+        ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
         ("copy_path", "y", "copy path", "Copy the path.", FOOTER),
     ),
     Scope.DOWNLOADS: (
@@ -321,7 +323,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("open_job", "enter", "open", "Open the job."),
         ("other_table", "tab", "GPUs/jobs", "Switch between GPUs and jobs.", FOOTER),
         ("every_type", "a", "by type", "Show jobs of the selected GPU type, or of all types.", FOOTER),
-        ("export", "E", "export", "Export limits and queue as CSV or JSON.", FOOTER),
+        ("export", "E", "export", "Export limits and queue as CSV or JSON.", RARE),
     ),
     Scope.WHY: (
         ("next_problem", "exclamation_mark,n", "next", "Explain the next problem.", FOOTER),
@@ -350,7 +352,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.APP: (
         ("show_downloads", "T", "downloads", "Downloads and their progress."),
         ("go_back", "alt+left,backspace", "go back", "Go back, as in a browser."),
-        ("go_forward", "alt+right,F", "go forward", "Go forward, as in a browser."),
+        ("go_forward", "alt+right,F", "go forward", "Go forward, as in a browser.", RARE),
         ("switch_project", "0", "team or project", "Switch team or project, or show all."),
         ("switch_remote", "U", "remote", "Switch remote."),
         ("help", "question_mark", "help", "Keyboard shortcuts.", FOOTER),

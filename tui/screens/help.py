@@ -16,12 +16,13 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.actions import SCOPE_TITLES, Action, Scope, actions_of
+from tui.actions import SCOPE_TITLES, Action, Mark, Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
 from tui.analysis.run.finding import SEVERITIES, SIGNS
 from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
+LESS_COMMON = "Less common"
 MOVING = (
     ("↑ ↓  j k", "Move one line."),
     ("^d ^u", "Move half a page; ^f ^b or page down and up move a whole one."),
@@ -67,12 +68,13 @@ class HelpScreen(ModalScreen[None]):
 
     def _shortcuts(self, query: str) -> Group:
         """Return the sections with the keys that have the query, or with words that all have."""
-        sections = {
-            HEADINGS[scope]: [self._row(action) for action in actions_of(scope)]
-            for scope in filter(actions_of, self._scopes)
-        }
+        sections: dict[str, list[tuple[str, str]]] = {HEADINGS[scope]: [] for scope in self._scopes}
+        sections |= {"Navigation": [*MOVING], "Problems": [*PROBLEMS], LESS_COMMON: []}
+        for action in actions_of(*self._scopes):
+            title = LESS_COMMON if Mark.RARE in action.marks else HEADINGS[action.scope]
+            sections[title].append(self._row(action))
         parts: list[Text | Table] = []
-        for title, rows in (sections | {"Navigation": [*MOVING], "Problems": [*PROBLEMS]}).items():
+        for title, rows in sections.items():
             found = [row for row in rows if _matches(row, query.strip())]
             if found:
                 heading = Text(title, tone_styles(self.app)["muted"] + Style(bold=True))
