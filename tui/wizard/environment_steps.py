@@ -18,12 +18,18 @@ from tui.wizard.step import NAMED_AT_MOST, Answer, Choice, Step
 
 USUAL_HF_SECRET = "hf_access_token"
 """Name of the secret that the official tools propose (API facts, 7)."""
+STORE_SECRET = f"bt-tui secrets set {USUAL_HF_SECRET}"
 
 HF_VARIABLE = "HF_TOKEN"
 GATED = ("meta-llama/", "google/gemma-2", "google/gemma-3")
 """Beginnings of the names of models that Hugging Face gives only to accounts that were granted access."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NO_NAMES: dict[tuple[str, ...] | None, str] = {
+    None: "Can't list the workspace's secrets; may be empty.",
+    (): f"The workspace has no secrets; store one: {STORE_SECRET}",
+}
+"""What to do if the names of the secrets are unknown, or if there are none."""
 
 
 def hf_secret_step(state: WizardState) -> Step:
@@ -40,8 +46,7 @@ def hf_secret_step(state: WizardState) -> Step:
         flag="--hf-secret",
         choices=choices,
         proposed=_proposed_hf_secret(names),
-        remark=f"Set as {HF_VARIABLE}."
-        + ("" if names is not None else " Can't list the workspace's secrets; may be empty."),
+        remark=f"Set as {HF_VARIABLE}. {_NO_NAMES.get(names, '')}".rstrip(),
         check=lambda given: _secret_problem(names, given),
     )
 

@@ -10,7 +10,13 @@ from api_client.definitions import CheckpointList, DeployCheckpointsConfig
 from api_client.deployment import DeployAnswers, build_config, equivalent_command, render_python, validate
 from api_client.errors import ConfigurationError
 from api_client.submission.findings import Finding, most_severe_first
-from tui.wizard.environment_steps import chosen_instance, gated_model, parse_gpu, price_an_hour
+from tui.wizard.environment_steps import (
+    STORE_SECRET,
+    chosen_instance,
+    gated_model,
+    parse_gpu,
+    price_an_hour,
+)
 from tui.wizard.state import CHECKPOINTS, REVIEW, WizardState, is_lora
 from tui.wizard.step import Choice, Step, choice_problem
 
@@ -89,7 +95,9 @@ def _gated(state: WizardState) -> Iterator[Finding]:
     base_model = gated_model(state)
     if base_model and not state.answers.hf_secret:
         problem = f"{base_model} is gated: it can't be downloaded without a Hugging Face token"
-        yield Finding("warning", "runtime.environment_variables", problem, "choose a secret with a token")
+        has_none = state.facts.secret_names == ()
+        remedy = f"store one: {STORE_SECRET}" if has_none else "choose a secret with a token"
+        yield Finding("warning", "runtime.environment_variables", problem, remedy)
 
 
 def _losses(state: WizardState) -> Iterator[Finding]:
