@@ -361,7 +361,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(Palette(id="--command-palette", placeholder="Search jobs and actions…"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         read_only = bool(self._read_only_by)

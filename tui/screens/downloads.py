@@ -197,6 +197,8 @@ class DownloadsScreen(AppScreen):
         item = self._chosen
         if action == "cancel_download":
             return item is not None and item.is_running_or_queued
+        if action == "copy_folder":
+            return item is not None
         if action == "retry_download":
             return item is not None and item.state in RESUMABLE
         return super().check_action(action, parameters)
