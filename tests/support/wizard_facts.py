@@ -87,8 +87,3 @@ def to(walk: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
 
 def step_named(walk: WizardProgress, step_id: str) -> Step:
     return next(each for each in walk.steps if each.id == step_id)
-
-
-def given(state: WizardState, **answers: object) -> WizardState:
-    """The state with these answers put in unchecked."""
-    return replace(state, answers=replace(state.answers, **answers))

@@ -22,12 +22,6 @@ def shown(tree: FileTree, order: Order = BY_NAME, open_all: bool = True) -> list
     return names(tree, rows.nodes)
 
 
-def node_at(tree: FileTree, path: str) -> int:
-    node = tree.node_of(path)
-    assert node is not None, path
-    return node
-
-
 HUB = [
     FileEntry("hub", 4096, 5.0, "directory"),
     FileEntry("hub/llama/model-2.safetensors", 300, 20.0),
@@ -37,17 +31,6 @@ HUB = [
     FileEntry("notes.txt", 49, 1.0),
     FileEntry("empty", 4096, 2.0, "directory"),
 ]
-
-
-def test_directories_have_the_totals_of_the_files_below_them() -> None:
-    tree = build(HUB)
-    hub, llama = node_at(tree, "hub"), node_at(tree, "hub/llama")
-    assert (tree.total_bytes, tree.file_count) == (500, 5)
-    assert (tree.sizes[hub], tree.file_counts[hub], tree.newest_s[hub]) == (451, 4, 30.0)
-    assert tree.share_of_total(llama) == pytest.approx(401 / 500)
-    assert tree.is_directory(node_at(tree, "empty"))
-    assert names(tree, tree.largest_directories(5)) == ["hub", "llama", "qwen"]
-    assert len(tree.files_below(hub)) == 4
 
 
 def test_a_directory_that_only_leads_to_another_is_no_place_where_room_goes() -> None:
@@ -63,23 +46,6 @@ def test_orders() -> None:
     assert shown(tree, Order(SortKey.TIME), open_all=False) == ["empty", "notes.txt", "hub"]
     assert shown(tree, Order(SortKey.TYPE), open_all=False) == ["empty", "hub", "notes.txt"]
     assert Order(SortKey.NAME).next() == Order(SortKey.SIZE, descending=True)
-
-
-def test_opening_and_closing_keep_the_rows_of_a_tree_that_was_flattened_whole() -> None:
-    tree = build(HUB)
-    rows = VisibleRows(tree)
-    finish(rows.show_steps())
-    assert names(tree, rows.nodes) == ["empty", "hub", "notes.txt"]
-    assert finish(rows.open_steps(1)) == 2
-    assert finish(rows.open_steps(2)) == 3
-    assert names(tree, rows.nodes) == [name for name in shown(tree) if name != "model.safetensors"]
-    kept = rows.open_paths()
-    assert kept == {"hub", "hub/llama"}
-    assert rows.close(1) == 5
-    assert finish(rows.open_steps(1)) == 5  # what was open in it is open again
-    again = VisibleRows(build(list(reversed(HUB))))
-    finish(again.show_steps(open_paths=kept))
-    assert names(again.tree, again.nodes) == names(tree, rows.nodes)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +13,6 @@ from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import (
     LastCheckpoint,
     checkpoint_facts,
-    kind_label,
     last_checkpoint,
     resume_snippet,
     step_of,
@@ -31,53 +28,14 @@ def checkpoint(name: str, minutes: float | None = 0.0, **more: object) -> Checkp
     return Checkpoint.model_validate({"checkpoint_id": name, "created_at": created, **more})
 
 
-@pytest.mark.parametrize(
-    ("name", "step"),
-    [
-        ("checkpoint-400", 400),
-        ("run/v0-checkpoint-400", 400),
-        ("checkpoint-2-1000", 1000),
-        ("checkpoint-1000-2", 1000),
-        ("global_step_100", 100),
-        ("iter_0004000", 4000),
-        ("epoch=1-step=250", 250),
-        ("step-7", 7),
-        ("merged", None),
-        (".", None),
-        ("", None),
-    ],
-)
-def test_the_step_is_in_the_name(name: str, step: int | None) -> None:
-    assert step_of(name) == step
+STEPS = {
+    "checkpoint-400": 400, "run/v0-checkpoint-400": 400, "checkpoint-2-1000": 1000, "checkpoint-1000-2": 1000,
+    "global_step_100": 100, "iter_0004000": 4000, "epoch=1-step=250": 250, "merged": None, ".": None, "": None,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"checkpoint_type": "lora", "lora_adapter_config": {"r": 16}}, "LoRA r=16"),
-        ({"checkpoint_type": "lora", "lora_adapter_config": {"r": "16"}}, "LoRA"),
-        ({"checkpoint_type": "LORA", "lora_adapter_config": None}, "LoRA"),
-        ({"checkpoint_type": "full"}, "full"),
-        ({"checkpoint_type": "whisper"}, "whisper"),
-        ({"checkpoint_type": "mamba"}, "mamba"),
-        ({}, "other"),
-    ],
-)
-def test_kinds_in_words(fields: dict[str, object], words: str) -> None:
-    assert kind_label(checkpoint("x", **fields)) == words
-
-
-def test_the_newest_by_time_and_the_best_by_the_loss_told_before_it() -> None:
-    found = [checkpoint(f"checkpoint-{step}", step) for step in (300, 100, 200)]
-    losses = [(90, 2.0), (190, 0.5), (200, math.nan), (299, 0.9), (305, 0.1)]
-    facts = checkpoint_facts(found, loss_by_step=losses)
-    assert [(one.name, one.is_newest, one.is_best) for one in facts] == [
-        ("checkpoint-300", True, False),
-        ("checkpoint-100", False, False),
-        ("checkpoint-200", False, True),
-    ]
-    assert facts[2].marks == "best: loss 0.500 at step 190"
-    assert facts[0].marks == "newest"
+def test_the_step_is_in_the_name() -> None:
+    assert {name: step_of(name) for name in STEPS} == STEPS
 
 
 def test_evaluations_are_preferred_and_a_loss_counts_for_one_checkpoint() -> None:

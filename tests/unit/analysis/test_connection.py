@@ -40,12 +40,6 @@ def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_la
     assert connection.retry_at == NOON + timedelta(seconds=11)
 
 
-def test_giving_up_is_lost_since_the_first_failure() -> None:
-    connection = fold(event("waiting", delay_s=1.0), event("failed", after_s=9, reason="no route"))
-    assert (connection.link, connection.reason) == (LOST, "no route")
-    assert (connection.failing_since, connection.retry_at) == (NOON, None)
-
-
 @pytest.mark.parametrize(
     ("status", "link", "link_after_an_answer"),
     [
@@ -73,20 +67,6 @@ def test_what_is_refused_is_told_since_its_first_time_until_it_is_granted() -> N
     log, metrics = StaleResource("the log", "403", NOON), StaleResource("metrics", "400", later)
     assert connection.stale_resources == (log, metrics)
     assert connection.with_fresh_resource("the log").stale_resources == (metrics,)
-
-
-def test_refusals_outlast_answers_to_other_requests_and_lost_connections() -> None:
-    refusal = StaleResource("the log", "404", NOON)
-    connection = Connection().with_stale_resource(refusal)
-    for kind, status in (
-        ("failed", 404),
-        ("answered", 200),
-        ("failed", 403),
-        ("failed", 503),
-        ("failed", 401),
-    ):
-        connection = connection.after(event(kind, status=status)).after(event("waiting", delay_s=1.0))
-        assert connection.stale_resources == (refusal,)
 
 
 def failing(path: str, *, after_s: float, status: int | None = 503) -> RequestEvent:

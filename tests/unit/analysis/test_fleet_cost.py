@@ -24,12 +24,6 @@ def test_gpu_hours_and_money_of_all_that_ran() -> None:
     assert (cost.jobs, cost.unpriced) == (3, 1)
 
 
-def test_no_price_no_money() -> None:
-    cost = charges_cost([charge(job("runs", hours_ago=1.0), ONE_O_CLOCK + timedelta(hours=1))], {})
-    assert cost.gpu_hours == pytest.approx(4 * 8 * 2)
-    assert cost.usd is None
-
-
 def test_of_what_is_billed_only_the_rest_is_estimated() -> None:
     jobs = [
         job("runs", hours_ago=2.0, node_count=4),  # 480 node-minutes, of which 300 are billed

@@ -17,27 +17,6 @@ def fold(*answers: JobMetrics) -> MetricsSnapshot:
     return folding.snapshot
 
 
-def test_a_node_with_all_it_has():
-    snapshot = fold(
-        payload(
-            {"node-0": node_series(MINUTE)}, cache={"usage_bytes": samples(MINUTE, 7e9), "utilization": []}
-        )
-    )
-    (node,) = snapshot.nodes
-    assert snapshot.at == START_S + 55
-    assert node.name == "node-0"
-    assert node.gpus == ("0", "1")
-    assert node.gpu_utilization_now == (0.97, 0.97)
-    assert node.gpu_memory_now == (60e9, 61e9)
-    assert node.mean_utilization_now == pytest.approx(0.97)
-    assert node.mean_memory_now == 60.5e9
-    assert (node.cpu_now, node.cpu_memory_now) == (12.5, 200e9)
-    assert (node.disk_usage_now, node.disk_utilization_now) == (5e9, 0.25)
-    assert len(node.gpu_utilization[1]) == len(node.mean_memory) == 12
-    assert set(node.mean_memory.values) == {60.5e9}
-    assert (snapshot.cache_usage_now, snapshot.cache_utilization_now) == (7e9, None)
-
-
 def test_nodes_and_gpus_stand_in_natural_order():
     series = node_series(MINUTE, gpus=12)
     snapshot = fold(payload(dict.fromkeys(("node-10", "node-2", "node-0"), series)))

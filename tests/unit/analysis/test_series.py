@@ -6,11 +6,7 @@ from hypothesis import strategies as st
 from tui.analysis.series import (
     Series,
     SeriesBuffer,
-    extent,
-    latest,
-    mean_between,
     reduce_columns,
-    spread,
 )
 
 NAN = math.nan
@@ -112,25 +108,3 @@ def test_a_buffer_is_bounded_and_drops_the_oldest():
     assert buffer.snapshot().times[-1] == 999.0
     assert list(buffer.snapshot().times) == [float(t) for t in range(1000 - len(buffer), 1000)]
     assert not buffer.add(-5.0, 1.0) or len(buffer) <= 100
-
-
-def test_the_value_near_a_time():
-    buffer = SeriesBuffer("s")
-    buffer.extend([(10.0, 1.0), (20.0, None), (30.0, 3.0)])
-    assert buffer.value_near(12.0, 5.0) == 1.0
-    assert buffer.value_near(16.0, 5.0) is None
-    assert buffer.value_near(21.0, 5.0) is None
-    assert buffer.value_near(9.0, 5.0) is None
-    assert buffer.value_near(30.0, 0.0) == 3.0
-
-
-def test_what_can_be_asked_of_series():
-    series = Series("s", (1.0, 2.0, 3.0, 4.0), (5.0, NAN, 7.0, NAN))
-    assert latest(series) == 7.0
-    assert latest(Series("s")) is None
-    assert extent([series, Series("t", (2.0,), (-1.0,))]) == (-1.0, 7.0)
-    assert extent([series], start=2.0, end=2.5) is None
-    assert mean_between(series, 1.0, 3.0) == 6.0
-    assert mean_between(series, 2.0, 2.0) is None
-    assert spread([1.0, None, 4.5]) == 3.5
-    assert spread([None]) is None

@@ -17,13 +17,6 @@ LORA, OTHER_LORA = checkpoint("a"), checkpoint("b")
 FULL, WHISPER = checkpoint("f", "full"), checkpoint("w", "whisper")
 
 
-@pytest.mark.parametrize("kind", ["lora", "full", "whisper"])
-def test_a_known_type_is_its_own_kind(kind: str) -> None:
-    assert kind_of(checkpoint("x", kind)) == kind
-    assert kind_of(checkpoint("x", kind.upper())) == kind
-    assert selectable(checkpoint("x", kind)) == ""
-
-
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [

@@ -12,7 +12,6 @@ from api_client.definitions import (
     CheckpointList,
     Compute,
     DeployCheckpointsConfig,
-    FullCheckpoint,
     LoRACheckpoint,
     LoRADetails,
 )
@@ -54,15 +53,6 @@ def adapter_config(rank: object, *names: str, base: str | None = None) -> Deploy
 
 def found(config: DeployCheckpointsConfig, checkpoints: list[Checkpoint], **facts: Any) -> list[Finding]:
     return [each for each in validate(config, checkpoints, **facts) if each.severity != "info"]
-
-
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_good_configs_have_no_errors(name: str) -> None:
-    instances = [InstanceType(id="x", gpu_type=gpu, gpu_count=8) for gpu in ("H100", "A10G", None)]
-    instances.append(InstanceType(id="cpu"))
-    findings = validate(build_config(EXAMPLES[name], CHECKPOINTS), CHECKPOINTS, instances=instances)
-
-    assert [each for each in findings if each.severity == "error"] == []
 
 
 RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
@@ -114,13 +104,6 @@ def test_names_are_proposed_and_those_of_two_jobs_told_apart() -> None:
     assert (finding.severity, "named 'a'" in finding.problem) == ("warning", True)
 
 
-def test_shards_are_found_by_their_files() -> None:
-    shard = CheckpointFile(url="u", relative_file_name="merged/__0_0.distcp")
-    config = build_config(EXAMPLES["without_gpu"], CHECKPOINTS)
-
-    assert "FSDP" in found(config, CHECKPOINTS, files=[shard])[0].problem
-
-
 @pytest.mark.parametrize(
     ("beside", "missing"),
     [
@@ -159,26 +142,6 @@ def test_a_machine_that_does_not_exist_is_an_error_and_a_missing_secret_a_warnin
     assert found(config, CHECKPOINTS, secret_names=["hf"]) == []
     [finding] = found(config, CHECKPOINTS, secret_names=["another"])
     assert (finding.severity, finding.field) == ("warning", "runtime.environment_variables.HF_TOKEN")
-
-
-def test_loops_checkpoints_are_the_server_s_to_check() -> None:
-    config = DeployCheckpointsConfig(
-        checkpoint_details=CheckpointList(loops_checkpoint_ids=["l1"]),
-        model_name="m",
-        compute=Compute.model_validate({"accelerator": "H100"}),
-    )
-
-    assert validate(config, []) == ()
-
-
-def test_the_root_is_allowed_and_said_to_be_the_root() -> None:
-    config = build_config(EXAMPLES["full_root"], CHECKPOINTS)
-
-    [finding] = validate(config, CHECKPOINTS)
-    assert (finding.severity, "folder itself" in finding.problem) == ("info", True)
-    details = config.checkpoint_details
-    assert details is not None
-    assert details.checkpoints == [FullCheckpoint(training_job_id=JOB_ID, checkpoint_name=".")]
 
 
 def test_machines_that_fit_come_smallest_first() -> None:

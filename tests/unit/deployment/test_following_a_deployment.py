@@ -76,19 +76,6 @@ async def test_a_server_without_logs_is_followed_all_the_same() -> None:
     assert messages(seen) == [[], []]
 
 
-async def test_an_outage_is_outlived() -> None:
-    with DeployingServer() as server:
-        answers = iter([Answer(503, {"message": "later"})] * 7)
-        server.on(
-            "GET",
-            "/v1/models/m/deployments/d",
-            lambda _: next(answers, Answer(body={"id": "d", "status": "ACTIVE"})),
-        )
-        seen = await updates(server)
-
-    assert [update.status for update in seen] == ["ACTIVE"]
-
-
 async def test_after_a_change_the_old_status_is_not_the_end_and_known_lines_are_left_out() -> None:
     with DeployingServer() as server:
         server.statuses = ["DEPLOY_FAILED", "DEPLOY_FAILED", "BUILDING", "ACTIVE"]

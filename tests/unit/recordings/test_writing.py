@@ -11,7 +11,7 @@ from api_client.recordings.archive import RecordingError
 from api_client.recordings.reading import JOB, Recording
 from api_client.recordings.scrub import REMOVED, Scrubber
 from api_client.recordings.writing import RecordingWriter
-from support.recorded import DOCUMENTS, END, line, messages, ndjson, sample, writer
+from support.recorded import DOCUMENTS, line, messages, ndjson, sample, writer
 
 LINES = [line(number, f"step {number}") for number in range(30)]
 SAMPLES = [sample(10 * number, use=number / 10) for number in range(10)]
@@ -81,17 +81,6 @@ def test_what_is_recorded_again_is_not_repeated_and_late_lines_are_added(tmp_pat
     assert lines == [*(each["message"] for each in LINES), "late", "new"]
     assert samples == [*(number / 10 for number in range(10)), 1.0]
     assert (again.log.count, again.metrics.count) == (2, 1)
-
-
-def test_the_newest_document_counts(tmp_path: Path) -> None:
-    path = tmp_path / "run.btrun"
-    target = writer(path)
-    target.documents({JOB: {**DOCUMENTS[JOB], "name": "later"}})
-    with Recording(path) as recording:
-        assert recording.job.name == "later"
-    target.close()
-    with Recording(path) as recording:
-        assert recording.job_at(END).name == "later"
 
 
 def test_another_job_another_recorder_or_another_program_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tui.settings.loading import ConfigurationBroken, check_file, load, load_or_defaults
-from tui.settings.paths import config_path
 
 
 @pytest.fixture
@@ -16,12 +15,6 @@ def file(tmp_path: Path) -> Path:
 
 def environ(file: Path, **variables: str) -> dict[str, str]:
     return {"BT_TUI_CONFIG": str(file), **variables}
-
-
-def test_without_a_file_everything_is_default(tmp_path: Path) -> None:
-    loaded = load({"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
-    assert loaded.configuration.refresh.fleet_s == 5.0
-    assert loaded.origin("refresh.fleet_s") == "default"
 
 
 @pytest.mark.parametrize(
@@ -168,12 +161,6 @@ def test_the_dashboard_gets_defaults_and_flags_where_the_file_is_broken(file: Pa
     assert loaded.configuration.theme.name == "bt-dark"
     assert loaded.configuration.readonly
     assert [problem.where for problem in loaded.problems] == [f"{file}:3"]
-
-
-def test_the_variable_names_the_file_and_home_is_understood() -> None:
-    assert config_path({"BT_TUI_CONFIG": "~/x.toml"}) == Path("~/x.toml").expanduser()
-    assert config_path({}).name == "config.toml"
-    assert config_path({}).parent.name == "bt-tui"
 
 
 @pytest.mark.parametrize(

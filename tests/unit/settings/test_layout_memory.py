@@ -22,18 +22,6 @@ def test_what_was_put_is_there_the_next_time(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_nothing_is_written_without_need(file: Path) -> None:
-    memory = Memory(file)
-    memory.save()
-    assert not file.exists()
-    memory.put("home", {"a": 1})
-    memory.save()
-    file.unlink()
-    memory.put("home", {"a": 1})
-    memory.save()
-    assert not file.exists()
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000, b'{"home": 3}', b" " * (LARGEST_BYTES + 9)]
 )

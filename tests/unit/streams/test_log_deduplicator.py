@@ -16,18 +16,6 @@ def line(message: str, at_ms: int = 0) -> LogLine:
     return LogLine(NOW_NS + at_ms * 1_000_000, message, "node-0", None)
 
 
-def test_a_second_that_is_answered_as_before_hides_no_line_of_the_next_answer() -> None:
-    deduplicator = LineDeduplicator()
-    known = [line("a", 100), line("b", 300)]
-
-    assert deduplicator.new_lines(known, 0) == known
-    assert deduplicator.new_lines(known, 0) == []
-    assert deduplicator.new_lines([known[0], line("late", 200), known[1]], 0) == [line("late", 200)]
-    assert deduplicator.new_lines([known[0], line("late", 200), line("late", 200), known[1]], 0) == [
-        line("late", 200)
-    ]
-
-
 Reads = list[tuple[int, list[tuple[int, str]]]]
 """What each read brings, (millisecond, message), and from which millisecond on it is to be remembered."""
 

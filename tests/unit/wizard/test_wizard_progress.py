@@ -7,7 +7,7 @@ from dataclasses import replace
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
 from api_client.models import Checkpoint
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of, with_checkpoints
-from tui.wizard.given import initial_wizard_state, resolve_defaults, unanswered_questions
+from tui.wizard.given import initial_wizard_state, unanswered_questions
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import DEPLOY, deploy_config, review
 from tui.wizard.state import (
@@ -110,32 +110,6 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
     made = deploy_config(walk.state)
     assert made.checkpoint_details.download_folder == "/models"
     assert (made.compute.cpu_count, made.compute.memory, str(made.compute.accelerator)) == (7, "9Gi", "L4")
-
-
-def test_options_win_over_the_file() -> None:
-    config = deploy_config(
-        to(walk_of(lora("a", 8), lora("b", 8)), REVIEW, environment=(("A", "1"), ("B", "2"))).state
-    )
-    given = Answers(
-        checkpoint_names=("b",),
-        lora_rank="64",
-        gpu="H100",
-        environment=(("A", "9"),),
-        secrets=(("B", "wandb"),),
-    )
-    state = replace(
-        initial_wizard_state(given, config, NOW), facts=state_of(lora("a", 8), lora("b", 8)).facts
-    )
-    settled, missing_answers, _ = resolve_defaults(state)
-
-    assert missing_answers == ()
-    made = deploy_config(settled)
-    (chosen,) = made.checkpoint_details.checkpoints
-    assert (chosen.checkpoint_name, chosen.lora_details.rank) == ("b", 64)
-    assert str(made.compute.accelerator) == "H100"
-    variables = made.runtime.environment_variables
-    secrets = (variables["B"].name, variables["HF_TOKEN"].name)
-    assert (variables["A"], secrets) == ("9", ("wandb", "hf_access_token"))
 
 
 def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
