@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, project
+from support.stranger import Answer, FakeBaseten
 
 SUMMARIZE = "cache summarize proj1"
 SUMMARY = "/v1/training_projects/proj1/cache/summary"
@@ -79,29 +79,6 @@ def test_no_cache_and_an_empty_one(
     stranger.on("GET", SUMMARY, answer)
     result = cli(f"{SUMMARIZE} -o json")
     assert (result.code, result.json["files"], words in result.err) == (code, [], True)
-
-
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        (Answer(403, {"message": "not yours"}), 6),
-        (Answer(400, {"message": "no cluster"}), 1),
-        (Answer(body={"file_summaries": [{"size_bytes": 3}]}), 1),
-        (Answer(body=b"<html>"), 1),
-        (Answer(body=b'{"file_summaries": ' + b"[" * 100_000), 1),
-    ],
-)
-def test_a_call_that_fails(cli: RunCli, stranger: FakeBaseten, answer: Any, code: int) -> None:
-    stranger.on("GET", SUMMARY, answer)
-    result = cli(f"{SUMMARIZE} -o json")
-    assert (result.code, result.out) == (code, "")
-    assert result.err.startswith("bt-tui: ")
-
-
-def test_which_project_is_meant(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects = [project("proj1"), project("proj2")]
-    result = cli("cache summarize llama-sft")
-    assert (result.code, "proj2" in result.err) == (2, True)
 
 
 def test_a_thousand_levels_and_thousands_of_files(cli: RunCli, stranger: FakeBaseten) -> None:

@@ -215,29 +215,6 @@ def test_a_large_file_costs_its_header_and_a_hostile_one_is_a_sentence(
     assert "checkpoint-200/gone.safetensors is in the index" in result.err
 
 
-def test_an_expired_url_is_renewed_by_listing_again(
-    cli: RunCli, saved: FakeBaseten, store: FakeObjectStore
-) -> None:
-    listings = saved._own_routes[:]
-    (files,) = [route for method, pattern, route in listings if pattern.pattern.endswith("files")]
-    first = []
-
-    def stale_once(asked: ReceivedRequest) -> Answer:
-        answer = files(asked)
-        if len(first) < 2:  # the two pages that the command lists first
-            first.append(asked)
-            for file in answer.body["presigned_urls"]:
-                file["url"] = file["url"].replace("token=", "token=9")
-        return answer
-
-    saved.on("GET", JOB + "/checkpoint_files", stale_once)
-    result = cli(*SHOW, "-o", "json")
-    assert result.code == 0, result.err
-    assert result.json["weights"]["parameter_count"] == 5004
-    listed = [asked for asked in saved.asked if asked.path.endswith("checkpoint_files")]
-    assert len(listed) == 4  # two pages, and the same two again: once for all files
-
-
 def test_urls_are_written_as_the_official_file(
     cli: RunCli, saved: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

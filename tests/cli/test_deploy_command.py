@@ -13,7 +13,6 @@ from support.deploying_server import (
     LLAMA,
     TRUSS_CONFIG,
     DeployingServer,
-    Trouble,
     broken_loss,
     listed_checkpoint,
 )
@@ -88,16 +87,6 @@ def test_missing_answers_are_named_before_anything_is_asked(
     assert [flag for flag in missing.split() if flag not in result.err] == []
 
 
-@pytest.mark.parametrize(("r", "rank"), [(24, 32), ("abc", 16)])
-def test_the_rank_is_read_off_the_adapter_and_told(
-    cli: RunCli, stranger: DeployingServer, r: int | str, rank: int
-) -> None:
-    stranger.checkpoints = [listed_checkpoint("checkpoint-100", r=r)]
-    result = cli(f"{ENOUGH} --dry-run -o json")
-    (chosen,) = result.json["config"]["checkpoint_details"]["checkpoints"]
-    assert (chosen["lora_details"]["rank"], f"LoRA rank {rank}" in result.err) == (rank, True)
-
-
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
@@ -167,26 +156,6 @@ config = definitions.DeployCheckpointsConfig(
     assert "job1" in other.err
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "more", "words"),
-    [
-        ("LoRACheckpoint", "checkpoint-100", ", lora_details=LoRADetails(rank=24)", "16"),
-        ("FullCheckpoint", "checkpoint-1", "", "checkpoint-1"),
-    ],
-)
-def test_a_config_file_that_will_not_do_is_refused(
-    cli: RunCli, stranger: DeployingServer, tmp_path: Path, kind: str, name: str, more: str, words: str
-) -> None:
-    chosen = f"{kind}(training_job_id='job1', checkpoint_name='{name}'{more})"
-    (tmp_path / "deploy.py").write_text(
-        "from truss_train.definitions import *\n"
-        f"config = DeployCheckpointsConfig(model_name='m', compute=Compute(accelerator='H100'),"
-        f" checkpoint_details=CheckpointList(checkpoints=[{chosen}]))"
-    )
-    result = cli("deploy --config deploy.py --yes")
-    assert (result.code, words in result.err, stranger.requests) == (2, True, [])
-
-
 def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, stranger: DeployingServer) -> None:
     first = cli(f'{ALL} --env "A=it\'s s3cret \\$HOME" --dry-run -o json')
     program, *arguments = shlex.split(first.json["command"])
@@ -212,20 +181,6 @@ def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
     assert "status: LOADING_MODEL" in good.err
     assert "last start: 9s" in good.err
     assert (bad.code, bad.json["status"]) == (5, "BUILD_FAILED")
-
-
-@pytest.mark.usefixtures("no_waits")
-@pytest.mark.parametrize(
-    ("trouble", "words"),
-    [("refused", "no such checkpoint"), ("bad gateway", "Check the workspace's models")],
-)
-def test_what_goes_wrong_is_told_and_never_sent_twice(
-    cli: RunCli, stranger: DeployingServer, trouble: Trouble, words: str
-) -> None:
-    stranger.trouble, stranger.makes_it = trouble, False
-    result = cli(f"{ENOUGH} --yes -o json")
-    assert (result.code, result.out, words in result.err) == (1, "", True)
-    assert len(stranger.requests) == 1
 
 
 @pytest.mark.parametrize("how", ["--dry-run", "--yes"])

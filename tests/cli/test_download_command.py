@@ -18,7 +18,6 @@ import pytest
 from api_client.transfers.part_file import part_paths
 from support.cli import Result, RunCli
 from support.fake_object_store import JOB, FakeObjectStore, Stored, serving
-from support.stranger import Answer, FakeBaseten
 
 MIB = 1024 * 1024
 SIZE_BYTES = 24 * MIB
@@ -71,13 +70,6 @@ def test_download_writes_to_the_very_path_that_is_given(
         assert cli("download", JOB, option, str(tmp_path / "to" / written), environ=store.environ()).code == 0
     assert (tmp_path / "to" / "code.tar").read_bytes() == store.archive
     assert (tmp_path / "to" / "code" / "src" / "config.py").read_text() == "x=1"
-
-
-def test_a_server_that_has_no_code_of_the_job_is_understood(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.on("GET", "/v1/.*/jobs/job1/download", Answer(404, {"message": "no artifact"}))
-    result = cli("download job1")
-    assert (result.code, result.out) == (7, "")
-    assert "the job has no code archive" in result.err and "no artifact" in result.err
 
 
 def test_all_or_some_checkpoints_and_files(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:

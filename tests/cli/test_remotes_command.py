@@ -35,17 +35,6 @@ def log_in(cli: RunCli, stranger: FakeBaseten, pipe_in: Callable[[str], None]) -
     return run
 
 
-def test_every_value_says_where_it_came_from(cli: RunCli, stranger: FakeBaseten, trussrc: Path) -> None:
-    trussrc.write_text(ONE.format(url=stranger.url, key=stranger.key))
-    trussrc.chmod(0o600)
-    result = cli("remotes", environ={})
-    assert (result.code, result.err) == (0, "")
-    origins = (f"remote_url of {trussrc} [one]", f"api_key of {trussrc} [one]")
-    for words in ("▸ ", "one", stranger.url, "vision", *origins):
-        assert words in result.out
-    assert stranger.key[:6] not in result.out
-
-
 def test_json_has_the_same(cli: RunCli, stranger: FakeBaseten, trussrc: Path) -> None:
     trussrc.write_text(ONE.format(url=stranger.url, key=stranger.key) + "[two]\nremote_url=http://a.b\n")
     result = cli("remotes -o json --remote one")

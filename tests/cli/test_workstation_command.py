@@ -4,8 +4,6 @@
 """
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from api_client.ssh import parse_host
 from api_client.submission.workstation import workstation_hosts
 from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten
-from tui.commands.support.exit_codes import ExitCode
 
 RECORDED = json.loads((Path(__file__).parent / "golden" / "workstation.json").read_text())
 SLURM_COMMAND = "bash /b10/workspace/setup_slurm.sh"
@@ -90,34 +87,6 @@ def test_from_submitting_to_stopping_on_an_emulator(
     sessions = cli("sessions", job_id, "-o", "json", environ=environ).json
     assert len(sessions) == 1
     assert cli("stop", job_id, "--yes", environ=environ).code == 0
-
-
-def test_followed_as_json_until_it_is_stopped(
-    cli: RunCli,
-    emulator: EmulatorChild,
-    cli_process: Callable[..., subprocess.Popen[str]],
-    tmp_path: Path,
-) -> None:
-    """The document in one line, told before there is a log; its hosts name a remote of another name."""
-    section = f"[lab]\nremote_provider = baseten\nremote_url = {emulator.url}\napi_key = {emulator.key}\n"
-    (tmp_path / "trussrc").write_text(section)
-    flags = ("--node-count", "2", "--orchestrator", "none", "--skip-checks", "--remote", "lab")
-    following = cli_process(
-        "workstation", *flags, "--tail", "-o", "json", environ={"BT_TUI_LOG_DRAIN_S": "0"}
-    )
-    document = json.loads(following.stdout.readline())
-    job_id = document["job_id"]
-    assert cli("stop", job_id, "--remote", "lab", environ={}).code == 0
-    out, err = following.communicate(timeout=LIMIT_S)
-    assert following.returncode == ExitCode.JOB_STOPPED, err
-    for line in out.splitlines():
-        json.loads(line)
-    assert [(node["hostname"], node["is_leader"]) for node in document["nodes"]] == [
-        (f"training-job-{job_id}-0.lab.ssh.baseten.co", True),
-        (f"training-job-{job_id}-1.lab.ssh.baseten.co", False),
-    ]
-    assert (document["gpu_count"], document["node_count"]) == (8, 2)
-    assert "--remote lab" in err
 
 
 @pytest.mark.parametrize("name", ["baseten", "my-lab_2", "<environment>", "two words"])

@@ -28,12 +28,6 @@ def test_teams_instances_and_who_i_am(http: httpx.Client) -> None:
     assert "@" in data["user"]["email"]
 
 
-def test_what_is_not_served_is_refused_in_words(http: httpx.Client) -> None:
-    (error,) = ask(http, "mutation { create_chain(name: $name) { id } }")["errors"]
-    assert "create_chain" in error["message"]
-    assert error["extensions"]["code"] == "NOT_IMPLEMENTED"
-
-
 @pytest.mark.parametrize(
     "query", ["{", "}", "{ unknown }", "{ teams { id ", "subscription { x }", "{%}", "{a" * 100]
 )

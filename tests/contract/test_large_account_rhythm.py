@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from api_client.models import TrainingJob
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, job
 from tui.analysis.fleet.snapshot import FleetSnapshot
-from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed, reuse_unchanged
+from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed
 from tui.readers.session import Session
 
 PATIENCE_S = 60.0
@@ -70,11 +69,3 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
     assert [place for place, everything in enumerate(searches[:ROUNDS]) if everything] == list(
         range(0, ROUNDS, between)
     )
-
-
-def test_jobs_that_did_not_change_stay_the_same_objects() -> None:
-    jobs = [TrainingJob.model_validate(job(name)) for name in ("same", "changed", "new")]
-    known = {one.id: one for one in (jobs[0].model_copy(), jobs[1].model_copy(update={"name": "before"}))}
-    same, changed, new = reuse_unchanged(jobs, known)
-    assert same is known["same"]
-    assert (changed, new) == (jobs[1], jobs[2])

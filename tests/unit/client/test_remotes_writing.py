@@ -56,18 +56,6 @@ def test_a_section_is_added_and_a_file_that_others_could_read_is_tightened(path:
     assert mode(path) == 0o600
 
 
-def test_values_change_where_they_stand_and_those_of_several_lines_as_a_whole(path: Path) -> None:
-    path.write_bytes(FILE)
-    set_section(path, "one", {"api_key": "new", "auth_type": "api_key"}, without=["remote_provider"])
-    set_section(path, "two", {"api_key": "new"})
-    assert path.read_bytes() == (
-        FILE.replace(b"api_key : old-key", b"api_key = new")
-        .replace(b"remote_provider = baseten\n", b"")
-        .replace(b"Team=vision\n", b"Team=vision\nauth_type = api_key\n")
-        .replace(b"api_key = k2\n    continued\n", b"api_key = new\n")
-    )
-
-
 def test_line_ends_and_the_mark_of_the_encoding_stay(path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf[one]\r\napi_key = a\r\n[two]\r\napi_key = b")
     set_section(path, "two", {"api_key": "c", "team": "t"})

@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fleet_worlds import EPOCH, World
+from fleet_worlds import World
 
-from api_client.emulator import catalog
 from api_client.emulator.backend import LogQuery
 from api_client.models import JobStatus, LogRecord
-
-
-def test_a_whole_team_is_at_work(still_world: World) -> None:
-    jobs, projects = still_world.fleet.jobs(), list(still_world.fleet.stored_projects("team"))
-    born = {project.id: project for project in projects}
-    assert len(projects) == 7
-    assert 35 <= len(jobs) <= 60
-    assert len({job.id for job in jobs}) == len(jobs)
-    assert still_world.named("llama-70b-sft-v3").id == "s84v2zfh", "the same in every world"
-    limits = {limit.gpu_type: limit.limit for limit in catalog.GPU_LIMITS}
-    used: Counter[str] = Counter()
-    for job in jobs:
-        project = born[job.training_project_id]
-        assert job.training_project is not None and job.user is not None
-        assert project.name == job.training_project.name
-        assert str(job.user.email).endswith("@demo.example")
-        assert project.created_at is not None and job.created_at is not None
-        assert project.created_at < job.created_at < EPOCH
-        if job.current_status == JobStatus.RUNNING and job.instance_type.gpu_type:
-            used[job.instance_type.gpu_type] += job.instance_type.gpu_count * (job.node_count or 1)
-    assert all(used[gpu_type] <= limits[gpu_type] for gpu_type in used)
-    assert used["H100"] >= 72
 
 
 def test_every_status_is_there_and_home_is_alive_within_half_an_hour(world: World) -> None:

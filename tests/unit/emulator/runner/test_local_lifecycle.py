@@ -72,18 +72,6 @@ async def test_one_failing_node_ends_the_others(world: LocalWorld) -> None:
     assert job.error_message == "node-1: exit code 7"
 
 
-async def test_nodes_have_their_own_folders_and_jobs_their_own_logs(world: LocalWorld) -> None:
-    command = 'for i in $(seq 200); do echo "$BT_TRAINING_JOB_ID line $i" >> mine; done; cat mine; ls | wc -l'
-    for name in ("first", "second"):
-        await world.create(name, job_spec(command, nodes=2))
-    for name in ("first", "second"):
-        assert (await world.finished(name)).current_status == JobStatus.COMPLETED
-        expected = [f"{name} line {number}" for number in range(1, 201)]
-        for rank in (0, 1):
-            *lines, files = world.messages(name, f"node-{rank}")
-            assert (lines, int(files)) == (expected, 1)
-
-
 async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:
     async with local_world(tmp_path, max_running_nodes=1) as world:
         await world.create("running", job_spec("sleep 1000"))

@@ -20,12 +20,6 @@ def failure(path: Path) -> ConfigFileError:
     return caught.value
 
 
-def test_a_config_reads_the_file_beside_it() -> None:
-    project = load_training_project(EXAMPLES / "dynamic" / "config.py")
-    assert project.name == "dynamic-training"
-    assert project.job.runtime.environment_variables["MODEL_ID"] == "meta-llama/Llama-3.1-8B"
-
-
 def test_any_name_and_any_official_import_will_do(tmp_path: Path) -> None:
     path = write_config(
         tmp_path,

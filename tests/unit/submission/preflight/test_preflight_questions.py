@@ -88,18 +88,6 @@ def wanted(*, secret="hf", gpus="H100:8", **more):
     return project("sleep 1", gpus=gpus, environment_variables=environment, **more)
 
 
-async def test_everything_at_once(account):
-    found = await run(account, wanted(secret="typo", gpus="H100:8", cache_config=cached()))
-    assert problems(found, "error") == [
-        "runtime.environment_variables.TOKEN: the workspace has no secret 'typo'"
-    ]
-    assert problems(found, "warning")[1] == (
-        "compute.accelerator: the job will be queued: 8 H100 requested, 0 of 16 free for the organization;"
-        " 1 job with 8 GPUs already queued, the oldest for 30 min"
-    )
-    assert problems(found, "info") == ["compute: about $30.00 per hour of run time (H100:8)"]
-
-
 @pytest.mark.parametrize(
     ("fault", "kind"), [(401, Unauthorized), (httpx.ConnectError("refused"), Unreachable)]
 )
