@@ -72,6 +72,8 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     if listing.problem is None:
         return ExitCode.OK
     output.remark(listing.problem)
+    if name is None and not any(each.remote for each in listing.remotes):
+        output.remark("set the variable, or store a key with bt-tui login")
     return ExitCode.USAGE if name is not None else ExitCode.OK
 
 
