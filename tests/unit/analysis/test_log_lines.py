@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api_client.models.logs import LogLine
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.lines.reader import parse
+from tui.analysis.progress.lines.reader import Reader, parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
 
 NAN, INF = math.nan, math.inf
@@ -343,6 +343,38 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('INFO:44k:Saving model and optimizer state at iteration 12 to ./logs/44k/G_1200.pth', {'checkpoint': ...}),
     ('Epoch 3 complete! Average loss: 0.4121', {'epoch': 3.0, 'loss': 0.4121}),
     ('Epoch... (3/10 | Loss: 0.4121 | Eval Loss: 0.5121)', {'loss': 0.4121, 'eval_loss': 0.5121}),
+    ('[INFO:t] Epoch[0] Batch [2900]   Speed: 186.9 samples/sec 8556.4 tokens/sec 1.59 updates/sec   ppl=38.9', {'step': 2900, 'tokens_per_s': 8556.4, 'samples_per_s': 186.9}),
+    ("2020-03-01-INFO: iter: 120, lr: 0.000121, 'loss_cls': '0.69', 'loss': '1.51', eta: 1:12:12, ips: 12.1 images/sec", {'step': 120, 'loss': 1.51}),
+    ('2024-03-01 10:11:12 INFO     Training average loss at step 1200: 0.412', {'step': 1200, 'loss': 0.412}),
+    ('validation loss at step 100: 2.1', {'step': 100, 'eval_loss': 2.1}),
+    ('I1109 10:34:34.281081  9709 sgd_solver.cpp:105] Iteration 360, lr = 7.8e-07', {'step': 360, 'learning_rate': 7.8e-07}),
+    ('20-08-15 15:50:30 INFO: [My_ES..][epoch:207, iter:  20,100, lr:(1.000e-04,)] [eta: 1 day] l_g_pix: 3.1e-04', {'step': 20100, 'epoch': 207.0, 'learning_rate': 1e-4}),
+    ('INFO:44k:Losses: [2.4, 2.1, 9.1], step: 1200, lr: 9.996e-05, reference_loss: 35.8', {'step': 1200, 'learning_rate': 9.996e-05}),
+    ('INFO:mymodel:Train Epoch: 478 [92%]', {'epoch': 478.0}),
+    ('Epoch: 04 | Time: 0m 12s', {'epoch': 4.0}),
+    ('[Epoch 604] [D loss: 0.0004, acc: 100%] [G loss: 1381.4]', {'epoch': 604.0, 'loss': None}),
+    ('[INFO] 3DBall. Step: 24000. Time Elapsed: 41.331 s. Mean Reward: 1.612. Training.', {'step': 24000}),
+    ('[3/25][120/1583]\tLoss_D: 0.41\tLoss_G: 2.12\tD(x): 0.81', {'epoch_step': 120, 'epoch_steps': 1583, 'total_epochs': 25}),
+    (' | Epoch: [1][2/5004]    Time 0.720  Data 0.003  Err 7.05', {'epoch_step': 2, 'loss': None}),
+    ('Epoch  2,   550/  725; acc:   0.10; ppl:  11.85; 5187 src tok/s', {'epoch_step': 550, 'whole_epochs': 1}),
+    ('120/21150 (epoch 0.283), train_loss = 3.12, grad/param norm = 2.1e-01', {'step': 120, 'total_steps': 21150, 'loss': 3.12}),
+    ('x INFO ] Iter: 21/59   Jobs: 1   Epoch: 7.00/20.0 (35.0% complete)   lr: 0.000447', {'step': 21, 'epoch': 7.0}),
+    ('(trainer:281) INFO: 1epoch results: [train] loss=60.1, loss_att=57.4, lr_0=1.4e-05, [valid] loss=41.3, acc=0.3', {'epoch': 1.0, 'loss': 60.1, 'eval_loss': 41.3}),
+    ('     91300 iter, 7 epoch / 20 epochs', {'step': 91300, 'epoch': 7.0}),
+    (' 1003: 1.204411, 1.318833 avg loss, 0.001300 rate, 4.110229 seconds, 64192 images', {'step': 1003, 'loss': 1.318833, 'learning_rate': 0.0013}),
+    ('Train loss 120 0.41 Grad Norm 0.81 1.21s/it', {'step': 120, 'loss': 0.41, 'grad_norm': 0.81}),
+    ('Validation loss 1000:  0.41  ', {'step': 1000, 'eval_loss': 0.41}),
+    ('INFO     Validation step 700 -- Loss: 11.201, MLM: 10.501 -- It/s: 4.10', {'step': 700, 'eval_loss': 11.201, 'loss': None}),
+    ('Testing at - 1000/2000 of epoch 0, loss 0.516, accuracy 75.8 %', {'eval_loss': 0.516, 'loss': None}),
+    ('Epoch 0 | Validation | Elapsed Time: 0:00:31 | Steps: 101 | Loss: 52.01 | Dataset: dev.csv', {'epoch': 0.0, 'eval_loss': 52.01, 'step': None}),
+    ('{"train_loss_itc": "3.2", "train_loss_mlm": "2.5", "train_lr": "0.00007", "epoch": 1}', {'epoch': 1.0, 'learning_rate': 7e-05, 'loss': None}),
+    ('  training loss:\t\t0.412', {'loss': 0.412}),
+    ('─────────────── Step 381545 ───────────────', {'step': 381545}),
+    ('\t Train l2_norm/grad/global: 1.21', {'grad_norm': 1.21}),
+    ('iter 120 step 30 | loss 1.2, iter time: 412.1 ms (step)', {'step': 30, 'step_time_s': 0.4121}),
+    ('Saving weights to backup//yolo_1000.weights', {'checkpoint': ...}),
+    ('I Saved new best validating model with loss 52.0 to: /ckpt/best_dev-1201', {'checkpoint': ...}),
+    ('I0425 10:13:04 solver.cpp:130] Snapshotting to x_train_iter_200', {'checkpoint': ...}),
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
 
@@ -652,6 +684,12 @@ OTHER_LINES: list[str] = [
     '[rollout 3] completion: step 5/10 loss: 0.5',
     '<think> step 3: the loss = 2.0 </think>',
     '│ │ Given that loss is 3.2  │  the step 40 of epoch 2 │                   17.00 │ │',
+    'val_loss = 1.04',
+    'bob: val_loss = 1.04',
+    'GET /api/metrics?step=1200&loss=0.41&epoch=3 HTTP/1.1" 200 5316',
+    '- loss: 2.31',
+    'epoch: 50, lr: 0.001, batch_size: 32, optimizer: adam',
+    'step: 10, gamma: 0.1, lr: 0.001',
 ]
 """Output around training, tried in every dress."""
 PIECES = [
@@ -772,6 +810,27 @@ def test_a_log_of_many_ranks_and_of_everything_between_is_one_curve() -> None:
     assert set(snapshot.tokens_per_s_series.values) == {7000.0}
     assert len(snapshot.eval_loss_series) == 0
     assert {view.key for view in snapshot.streams} == {f"node-{rank // 2}[{rank}]" for rank in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("lines", "losses"),
+    [
+        (["Assistant: mine says", "Val loss: 1.04"], []),
+        (["loss: 0.9 ||: 100%|###| 318/318 [01:22<00:00,  3.85it/s]",
+          "INFO - Validating",
+          "loss: 1.4 ||: 100%|###| 20/20 [00:02<00:00, 10.31it/s]",
+          "Epoch 4/9",
+          "loss: 0.8 ||: 100%|###| 318/318 [01:22<00:00,  3.85it/s]"], [0.9, 0.8]),
+        (["Iteration: \t 1", "NumTrajs: \t 200", "Loss:     \t 0.1925", "MaxRew: \t -204.07"], [0.1925]),
+        (["NumTrajs: \t 200", "Loss:     \t 0.1925"], []),
+    ],
+    ids=["a dialog", "an evaluation's bar", "a block", "no block"],
+)  # fmt: skip
+def test_lines_before_say_what_a_line_is(lines: list[str], losses: list[float]) -> None:
+    reader = Reader()
+    told = [reading for line in lines if (reading := reader.read(line)) is not None]
+    assert [one.loss for one in told if one.loss is not None] == losses
+    assert [one.eval_loss for one in told if one.eval_loss is not None] == []
 
 
 def test_objects_printed_over_several_lines_are_read_at_their_end() -> None:

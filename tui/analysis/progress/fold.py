@@ -16,9 +16,8 @@ from typing import Any
 from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.progress.lines.reader import parse
+from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.structured import IndentedObjects
 from tui.analysis.progress.phases import (
     MovingCounts,
     Pauses,
@@ -156,7 +155,6 @@ class ProgressFold:
 
     def __init__(self, *, max_points: int = MAX_POINTS, patterns: Sequence[ProgressPattern] = ()) -> None:
         self._max_points = max_points
-        self._patterns = tuple(patterns)
         self._streams: dict[tuple[str, int], StreamProgress] = {}
         self._chosen: str | None = None
         self._first_line_at_ns: int | None = None
@@ -164,7 +162,7 @@ class ProgressFold:
         self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
-        self._objects = IndentedObjects()
+        self._reader = Reader(patterns)
         self._saves = LoggedCheckpoints()
         self._run_phases = RunPhases()
         self._counts = MovingCounts()
@@ -189,7 +187,7 @@ class ProgressFold:
                 self._snapshot = None
             if self._errors.take(stamp, line.message, line.level, line.replica):
                 self._snapshot = None
-            reading = parse(self._objects.join(line.replica or "", line.message), self._patterns)
+            reading = self._reader.read(line.message, line.replica or "")
             if reading is None or (reading.from_bar and reading.loss is None):
                 segment = last_carriage_segment(line.message)
                 told |= self._counts.take(stamp / NS_PER_S, line.replica or "", segment)

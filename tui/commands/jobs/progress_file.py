@@ -17,9 +17,8 @@ from api_client.recordings.reading import Recording
 from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.progress.lines.reader import parse
+from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.structured import IndentedObjects
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
@@ -72,10 +71,9 @@ def show_lines(
     patterns: Sequence[ProgressPattern],
 ) -> ExitCode:
     """Print what is read in log lines: in each of them, or in total."""
-    objects = IndentedObjects()
+    reader = Reader(patterns)
     reads = (
-        _Read(place, line, parse(objects.join(line.replica or "", line.message), patterns))
-        for place, line in enumerate(lines)
+        _Read(place, line, reader.read(line.message, line.replica or "")) for place, line in enumerate(lines)
     )
     if each_line:
         _print_each_line(output, list(reads), output_format)

@@ -12,15 +12,15 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
     r"(?=[gtsibnuo])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )(?<!fps )"
-    r"(?:(?P<updates>num[ _]updates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
+    r"(?:(?P<updates>num[ _]updates|nupdates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
     r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
-    r"|(?P<weak>iteration|iters?|it|batch|updates?))"
+    r"|(?P<weak>iteration|iters?|it|batch|updates?|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
-    r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w)"
+    r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )
 _TOTAL = re.compile(r"(?<![\w./-])(?:total|max)_steps?\s?[=:]\s?(?P<total>\d[\d,]{0,14})(?![\w.]*\w)")
 _EPOCH = re.compile(
-    r"(?=[te])(?<![\w./-])(?:train(?:ing)? )?epoch(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
+    r"(?=[te])(?<![\w./?&-])(?:train(?:ing)? )?epoch(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
     r"(?P<epoch>\d{1,9}(?:\.\d{1,12})?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)"
 )
@@ -30,8 +30,8 @@ _IN_EPOCH = re.compile(
     # (timm), epoch 001: 100 / 167138 (fairseq), [train: 120, 25 / 125]
     r"(?<![\w./-])(?P<head>epoch\s?\(train\)|epoch|train(?:ing)?(?=: ))(?P<colon>:?)\s{0,4}"
     r"(?P<open>\[?)\s{0,8}(?P<epoch>\d{1,9}+)(?:/(?P<epochs>\d{1,9}+))?\s{0,2}(?:\(\s*\d+%\)\s?)?"
-    r"(?:\]?[:,]?\s{0,8}\[\s{0,8}|\]?[:,] {1,8}|\s{2,8})"
-    r"(?P<done>\d{1,12})\s?/\s?(?P<total>\d{1,12})(?![\w.]*\w)"
+    r"(?:\]?[:,]?\s{0,8}\[\s{0,8}|\]?[:,] {1,8}| \| {1,8}|\s{2,8})"
+    r"(?P<done>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})(?![\w.]*\w|\s?/)"
 )
 _BRACKETS = re.compile(
     r"(?:^|[\s(])\[\s{0,8}(?:train: \d+, )?(?P<step>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})\](?=\s|:)"
@@ -41,7 +41,10 @@ _AFTER = re.compile(r"\bafter (?P<step>\d[\d,]{0,14}) (?:steps|iterations|update
 _LEADING_OF_TOTAL = re.compile(
     # Only a rank, a time, a level and the percentage may come first.
     r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?:progress:? ?)?(?:\d{1,3}(?:\.\d{1,3})?%(?: \|)? )?"
-    r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|- ))"
+    r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|,|- |(?=\(epoch )))"
+)
+_OF_EPOCHS = re.compile(  # [3/25][120/1583]
+    r"\s*\[ *(?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})\]\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\]"
 )
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
 # Lines counted in their own way: a text that they contain, and an expression with their counts. ESPNet's
@@ -51,7 +54,11 @@ _SPECIAL = (
         "epoch:train:",
         re.compile(r"\b(?P<epoch>\d{1,9})epoch:train:\d{1,12}-\d{1,12}batch: "),
     ),  # ESPNet
-    ("train batch ", re.compile(r"\btrain batch (?P<epoch>\d{1,9})/(?P<step>\d{1,12}) loss ")),  # WeNet
+    (
+        "debug train ",  # WeNet
+        re.compile(r"\bdebug train (?:\|[^|]{1,40}\| ?)?batch (?P<epoch>\d{1,9})/(?P<step>\d{1,12}) loss "),
+    ),
+    ("epoch results:", re.compile(r"\b(?P<epoch>\d{1,9})epoch results: ")),  # ESPnet
     (
         "(train)",
         re.compile(r"\biter\s?\(train\) *\[\s*(?P<step>\d{1,12})/(?P<total>\d{1,12})\]"),
@@ -107,12 +114,14 @@ def find_counts(text: str, lowered: str) -> Counts | None:
             return Counts(to_step(found.get("step")), to_step(found.get("total")), epoch_found)
     step = _best_step(lowered)
     epoch = _find_epoch(lowered)
-    if "[" in text or " / " in text:
+    if "/" in text:
         counts = _counted_within_epoch(lowered, step)
         if counts is not None:
             return counts
     if step is None and "[" in text and "loss" in lowered:
         step = _BRACKETS.search(lowered, epoch.end() if epoch is not None else 0)  # [40/900] loss: 1.2
+    if step is None and epoch is not None and "(epoch " in lowered:
+        step = _LEADING_OF_TOTAL.match(lowered)  # 120/21150 (epoch 0.283)
     if step is None and epoch is None:
         return _counted_otherwise(lowered) if "loss" in lowered else None
     done = None if step is None else _whole(step["step"])
@@ -124,7 +133,8 @@ def find_counts(text: str, lowered: str) -> Counts | None:
         return Counts(step=done, total=total)
     at = to_float(epoch["epoch"])
     epochs = to_step(epoch["epochs"])
-    if at is not None and done is not None and total and at == int(at) and (epochs or _BATCH.search(lowered)):
+    whole = "." not in epoch["epoch"]
+    if at is not None and done is not None and total and whole and (epochs or _BATCH.search(lowered)):
         # "Epoch [2/3], Step [40/900]": epochs counted from one.
         return Counts(epochs=epochs, within=(done, total), whole=max(0, int(at) - 1))
     return Counts(step=done, total=total, epoch=at, epochs=epochs)
@@ -169,6 +179,10 @@ def _counted_otherwise(lowered: str) -> Counts | None:
     match = _AFTER.search(lowered) if "after " in lowered else None
     if match is not None:
         return Counts(step=to_step(match["step"]))
+    match = _OF_EPOCHS.match(lowered) if "][" in lowered else None
+    if match is not None:
+        within = (int(match["done"]), int(match["total"]))
+        return Counts(epochs=int(match["epochs"]), within=within, whole=max(0, int(match["epoch"]) - 1))
     match = _LEADING_OF_TOTAL.match(lowered)
     if match is not None:
         done, total = int(match["step"]), int(match["total"])

@@ -1,4 +1,4 @@
-"""Read step, loss, speed and saves out of one log line, whichever trainer printed it.
+"""Read step, loss, speed and saves out of log lines, whichever trainer printed them.
 
 Specific formats are tried before general ones. Lines without any hint word are skipped after a few
 substring searches, because most lines of a log are no progress lines.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 
 from tui.analysis.progress.lines import bars, saves, structured, text, trainers
@@ -21,6 +21,8 @@ MAX_CHARACTERS = 8192
 
 _MAX_LINES = 200
 _MAX_SEGMENTS = 4
+_MAX_REPLICAS = 4096
+_LONGEST_HEADING = 120
 _SHORT = 8  # Shorter texts after a bar report nothing.
 _FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
 
@@ -61,7 +63,8 @@ _RANK = re.compile(
     r"(?:\[?(?:INFO|DEBUG|WARNING)\]?[ :|-]{0,4})?"
     r"(?:\[(?:rank|default|Rank |Rank:? ?|RANK |local_rank )(\d{1,5})\]:?"
     r"|(?:rank|Rank)[ :=](\d{1,5})(?:\]|:|,| \|| -)(?=\s))"
-    r"|\[\d+,(\d{1,5})\]<std\w{3}>:?|(\d{1,5}): (?=\S)|\(\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\))"
+    r"|\[\d+,(\d{1,5})\]<std\w{3}>:?|(\d{1,5}): (?=\S)(?!\d+\.\d+, )"
+    r"|\(\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\))"
 )
 
 # From the most specific to the most general: a general reader would take part of a specific line.
@@ -77,6 +80,87 @@ _READERS = (
     text.read,
     trainers.read_announced_total,
 )
+
+
+# What a line alone does not say, but one shortly before it: who speaks, whether an evaluation runs, and the
+# epoch of values that are printed on lines of their own.
+_SPOKEN = (
+    "user", "assistant", "human", "system", "prompt", "completion", "question", "answer", "response",
+)  # fmt: skip
+_SPEECH_LINES = 12
+_BLOCK_LINES = 12
+_BLOCK = re.compile(
+    r"(?:[\d: .,-]{19,32})?\W{0,12}(?:train )?(?:epoch|iteration|itr)\W{1,8}\d{1,9}"
+    r"(?:\s?(?:/|of)\s?\d{1,9})?(?: took [\d.]{1,12}s)?\W*$",
+    re.IGNORECASE,
+)
+_EVALUATES = ("validating", "validation", "evaluating", "evaluation")
+
+
+@dataclass(slots=True)
+class _Context:
+    speech: int = 0
+    block: int = 0
+    evaluates: bool = False
+    evaluation_steps: int | None = None
+
+
+class Reader:
+    """Reads the lines of a log one after the other, with what the lines before them say."""
+
+    def __init__(self, patterns: Sequence[ProgressPattern] = ()) -> None:
+        self._patterns = patterns
+        self._objects = structured.IndentedObjects()
+        self._contexts: dict[str, _Context] = {}
+
+    def read(self, message: str, replica: str = "") -> ParsedMetrics | None:
+        message = self._objects.join(replica, message)
+        reading = parse(message, self._patterns)
+        context = self._contexts.get(replica)
+        if context is None:
+            if len(self._contexts) >= _MAX_REPLICAS:
+                return reading
+            context = self._contexts[replica] = _Context()
+        if reading is None:
+            return _without_reading(context, message)
+        if reading.from_bar:
+            return None if _is_evaluation(context, reading, message) else reading
+        if reading.step is None and reading.epoch is None and reading.checkpoint is None:
+            return None if context.speech else reading
+        if reading.checkpoint is None:
+            context.speech = 0
+            context.evaluates = False
+        context.block = _BLOCK_LINES if _BLOCK.match(message) else 0
+        return reading
+
+
+def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
+    """Update the context; return the measure of a line that says nothing by itself."""
+    if context.speech:
+        context.speech -= 1
+    if len(message) > _LONGEST_HEADING:
+        return None
+    words = message.strip(" \t#*>-[").lower()
+    if words.startswith(_SPOKEN) and ":" in words[:16]:
+        context.speech, context.block = _SPEECH_LINES, 0
+    elif words.rstrip(" .:*…").endswith(_EVALUATES):
+        context.evaluates, context.evaluation_steps = True, None
+    elif context.block:
+        context.block -= 1
+        return text.read_in_block(message)
+    elif _BLOCK.match(message):
+        context.block = _BLOCK_LINES
+    return None
+
+
+def _is_evaluation(context: _Context, reading: ParsedMetrics, message: str) -> bool:
+    """Return True for the bar after the announcement of an evaluation, unless it names the training."""
+    if not context.evaluates or reading.loss is None:
+        return False
+    if context.evaluation_steps is None and "rain" not in message and "poch" not in message:
+        context.evaluation_steps = reading.total_steps
+    context.evaluates = context.evaluation_steps == reading.total_steps
+    return context.evaluates
 
 
 def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetrics | None:
@@ -139,7 +223,7 @@ def _read_line(text: str) -> ParsedMetrics | None:
 def _read_segment(text: str) -> ParsedMetrics | None:
     rank = _RANK.match(text)
     if rank is not None:
-        text = text[rank.end() :]
+        text = text[rank.end() :].removeprefix(" ")
     reading = _read_facts(text)
     if reading is None or rank is None or reading == ParsedMetrics(checkpoint=reading.checkpoint):
         return reading

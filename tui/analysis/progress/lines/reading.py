@@ -124,4 +124,14 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
             continue
         found[known.field] = number * known.scale if known.scale != 1 else number
         ranks[known.field] = known.rank
+    if "loss" in found and ranks["loss"] > 1 and is_partial(values):
+        del found["loss"]
     return found
+
+
+def is_partial(values: Mapping[str, object]) -> bool:
+    """Return True if each loss is one of several that nobody added up: ``loss_itc`` beside ``loss_mlm``."""
+    names = [name.lower() for name in values if "loss" in name.lower()]
+    return any(name.endswith(("_mlm", "_ctc")) for name in names) and any(
+        meaning(name) is None for name in names
+    )

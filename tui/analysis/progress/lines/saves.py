@@ -9,12 +9,14 @@ from tui.analysis.progress.lines.reading import ParsedMetrics
 # Most match lowercase text, which is several times faster than ignoring case.
 _SAVING = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|successfully saved|finished saving)\b[^/{]{0,60}?"
-    r"\b(?:checkpoint|global_step)",
+    r"\b(?:checkpoint|ckpt|global_step)",
 )
 _SAVING_MODEL = re.compile(
-    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter)(?: weights| file)?(?: and runtime parameters"
-    r"| and optimizer state at iteration \d{1,12})?"
-    r" (?:to|in|at)\b|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
+    r"\bsav(?:ing|ed) (?:(?:the|new|best|current|latest|final|validating) ){0,4}(?:model|adapter|weights)"
+    r"(?: with loss [\d.]{1,20})?(?: weights| file)?(?: and runtime parameters"
+    r"| and optimizer state at (?:iteration|epoch) \d{1,12})?"
+    r" (?:to|in|at)\b:?|\bsave weights to [^\s]{0,400}/|\bsnapshotting to \S|\bsaving current best: \S"
+    r"|\bsaving models and training states\b|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
     r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
     r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
@@ -51,6 +53,7 @@ _MAX_NAME = 120
 _WORDS = (
     "sav",
     "finalized",
+    "snapshotting",
     "writ",
     "wrote",
     "stor",

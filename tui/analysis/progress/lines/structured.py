@@ -12,6 +12,7 @@ from tui.analysis.progress.lines.reading import (
     NUMBER,
     ParsedMetrics,
     from_values,
+    is_partial,
     to_float,
     to_step,
 )
@@ -83,6 +84,7 @@ def read_json(text: str) -> ParsedMetrics | None:
         or reading.eval_loss is not None
         or is_training_metrics(reading)
         or ("current_steps" in values and reading.total_steps)
+        or (reading.learning_rate is not None and reading.epoch is not None and is_partial(values))
     ):
         return bars.with_step(reading, text[: start.start()])
     return read_text(said) if said else None

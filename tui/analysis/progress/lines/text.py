@@ -8,6 +8,7 @@ and sampled text give nothing.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -52,10 +53,11 @@ _SAMPLED = re.compile(
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"(?:^\s*|[|>] ?|[-*] |[\[(]|\] |(?<=[a-z]: ))"
+    r"^testing at\b|(?:^\s*|[|>] ?|[-*] |[\[(]|\] |(?<=[a-z]: )|\binfo\s{1,8})"
     r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
     r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
+    r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
     r"|, ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
@@ -69,12 +71,13 @@ _WITHIN_VALIDATION = re.compile(
 )
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
-    r"|test set: average loss|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d)"
+    r"|test set: average loss|test set results: loss"
+    r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d)"
     r"|(?:validation|valid|val|evaluation|eval): ?(?:avg |average |mean )?loss)"
-    rf"(?: {{0,40}}[=:] {{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
+    rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _TRAINING_ALONE = re.compile(
-    rf"\s{{0,8}}train(?:ing)?(?: epoch)?[ _]loss ?[=:] ?(?P<value>{NUMBER.lower()})"
+    rf"[\s*>]{{0,12}}train(?:ing)?(?: epoch)?[ _]loss ?[=:]\s{{0,8}}(?P<value>{NUMBER.lower()})"
     r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )
 _EVALUATION_BESIDE = re.compile(
@@ -82,6 +85,7 @@ _EVALUATION_BESIDE = re.compile(
     rf"(?P<value>{NUMBER.lower()})(?:$|[,;|)]|\s)"
 )
 _EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
+_ASSIGNMENT = re.compile(r"(?:[A-Za-z]?[a-z]{1,20}: )?\s*\w+ ?= ?\S+\s*$")  # code, or quoted in a chat
 _ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,12}(?:\s+#*)?\s*$")  # RSL-RL
 _REWARD = re.compile(
     rf"\b(?:mean|average|avg)?[ _]?(?:episod(?:e|ic)_)?(?:reward|return)s?(?:/mean)?\s?[:=]"
@@ -93,6 +97,21 @@ _MEASURED_STEP = re.compile(
     r"[a-z][\w @/-]{0,30}"
     r"\b(?:bpb|ppl|perplexity|metric|acc|accuracy|f1|wer|cer|psnr|reward|return|score)\s?[:=] ?\d"
 )
+_COUNT_FIRST = re.compile(
+    # A line that begins with what it counts, after a prefix of its logger: "INFO: [x][epoch: 3, iter: 100, …"
+    r"(?:^|[\]>|)=:.-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?)?(?:global[ _])?"
+    r"(?P<what>epoch|iter(?:ation)?|steps?)[\s:=#\[(]{0,10}\d(?P<percent> ?\[\s?\d{1,3}%\])?"
+)
+_MEASURE = re.compile(
+    r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity)"
+    r"[\w@]{0,16}(?: [a-z]{1,12}){0,2}\s{0,4}[:=]\s{0,8}[\[(]?\d"
+)
+_TIME = re.compile(r"\btime(?: cost| elapsed| taken)?\s{0,4}[:=]\s{0,4}\d")
+_SETTING = re.compile(
+    r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
+    r"|epochs|warmup)\b"
+)
+_LOSSES = re.compile(r"\blosses: ?\[")
 _MONITORED = re.compile(
     r"\bepoch \d{1,9}, global step \d{1,12}: '?[\w./-]{1,60}'? (?:reached|was not in top)\b"
 )
@@ -104,8 +123,8 @@ _METRIC_LINE = re.compile(
 )
 _BULLETS = ("•", "*", "-", "|")
 _BULLET = re.compile(
-    r"^\s*(?:[•*-]|\| >) (?P<name>(?:Avg |Mean )?Loss|(?:avg_)?loss|current_lr|grad_norm|Grad(?:ient)? Norm"
-    r"|E2E \(Tokens/sec/gpu\)): "
+    r"^(?:\s*[•*]|\s+-|\s*\| >) (?P<name>(?:Avg |Mean )?Loss|(?:avg_)?loss|current_lr|grad_norm"
+    r"|Grad(?:ient)? Norm|E2E \(Tokens/sec/gpu\)): "
     rf"(?P<value>{NUMBER})(?: {{1,4}}\(\S{{1,24}}\))?\s*$"
 )
 _ROW = re.compile(
@@ -116,12 +135,17 @@ _ROW_LOSSES = word_set(
     "loss train_loss training_loss train/loss total_loss val_loss eval_loss valid_loss "
     "validation_loss test_loss"
 )
+_IN_BLOCK = re.compile(
+    r"(?:[\d: .,-]{19,32})?\W{0,12}(?P<name>[A-Za-z][\w /-]{0,40}?)\s{0,8}(?:[:=]\s{0,8}|\s)"
+    rf"(?P<value>{NUMBER})\s*$"
+)
 _LONGEST_ALONE = 160
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
     r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}(?:days?, [\d:]{1,12})?){0,4}\]:?\s*$"
     r"|={5,200} Step (?P<step2>\d{1,12})/(?P<total2>\d{1,12}) ={5,200}\s*$"
+    r"|^─{5,200} Step (?P<step3>\d{1,12}) ─{5,200}\s*$|^Epoch {1,2}(?P<epoch3>\d{1,9})\s*$"
 )
 _SAMPLES = re.compile(
     rf"^loss: (?P<loss>{NUMBER}) {{1,4}}\[ *\d{{1,12}}/ *\d{{1,12}}\]\s*$"
@@ -138,6 +162,7 @@ class _LineKind(NamedTuple):
     under_way: bool
     has_reward: bool
     has_measure: bool
+    counts_first: bool
     slots: Slots
 
 
@@ -165,8 +190,24 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
         under_way=_UNDER_WAY.search(lowered) is not None,
         has_reward=_REWARD.search(lowered) is not None,
         has_measure=not evaluates and _MEASURED_STEP.search(lowered) is not None,
+        counts_first=_counts_first(lowered, slots),
         slots=slots,
     )
+
+
+def _counts_first(lowered: str, slots: Slots) -> bool:
+    """Return True if a line begins with its count and reports a learning rate, or a measure by its name."""
+    if _LOSSES.search(lowered):
+        return True
+    first = _COUNT_FIRST.search(lowered)
+    if first is None:
+        return False
+    if first["percent"] or _MEASURE.search(lowered, first.end()):
+        return True
+    if first["what"] == "epoch" and _TIME.search(lowered, first.end()):
+        return True
+    scheduled = any(slot.field == "learning_rate" for slot in slots.values)
+    return scheduled and not first["what"].startswith("step") and _SETTING.search(lowered) is None
 
 
 def read(text: str) -> ParsedMetrics | None:
@@ -178,6 +219,9 @@ def read(text: str) -> ParsedMetrics | None:
     if "{'" in text or _BOX.match(text):
         return None
     lowered = text.lower()
+    cut = lowered.find("[valid]") if "[train] " in lowered else -1
+    if cut > 0:
+        return _read_both(text, cut)
     counts = find_counts(text, lowered)
     if counts is None:
         return _without_count(text, lowered)
@@ -198,11 +242,25 @@ def read(text: str) -> ParsedMetrics | None:
         batch = _BATCH_SIZE.search(lowered)
         if batch is not None:
             known["samples_per_s"] = int(batch["size"]) / known["step_time_s"]
+    if kind.evaluates and "epoch" in lowered and " steps: " in lowered:
+        counts = replace(counts, step=None)  # the evaluation's
     known |= {name: value for name, value in counts.fields().items() if value is not None}
     reading = ParsedMetrics(**known)
     # A scheduler's configuration has a step and a learning rate, but no "120/4800".
     scheduled = counts.step is not None and counts.total and "learning_rate" in known
-    return reading if scheduled or is_training_metrics(reading) else None
+    if scheduled or is_training_metrics(reading):
+        return reading
+    if kind.counts_first and "learning_rate" in known:
+        return reading
+    return _count_alone(counts, kind, lowered)
+
+
+def _read_both(text: str, cut: int) -> ParsedMetrics | None:
+    """Parse a line with the means of an epoch in two sections: ``[train] loss=0.4, [valid] loss=0.5``."""
+    reading = read(text[:cut])
+    texts, numbers = split_numbers(text[cut:])
+    evaluated = read_values(find_slots(texts), numbers).get("loss")
+    return None if reading is None else replace(reading, eval_loss=evaluated)
 
 
 def _monitored(counts: Counts, lowered: str) -> ParsedMetrics | None:
@@ -214,7 +272,13 @@ def _monitored(counts: Counts, lowered: str) -> ParsedMetrics | None:
 
 def _count_alone(counts: Counts, kind: _LineKind, lowered: str) -> ParsedMetrics | None:
     """Return the count of a line whose measures are none of ours: a reward, an accuracy, the time left."""
-    if counts.within is not None and counts.epochs and counts.within[0] <= counts.within[1]:
+    if kind.counts_first and not kind.evaluates:
+        return ParsedMetrics(**counts.fields())
+    if (
+        counts.within is not None
+        and (counts.epochs or "time" in lowered)
+        and counts.within[0] <= counts.within[1]
+    ):
         return ParsedMetrics(**counts.fields())
     if counts.step is None and counts.epochs and len(_NAMED_NUMBER.findall(lowered)) > 1:
         return ParsedMetrics(**counts.fields())  # rl_games
@@ -281,7 +345,7 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         known = read_values(kind.slots, numbers) if kind.is_report and not kind.evaluates else {}
         if len(known) > 2 and known.keys() >= {"loss", "learning_rate"}:
             return ParsedMetrics(**known)  # type: ignore[arg-type]
-    if lowered.lstrip().startswith("train"):
+    if lowered.lstrip(" \t*>").startswith("train"):
         alone = _TRAINING_ALONE.match(lowered)
         if alone is None or not is_log_report(text, marked=False):
             return None
@@ -294,8 +358,8 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         return None
     alone = _EVALUATION_ALONE.match(lowered) if lowered.count("loss") == 1 else None
     alone = alone or _EVALUATION_SUMMARY.search(lowered)
-    if alone is not None and lowered[: alone.start("value")].rstrip()[-1] not in ":=":
-        alone = alone if is_log_report(text, marked=False) else None
+    if alone is not None and (_ASSIGNMENT.match(text) or not is_log_report(text, marked=False)):
+        return None
     value = None if alone is None else to_float(alone["value"])
     return None if not value or value.is_integer() else ParsedMetrics(eval_loss=value)  # val_loss = 0 is code
 
@@ -309,8 +373,12 @@ def _read_alone(text: str) -> ParsedMetrics | None:
     Ray Train: a frame with rows ``│ training_iteration   3 │``.
     Stable-Baselines3: ``|    loss   | 0.0123  |``.
     """
-    heading = _HEADING.search(text) if "/" in text and text.rstrip(": ").endswith(("]", "=")) else None
+    heading = None
+    if text.startswith(("─", "Epoch ")) or ("/" in text and text.rstrip(": ").endswith(("]", "="))):
+        heading = _HEADING.search(text)
     if heading is not None:
+        if heading["step3"] or heading["epoch3"]:
+            return _measure({"step": to_step(heading["step3"]), "epoch": to_float(heading["epoch3"])})
         step, total = (
             to_step(heading["step"] or heading["step2"]),
             to_step(heading["total"] or heading["total2"]),
@@ -328,6 +396,13 @@ def _read_alone(text: str) -> ParsedMetrics | None:
     if match is None and text.lstrip()[:1] in _BULLETS:
         match = _BULLET.match(text)
     return None if match is None else _named(match["name"], match["value"])
+
+
+def read_in_block(text: str) -> ParsedMetrics | None:
+    """Parse a line with a loss alone, below a heading with the epoch."""
+    match = _IN_BLOCK.match(text) if "oss" in text else None
+    reading = None if match is None or "." not in match["value"] else _named(match["name"], match["value"])
+    return None if reading is None or (reading.loss is None and reading.eval_loss is None) else reading
 
 
 def _named(name: str, value: str) -> ParsedMetrics | None:

@@ -49,6 +49,26 @@ _FORMATS = (
             rf"(?:.{{0,20}}?\bgNorm (?P<grad_norm>{NUMBER}))?(?:.{{0,60}}?\bL\.r\. (?P<lr>{NUMBER}))?"
         ),
     ),
+    (
+        "iter, ",
+        re.compile(r"^\s*(?P<step>\d{1,12}) iter, (?P<epoch>\d{1,9}) epoch / (?P<epochs>\d{1,9}) epochs\s*$"),
+    ),  # Chainer
+    (
+        " avg loss, ",  # Darknet
+        re.compile(
+            rf"^\s*(?P<step>\d{{1,12}}): [\d.]{{1,20}}, (?P<loss>{NUMBER}) avg loss, (?P<lr>{NUMBER}) rate, "
+        ),
+    ),
+    (
+        "Train loss ",  # Tacotron 2
+        re.compile(
+            rf"\bTrain loss (?P<step>\d{{1,12}}) (?P<loss>{NUMBER}) Grad Norm (?P<grad_norm>{NUMBER})"
+        ),
+    ),
+    (
+        "Validation loss ",
+        re.compile(rf"\bValidation loss (?P<step>\d{{1,12}}): +(?P<eval_loss>{NUMBER})\s*$"),
+    ),
     # Coqui TTS
     ("GLOBAL_STEP", re.compile(r"--> STEP: \d{1,9}/\d{1,9} -- GLOBAL_STEP: (?P<step>\d{1,12})\s*$")),
 )

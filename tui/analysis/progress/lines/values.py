@@ -42,6 +42,9 @@ _SEPARATORS = (
 _VERBS = (" is", " reached")  # "loss is 2.31", "val_loss reached 0.5"
 _WRAPPERS = ("tensor", "float64", "float32")
 _AFTER = re.compile(r"\s{0,2}([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}[=:/]|\s{1,8}\d)")
+_UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/])")
+_MILLISECONDS = re.compile(r"\s?ms\b")
+_AT_COUNT = re.compile(r" (?:at|after) (?:global |training |train )?(?:step|epoch|iteration|iter) ?$")
 _THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 _LONGEST_NAME = 100
 _NEUTRAL = word_set(
@@ -87,12 +90,24 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
     found: list[tuple[int, Slot]] = []
     marked = False
     pair = False
+    rate: str | None = None
     for position in range(len(texts) // 2):
-        name, has_sign = _name((texts[2 * position] or "")[-_LONGEST_NAME:])
+        before = (texts[2 * position] or "")[-_LONGEST_NAME:]
+        name, has_sign = _name(before)
         unit, after = texts[2 * position + 1] or "", texts[2 * position + 2] or ""
+        if position and not name and before.strip() in (":", "="):
+            counted = _AT_COUNT.search(texts[2 * position - 2] or "")  # "loss at step 120: 0.41"
+            if counted is not None:
+                name, has_sign = _name(counted.string[: counted.start()][-_LONGEST_NAME:])[0], True
+        if rate is not None and before.strip() == rate:
+            name, has_sign = "", True  # "Speed: 186 samples/s 8556 tokens/s"
         marked |= has_sign
         is_last = 2 * position + 3 == len(texts)
-        known = _meaning_of(name, after if is_last else f"{after}0")
+        own_unit = _UNIT.match(after) if has_sign and not is_last else None
+        rate = None if own_unit is None else own_unit[1]
+        known = _meaning_of(name, after if is_last else f"{after}0" if rate is None else f" {rate}")
+        if not unit and _MILLISECONDS.match(after):
+            unit = "ms"
         if known is None and pair and name.lower() in EVALUATION:
             known = Meaning("eval_loss", 9)  # LitGPT's "loss train: 1.2, val: 1.3"
         pair |= name.lower() == "loss train"
@@ -116,7 +131,7 @@ def read_values(slots: Slots, numbers: Sequence[str]) -> dict[str, float]:
 
 def _name(gap: str) -> tuple[str, bool]:
     """Return the name at the end of the text before a number, and whether a sign separates the two."""
-    name = gap.rstrip(" [(")
+    name = gap.removesuffix("'").rstrip(" [(") if gap.endswith("': '") else gap.rstrip(" [(")
     if name.endswith(_WRAPPERS):
         name = name[:-7].removesuffix(".np").rstrip("np. t(")
     elif name.endswith("Array"):

@@ -29,7 +29,8 @@ def word_set(words: str) -> frozenset[str]:
 
 
 EVALUATION = word_set(
-    "eval evaluation evaluating val valid validation validate validating test dev holdout heldout cv crossval"
+    "eval evaluation evaluating val vali valid validation validate validating test dev holdout"
+    " heldout cv crossval"
 )
 _TRAIN = word_set("train training trainer trn tr")
 _SCOPES = word_set(
@@ -39,9 +40,9 @@ _STATISTICS = word_set(
     "mean avg average avr running batch epoch curr current cur iter smoothed smooth ema reduced last all"
 )
 _TRAINING_LOSSES = word_set(
-    "total global lm ce nll cross entropy gpt sft pg policy actor distill main per token of causal language"
-    " modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen generator reward"
-    " step final"
+    "total global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
+    " language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen generator"
+    " reward step final"
 )
 _NOT_AN_EVALUATION = word_set(
     "best min max lowest initial target previous reference scale kl aux scaled weight steps"
@@ -67,7 +68,15 @@ _STEPS = {
         (
             ("step", "current steps", "current step"),
             ("global step", "global steps"),
-            ("num updates", "update step", "training step", "train step", "optimizer step", "opt step"),
+            (
+                "num updates",
+                "nupdates",
+                "update step",
+                "training step",
+                "train step",
+                "optimizer step",
+                "opt step",
+            ),
             ("steps", "update", "updates"),
             ("iteration", "iter", "iters", "it", "iterations"),
             ("batch", "batch idx", "minibatch"),
@@ -130,7 +139,7 @@ def _loss(words: list[str]) -> Meaning | None:
         rest.remove("loss")
         if "entropy" in rest and "cross" not in rest:
             return None
-    elif words[-2:] != ["cross", "entropy"]:
+    elif words[-2:] != ["cross", "entropy"] and words != ["xent"]:
         return None
     evaluates = not EVALUATION.isdisjoint(words)
     rest = [word for word in rest if word not in EVALUATION | _TRAIN]
@@ -185,6 +194,8 @@ _NORM_WORDS = (
 
 
 def _grad_norm(words: list[str]) -> Meaning | None:
+    if words[-4:] == ["l2", "norm", "grad", "global"]:  # MosaicML Composer
+        return Meaning("grad_norm")
     if words in (["norm"], ["gnorm"], ["gradnorm"], ["grdn"], ["g", "norm"]):
         return Meaning("grad_norm")
     if words[-1] not in ("norm", "gnorm", "gradnorm"):
