@@ -63,7 +63,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert screen.tab == "logs"
         await pilot.click("#tabs", offset=(4, 0))
         assert screen.tab == "live"
-        assert "charts: 6 h" in await pressed(pilot, "plus", "plus", "minus")
+        assert "metrics: 6 h" in await pressed(pilot, "plus", "plus", "minus")
         assert screen._feed.spans == [timedelta(hours=hours) for hours in (1, 6, 24, 6)]  # type: ignore[attr-defined]
         assert "Stop llama-70b-sft-v3 (llama70)?" in await pressed(pilot, "s")
     assert heard[:1] == ["llama70"]

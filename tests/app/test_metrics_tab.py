@@ -18,7 +18,9 @@ from support.dashboard import Dashboard, job_view, opened, pressed, settle, text
 from support.sick_runs import sick_log, sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
+from tui.analysis.series import EMPTY, Series
 from tui.screens.job.chart_grid import ChartGrid
+from tui.screens.job.chart_view import ChartView
 from tui.screens.job.charts import ChartBuilder
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
@@ -131,6 +133,15 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
         removal = grid.remove()
         grid.arrangement = "lines"  # a chart per node, which can't be mounted any more
         await removal
+
+
+def test_slow_steps_are_drawn_in_the_unit_of_the_header() -> None:
+    of = sick_run("healthy")
+    assert of.progress is not None
+    rates = Series("it/s", (NOW - 60, NOW), (0.05, 0.04))
+    told = replace(of.progress, rate_steps_per_s=0.04, rate_series=rates, tokens_per_s_series=EMPTY)
+    charts = ChartBuilder().charts(replace(of, progress=told), ChartView())
+    assert [chart.series[0].values for chart in charts if chart.unit == "s/it"] == [(20.0, 25.0)]
 
 
 async def test_the_window_is_panned_zoomed_and_follows_again() -> None:

@@ -19,7 +19,7 @@ DAY_S = 24 * HOUR_S
 BYTES_PER_MIB = 1024**2
 _IEC_STEP = 1024
 _IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_SLOW_STEPS_PER_S = 0.1  # Below this, seconds per step are easier to read.
+_SLOW_STEPS_PER_S = 0.1
 _SMALL_COST_USD = 100.0  # From here on cents no longer matter.
 
 
@@ -116,11 +116,16 @@ def rate(steps_per_s: float | None) -> str:
     """Format ``0.18 it/s``, ``12.3 it/s``; below one step in ten seconds ``20.0 s/it``."""
     if steps_per_s is None or _missing(steps_per_s) or steps_per_s <= 0:
         return UNKNOWN
-    if steps_per_s < _SLOW_STEPS_PER_S:
+    if is_slow(steps_per_s):
         return step_time(1 / steps_per_s)
     if steps_per_s < 1:
         return f"{significant(steps_per_s, 2)} it/s"
     return f"{significant(steps_per_s) if steps_per_s < 1000 else count(steps_per_s)} it/s"
+
+
+def is_slow(steps_per_s: float) -> bool:
+    """True if seconds per step are easier to read than steps per second."""
+    return steps_per_s < _SLOW_STEPS_PER_S
 
 
 def step_time(seconds: float | None) -> str:

@@ -134,6 +134,12 @@ def test_a_restless_line_has_a_band_and_a_mean_and_a_calm_one_has_none() -> None
     assert len(drawn(CALM)[0].strip()) > 40
 
 
+def test_the_bands_of_two_restless_lines_have_the_color_of_their_line_where_they_are_apart() -> None:
+    above = Series("above", NOISE.times, tuple(value + 1.0 for value in NOISE.values))
+    roles = {role for line in draw([NOISE, above], ChartSpec(start=0, end=600), 60, 14) for _, role in line}
+    assert {0, 1, "faint-0", "faint-1", "faint"} <= roles
+
+
 @given(st.dictionaries(st.integers(0, 50), st.integers(1, 2**40), min_size=1))
 def test_a_dotted_band_keeps_the_ends_of_every_column(bits: dict[int, int]) -> None:
     found = dotted(bits, Grid.over(0, 100, 60))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, isfinite, log2
+from math import ceil, floor, inf, isfinite, log2, nan
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
@@ -13,7 +13,7 @@ from tui.analysis.run.snapshot import RunEvent, RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
 from tui.screens.job.chart_view import ChartView, StepTimeMap
 from tui.text.sanitize import sanitize
-from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, number, percent, significant
+from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, is_slow, number, percent, significant
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 
 
@@ -108,6 +108,7 @@ class ChartBuilder:
         self._held: dict[tuple[int, str], tuple[Series, object, Series]] = {}
         self._used: dict[tuple[int, str], tuple[Series, object, Series]] = {}
         self._clock: tuple[Series, StepTimeMap] | None = None
+        self._step_times = (EMPTY, EMPTY)
 
     def charts(self, run: RunSnapshot, view: ChartView) -> list[ChartData]:
         """Return the charts of a run: usually the loss, then GPU use and memory, then the others."""
@@ -152,6 +153,13 @@ class ChartBuilder:
             self._clock = (steps, StepTimeMap(steps))
         return self._clock[1]
 
+    def _step_times_of(self, rates: Series) -> Series:
+        """Return the seconds per step, which the header shows for slow steps."""
+        if self._step_times[0] is not rates:
+            values = tuple(1 / rate if rate > 0 else nan for rate in rates.values)
+            self._step_times = (rates, replace(rates, values=values))
+        return self._step_times[1]
+
     # --- charts of the log --------------------------------------------------------------------
 
     def _progress(
@@ -165,6 +173,8 @@ class ChartBuilder:
         # Older lines are read last; until then the curve does not start at the run's first step.
         whole = "whole run" if run.log_read else "still reading"
         speed, speed_unit = told.throughput_series
+        if speed is told.rate_series and is_slow(told.rate_steps_per_s or inf):
+            speed, speed_unit = self._step_times_of(speed), "s/it"
         note = "" if told.loss is None or isfinite(told.loss) else f"now {told.loss}"
         curves = (
             ("loss", "loss", (("loss", told.loss_series), ("eval loss", told.eval_loss_series)), number, ""),

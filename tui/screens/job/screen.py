@@ -253,7 +253,9 @@ class JobScreen(AppScreen):
         self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
 
     def _show_span(self) -> None:
-        self.query_one("#span", Static).update(f"charts: {words(self.metrics.view)} ")
+        view = self.metrics.view
+        of = "metrics" if view.full_range and view.window.span is not None else "charts"
+        self.query_one("#span", Static).update(f"{of}: {words(view)} ")
 
     @on(TabStrip.Chosen)
     def _tab_chosen(self, message: TabStrip.Chosen) -> None:

@@ -263,6 +263,8 @@ class LineChart(Widget):
     # --- painting -----------------------------------------------------------------------------
 
     def _style(self, role: str | int) -> Style:
+        if isinstance(role, str) and role.startswith("faint-"):
+            return self._style(int(role.removeprefix("faint-"))) + Style(dim=True)
         if isinstance(role, int):
             role = "off" if role < 0 else f"series-{(role + self._spec.first_colour) % SERIES_COLOURS}"
         return self.get_component_rich_style(f"line-chart--{role}")

@@ -102,6 +102,8 @@ _NO_OWNER = -1
 _FAINT = -2
 _CURSOR = -3
 _MEDIAN = -4
+_FIRST_FAINT = -5
+"""Owner of the faint samples of the first series, if several have some; those of the next is one less."""
 _ROLES: dict[int, Role] = {_NO_OWNER: "blank", _FAINT: "faint", _CURSOR: "cursor", _MEDIAN: "median"}
 
 
@@ -130,7 +132,7 @@ def draw_raster(
                 characters[row][column], owners[row][column] = CURSOR, _CURSOR
     # Two colors cannot share a cell: a later line takes the whole cell.
     drawn: list[tuple[int, list[braille.Cell]]] = []
-    faint: list[list[braille.Cell]] = []
+    faint: list[tuple[int, list[braille.Cell]]] = []
     dot_rows = rows * braille.DOTS_PER_CELL_Y
     crowd = is_crowd(series, spec)
     layers = _layers(series, spec, shaper)
@@ -145,7 +147,7 @@ def draw_raster(
             continue
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
         if few and owner >= 0 and is_band(spans, dot_rows, *ends):
-            faint.append(braille.cells(dotted(bits, grid), rows))
+            faint.append((_FIRST_FAINT - index, braille.cells(dotted(bits, grid), rows)))
             bits = braille.dot_columns(mean_spans(one, grid), columns, dot_rows, *ends)
         elif owner == _FAINT and not crowd:
             bits = dotted(bits, grid)
@@ -155,17 +157,23 @@ def draw_raster(
             for column, dots in bits.items():
                 many[column] = many.get(column, 0) | dots
         else:
-            faint.append(braille.cells(bits, rows))
+            faint.append((_FIRST_FAINT - index, braille.cells(bits, rows)))
     if many:
-        faint.append(braille.cells(many, rows))
+        faint.append((_FAINT, braille.cells(many, rows)))
     if banded:
         band, middle = _band_and_median(banded)
-        faint.append(braille.cells(dotted(braille.dot_columns(band, columns, dot_rows, *ends), grid), rows))
+        cells = braille.cells(dotted(braille.dot_columns(band, columns, dot_rows, *ends), grid), rows)
+        faint.append((_FAINT, cells))
         drawn.insert(0, (_MEDIAN, braille.cells(braille.dot_columns(middle, columns, dot_rows, *ends), rows)))
-    for owner, found in (*((_FAINT, found) for found in faint), *drawn):
+    if len(faint) == 1:
+        faint = [(_FAINT, faint[0][1])]
+    for owner, found in (*faint, *drawn):
         for row, column, character in found:
-            characters[row][column] = character
-            owners[row][column] = owner
+            # cells of several bands have the dots of all, in gray
+            shared = owner <= _FIRST_FAINT and owners[row][column] not in (_NO_OWNER, _CURSOR)
+            before = ord(characters[row][column]) if shared else 0
+            characters[row][column] = chr(before | ord(character))
+            owners[row][column] = _FAINT if shared else owner
     lettered = [one for one in drawn if one[0] >= 0]
     if spec.letters and (len(lettered) > 1 or (banded and lettered)):
         _mark(lettered, characters, owners, width)
@@ -239,6 +247,10 @@ def _runs(characters: list[str], owners: list[int]) -> Line:
     for column in range(1, width + 1):
         if column == width or owners[column] != owners[begin]:
             owner = owners[begin]
-            runs.append(("".join(characters[begin:column]), _ROLES.get(owner, owner)))
+            runs.append(("".join(characters[begin:column]), _role(owner)))
             begin = column
     return runs
+
+
+def _role(owner: int) -> Role:
+    return f"faint-{_FIRST_FAINT - owner}" if owner <= _FIRST_FAINT else _ROLES.get(owner, owner)
