@@ -143,63 +143,45 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
         {"step": 1000, "total_steps": 9000, "loss": 1.1, "loss_steps": TENS[:100], "epoch": 1.3,
          "learning_rate": 1.9e-05, "replica": "node-0", "rate_steps_per_s": 0.2, "rate_overall": 0.2,
          "eta_s": 40_000, "step_interval_s": 50, "last_step_at_ns": (START_S + 5000) * SECOND,
-         "last_line_at_ns": (START_S + 5001) * SECOND},
-    ),
+         "last_line_at_ns": (START_S + 5001) * SECOND}),
     "a single bar has the speed it prints": (steps([40], BAR), {"rate_steps_per_s": 1.0, "eta_s": 3960}),
     "a step repeated is no step": (
         [line(at, f"step={step} loss=1") for at, step in ((0, 39), (10, 40), (500, 40))],
-        {"last_step_at_ns": (START_S + 10) * SECOND},
-    ),
+        {"last_step_at_ns": (START_S + 10) * SECOND}),
     "a second stage takes over once it prints losses": (
-        trainer_run(100) + later(trainer_run(80, total=300), 9000), {"step": 80, "total_steps": 300},
-    ),
+        trainer_run(100) + later(trainer_run(80, total=300), 9000), {"step": 80, "total_steps": 300}),
     "a replica without steps takes those of the one that tells them": (
         steps(range(20), BAR) + [line(at, f"epoch 1 loss {at}", "node-1") for at in range(20)],
-        {"replica": "node-1", "step": 19, "total_steps": 4000},
-    ),
-    "losses without any step are numbered": (
-        steps(range(3), "{{'loss': {}, 'epoch': 0.5}}"),
-        {"step": None, "loss_by_step": ((1, 0), (2, 1), (3, 2)), "last_step_at_ns": (START_S + 2) * SECOND},
-    ),
-    "Keras counts over epochs": (
-        keras_run(), {"step": 270, "total_steps": 270, "loss_steps": TENS[:27]},
-    ),
+        {"replica": "node-1", "step": 19, "total_steps": 4000}),
+    "losses without any step are numbered": (steps(range(3), "{{'loss': {}, 'epoch': 0.5}}"),
+        {"step": None, "loss_by_step": ((1, 0), (2, 1), (3, 2)), "last_step_at_ns": (START_S + 2) * SECOND}),
+    "Keras counts over epochs": (keras_run(), {"step": 270, "total_steps": 270, "loss_steps": TENS[:27]}),
     "a bar has the total of lines that name their step": (
-        steps(range(1, 30), "step:{} - actor/pg_loss:0.5 - actor/lr:1e-06") + steps(range(1, 30), BAR, start=0.1),
-        {"step": 29, "total_steps": 4000},
-    ),
+        steps(range(1, 30), "step:{} - actor/pg_loss:0.5 - actor/lr:1e-06")
+        + steps(range(1, 30), BAR, start=0.1),
+        {"step": 29, "total_steps": 4000}),
     "the newest save": (SAVES, SAVED),
     "in whatever order they come": (SAVES[::-1], SAVED),
     "a save behind a bar": ([line(3, BAR_AND_SAVE)], {"step": 2500, "saved": ["checkpoint-2500"]}),
     "a save without a name": (
         [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")],
-        {"last_checkpoint": ("step-500", (START_S + 2) * SECOND)},
-    ),
+        {"last_checkpoint": ("step-500", (START_S + 2) * SECOND)}),
     "a restart announced and seen counts once": (
-        [
-            *steps(range(1, 100)), line(110, "[agent] worker group restarting, restart_count=1"),
-            *steps(range(30), first=50, start=300), line(2000, "BT_RETRY_COUNT=2"),
-            *steps(range(30), first=10, start=2100),
-        ],
-        {"restarts": (START_S + 110, START_S + 2000)},
-    ),
+        [*steps(range(1, 100)), line(110, "[agent] worker group restarting, restart_count=1"),
+         *steps(range(30), first=50, start=300), line(2000, "BT_RETRY_COUNT=2"),
+         *steps(range(30), first=10, start=2100)],
+        {"restarts": (START_S + 110, START_S + 2000)}),
     "ranks that tell their steps out of turn are no restart": (
-        [line(n * 10 + rank / 10, f"step={n - rank % 2 * 3} loss=1.0") for n in range(60) for rank in range(4)],
-        {"restarts": ()},
-    ),
-    "values below a heading belong to its step": (
-        below_headings(),
-        {"step": 190, "total_steps": 4800, "tokens_per_s": 40123.1, "loss": 1.1, "loss_steps": TENS[:19]},
-    ),
-    "losses over the bar in one line have its steps": (
-        over_bars(),
-        {"step": 290, "total_steps": 500, "rate_steps_per_s": 0.5, "loss_steps": TENS[:29]},
-    ),
+        [line(n * 10 + rank / 10, f"step={n - rank % 2 * 3} loss=1") for n in range(60) for rank in range(4)],
+        {"restarts": ()}),
+    "values below a heading belong to its step": (below_headings(),
+        {"step": 190, "total_steps": 4800, "tokens_per_s": 40123.1, "loss": 1.1, "loss_steps": TENS[:19]}),
+    "losses over the bar in one line have its steps": (over_bars(),
+        {"step": 290, "total_steps": 500, "rate_steps_per_s": 0.5, "loss_steps": TENS[:29]}),
     "rates that another stream tells are not lost": (
         steps(range(10), "[rank0]: step={} loss=1.0")
         + steps(range(10), "step={} lr=1e-05 grad_norm=0.7 tokens_per_s=1234", start=0.5),
-        {"stream": "node-0[0]", "grad_norm": 0.7, "tokens_per_s": 1234},
-    ),
+        {"stream": "node-0[0]", "grad_norm": 0.7, "tokens_per_s": 1234}),
 }  # fmt: skip
 
 
