@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -32,6 +33,12 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 # A shell starts background jobs with ctrl+c ignored, and the processes of tests would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+BRIEF_TIMERS_S = 1 / 200
+"""Two of these outlast the timer by which textual gathers resizes."""
+QUIET_ROUNDS = 3
+"""So often what lies ready at a socket or comes from a thread is looked for, too."""
+PATIENCE_S = 10.0
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes depends on the machine
 settings.load_profile("untimed")
@@ -75,11 +82,24 @@ def _parse_each_stylesheet_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pilot looks four times as often whether the app is idle.
+@pytest.fixture(autouse=True, scope="session")
+def _wait_for_messages() -> Iterator[None]:
+    """A pilot waits until nothing is left to do, not until the process is idle.
 
-    For tests that press many keys and wait for what they bring: a dashboard that is never quite idle costs a
-    second a key otherwise.
+    On a busy machine a process looks idle before the widget that takes the next key is there, and a dashboard
+    that is never quite idle costs a second a key.
     """
-    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 1 / 200)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("app", "pilot"):
+            patch.setattr(f"textual.{module}.wait_for_idle", nothing_left_to_do)
+        yield
+
+
+async def nothing_left_to_do(*_limits_s: float) -> None:
+    """Return once no task of the loop can go on, other than by time, a thread or a socket."""
+    loop: Any = asyncio.get_running_loop()
+    begun_s, quiet_rounds = loop.time(), 0
+    await asyncio.sleep(BRIEF_TIMERS_S)
+    while quiet_rounds < QUIET_ROUNDS and loop.time() - begun_s < PATIENCE_S:
+        await asyncio.sleep(0)
+        quiet_rounds = 0 if loop._ready else quiet_rounds + 1

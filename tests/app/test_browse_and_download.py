@@ -27,7 +27,6 @@ from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflic
 from tui.screens.files.screen import FilesScreen
 from tui.widgets.file_tree import FileTreeView
 
-pytestmark = pytest.mark.usefixtures("brisk")
 SIZE = (80, 24)
 
 

@@ -14,7 +14,7 @@ from textual.widgets import Input
 from support.dashboard import pressed, text_of
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, job
-from support.stranger_runs import CAPACITY, serve_capacity
+from support.stranger_runs import serve_capacity
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.capacity import CapacityScreen
@@ -100,15 +100,3 @@ async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue
             await pilot.press("r")
             await until(pilot, lambda words=words: words in " ".join(text_of(app).split()))  # type: ignore[misc]
             await until(pilot, lambda: "first-one" in text_of(app))
-
-
-async def test_what_was_known_stays_and_is_called_old(stranger: FakeBaseten) -> None:
-    async with capacity(stranger) as (app, pilot):
-        await until(pilot, lambda: "32/64" in text_of(app))
-        stranger.on("GET", "/v1/training/capacity", Answer(422, {"code": "ODD", "message": "broken"}))
-        await pilot.press("r")
-        await until(pilot, lambda: "Not updated" in text_of(app))
-        assert "32/64" in text_of(app)
-        serve_capacity(stranger, CAPACITY)
-        await pilot.press("r")
-        await until(pilot, lambda: "Not updated" not in text_of(app))

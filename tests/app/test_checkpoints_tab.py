@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from textual.message import Message
-
 from api_client.models import Checkpoint
-from support.dashboard import Dashboard, job_view, opened, pressed
+from support.dashboard import Dashboard, Heard, job_view, opened, pressed
 from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
@@ -33,17 +31,6 @@ LOSSES = ProgressSnapshot(loss_by_step=((100, 0.9), (200, 0.5), (300, 0.7)))
 
 def tab(checkpoints: tuple[Checkpoint, ...] | None, progress: ProgressSnapshot = LOSSES) -> Dashboard:
     return job_view(run(checkpoints=checkpoints, progress=progress), tab="checkpoints")
-
-
-class Heard:
-    """The requests that reach the app, each once."""
-
-    def __init__(self, kind: type[Message]) -> None:
-        self.kind, self.messages = kind, []
-
-    def __call__(self, message: Message) -> None:
-        if isinstance(message, self.kind) and message not in self.messages:
-            self.messages.append(message)
 
 
 def listed(text: str) -> dict[str, str]:

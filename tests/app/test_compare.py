@@ -141,25 +141,6 @@ async def test_axes_smoothing_layout_base_and_differing_by_keyboard() -> None:
         assert rows and all(row.differs for row in rows)
 
 
-async def test_zoom_pan_and_sizes() -> None:
-    app = compare_view()
-    async with opened(app, (120, 40)) as pilot:
-        deck = app.screen.query_one(ChartGrid)
-        whole = deck.shown[0].spec
-        await pressed(pilot, "minus")
-        closer = deck.shown[0].spec
-        assert closer.end - closer.start < whole.end - whole.start
-        await pressed(pilot, "less_than_sign")
-        assert deck.shown[0].spec.start < closer.start
-        await pressed(pilot, "plus", "plus", "plus")
-        assert (deck.shown[0].spec.start, deck.shown[0].spec.end) == (whole.start, whole.end)
-        for size in ((60, 20), (200, 60)):
-            await pilot.resize_terminal(*size)
-            text = await pressed(pilot)
-            assert "Compare" in text and "loss" in text and "status" in text
-            assert ("2/3 shown" in text) == (size[0] == 60)
-
-
 async def save_as(pilot: Pilot[Any], path: Path) -> None:
     pilot.app.screen.query_one("#file", Input).value = str(path)
     await pressed(pilot, "enter")

@@ -54,7 +54,6 @@ async def go_on(app: BtTuiApp, pilot: Pilot[object], last: str = REVIEW) -> None
         await until(pilot, partial(_is_elsewhere, app, here))
 
 
-@pytest.mark.usefixtures("brisk")
 async def test_from_home_to_a_served_model_by_keyboard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from api_client.transfers import FileProgress, FileState
-from support.dashboard import Dashboard, home, pressed, settle, text_of
+from support.dashboard import Dashboard, Heard, home, pressed, settle, text_of
 from support.worlds import JOBS
 from tui.analysis.transfers import DownloadRequest, Transfer, Transfers, TransferState, outcome_text
 from tui.screens.home.screen import HomeScreen
@@ -74,17 +74,10 @@ async def listed(pilot: Pilot[Any], *transfers: Transfer) -> str:
 
 
 async def test_a_walk_through_the_list_at_every_size() -> None:
-    heard: list[tuple[type, str]] = []
-
-    def hear(message: object) -> None:
-        if isinstance(message, CancelDownloadRequested | RetryDownloadRequested):
-            told = (type(message), message.transfer_id)
-            if told not in heard:
-                heard.append(told)
-
+    heard = Heard(CancelDownloadRequested, RetryDownloadRequested)
     stalled = replace(GOING, stalled_s=12.0, note="the store broke off")
     app = home()
-    async with app.run_test(size=SIZES[0], message_hook=hear) as pilot:
+    async with app.run_test(size=SIZES[0], message_hook=heard) as pilot:
         assert "↓" not in (await listed(pilot, FAILED)).splitlines()[-1]
         assert "↓ 2 files 43 % 112 MiB/s" in (await listed(pilot, GOING, FAILED)).splitlines()[-1]
         await pressed(pilot, "T")
@@ -102,7 +95,8 @@ async def test_a_walk_through_the_list_at_every_size() -> None:
             assert "[bold]evil" in text and "\x1b" not in text and "press t to resume" in text
             await listed(pilot, GOING, FAILED)
         await pressed(pilot, "g", "t", "x", "j", "x", "t")
-        assert heard == [(CancelDownloadRequested, "1"), (RetryDownloadRequested, "2")]
+        told = [(type(one), one.transfer_id) for one in heard.messages]
+        assert told == [(CancelDownloadRequested, "1"), (RetryDownloadRequested, "2")]
         await pressed(pilot, "escape")
         assert isinstance(app.screen, HomeScreen)
 

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from api_client.checkpoints import ReadShard, SafetensorsHeader, Tensor, Weights
 from api_client.models import Checkpoint, CheckpointFile
-from support.dashboard import Dashboard, StubFeed, opened, pressed, screen_view, settle, text_of
+from support.dashboard import Dashboard, Heard, StubFeed, opened, pressed, screen_view, settle, text_of
 from support.waiting import at_rest, until
 from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
@@ -123,17 +123,11 @@ async def test_a_file_that_cannot_be_read_says_so_and_is_tried_again() -> None:
 
 
 async def test_what_is_marked_is_downloaded() -> None:
-    heard: list[DownloadRequested] = []
-
-    def hear(message: object) -> None:
-        if isinstance(message, DownloadRequested) and message not in heard:
-            heard.append(message)
-
-    app = files_view(FULL)
-    async with app.run_test(size=(80, 24), message_hook=hear) as pilot:
+    app, heard = files_view(FULL), Heard(DownloadRequested)
+    async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
         await at_rest(pilot)
         assert "✓ 1 marked" in await pressed(pilot, "G", "space", "D")
-    (message,) = heard
+    (message,) = heard.messages
     assert [one.relative_file_name.rpartition("/")[2] for one in message.wanted.files] == [
         "model-1.safetensors",
         "model-2.safetensors",

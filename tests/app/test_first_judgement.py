@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,18 +10,17 @@ import pytest
 
 from support.dashboard import text_of
 from support.remotes import remote_of
-from support.stranger import Answer, FakeBaseten, job
+from support.run_snapshots import first_snapshot
+from support.stranger import FakeBaseten, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from support.waiting import until
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot, verdict
 from tui.app import BtTuiApp
-from tui.feeds.run import RunFeed
 from tui.readers.session import Session
 from tui.screens.job.screen import JobScreen
 
 STEADY = [3.0 - step / 200 for step in range(360)]
-PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -48,63 +46,21 @@ def stranger() -> Iterator[FakeBaseten]:
         yield server
 
 
-async def snapshots_until(
-    stranger: FakeBaseten, last: FindingKind | str, known: tuple[HealthFinding, ...] = ()
-) -> list[RunSnapshot]:
-    """What the feed publishes, up to the first snapshot with that finding, or of that state."""
-    seen: list[RunSnapshot] = []
-    done = asyncio.Event()
-
-    def take(run: RunSnapshot) -> None:
-        seen.append(run)
-        if last == verdict(run).state or last in {one.kind for one in run.findings}:
-            done.set()
-
-    session = Session(remote_of(stranger))
-    try:
-        subject = await session.find_job("slow")
-        feed = RunFeed(
-            session,
-            subject,
-            publish=take,
-            on_log=lambda part: None,
-            on_gone=lambda: None,
-            span=timedelta(hours=1),
-            findings=known,
-        )
-        task = asyncio.create_task(feed.run())
-        try:
-            await asyncio.wait_for(done.wait(), PATIENCE_S)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-    finally:
-        await session.aclose()
-    return seen
-
-
 async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
     stranger: FakeBaseten,
 ) -> None:
-    seen = await snapshots_until(stranger, FindingKind.STRAGGLER)
+    seen: list[RunSnapshot] = []
+
+    def is_judged(run: RunSnapshot) -> bool:
+        seen.append(run)
+        return FindingKind.STRAGGLER in {one.kind for one in run.findings}
+
+    session = Session(remote_of(stranger))
+    try:
+        await first_snapshot(session, await session.find_job("slow"), is_judged, span=timedelta(hours=1))
+    finally:
+        await session.aclose()
     assert {verdict(run).state for run in seen} == {"checking", "findings"}
-
-
-async def test_metrics_that_cannot_be_read_end_the_checking_without_a_tick(stranger: FakeBaseten) -> None:
-    stranger.on("GET", r".*/jobs/\w+/metrics", Answer(403, {"code": "NO", "message": "not for you"}))
-    seen = await snapshots_until(stranger, "unknown")
-    assert {verdict(run).state for run in seen} == {"checking", "unknown"}
-    assert verdict(seen[-1]).words == "no problems in the log; can't read the metrics"
-
-
-async def test_what_is_known_of_a_job_stays_until_it_is_judged_anew(stranger: FakeBaseten) -> None:
-    known = (
-        HealthFinding(FindingKind.STRAGGLER, "warning", "node-2 is slow", "node-2"),
-        HealthFinding(FindingKind.GPU_IDLE, "warning", "GPUs idle"),
-    )
-    seen = await snapshots_until(stranger, FindingKind.STRAGGLER, known)
-    assert seen[0].findings and {verdict(run).state for run in seen} == {"findings"}
-    assert {one.key for one in seen[0].findings} == {one.key for one in known}
 
 
 async def test_what_home_found_is_on_the_job_s_screen_at_once(stranger: FakeBaseten) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from textual import events
 from textual.widgets import Input
 
-from support.dashboard import home, loading_home, opened, pressed, settle, text_of
+from support.dashboard import Heard, home, loading_home, opened, pressed, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
@@ -160,11 +160,8 @@ async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> Non
 
 
 async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_job() -> None:
-    heard: list[OpenJobRequested] = []
-    app = home()
-    async with app.run_test(
-        size=SIZE, message_hook=lambda m: heard.append(m) if isinstance(m, OpenJobRequested) else None
-    ) as pilot:
+    app, heard = home(), Heard(OpenJobRequested)
+    async with app.run_test(size=SIZE, message_hook=heard) as pilot:
         await settle(pilot)
         await pressed(pilot, "s")
         assert isinstance(app.screen, StopScreen)
@@ -177,7 +174,7 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
         await pilot.press("G", "s")  # it has ended: there is nothing to ask
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
-    assert [message.job.id for message in heard][:1] == ["grpo7"]
+    assert [message.job.id for message in heard.messages] == ["grpo7"]
 
 
 async def test_hostile_names_and_ids_are_inert_in_rows_questions_and_notices() -> None:

@@ -7,7 +7,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from api_client.models import JobMetrics, NodeSeries, QueueContext
-from support.dashboard import job_view, opened, pressed, text_of
+from support.dashboard import Heard, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
 from tui.analysis.connection import LOG, METRICS
@@ -33,14 +33,8 @@ async def taken(pilot: Pilot[Any], message: Message) -> str:
 
 
 async def test_header_nodes_tabs_time_range_and_stop() -> None:
-    heard: list[str] = []
-
-    def listen(message: Message) -> None:
-        if isinstance(message, BatchRequested):
-            heard.extend(job.id for job in message.jobs)
-
-    app = job_view()
-    async with opened(app, message_hook=listen) as pilot:
+    app, heard = job_view(), Heard(BatchRequested)
+    async with opened(app, message_hook=heard) as pilot:
         screen, text = app.screen, text_of(app)
         assert isinstance(screen, JobScreen)
         assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  data 0s old  198 GPU·h ≈ $967" in text
@@ -66,7 +60,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert "metrics: 6 h" in await pressed(pilot, "plus", "plus", "minus")
         assert screen._feed.spans == [timedelta(hours=hours) for hours in (1, 6, 24, 6)]  # type: ignore[attr-defined]
         assert "Stop llama-70b-sft-v3 (llama70)?" in await pressed(pilot, "s")
-    assert heard[:1] == ["llama70"]
+    assert [job.id for message in heard.messages for job in message.jobs] == ["llama70"]
 
 
 def test_a_curve_is_of_the_whole_run_once_all_of_the_log_is_read() -> None:

@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from support.dashboard import Dashboard, job_view, opened, settle, text_of
+from support.dashboard import Dashboard, Heard, job_view, opened, settle, text_of
 from support.waiting import until
 from tui.actions import Scope, actions_of
 from tui.analysis.logs.levels import LogLevel
@@ -35,7 +35,6 @@ from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)
-pytestmark = pytest.mark.usefixtures("brisk")
 
 
 class Reader:
@@ -373,13 +372,8 @@ async def test_folds_open_and_close_json_spreads_out_and_a_terminal_that_cannot_
 
 
 async def test_bookmarks_survive_a_filter_and_a_line_or_several_are_copied() -> None:
-    copied: list[str] = []
-
-    def listen(message: Message) -> None:
-        if isinstance(message, CopyRequested):
-            copied.append(message.text)
-
-    async with reading(hook=listen) as reader:
+    copied = Heard(CopyRequested)
+    async with reading(hook=copied) as reader:
         await reader.press("apostrophe")
         assert "No bookmarks" in reader.notices
         await reader.press("e", "b", "x", "b", "G", "apostrophe")
@@ -391,8 +385,8 @@ async def test_bookmarks_survive_a_filter_and_a_line_or_several_are_copied() -> 
         await reader.press("escape", "e", "enter", "Y")
         await reader.press("x", "x", "shift+up", "Y")
         await reader.press("escape")
-    assert copied[0].startswith("Traceback (most recent call last):")
-    assert copied[-1] == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
+    assert copied.messages[0].text.startswith("Traceback (most recent call last):")
+    assert copied.messages[-1].text == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
 
 
 async def test_nodes_side_by_side_where_there_is_room() -> None:

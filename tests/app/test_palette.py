@@ -1,27 +1,16 @@
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.command import CommandPalette
-from textual.message import Message
 from textual.pilot import Pilot
 
-from support.dashboard import Dashboard, home, job_view, opened, pressed, text_of
+from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed, text_of
 from support.waiting import until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import OpenJobRequested
-
-
-async def test_the_palette_offers_every_action_of_the_screen() -> None:
-    app, own = job_view(), (Scope.JOB, Scope.LOGS, Scope.CHARTS)
-    async with opened(app):
-        helps = {command.help for command in app.get_system_commands(app.screen)}
-    for action in ACTIONS:
-        if action.scope in (*own, Scope.SCREEN, Scope.APP) and action.id != "command_palette":
-            assert action.help in helps
 
 
 async def test_an_action_is_offered_with_its_key_and_found_by_words_of_its_description() -> None:
@@ -35,17 +24,21 @@ async def test_an_action_is_offered_with_its_key_and_found_by_words_of_its_descr
             await pressed(pilot, "escape")
 
 
-async def test_an_action_is_found_by_its_name_and_done() -> None:
-    app = job_view()
+async def test_the_palette_has_every_action_of_the_screen_and_the_open_jobs_checkpoints() -> None:
+    app, own = job_view(), (Scope.JOB, Scope.LOGS, Scope.CHARTS)
     async with opened(app) as pilot:
-        await pressed(pilot, "colon")
-        await pilot.press(*"checkpoints")
-        while "Show the job's checkpoints" not in text_of(app):
-            await pilot.pause()
-        await pressed(pilot, "enter", "enter")
+        helps = {command.help for command in app.get_system_commands(app.screen)}
+        for action in ACTIONS:
+            if action.scope in (*own, Scope.SCREEN, Scope.APP) and action.id != "command_palette":
+                assert action.help in helps
+        await find(pilot, app, "checkpoints", "Show the job's checkpoints")
         screen = app.screen
         assert isinstance(screen, JobScreen)
-        assert screen.tab == "checkpoints"
+        await until(pilot, lambda: screen.tab == "checkpoints")
+        await pilot.press("colon")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await pilot.press(*"ckpoint3000")
+        await until(pilot, lambda: "checkpoint checkpoint-3000" in text_of(app) and "lora" in text_of(app))
 
 
 async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:
@@ -58,32 +51,17 @@ async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> N
         await pressed(pilot, "enter")
 
 
-def opened_jobs(asked: list[str]) -> Callable[[Message], None]:
-    """Return a hook that notes the ids of the jobs that were asked for."""
-    return lambda message: asked.append(message.job.id) if isinstance(message, OpenJobRequested) else None
-
-
 async def test_jobs_and_projects_are_found_by_letters_of_their_names_and_parts_of_their_ids() -> None:
     app = home(fleet((job("vkcj4q7", name="llama-8b"), job("z", name="bert"))))
-    asked: list[str] = []
-    async with opened(app, (80, 24), message_hook=opened_jobs(asked)) as pilot:
+    asked = Heard(OpenJobRequested)
+    async with opened(app, (80, 24), message_hook=asked) as pilot:
         for typed in ("lm8b", "vkcj4q7", "KCJ4"):
-            asked.clear()
+            asked.messages.clear()
             await find(pilot, app, typed, "job llama-8b")
-            await until(pilot, lambda: set(asked) == {"vkcj4q7"})
+            await until(pilot, lambda: [one.job.id for one in asked.messages] == ["vkcj4q7"])
         for typed, name in (("p-qwen3-g", "qwen3-grpo"), ("projectwhisper", "whisper")):
             await find(pilot, app, typed, f"project {name}")
             await until(pilot, lambda name=name: f"in {name}" in text_of(app))  # type: ignore[misc]
-
-
-async def test_checkpoints_of_the_open_job_are_found() -> None:
-    app = job_view()
-    async with opened(app) as pilot:
-        await pilot.press("colon")
-        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
-        await pilot.press(*"ckpoint3000")
-        await until(pilot, lambda: "checkpoint checkpoint-3000" in text_of(app))
-        assert "lora" in text_of(app)
 
 
 async def test_a_hostile_name_is_only_text_in_the_palette() -> None:

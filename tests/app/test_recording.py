@@ -18,7 +18,7 @@ from support.recorded import DOCUMENTS, at, by_hand, line, ndjson, sample
 from support.remotes import remote_of
 from support.stranger import FakeBaseten
 from support.stranger_runs import finished_run
-from support.waiting import until
+from support.waiting import POLL_EVERY_S, until
 from tui.actions import JOB_TABS
 from tui.analysis.connection import LOG
 from tui.analysis.run.snapshot import RunSnapshot, is_settled
@@ -33,7 +33,6 @@ from tui.screens.job.screen import JobScreen
 from tui.screens.job.time_bar import TimeBar
 from tui.widgets.status_footer import ConnectionBadge
 
-pytestmark = pytest.mark.usefixtures("brisk")
 LINES = [line(60 + 5 * number, f"step {number}/600 loss=1.5") for number in range(600)]
 ERROR = line(2000.5, "RuntimeError: CUDA out of memory", level="ERROR")
 RUN = {
@@ -76,22 +75,28 @@ async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
 
 
 async def test_going_back_and_forth_shows_what_opening_at_that_moment_shows(path: Path) -> None:
-    shown: dict[tuple[float, str], str] = {}
-    for moment in (1060.0, 2500.0):
-        async with dashboard([path], at(moment)) as (app, pilot):
-            await until(pilot, lambda: _is_read(app, at(moment)) and _has_marks(app))  # noqa: B023
-            for tab in reversed(JOB_TABS):
-                await _show_tab(app, pilot, tab)
-                shown[moment, tab] = await _at_rest(app, pilot)
+    shown: dict[str, str] = {}
+    async with dashboard([path], at(2500)) as (app, pilot):
+        await until(pilot, lambda: _is_read(app, at(2500)) and _has_marks(app))
+        for tab in reversed(JOB_TABS):
+            await _show_tab(app, pilot, tab)
+            shown[tab] = await _at_rest(app, pilot)
     async with dashboard([path], at(3600)) as (app, pilot):
-        await until(pilot, lambda: _is_read(app, at(3600)) and _has_marks(app))
-        for moment in (1060.0, 2500.0, 1060.0):
-            bar = app.screen.query_one(TimeBar)
-            bar._run.seek(at(moment))
-            bar._sought()
+        for before in (3600, 1060):
+            await _seek(app, pilot, before)
+            await until(pilot, lambda: _has_marks(app))
+            await _seek(app, pilot, 2500)
             for tab in reversed(JOB_TABS):
                 await _show_tab(app, pilot, tab)
-                await until(pilot, lambda: text_of(app) == shown[moment, tab])  # noqa: B023
+                await until(pilot, lambda: text_of(app) == shown[tab])  # noqa: B023
+
+
+async def _seek(app: BtTuiApp, pilot: Pilot[Any], moment: float) -> None:
+    await until(pilot, lambda: bool(app.screen.query(TimeBar)))
+    bar = app.screen.query_one(TimeBar)
+    bar._run.seek(at(moment))
+    bar._sought()
+    await until(pilot, lambda: _is_read(app, at(moment)))
 
 
 async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
@@ -171,7 +176,8 @@ async def _at_rest(app: BtTuiApp, pilot: Pilot[Any]) -> str:
     while (shown := text_of(app)) != before:
         before = shown
         for _ in range(5):
-            await settle(pilot)
+            await pilot.pause(POLL_EVERY_S)
+        await settle(pilot)
     return shown
 
 

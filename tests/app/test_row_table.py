@@ -1,8 +1,7 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.app import App, ComposeResult
-from textual.strip import Strip
 
 from tui.widgets.row_table import Column, RowTable
 
@@ -116,48 +115,3 @@ async def test_a_text_takes_the_cells_of_the_empty_ones_after_it() -> None:
             ["a-planet-with-…", "7"],
             ["a-planet-with-a-name"],
         ]
-
-
-class PaintedTable(RowTable[Planet]):
-    """Knows which of its lines were painted."""
-
-    def __init__(self) -> None:
-        super().__init__(COLUMNS, lambda row: row.name)
-        self.painted: set[int] = set()
-
-    def render_line(self, y: int) -> Strip:
-        self.painted.add(y)
-        return super().render_line(y)
-
-
-class PaintedApp(App[None]):
-    def compose(self) -> ComposeResult:
-        yield PaintedTable()
-
-
-async def test_only_lines_that_changed_are_painted_anew() -> None:
-    app = PaintedApp()
-    async with app.run_test(size=(40, 10)) as pilot:
-        table = app.query_one(PaintedTable)
-        table.set_rows(PLANETS)
-        table.focus()
-        await pilot.pause()
-        painted = table.painted
-
-        async def lines_of(work: Callable[[], object]) -> set[int]:
-            painted.clear()
-            work()
-            await pilot.pause()
-            return set(painted)
-
-        same = [Planet(planet.name, planet.moons) for planet in PLANETS]
-        assert await lines_of(lambda: table.set_rows(same)) == set(), "nothing is different"
-        far = [*PLANETS[:150], Planet("planet-150", 7), *PLANETS[151:]]
-        assert await lines_of(lambda: table.set_rows(far)) == set(), "what changed is not on the screen"
-        near = [*far[:3], Planet("planet-003", 99), *far[4:]]
-        assert await lines_of(lambda: table.set_rows(near)) == {4}, "below the heading"
-        assert table.render_line(4).text.split() == ["planet-003", "99"]
-        assert await lines_of(lambda: table.action_cursor_by(1)) == {1, 2}, (
-            "the cursor left one for the other"
-        )
-        assert await lines_of(lambda: table.set_rows([Planet("first", 0), *near])) == set(range(10))

@@ -1,28 +1,17 @@
 """Y copies the status as Markdown, wherever it does not copy lines of the log."""
 
-import pytest
-
-from support.dashboard import home, job_view, opened, pressed
+from support.dashboard import Heard, home, job_view, opened, pressed
 from support.worlds import JOBS, job, run
 from tui.screens.job.status_text import status_markdown
 from tui.screens.messages import CopyRequested
 
 
-@pytest.mark.parametrize("tab", ["metrics", "checkpoints", "details"])
-async def test_the_status_of_a_job_is_copied_on_the_tabs_without_a_log(tab: str) -> None:
-    copied: list[str] = []
-    app = job_view(tab=tab)
-    async with opened(
-        app, message_hook=lambda one: copied.append(one.text) if isinstance(one, CopyRequested) else None
-    ) as pilot:
-        await pressed(pilot, "Y")
-    text = copied[0]
-    assert text.splitlines() == [
-        "● **llama-70b-sft-v3** running 6h 12m · 4×8 H100 · 198 GPU·h ≈ $967 · llama-sft",
-        "- step 4,117/9,000 46 % · loss 1.10 ↓ · ETA 6h 46m · 0.20 it/s · lr 1.90e-05",
-        "- ▲ node-2 lags behind the other nodes: GPUs at 61 %, others at 97 % · checkpoint-4000 12m ago",
-        "- `llama70`, as of 2026-03-01 13:00 UTC",
-    ]
+async def test_the_status_of_a_job_is_copied_on_the_tabs_without_a_log() -> None:
+    copied = Heard(CopyRequested)
+    async with opened(job_view(), message_hook=copied) as pilot:
+        for tab in "345":
+            await pressed(pilot, tab, "Y")
+    assert [one.text for one in copied.messages] == [LLAMA] * 3
 
 
 def test_the_status_has_the_reason_of_a_failure_and_of_waiting() -> None:
@@ -33,16 +22,15 @@ def test_the_status_has_the_reason_of_a_failure_and_of_waiting() -> None:
 
 
 async def test_home_copies_the_status_of_the_marked_jobs() -> None:
-    copied: list[str] = []
-    app = home()
-    async with opened(
-        app,
-        (80, 24),
-        message_hook=lambda one: copied.append(one.text) if isinstance(one, CopyRequested) else None,
-    ) as pilot:
+    copied = Heard(CopyRequested)
+    async with opened(home(), (80, 24), message_hook=copied) as pilot:
         await pressed(pilot, "Y", "space", "down", "space", "Y")
-    assert set(copied) == {WHISPER, f"{WHISPER}\n{GRPO}"}
+    assert [one.text for one in copied.messages] == [WHISPER, f"{WHISPER}\n{GRPO}"]
 
 
+LLAMA = """● **llama-70b-sft-v3** running 6h 12m · 4×8 H100 · 198 GPU·h ≈ $967 · llama-sft
+- step 4,117/9,000 46 % · loss 1.10 ↓ · ETA 6h 46m · 0.20 it/s · lr 1.90e-05
+- ▲ node-2 lags behind the other nodes: GPUs at 61 %, others at 97 % · checkpoint-4000 12m ago
+- `llama70`, as of 2026-03-01 13:00 UTC"""
 WHISPER = "- ● **whisper-ft** running · 1 A10G · 52% 22m left · submitted 24m ago · whisper · `whisper`"
 GRPO = "- ● **qwen3-grpo-7** running · 2×8 H200 · ✗ stalled · submitted 3h ago · qwen3-grpo · `grpo7`"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from textual import events
 from textual.command import CommandList, CommandPalette
-from textual.message import Message
 from textual.pilot import Pilot
 
-from support.dashboard import home, opened, settle, text_of
+from support.dashboard import Heard, home, opened, settle, text_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen
@@ -25,9 +24,20 @@ async def enter_at_once(app: BtTuiApp, pilot: Pilot[object], times: int) -> None
     await settle(pilot)
 
 
-async def test_enter_pressed_twice_chooses_once_from_the_palette() -> None:
-    app = home()
-    async with opened(app, SIZE) as pilot:
+async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_chooses_once() -> None:
+    app, asked = home(), Heard(OpenJobRequested)
+    answers: list[bool | None] = []
+    async with opened(app, SIZE, message_hook=asked) as pilot:
+        await pilot.press("slash", *"v2")
+        await until(pilot, lambda: "1 of " in text_of(app))
+        await enter_at_once(app, pilot, 2)
+        assert len(asked.messages) == 1
+        app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop", "Keep it"), answers.append)
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and app.focused is not None)
+        await enter_at_once(app, pilot, 3)
+        await until(pilot, lambda: bool(answers))
+        assert answers == [False]
+        assert len(app.screen_stack) == 2
         await pilot.press("colon")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await pilot.press(*"help")
@@ -45,30 +55,3 @@ async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None
         await app.screen.query_one(CommandList).remove()  # closing removes the list before the palette
         await pilot.press("h", "escape", "question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-
-
-async def test_enter_pressed_twice_in_the_filter_opens_the_first_match() -> None:
-    app = home()
-    asked: list[Message] = []
-
-    def note(message: Message) -> None:
-        if isinstance(message, OpenJobRequested) and message not in asked:
-            asked.append(message)
-
-    async with opened(app, SIZE, message_hook=note) as pilot:
-        await pilot.press("slash", *"v2")
-        await until(pilot, lambda: "1 of " in text_of(app))
-        await enter_at_once(app, pilot, 2)
-        assert len(asked) == 1
-
-
-async def test_enter_pressed_twice_answers_a_question_once() -> None:
-    app = home()
-    answers: list[bool | None] = []
-    async with opened(app, SIZE) as pilot:
-        app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop", "Keep it"), answers.append)
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        await enter_at_once(app, pilot, 3)
-        await until(pilot, lambda: bool(answers))
-        assert answers == [False]
-        assert any(isinstance(screen, HomeScreen) for screen in app.screen_stack)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from textual.widgets import Input, OptionList
 
-from support.dashboard import deploy_view, opened, pressed, settle, text_of
+from support.dashboard import Heard, deploy_view, opened, pressed, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
@@ -157,16 +157,10 @@ async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None
 
 
 async def test_the_review_shows_and_copies_the_config_in_each_form() -> None:
-    copied: list[str] = []
-
-    def listen(message: object) -> None:
-        if isinstance(message, CopyRequested):
-            copied.append(message.what)
-
-    app = deploy_view(to(walk_of(lora("checkpoint-1")), "review"))
-    async with opened(app, (100, 50), message_hook=listen) as pilot:
+    app, copied = deploy_view(to(walk_of(lora("checkpoint-1")), "review")), Heard(CopyRequested)
+    async with opened(app, (100, 50), message_hook=copied) as pilot:
         await pilot.press("down", "down", "down")
         for words in ('"model_name":', "--model-name", "DeployCheckpointsConfig("):
             await pressed(pilot, "enter", "ctrl+y")
             assert words in text_of(app)
-    assert list(dict.fromkeys(copied)) == ["json", "command", "python"]
+    assert [one.what for one in copied.messages] == ["json", "command", "python"]

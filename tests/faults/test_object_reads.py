@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from api_client.addresses import Destinations
-from api_client.errors import InvalidAnswer, RedirectRefused, RequestError, Unreachable, UrlExpired
+from api_client.errors import InvalidAnswer, RedirectRefused, RequestError, UrlExpired
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.objects import Objects
 from support.fake_object_store import Behaviour, FakeObjectStore, Stored, error, serving
@@ -70,12 +70,6 @@ async def refusal(store: FakeObjectStore, objects: Objects, kind: type[RequestEr
     with pytest.raises(kind, **words) as caught:
         await objects.read(store.url(store.files[0]), length=8)
     return caught.value
-
-
-async def test_a_body_that_stays_short_is_an_error(store: FakeObjectStore, objects: Objects) -> None:
-    store.behaviour.cut_after = lambda _number: 5
-    await refusal(store, objects, Unreachable)
-    assert len(store.requests) == QUICK.max_attempts
 
 
 async def test_a_closed_door_is_named_and_not_knocked_at_again(

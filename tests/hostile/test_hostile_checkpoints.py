@@ -124,7 +124,6 @@ async def seen_to(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
     assert hidden_in(text_of(pilot.app)) == []  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("brisk")
 async def test_no_sight_of_a_file_lets_any_of_it_out(store: FakeObjectStore) -> None:
     remote = Remote("here", store.api_url, store.api_url, key=SecretStr(KEY), key_origin="the test")
     app = BtTuiApp(remote, settings=READ_ONLY, job_id=JOB, tab="checkpoints")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, cast
 
+from textual.message import Message
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -103,6 +104,17 @@ class StubDeployFeed(DeployFeed):
 
 def deploy_view(walk: WizardProgress) -> Dashboard:
     return screen_view(lambda: DeployScreen(partial(StubDeployFeed, walk), "acme"))
+
+
+class Heard:
+    """A message hook that keeps the messages of some kinds, each once."""
+
+    def __init__(self, *kinds: type[Message]) -> None:
+        self.kinds, self.messages = kinds, list[Any]()
+
+    def __call__(self, message: Message) -> None:
+        if isinstance(message, self.kinds) and all(message is not one for one in self.messages):
+            self.messages.append(message)
 
 
 def text_of(app: BtTuiApp) -> str:

@@ -205,28 +205,6 @@ def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
     assert (said.value, said.low, said.high) == (2.0, 1.0, 2.0)
 
 
-def test_a_band_draws_the_extremes_and_the_median_and_only_the_outlier_as_a_line() -> None:
-    many = [line(f"node-{index}", [0.9 + index / 100, 0.9, 0.9 + index / 100]) for index in range(5)]
-    slow = line("node-5", [0.5, 0.5, 0.5])
-    chart = use(band=True, emphasis=frozenset({"node-5"}))
-    drawn = {role for row in draw([*many, slow], chart, 60, 24) for _, role in row}
-    assert {role for role in drawn if isinstance(role, int)} == {5}
-    assert {"faint", "median"} <= drawn
-    header = " ".join(text([*many, slow], chart, 60, 12)[0].split())
-    assert header == "use ━ node-5 50 % ━ median 92 %"
-    header = " ".join(text(many, use(band=True), 60, 12)[0].split())
-    assert header == "use ━ median 92 % 90 % … 94 %"
-
-
-def test_a_line_that_is_off_is_not_drawn_and_does_not_stretch_the_axis() -> None:
-    low, high = line("low", [0.1, 0.2]), line("high", [0.9, 1.0])
-    chart = use(hidden=frozenset({"high"}))
-    assert 1 not in roles([low, high], chart)
-    assert "20 %┤" in "".join(text([low, high], chart, 60, 12))
-    nothing = text([low, high], use(hidden=frozenset({"low", "high"})), 60, 12)
-    assert any("all series hidden" in row for row in nothing)
-
-
 def test_elapsed_and_step_axes_have_round_ticks() -> None:
     elapsed = time_ticks(END, END + 7200, 60, axis="elapsed", origin=END - 600)
     assert [label for _, label in elapsed][:2] == ["20m", "40m"]

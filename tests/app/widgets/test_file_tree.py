@@ -140,33 +140,6 @@ async def test_the_mouse_opens_chooses_and_sorts() -> None:
         assert app.names()[0] == "hub/"
 
 
-async def test_names_are_data() -> None:
-    hostile = (
-        FileEntry("../../etc/passwd", 1),
-        FileEntry("[bold red]x[/]/\x1b[31mred\x1b[0m\n.txt", 2),
-        FileEntry("/absolute//twice", 3),
-        FileEntry("same", 4),
-        FileEntry("same", 5),
-        FileEntry("same/below", 6),
-        FileEntry("/".join(["deep"] * 3000), 7),
-        FileEntry("nul\0byte", -1),
-    )
-    async with tree_of(hostile, (70, 24)) as (app, pilot):
-        for _ in range(3):
-            await pilot.press("G")
-            app.tree_view.open_below()
-            await until_quiet(pilot, app.tree_view)
-            await pilot.press("g")
-            app.tree_view.open_below()
-            await until_quiet(pilot, app.tree_view)
-        await pilot.press("G")
-        text = "\n".join(app.lines())
-        assert "\x1b" not in text and "\0" not in text
-        assert all(len(line) <= 70 for line in app.lines())
-        assert app.tree_view.file_tree is not None
-        assert app.tree_view.file_tree.file_count == len(hostile)
-
-
 async def test_keys_work_while_many_files_are_being_arranged() -> None:
     many = [FileEntry(f"d{n % 40}/e{n % 400}/file-{n}.bin", n) for n in range(30_000)]
     async with tree_of(many) as (app, pilot):

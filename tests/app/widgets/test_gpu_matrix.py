@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from textual.containers import Vertical
 from widget_text import WidgetApp, full_lines, shown
 
 from tui.analysis.series import Series
@@ -148,17 +147,3 @@ async def test_long_names_are_told_apart_and_leave_the_sign_its_place() -> None:
         lines = shown(matrix)
     assert [line.split()[0] for line in lines[1:5]] == ["…node-0", "…node-1", "…node-2", "…node-3"]
     assert [("▲" in line) for line in lines[1:5]] == [False, False, True, False]
-
-
-async def test_few_nodes_that_become_many_have_lines_with_names_where_there_is_room() -> None:
-    matrix = matrix_of(cluster(1))
-    matrix.styles.height = "auto"
-    async with WidgetApp(Vertical(matrix)).run_test(size=(60, 12)) as pilot:
-        await pilot.pause()
-        assert len(shown(matrix)) == 2
-        matrix.set_data(cluster(9))
-        await pilot.pause()
-        assert [line.split()[0] for line in shown(matrix)[1:]] == [f"node-{rank}" for rank in range(9)]
-        matrix.set_data(cluster(30))
-        await pilot.pause()
-        assert shown(matrix)[1].split()[0] == "0", "more than there are lines: several in one"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from textual.events import Leave
-from widget_text import WidgetApp, full_lines, shown
+from widget_text import WidgetApp, shown
 
 from tui.analysis.series import Series
 from tui.text.units import percent
@@ -25,25 +25,6 @@ def wave(name: str, last: float = 0.5) -> Series:
 
 def show(chart: LineChart, *series: Series, end: float = END) -> None:
     chart.show(series, replace(chart.spec, start=end - SPAN_S, end=end))
-
-
-async def test_data_its_note_and_none_at_any_size() -> None:
-    chart = LineChart(ChartSpec("GPU", unit=percent, y_min=0, y_max=1, empty_text="none in the log yet"))
-    async with WidgetApp(chart).run_test(size=SIZE) as pilot:
-        assert any("none in the log yet" in line for line in shown(chart))
-        show(chart, wave("node-0"))
-        await pilot.pause()
-        assert "50 %" in shown(chart)[0]
-        show(chart, wave("node-0", 0.75))
-        await pilot.pause()
-        assert "75 %" in shown(chart)[0]
-        assert shown(chart)[-1].split()[-1] == "now"
-        for size in ((20, 4), (15, 3), (30, 1), (120, 40)):
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-            assert "75 %" in "\n".join(full_lines(chart))
-        chart.show((wave("a"), wave("b")), replace(chart.spec, note="now nan"))
-        assert shown(chart)[0].endswith("now nan")
 
 
 async def test_the_pointer_reads_values_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -240,18 +240,6 @@ async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
         assert len(view.model) == 7
 
 
-async def test_a_wrapped_bar_is_shown_whole() -> None:
-    title = "Loading the shards of the model from the cache of this node, which takes a while"
-    bars = [line(done, f"{title}: {done}0%|{'█' * done}| {done}/10 [00:01<00:09]", 0) for done in range(1, 4)]
-    async with running([*bars], (80, 12)) as (view, pilot, _):
-        assert "×3" in shown(view)[0]
-        view.options = LogOptions(wrap=True)
-        await settled(view, pilot)
-        whole = "".join(row[15:79] for row in shown(view))
-        assert bars[-1].message in whole
-        assert "(3 states)" in whole
-
-
 async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
     entries = [*lines(0, 30), line(31, "10%|█         | 1/10 [00:01<00:09]", 0)]
     async with running(entries, (80, 12)) as (view, pilot, _):

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tui.text.sanitize import sanitize
-from tui.widgets.text_panel import Line, TextPanel, break_line, hanging_cells
+from tui.widgets.text_panel import Line, TextPanel, WrappedText, break_line, hanging_cells
 
 SIZE = (30, 8)
 PROSE = "a line of words that is longer than the panel is wide, so it goes on below"
@@ -39,6 +39,13 @@ def test_rows_fit_and_hold_all_but_the_spaces_they_were_broken_at(text: str, cel
 )
 def test_a_word_that_fits_a_row_is_not_broken(line: str, rows: list[str]) -> None:
     assert [line[begin:end] for begin, end in break_line(line, 18, 0)] == rows
+
+
+async def test_a_text_without_end_shows_that_it_was_cut() -> None:
+    text = WrappedText("word " * 1000)
+    async with WidgetApp(text).run_test(size=(60, 20)):
+        assert text.size.height == 8
+        assert text.render_line(7).text.rstrip().endswith("…")
 
 
 async def test_a_long_line_goes_on_below_further_in_and_a_fact_where_it_began() -> None:
