@@ -102,13 +102,14 @@ class JobScreen(AppScreen):
         self._feed = self._new_feed(self._display_options.span_s)
 
     def _new_feed(self, span_s: float, **more: Any) -> RunFeed:
+        if self._recorded is not None:
+            more["recorded_progress"] = self._recorded.progress
         return self._feed_with(
             self.job,
             publish=self.publish,
             on_log=lambda part: self.post_message(self.LogArrived(part)),
             on_gone=lambda: self.post_message(self.JobGone()),
             span=timedelta(seconds=span_s),
-            recorded_progress=self._recorded.progress if self._recorded is not None else None,
             **more,
         )
 
