@@ -87,7 +87,6 @@ def test_an_evaluation_begins_anew_though_the_one_before_was_minutes_ago():
     evaluation = "***** Running Evaluation *****"
     after = [(at + 50.0, line) for at, line in steps(800) if at > 600.0]
     run = told([*steps(600), (601.0, evaluation), *after, (851.0, evaluation)])
-
     assert run.run_phase is not None
     assert START_S + 850.0 <= run.run_phase.since <= START_S + 851.0
     assert not run.run_phase.first

@@ -109,7 +109,6 @@ def test_the_last_checkpoint_says_whether_it_is_there_or_only_in_the_log():
     saved = ProgressSnapshot(last_checkpoint=("checkpoint-40", round(at.timestamp() * 1e9)))
     told = RunSnapshot(job, at, at, progress=saved, checkpoints=())
     listed = Checkpoint(checkpoint_id="checkpoint-20", created_at=at, sync_status="SYNCING")
-
     assert last_checkpoint(RunSnapshot(job, at, at)) is None
     assert last_checkpoint(told) == LastCheckpoint("checkpoint-40", at, "log")
     assert last_checkpoint(replace(told, checkpoints=(listed,))) == LastCheckpoint(

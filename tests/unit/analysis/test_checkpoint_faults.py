@@ -82,57 +82,37 @@ AGAIN_S = STEP_S * 350 + 300
 """When a run that broke is started again."""
 
 
-@pytest.mark.parametrize(
-    ("log", "checkpoints", "expected"),
-    [
-        pytest.param(lines(nan_from(250), ALL), FOUR, (["300", "400"], ["200"]), id="nan"),
-        pytest.param(lines(exploding_from(250), ALL), FOUR, (["300", "400"], ["200"]), id="explodes"),
-        pytest.param(  # listed after the loss broke, written before: the step counts
-            lines(nan_from(250), range(300)), (saved(100), saved(200, STEP_S * 290)), ([], ["200"]), id="late"
-        ),
-        pytest.param(
-            lines(exploding_from(199), range(260)), FOUR[:2], (["200"], ["100"]), id="first readings"
-        ),
-        pytest.param(lines(nan_from(200, 201), ALL), FOUR, (["200"], ["400"]), id="a single nan"),
-        pytest.param(
-            [*lines(nan_from(250), range(350)), *lines(steady, range(201, 450), AGAIN_S)],
-            (*FOUR[:2], saved(300, AGAIN_S + STEP_S * 99 + 25)),
-            ([], ["300"]),
-            id="restarted, written again",
-        ),
-        pytest.param(
-            [*lines(nan_from(250), range(350)), *lines(steady, range(201, 450), AGAIN_S)],
-            FOUR[:3],
-            (["300"], ["200"]),
-            id="restarted, abandoned",
-        ),
-        pytest.param(
-            [*lines(exploding_from(250), range(350)), *lines(steady, range(201, 450), AGAIN_S)],
-            FOUR[:3],
-            (["300"], ["200"]),
-            id="restarted after an explosion",
-        ),
-        pytest.param(
-            lines(exploding_from(199, 215), ALL), FOUR, (["200"], ["400"]), id="an explosion that passes"
-        ),
-        pytest.param(lines(nan_from(150), range(350)), FOUR[:3], (["200", "300"], ["100"]), id="one is good"),
-        pytest.param(
-            lines(nan_from(250), ALL),
-            (saved(0, 1000, checkpoint_id="first"), saved(0, 3000, checkpoint_id="final")),
-            (["final"], []),
-            id="no step in the name",
-        ),
-    ],
-)
-def test_which_checkpoints_are_faulty_and_which_is_the_best(
-    log: list[tuple[float, str]], checkpoints: tuple[Checkpoint, ...], expected: tuple[list[str], list[str]]
-) -> None:
+BROKEN, EXPLODED = lines(nan_from(250), ALL), lines(exploding_from(250), ALL)
+RESTARTED = lines(steady, range(201, 450), AGAIN_S)
+AGAIN = [*lines(nan_from(250), range(350)), *RESTARTED]
+UNNAMED = saved(0, 1000, checkpoint_id="first"), saved(0, 3000, checkpoint_id="final")
+JUDGED: dict[str, tuple[list[tuple[float, str]], tuple[Checkpoint, ...], list[str], list[str]]] = {
+    "nan": (BROKEN, FOUR, ["300", "400"], ["200"]),
+    "explodes": (EXPLODED, FOUR, ["300", "400"], ["200"]),
+    "listed after the loss broke, written before": (
+        lines(nan_from(250), range(300)), (saved(100), saved(200, STEP_S * 290)), [], ["200"]),
+    "first readings": (lines(exploding_from(199), range(260)), FOUR[:2], ["200"], ["100"]),
+    "a single nan": (lines(nan_from(200, 201), ALL), FOUR, ["200"], ["400"]),
+    "restarted, written again": (AGAIN, (*FOUR[:2], saved(300, AGAIN_S + STEP_S * 99 + 25)), [], ["300"]),
+    "restarted, abandoned": (AGAIN, FOUR[:3], ["300"], ["200"]),
+    "restarted after an explosion": (
+        [*lines(exploding_from(250), range(350)), *RESTARTED], FOUR[:3], ["300"], ["200"]),
+    "an explosion that passes": (lines(exploding_from(199, 215), ALL), FOUR, ["200"], ["400"]),
+    "one is good": (lines(nan_from(150), range(350)), FOUR[:3], ["200", "300"], ["100"]),
+    "no step in the name": (BROKEN, UNNAMED, ["final"], []),
+}  # fmt: skip
+"""A log, what is listed, and which of that are faulty and the best."""
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_which_checkpoints_are_faulty_and_which_is_the_best(name: str) -> None:
+    log, checkpoints, broken, expected = JUDGED[name]
     found = facts(log, *checkpoints)
-    assert (faulty(found), best(found)) == expected
+    assert (faulty(found), best(found)) == (broken, expected)
 
 
 def test_a_fault_is_told_with_since_when() -> None:
-    fault = facts(lines(nan_from(250), ALL), *FOUR)["checkpoint-300"].fault
+    fault = facts(BROKEN, *FOUR)["checkpoint-300"].fault
     assert fault is not None
     assert (fault.kind, fault.mark) == (FindingKind.LOSS_NOT_FINITE, "after NaN")
     assert fault.since == NOON + timedelta(seconds=2500)
@@ -147,7 +127,7 @@ def test_an_unfinished_checkpoint_is_not_the_best() -> None:
 
 
 def test_nothing_is_judged_before_all_of_the_log_is_read() -> None:
-    found = facts(lines(nan_from(250), ALL), *FOUR, log_read=False)
+    found = facts(BROKEN, *FOUR, log_read=False)
     assert faulty(found) == [] and best(found) == []
     assert not any(one.is_checked for one in found.values())
 

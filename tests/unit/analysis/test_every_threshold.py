@@ -172,7 +172,6 @@ def test_a_threshold_moved_changes_what_is_found(name: str, tmp_path: Path) -> N
     file = tmp_path / "config.toml"
     file.write_text(f"[health]\n{name} = {json.dumps(value)}\n")
     moved = load({"BT_TUI_CONFIG": str(file)}).configuration.health
-
     assert kinds(run(HealthRules())) ^ kinds(run(moved)) == {kind}
 
 

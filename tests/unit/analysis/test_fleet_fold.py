@@ -50,7 +50,6 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
     snapshot = fold.fold(PROJECTS, [queued, failed], {}, NOON)
     assert snapshot == FleetFold().fold(PROJECTS, [queued, failed, *ended], {}, NOON)
     assert snapshot.running == 0
-
     fold.warm([queued, failed, *ended[1:]], {}, NOON)  # one was deleted meanwhile
     again = job(3, "RUNNING")  # as a server that is restored from an older state might say
     assert fold.fold(PROJECTS, [queued, again], {}, NOON) == FleetFold().fold(

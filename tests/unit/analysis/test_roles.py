@@ -32,63 +32,37 @@ def slow_in(nodes: Mapping[str, Mapping[str, Level]], hours: float = 2.0) -> set
     return {name for _, found in watched(nodes, hours) for name in nodes_found(found, FindingKind.STRAGGLER)}
 
 
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        named(*[steady(0.95)] * 2, *[steady(0.3)] * 2),
-        named(*[steady(0.12)] * 3, *[steady(0.97)] * 5),
-        named(steady(0.4), *[steady(0.95)] * 3),
-        named(*[phases(0.95, 0.08)] * 2, *[phases(0.1, 0.97)] * 2),
-        named(*[phases(0.95, 0.08)] * 4, *[phases(0.1, 0.97)] * 2),
-        named(steady(0.95), steady(0.35) | {"gpu_memory": lambda at: 22.0}),
-        named(phases(0.95, 0.08, gpu_memory=lambda at: 70.0), phases(0.1, 0.97, gpu_memory=lambda at: 44.0)),
-        named(*[steady(0.95)] * 3, {"gpu": lambda at: 0.6 if 5400 < at < 5560 else 0.95}),
-        named(*[steady(0.95)] * 3, steady(0.9)),
-        named(steady(0.02), steady(0.001)),
-        named(steady(0.5)),
-    ],
-    ids=[
-        "rollouts beside trainers",
-        "three of eight serve",
-        "a leader that schedules",
-        "turns of two and two",
-        "turns of four and two",
-        "a light node beside one",
-        "turns of one and one",
-        "slow for three minutes",
-        "a little slower",
-        "nobody works",
-        "alone",
-    ],
-)
-def test_other_roles_are_no_stragglers(nodes):
-    assert slow_in(nodes) == set()
+TRAINER, ROLLOUT = steady(0.95), steady(0.4)
+OFF = drifting(0.95, 0.6, 3600)
+MEMORY = {"gpu_memory": lambda at: 70.0}, {"gpu_memory": lambda at: 44.0}, {"gpu_memory": lambda at: 22.0}
+ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
+    "rollouts beside trainers": (named(*[TRAINER] * 2, *[steady(0.3)] * 2), set()),
+    "three of eight serve": (named(*[steady(0.12)] * 3, *[steady(0.97)] * 5), set()),
+    "a leader that schedules": (named(ROLLOUT, *[TRAINER] * 3), set()),
+    "turns of two and two": (named(*[phases(0.95, 0.08)] * 2, *[phases(0.1, 0.97)] * 2), set()),
+    "turns of four and two": (named(*[phases(0.95, 0.08)] * 4, *[phases(0.1, 0.97)] * 2), set()),
+    "a light node beside one": (named(TRAINER, steady(0.35) | MEMORY[2]), set()),
+    "turns of one": (named(phases(0.95, 0.08, **MEMORY[0]), phases(0.1, 0.97, **MEMORY[1])), set()),
+    "slow for 3 minutes": (
+        named(*[TRAINER] * 3, {"gpu": lambda at: 0.6 if 5400 < at < 5560 else 0.95}),
+        set(),
+    ),
+    "a little slower": (named(*[TRAINER] * 3, steady(0.9)), set()),
+    "nobody works": (named(steady(0.02), steady(0.001)), set()),
+    "one drifts off": (named(*[TRAINER] * 3, OFF), {"node-3"}),
+    "the leader drifts off": (named(OFF, *[TRAINER] * 3), {"node-0"}),
+    "two drift off": (named(*[TRAINER] * 2, *[OFF] * 2), {"node-2", "node-3"}),
+    "slow from the beginning": (named(*[TRAINER] * 3, steady(0.6)), {"node-3"}),
+    "a trainer among trainers": (named(*[steady(0.3)] * 4, *[TRAINER] * 3, OFF), {"node-7"}),
+    "a rollout among rollouts": (named(*[TRAINER] * 4, *[ROLLOUT] * 3, drifting(0.4, 0.2, 3600)), {"node-7"}),
+    "beside a leader that schedules": (named(steady(0.2), *[TRAINER] * 3, OFF), {"node-4"}),
+    "one of two": (named(TRAINER, drifting(0.95, 0.5, 3600)), {"node-1"}),
+}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "slow"),
-    [
-        (named(*[steady(0.95)] * 3, drifting(0.95, 0.6, 3600)), {"node-3"}),
-        (named(drifting(0.95, 0.6, 3600), *[steady(0.95)] * 3), {"node-0"}),
-        (named(*[steady(0.95)] * 2, *[drifting(0.95, 0.6, 3600)] * 2), {"node-2", "node-3"}),
-        (named(*[steady(0.95)] * 3, steady(0.6)), {"node-3"}),
-        (named(*[steady(0.3)] * 4, *[steady(0.95)] * 3, drifting(0.95, 0.6, 3600)), {"node-7"}),
-        (named(*[steady(0.95)] * 4, *[steady(0.4)] * 3, drifting(0.4, 0.2, 3600)), {"node-7"}),
-        (named(steady(0.2), *[steady(0.95)] * 3, drifting(0.95, 0.6, 3600)), {"node-4"}),
-        (named(steady(0.95), drifting(0.95, 0.5, 3600)), {"node-1"}),
-    ],
-    ids=[
-        "one drifts off",
-        "the leader drifts off",
-        "two drift off",
-        "one is slow from the beginning",
-        "a trainer among trainers",
-        "a rollout among rollouts",
-        "beside a leader that schedules",
-        "one of two",
-    ],
-)
-def test_whoever_falls_behind_its_own_kind_is_slow(nodes, slow):
+@pytest.mark.parametrize("name", ROLES)
+def test_only_whoever_falls_behind_its_own_kind_is_slow(name: str) -> None:
+    nodes, slow = ROLES[name]
     assert slow_in(nodes) == slow
 
 

@@ -82,7 +82,6 @@ def test_weights_beside_a_state_and_unknown_files_can_be_chosen(names: list[str]
 
 def test_the_root_is_judged_by_what_lies_directly_in_it() -> None:
     root = checkpoint(".", "full")
-
     assert selectable(root, files("checkpoint-1/__0_0.distcp", "model.safetensors")) == ""
     assert "FSDP" in selectable(root, files("checkpoint-1/model.safetensors", "__0_0.distcp"))
 
@@ -106,6 +105,5 @@ def test_the_root_is_judged_by_what_lies_directly_in_it() -> None:
 )
 def test_what_can_be_served_together_and_why_the_rest_cannot(chosen: list[Checkpoint], reason: str) -> None:
     problem = check_selection(chosen)
-
     assert reason in problem
     assert bool(problem) == bool(reason)

@@ -72,9 +72,7 @@ async def test_a_lost_answer_never_deploys_twice_and_the_deployment_is_found_aga
     server.deploy("llama-support")
     server.deploy("another")
     server.trouble = trouble
-
     result = await deploy(client, CONFIG, clock=FastClock())
-
     assert len(server.requests) == 1
     assert (result.model_id, result.version_id, result.was_found_again) == ("model0", "dep2", True)
     assert result.link == f"{server.url}/models/model0/logs/dep2"
@@ -87,10 +85,8 @@ async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
     server.deploy("llama-support")
     server.trouble, server.makes_it = trouble, False
     clock = FastClock()
-
     with pytest.raises(DeploymentUnclear, match="Check the workspace's models") as caught:
         await deploy(client, CONFIG, clock=clock)
-
     assert len(server.requests) == 1
     assert not caught.value.retryable
     assert clock.passed_s == 4
@@ -102,11 +98,9 @@ async def test_if_the_models_cannot_be_listed_a_lost_answer_stays_unclear(
 ) -> None:
     server.on("GET", "/v1/models", Answer(403, {"message": "not for you"}))
     assert (await deploy(client, CONFIG)).version_id == "dep0"
-
     server.trouble = "no answer"
     with pytest.raises(DeploymentUnclear):
         await deploy(client, CONFIG, clock=FastClock())
-
     assert len(server.requests) == 2
 
 
@@ -140,7 +134,6 @@ async def test_what_cannot_be_deployed_is_not_sent(
 ) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         await deploy(client, CONFIG.model_copy(update=change))
-
     assert server.requests == []
 
 
@@ -166,7 +159,6 @@ async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "a/b\\c\nd", "é" * 500])
 def test_a_hostile_name_stays_in_the_folder(name: str) -> None:
     path = truss_config_path(DeploymentResult("m", "../v", name, "{}", None), None, NOW)
-
     assert path.parts[0] == "truss_configs"
     assert len(path.parts) == 3
     assert path.parts[1] not in (".", "..")

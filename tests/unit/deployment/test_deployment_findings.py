@@ -70,7 +70,6 @@ RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
 )
 def test_a_rank_that_cannot_be_served_is_an_error(rank: object, r: int, problem: str) -> None:
     [finding] = found(adapter_config(rank), [checkpoint("a", r=r)])
-
     assert (finding.severity, bool(finding.remedy)) == ("error", True)
     assert finding.field == "checkpoint_details.checkpoints.0.lora_details.rank"
     assert problem in finding.problem
@@ -89,7 +88,6 @@ def test_a_rank_that_cannot_be_served_is_an_error(rank: object, r: int, problem:
 )
 def test_a_checkpoint_that_cannot_be_deployed_is_an_error(listed: list[Checkpoint], reason: str) -> None:
     findings = found(adapter_config(16), listed)
-
     assert reason in findings[0].problem
     assert {each.severity for each in findings} == {"error"}
 
@@ -117,7 +115,6 @@ def test_full_weights_that_vllm_cannot_serve_are_warned_about(beside: tuple[str,
     names = ("model.safetensors", *beside)
     files = (CheckpointFile(url="u", relative_file_name=f"merged/{name}") for name in names)
     config = build_config(EXAMPLES["without_gpu"], CHECKPOINTS)
-
     told = [(each.severity, missing in each.problem) for each in found(config, CHECKPOINTS, files=files)]
     assert told == ([("warning", True)] if missing else [])
 
@@ -130,7 +127,6 @@ def test_a_base_model_of_one_s_own_helps_or_is_warned_about() -> None:
 
 def test_an_empty_config_lacks_everything() -> None:
     fields = [each.field for each in validate(DeployCheckpointsConfig(), [])]
-
     assert fields == ["checkpoint_details.checkpoints", "model_name", "compute"]
 
 
@@ -138,7 +134,6 @@ def test_a_machine_that_does_not_exist_is_an_error_and_a_missing_secret_a_warnin
     config = build_config(replace(EXAMPLES["whisper"], gpu_type="T4"), CHECKPOINTS)
     [finding] = found(config, CHECKPOINTS, instances=MACHINES)
     assert finding.problem == "no single-node instance type has T4"
-
     assert found(config, CHECKPOINTS, secret_names=["hf"]) == []
     [finding] = found(config, CHECKPOINTS, secret_names=["another"])
     assert (finding.severity, finding.field) == ("warning", "runtime.environment_variables.HF_TOKEN")
@@ -173,7 +168,6 @@ def test_without_a_gpu_cpu_and_memory_count() -> None:
 )
 def test_an_adapter_s_memory_is_its_base_model_s(base: str | None, hint: str) -> None:
     told = memory_hint([checkpoint("a", base=base)])
-
     assert hint in told
     assert bool(told) == bool(hint)
 

@@ -52,11 +52,9 @@ def reloaded(config: DeployCheckpointsConfig, folder: Path) -> DeployCheckpoints
 def test_the_request_is_the_official_one(name: str) -> None:
     body = recorded(name)
     instance_id = body["variables"]["request"]["instance_type_id"]
-
     request = deployment_request(
         build_config(EXAMPLES[name], CHECKPOINTS), instance_type_id=instance_id, dry_run=True
     )
-
     assert request == body["variables"]["request"]
     assert DEPLOY_MUTATION.split() == body["query"].split()
     assert instance_id in [each["id"] for each in LISTED_INSTANCES]
@@ -65,7 +63,6 @@ def test_the_request_is_the_official_one(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_file_that_the_official_cli_ran_is_the_one_that_is_saved_and_loads_again(name: str) -> None:
     path, config = HERE / "examples" / f"{name}.py", build_config(EXAMPLES[name], CHECKPOINTS)
-
     assert render_python(config) == path.read_text(encoding="utf-8")
     assert load_deploy_checkpoints_config(path) == config
 
@@ -73,9 +70,7 @@ def test_the_file_that_the_official_cli_ran_is_the_one_that_is_saved_and_loads_a
 def test_checkpoints_of_loops_runs_are_sent_by_their_ids() -> None:
     details = CheckpointList(loops_checkpoint_ids=["l1"])
     config = DeployCheckpointsConfig(model_name="m", checkpoint_details=details)
-
     [source] = deployment_request(config, instance_type_id="i", dry_run=True)["weights_sources"]
-
     assert source == {
         "weight_source_type": "B10_LOOPS_CHECKPOINTING",
         "b10_loops_checkpoint_weights_source": {"checkpoint": {"loops_checkpoint_id": "l1"}},
@@ -100,7 +95,6 @@ def test_any_text_survives_a_saved_file(
         checkpoint_details=CheckpointList(base_model_id=value, checkpoints=[checkpoint]),
         runtime=DeployCheckpointsRuntime(environment_variables={name: value}),
     )
-
     assert reloaded(config, tmp_path_factory.mktemp("saved")) == config
     assert "\x1b" not in render_python(config)
 
@@ -108,7 +102,6 @@ def test_any_text_survives_a_saved_file(
 def test_a_file_says_so_when_truss_would_still_ask(tmp_path: Path) -> None:
     bare = replace(EXAMPLES["whisper"], hf_secret=None)
     config = build_config(bare, CHECKPOINTS)
-
     assert "choose None" in render_python(config)
     assert "choose None" not in render_python(build_config(EXAMPLES["whisper"], CHECKPOINTS))
     assert reloaded(config, tmp_path) == config

@@ -39,7 +39,6 @@ async def test_it_ends_when_it_serves_or_never_will(statuses: list[str], is_serv
     with DeployingServer() as server:
         server.statuses = [*statuses]
         seen = await updates(server)
-
     assert [update.status for update in seen] == statuses
     assert [update.is_finished for update in seen] == [False] * (len(seen) - 1) + [True]
     assert seen[-1].is_serving == is_serving
@@ -72,7 +71,6 @@ async def test_a_server_without_logs_is_followed_all_the_same() -> None:
         server.statuses = ["BUILDING", "ACTIVE"]
         server.on("GET", "/v1/models/m/deployments/d/logs", Answer(404, {"message": "no logs"}))
         seen = await updates(server)
-
     assert messages(seen) == [[], []]
 
 
@@ -88,7 +86,6 @@ async def test_after_a_change_the_old_status_is_not_the_end_and_known_lines_are_
             ]
             stream = follow(client, "m", "d", clock=FastClock(), changed_from="DEPLOY_FAILED", known=known)
             seen = [update async for update in stream]
-
     assert [update.status for update in seen] == ["DEPLOY_FAILED", "DEPLOY_FAILED", "BUILDING", "ACTIVE"]
     assert [each for lines in messages(seen) for each in lines] == ["second start"]
 

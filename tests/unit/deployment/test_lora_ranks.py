@@ -19,7 +19,6 @@ HUGE = pytest.param(10**5000, id="huge")
 )
 def test_any_other_is_refused_with_the_list(value: object) -> None:
     problem = check_rank(value, [16])
-
     assert LIST in problem
     assert len(problem) < 200
 
@@ -36,7 +35,6 @@ def test_the_smallest_valid_rank_that_holds_the_largest_adapter_is_advised(
     ranks: list[object], rank: int
 ) -> None:
     advice = rank_for(ranks)
-
     assert (advice.default, advice.refusal) == (rank, "")
     largest = max((each for each in ranks if each), default=rank)
     assert f"is {largest:g}" in advice.explanation or not ranks
@@ -50,7 +48,6 @@ def test_the_smallest_valid_rank_that_holds_the_largest_adapter_is_advised(
 @pytest.mark.parametrize("r", [600, 513, HUGE])
 def test_above_the_largest_nothing_is_offered(r: int) -> None:
     advice = rank_for([16, r])
-
     assert advice.default is None
     assert "512" in advice.refusal
     for rank in LORA_RANKS:
@@ -63,7 +60,6 @@ def test_above_the_largest_nothing_is_offered(r: int) -> None:
 )
 def test_an_adapter_that_tells_no_rank_gets_16_and_a_sentence_why(r: object) -> None:
     advice = rank_for([r])
-
     assert advice.default == 16
     assert "assuming 16" in advice.explanation
     assert advice.refusal == ""
@@ -77,5 +73,4 @@ def test_ranks_are_read_from_the_adapters_own_configs() -> None:
         checkpoint("d", "full"),
         checkpoint("e", lora_adapter_config=None),
     ]
-
     assert adapter_ranks(chosen) == (8, None, "abc", None)

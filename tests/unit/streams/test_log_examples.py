@@ -110,7 +110,6 @@ async def test_following_gives_every_line_once(name: str) -> None:
     lines, finishes_s, *skew_s = WORLDS[name]
     api = api_of(lines, finishes_s=finishes_s, skew_s=sum(skew_s))
     followed = await follow(api, from_s=-5 * HOUR_S)
-
     assert multiset(followed.entries) == world(lines)
     assert followed.end is not None
 
@@ -154,9 +153,7 @@ def one_shared(hidden: int) -> list[ServedLine]:
 )
 async def test_what_one_millisecond_may_hide_is_a_gap_in_its_place(lines, missing, gap, server) -> None:
     api = api_of([at(-61), *lines, at(-59)], **server)
-
     entries = await both_ways(api)
-
     left = world(api.lines) - multiset(entries)
     assert (left.total(), multiset(entries) - world(api.lines)) == (missing, {})
     first_ns = lines[0].stamp_ns
@@ -170,7 +167,6 @@ async def test_what_one_millisecond_may_hide_is_a_gap_in_its_place(lines, missin
 async def test_following_announces_such_a_gap_once() -> None:
     lines = dense(3000, 100, at_s=20.0)
     followed = await follow(api_of([at(1), *lines, at(25), at(90)], finishes_s=100))
-
     assert len(gaps_of(followed.entries)) == 1
     assert multiset(followed.entries) == world([at(1), *lines[:1000], *lines[2000:], at(25), at(90)])
 
@@ -195,7 +191,6 @@ async def test_a_flood_keeps_neither_the_job_nor_late_lines_from_being_seen() ->
     api = api_of([at(-1), *flood, *late], finishes_s=200, latency_s=0.8)
     api.fetch_job, looked_s = noting_when(api.fetch_job, api.clock)
     followed = await follow(api)
-
     assert multiset(followed.entries) == world(api.lines)
     assert max(later - earlier for earlier, later in pairwise(looked_s[:-1])) < 10
 
@@ -211,7 +206,6 @@ async def test_memory_is_bounded_even_in_a_flood(monkeypatch: pytest.MonkeyPatch
     async for batch in follower.stream():
         count += len(batch.entries) if isinstance(batch, LogBatch) else 0
         assert follower.tracked_line_count < 5000
-
     assert count == len(flood)
 
 
@@ -219,9 +213,7 @@ async def test_memory_is_bounded_even_in_a_flood(monkeypatch: pytest.MonkeyPatch
 async def test_a_quiet_job_costs_less_than_a_request_a_second(apart_s: int, requests_per_s: float) -> None:
     lasting_s = HOUR_S // 4
     api = api_of(steps(-5, lasting_s, apart_s), finishes_s=lasting_s)
-
     await follow(api)
-
     assert (api.pages + api.looks) / lasting_s < requests_per_s
 
 
@@ -252,7 +244,6 @@ async def test_a_line_is_seen_within_seconds_of_its_arrival(
     lines = [at(n / rate, f"line {n / rate}") for n in range(int(from_s * rate), int(60 * rate))]
     lines += [at(second - 40, f"late {second}", delay_s=40.0) for second in late_s]
     followed = await follow(api_of(lines, finishes_s=90, latency_s=latency_s))
-
     assert multiset(followed.entries) == world(lines)
     for prefix, limit_s in longest_s.items():
         assert max(waits_of(followed, lines, prefix, after_s=15.0)) < limit_s
@@ -266,7 +257,6 @@ async def test_a_server_may_cut_its_pages_without_a_word(cut: dict[str, int]) ->
     """By a limit of its own, or for their size; lines keep coming, too."""
     big = [at(-100 + n / 10, "x" * 200_000 + str(n)) for n in range(20)]
     api = api_of([*[at(-500 + n / 2, f"line {n}") for n in range(700)], *big], **cut)
-
     assert multiset(await both_ways(api, -600)) == world(api.lines)
 
 
@@ -288,9 +278,7 @@ def a_day_read(fetch, clock: FastClock):
 
 async def test_a_long_history_is_read_once() -> None:
     api = api_of(A_DAY, finishes_s=20)
-
     followed = await follow(api, from_s=-2 * DAY_S, drain_s=0.0)
-
     assert multiset(followed.entries) == world(A_DAY)
     assert api.pages < 80
     parts = [batch.read_part for batch in followed.batches if batch.read_part is not None]
@@ -300,7 +288,6 @@ async def test_a_long_history_is_read_once() -> None:
 
 async def test_what_is_read_ahead_is_bounded() -> None:
     api = api_of([at(-DAY_S + n, f"line {n}") for n in range(80_000)])
-
     async with aclosing(a_day_read(api.fetch, api.clock)) as stream:
         await anext(stream)
         for _ in range(1000):
@@ -349,7 +336,6 @@ BUSY = [at(n / 400, f"line {n}", delay_s=(n % 7) * 1.2) for n in range(16_000)]
 )
 async def test_when_a_log_ends(lines, finishes_s, server, how, ends_within_s, is_told_before) -> None:
     followed = await follow(api_of(lines, finishes_s=finishes_s, **server), **how)
-
     assert multiset(followed.entries) == world(lines)
     assert followed.end is not None
     assert followed.end.job.current_status == "TRAINING_JOB_COMPLETED"
@@ -364,9 +350,7 @@ async def test_a_slow_last_reading_misses_no_straggler_behind_its_back(
     lines = [at(-0.5 + n / 1_000, f"burst {n}") for n in range(900)]
     lines.append(at(-0.6, "straggler", delay_s=60.0))
     monkeypatch.setattr(pages, "MAX_PAGE_LINES", 100)
-
     followed = await follow(api_of(lines, finishes_s=0.5, latency_s=2.0), drain_s=65.0)
-
     assert multiset(followed.entries) == world(lines)
 
 
@@ -378,9 +362,7 @@ LINES = [at(-1000 + n, f"line {n}") for n in range(900)]
 async def test_a_page_that_cannot_be_had_is_a_gap_and_no_more() -> None:
     poison_ns = LINES[400].stamp_ns
     api = api_of(LINES, poison=(poison_ns, poison_ns + 1))
-
     entries = await both_ways(api, -1100)
-
     assert multiset(entries) == world([*LINES[:400], *LINES[401:]])
     [gap] = gaps_of(entries)
     assert gap.start_ns <= poison_ns < gap.end_ns
@@ -390,9 +372,7 @@ async def test_a_page_that_cannot_be_had_is_a_gap_and_no_more() -> None:
 
 async def test_a_long_stretch_that_cannot_be_had_costs_few_requests() -> None:
     api = api_of(LINES, poison=(LINES[300].stamp_ns, LINES[400].stamp_ns))
-
     entries = await read(api, -1100, 0)
-
     missing = world(LINES) - multiset(entries)
     assert not missing & world(LINES[:300])
     assert 100 <= missing.total() <= 300
@@ -404,9 +384,7 @@ async def test_a_long_stretch_that_cannot_be_had_costs_few_requests() -> None:
 async def test_following_goes_on_past_a_page_that_cannot_be_had() -> None:
     lines = steps(0, 300, 2)
     poison_ns = lines[20].stamp_ns
-
     followed = await follow(api_of(lines, finishes_s=310, poison=(poison_ns, poison_ns + 1)))
-
     assert multiset(followed.entries) == world([*lines[:20], *lines[21:]])
     assert len(gaps_of(followed.entries)) == 1
 
@@ -423,7 +401,6 @@ def failing(call: Callable, clock: FastClock, error: Exception, *, after_s: floa
 async def test_a_job_that_cannot_be_read_for_good_ends_the_stream() -> None:
     api = api_of([at(1)], finishes_s=10_000)
     api.fetch_job = failing(api.fetch_job, api.clock, InvalidAnswer("no job"), after_s=5)
-
     with pytest.raises(InvalidAnswer):
         await follow(api)
     assert 600 < api.clock.passed_s < 700
@@ -431,7 +408,6 @@ async def test_a_job_that_cannot_be_read_for_good_ends_the_stream() -> None:
 
 async def test_a_server_that_refuses_windows_in_its_future_is_a_clear_error() -> None:
     api = api_of([at(1)], refuses_future=True)
-
     with pytest.raises(BadRequest, match="no such window"):
         await follow(api)
     with pytest.raises(BadRequest, match="no such window"):
@@ -445,9 +421,7 @@ async def test_a_gap_filled_later_completes_the_log() -> None:
     api = api_of(LINES, poison=(LINES[400].stamp_ns, LINES[410].stamp_ns))
     before = await read(api, -1100, 0)
     api.poison = None
-
     filled = [entry for gap in gaps_of(before) for entry in await fill_gap(api.fetch, gap, clock=api.clock)]
-
     assert gaps_of(filled) == []
     assert multiset(before) + multiset(filled) == world(LINES)
 
@@ -456,9 +430,7 @@ async def test_a_gap_filled_later_completes_the_log() -> None:
 async def test_filling_a_gap_in_vain_repeats_no_line(count: int, apart_ns: int) -> None:
     api = api_of([at(-61), *dense(count, apart_ns), at(-59)])
     [gap] = gaps_of(await read(api, -100, 0))
-
     again = await fill_gap(api.fetch, gap, clock=api.clock)
-
     assert list(again) == [gap]
     assert again[0].held == gap.held
 
@@ -512,10 +484,8 @@ async def test_polling_a_log_gives_what_is_new_once() -> None:
     known = [LogLine(line.stamp_ns, line.message, line.replica, line.level) for line in lines[:100]]
     log = LogIncrements(api.fetch, clock=api.clock, start_ms=BEGIN_MS - 200_000, known=known)
     entries = []
-
     while api.clock.passed_s < 300:
         async for new in log.poll():
             entries += new
         await api.clock.sleep(30)
-
     assert multiset(entries) == world(api.lines) - world(lines[:100])

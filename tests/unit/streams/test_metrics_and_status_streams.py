@@ -87,7 +87,6 @@ async def test_metrics_come_as_history_then_increments_that_overlap():
         metrics_at(645, status="COMPLETED"),
     )
     answers, clock = await followed(fetch, Script(job_of("RUNNING")), step_s=10)
-
     assert len(answers) == 6
     assert clock.passed_s == 50.0
     short_s, last_s = 30, 640 - OVERLAP_S  # nothing follows the last one that would find what is late
@@ -143,7 +142,6 @@ async def test_every_late_sample_is_found_while_it_may_come():
     clock = FastClock()
     fetch = Latecomers(clock, delays_s=(0, 25, 90), ends_at_s=900)
     answers, _ = await followed(fetch, Script(job_of("RUNNING")), clock=clock)
-
     found = [set(), set(), set()]
     for answer in answers:
         for node, seen in zip(answer.per_node_metrics, found, strict=True):
@@ -155,7 +153,6 @@ async def test_metrics_of_a_job_without_samples_keep_asking_from_its_start():
     fetch = Script(metrics_at(), metrics_at(), metrics_at(5, status="FAILED"))
     jobs = Script(job_of("DEPLOYING"), job_of("RUNNING"))
     answers, _ = await followed(fetch, jobs)
-
     assert [asked["start_ms"] for asked in fetch.asked[:3]] == [BEGIN_MS] * 3
     assert newest_sample(answers[0]) is None
     assert newest_sample(answers[-1]) == BEGIN + timedelta(seconds=5)
@@ -165,7 +162,6 @@ async def test_metrics_of_a_finished_job_are_asked_for_once_and_within_its_time(
     fetch = Script(metrics_at(1, 2, status="COMPLETED"))
     ended = BEGIN + timedelta(hours=1)
     answers, clock = await followed(fetch, Script(job_of("COMPLETED", updated_at=ended)))
-
     assert len(answers) == 1
     assert clock.passed_s == 0
     [asked] = fetch.asked
@@ -176,6 +172,5 @@ async def test_metrics_of_a_finished_job_are_asked_for_once_and_within_its_time(
 async def test_metrics_fall_back_when_the_server_refuses_the_window():
     fetch = Script(BadRequest("window too long", status=400), metrics_at(1, status="COMPLETED"))
     answers, _ = await followed(fetch, Script(job_of("COMPLETED")), step_s=1)
-
     assert len(answers) == 1
     assert fetch.asked[-1] == {"start_ms": None, "end_ms": None, "step_s": None}

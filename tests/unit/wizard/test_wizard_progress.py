@@ -30,7 +30,6 @@ def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else(
         walk_of(lora("a", 16), lora("b", 64)), REVIEW, checkpoints=("a",), model_name="mine", gpu="H100:2"
     )
     walk = walk.at(CHECKPOINTS).answered(("b",))
-
     assert walk.current == BASE_MODEL
     walk = walk.answered(walk.step.default)
     assert (walk.current, walk.step.default) == (LORA_RANK, 64)
@@ -43,7 +42,6 @@ def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_ag
     walk = to(
         walk_of(lora("a", 8), lora("b", 32), lora("c", 256)), REVIEW, checkpoint_names=("a",), lora_rank=128
     )
-
     kept = to(walk.at(CHECKPOINTS).answered(("b",)), REVIEW)
     assert kept.state.answers.lora_rank == 128
     small = walk.at(CHECKPOINTS).answered(("c",)).answered(BASE)
@@ -82,10 +80,8 @@ def test_only_what_is_open_is_asked() -> None:
 def test_the_review_cannot_deploy_what_is_in_error() -> None:
     walk = to(walk_of(lora("a")), REVIEW)
     assert walk.step.problem(DEPLOY) == ""
-
     broken = replace(walk.state, answers=replace(walk.state.answers, lora_rank=8))
     step = WizardProgress(broken, walk.visited, REVIEW).steps[-1]
-
     assert "below" in step.problem(DEPLOY)
 
 
@@ -118,7 +114,6 @@ def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
         initial_wizard_state(Answers(), loops, NOW), facts=replace(state_of().facts, checkpoints_of="")
     )
     walk = to(WizardProgress(state).started(), REVIEW, model_name="m")
-
     assert [each.id for each in walk.steps] == [MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
     assert deploy_config(walk.state).checkpoint_details.loops_checkpoint_ids == ["l"]
 
@@ -127,7 +122,6 @@ def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> No
     state = state_of(lora("a"))
     state = replace(state, facts=replace(state.facts, jobs=(job(), job("job2"))))
     walk = to(WizardProgress(state).started(), REVIEW, job_id="job1").at(JOB).answered("job2")
-
     assert walk.state.needs_checkpoints
     walk = with_checkpoints(walk, [lora("z", training_job_id="job2")])
     assert walk.current == CHECKPOINTS

@@ -45,7 +45,6 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
         job("queued", "PENDING", created_at="2026-03-01T00:00:00Z"),
     )
     step = WizardProgress(WizardState(Facts(NOW, jobs=jobs))).started().step
-
     assert [each.value for each in step.choices] == ["queued", "new", "old"]
     assert step.default == "new"
     assert "has not run" in step.problem("queued")
@@ -59,7 +58,6 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
 
 def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
     walk = to(walk_of(checkpoint("a", "mystery"), lora("b"), lora("c", 600)), CHECKPOINTS)
-
     disabled = {each.value: bool(each.disabled_reason) for each in walk.step.choices}
     assert disabled == {"a": True, "b": False, "c": True}
     assert walk.step.default == ("b",)
@@ -70,7 +68,6 @@ def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
 def test_other_ranks_are_refused_with_the_list(rank: object) -> None:
     walk = to(walk_of(lora("a", 8)), LORA_RANK)
     typed = rank if rank is None or isinstance(rank, bool | str) else str(rank)
-
     for answer in (rank, typed):
         assert RANKS in walk.step.problem(answer)
         with pytest.raises(ValueError, match="16"):
@@ -79,7 +76,6 @@ def test_other_ranks_are_refused_with_the_list(rank: object) -> None:
 
 def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered() -> None:
     step = to(walk_of(lora("a", 64)), LORA_RANK).step
-
     assert "64" in step.problem(32)
     offered = [each.value for each in step.choices if not each.disabled_reason]
     assert offered == ["64", "128", "256", "320", "512"]
@@ -88,7 +84,6 @@ def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered() -> None:
 def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model() -> None:
     full = to(walk_of(checkpoint("a", "full")), BASE_MODEL)
     adapter = to(walk_of(lora("a", base_model=None)), BASE_MODEL)
-
     assert LORA_RANK not in [each.id for each in full.steps]
     assert full.step.problem("") == ""
     assert adapter.step.problem("") != ""
@@ -98,7 +93,6 @@ def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model() -> None:
 
 def test_the_model_s_name_is_proposed_and_never_empty() -> None:
     step = to(walk_of(lora("a")), MODEL_NAME).step
-
     assert step.default == "Llama-3.1-8B-Instruct"
     assert step.problem("  ") != ""
     assert step.problem("evil\x1b[2J") != ""
@@ -109,7 +103,6 @@ def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price(
     step = to(walk_of(lora("a")), GPU).step  # 8B: 16 GB and a quarter more
     large = to(walk_of(lora("a", base_model="org/x-70B")), GPU).step
     middle = to(walk_of(checkpoint("a", "full", size_bytes=30_000_000_000)), GPU, model_name="x").step
-
     assert step.default == "L4:1"
     assert middle.default == "A100_40GB:1"
     assert large.default == "H100:2"
@@ -132,7 +125,6 @@ def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price(
 def test_gpus(gpu: str | None, words: str) -> None:
     step = to(walk_of(lora("a")), GPU).step
     problem = step.problem(gpu)
-
     assert (words in problem) if words else problem == ""
 
 
@@ -155,13 +147,11 @@ def test_variables(step_id: str, pairs: Pairs, words: str) -> None:
     environment = (("A", "1"),) if step_id == SECRETS else ()
     step = step_named(to(walk_of(lora("a")), step_id, environment=environment), step_id)
     problem = step.problem(pairs)
-
     assert (words in problem) if words else problem == ""
 
 
 def test_the_review_never_shows_the_value_of_a_variable() -> None:
     walk = to(walk_of(lora("a")), REVIEW, environment=(("TOKEN", "s3cret"),))
-
     assert "s3cret" not in str([(each.label, each.hint) for each in walk.step.choices])
     assert any("TOKEN" in each.hint for each in walk.step.choices)
 
@@ -187,7 +177,6 @@ SAVED = tuple(lora(f"checkpoint-{n}", created_at=f"2026-03-01T1{n // 100}:00:00Z
 
 def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
     step = to(WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started(), CHECKPOINTS).step
-
     assert [each.warning for each in step.choices] == ["after NaN", "", ""]
     assert step.choices[1].hint.startswith("★ best")
     assert "best: checkpoint-200, loss 0.500 at step 200" in step.remark
@@ -199,7 +188,6 @@ def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
 def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best() -> None:
     walk = WizardProgress(judged(*SAVED, faulty=("checkpoint-300",))).started()
     found = review_findings(to(walk, REVIEW, checkpoint_names=("checkpoint-300",)).state)
-
     assert ("warning", "best: 'checkpoint-200'") in [(one.severity, one.remedy) for one in found]
     assert "'checkpoint-300' was written" in found[0].problem
     assert review_findings(to(walk, REVIEW, checkpoint_names=("checkpoint-200",)).state) == ()
@@ -207,7 +195,6 @@ def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best() -> None:
 
 def test_what_could_not_be_judged_is_said_and_not_claimed() -> None:
     walk = WizardProgress(judged(*SAVED, problem="the log could not be read: no")).started()
-
     assert "checkpoints not checked: the log could not be read: no" in to(walk, CHECKPOINTS).step.remark
     (found,) = review_findings(to(walk, REVIEW).state)
     assert str((found.severity, found.problem)).startswith("('info', 'checkpoints not checked: the log could")
