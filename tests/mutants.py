@@ -19,32 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("api_client", "tui", "tests", "pyproject.toml", "README.md", "SECURITY.md")
 LIMIT_S = 240.0
-STREAMS = (
-    "tests/unit/streams/test_log_deduplicator.py",
-    "tests/unit/streams/test_log_examples.py::test_following_gives_every_line_once",
-    "tests/unit/streams/test_log_properties.py",
-)
-SEAM = ("tests/unit/streams/test_log_examples.py::test_a_millisecond_may_hold_more_than_a_page",)
-TRANSPORT = ("tests/unit/client/test_transport.py", "tests/unit/client/test_retry_policy.py")
-NAMES = ("tests/unit/transfers/test_download_names.py",)
-DOWNLOADS = ("tests/faults/test_download_faults.py",)
-ARCHIVES = ("tests/hostile/test_hostile_archives.py",)
-NAMED = ("tests/hostile/test_named_addresses.py",)
-WRITTEN = ("tests/cli/test_written_files.py",)
-ERRORS = ("tests/unit/client/test_transport_errors.py",)
-RANKS = ("tests/unit/deployment/test_lora_ranks.py",)
-EMULATOR = ("tests/contract/test_emulator_refusals.py",)
-FILES = ("tests/contract/test_emulator_files.py",)
-TEXT = ("tests/unit/analysis/test_text.py",)
-READONLY = ("tests/unit/client/test_readonly.py",)
-SETTINGS = ("tests/unit/settings/test_configuration_loading.py",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,183 +39,117 @@ class Mutant:
     tests: tuple[str, ...]
 
 
-MUTANTS = (
-    Mutant(
-        "dedupe: of identical new lines one is told at a time",
-        "api_client/streams/deduplicator.py",
-        "            missing[fingerprint] -= 1\n",
-        "            missing[fingerprint] = 0\n",
-        STREAMS,
-    ),
-    Mutant(
-        "dedupe: a set instead of a multiset",
-        "api_client/streams/deduplicator.py",
-        "                missing = Counter(line_hashes)\n",
-        "                missing = Counter(set(line_hashes))\n",
-        STREAMS,
-    ),
-    Mutant(
-        "dedupe: what is known comes again",
-        "api_client/streams/deduplicator.py",
-        "                missing.subtract(known)\n",
-        "",
-        STREAMS,
-    ),
-    Mutant(
-        "seam: the last millisecond of a page is not read again",
-        "api_client/streams/reader.py",
-        "        return list(lines[:cut]), (last_ms, end_ms)\n",
-        "        return list(lines), (last_ms + 1, end_ms)\n",
-        SEAM,
-    ),
-    Mutant(
-        "seam: the same, backwards",
-        "api_client/streams/reader.py",
-        "        return list(lines[cut:]), (start_ms, first_ms + 1)\n",
-        "        return list(lines), (start_ms, first_ms)\n",
-        SEAM,
-    ),
-    Mutant(
-        "retry: a creation is sent again though it may have arrived",
-        "api_client/http/transport.py",
-        "may_repeat=lambda error: repeatable or not call.arrived or isinstance(error, RateLimited),",
-        "",
-        TRANSPORT,
-    ),
-    Mutant(
-        "redirect: the key follows to another host",
-        "api_client/http/transport.py",
-        " or _origin(target) != site.origin:",
-        ":",
-        TRANSPORT,
-    ),
-    Mutant(
-        "containment: a name that leads out is given a place",
-        "api_client/transfers/file_names.py",
-        '    if any(piece in ("..", "..\\\\") or ".." in piece.split("\\\\") for piece in pieces):\n',
-        "    if False:\n",
-        NAMES,
-    ),
-    Mutant(
-        "containment: a link among the folders is followed",
-        "api_client/files.py",
-        "            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC\n",
-        "            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC\n",
-        DOWNLOADS,
-    ),
-    Mutant(
-        "containment: a link of an archive may lead outside",
-        "api_client/archives.py",
-        'or ups > depth or ".." in parts[ups:]:\n',
-        "or ups > depth:\n",
-        ARCHIVES,
-    ),
-    Mutant(
-        "containment: a new file may be somebody's link",
-        "api_client/files.py",
-        "_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC\n",
-        "_NEW_FILE = os.O_CREAT | os.O_CLOEXEC\n",
-        WRITTEN,
-    ),
-    Mutant(
-        "destinations: the address that a name leads to is not checked",
-        "api_client/addresses.py",
-        "            self._check(host, address)\n",
-        "            self._check(host, host)\n",
-        NAMED,
-    ),
-    Mutant(
-        "destinations: a transfer looks the name up again to connect",
-        "api_client/transfers/connections.py",
-        "create_connection((address, port)",
-        "create_connection((host, port)",
-        NAMED,
-    ),
-    Mutant(
-        "redaction: a server that repeats the key is quoted",
-        "api_client/http/failures.py",
-        '        words = words.replace(key, "[key]")\n',
-        "        pass\n",
-        ERRORS,
-    ),
-    Mutant(
-        "rank: the smallest adapter decides",
-        "api_client/servable.py",
-        "    return max((rank for rank in map(_rank, values)",
-        "    return min((rank for rank in map(_rank, values)",
-        RANKS,
-    ),
-    Mutant(
-        "rank: one below the adapter's own is taken",
-        "api_client/servable.py",
-        "    if largest is not None and value < largest:\n",
-        "    if False:\n",
-        RANKS,
-    ),
-    Mutant(
-        "emulator: any Host is served",
-        "api_client/emulator/app.py",
-        "    if not is_local:\n",
-        "    if False:\n",
-        EMULATOR,
-    ),
-    Mutant(
-        "emulator: any site's page is served",
-        "api_client/emulator/app.py",
-        '    elif origin is not None and origin.lower() != f"http://{host}".lower():\n',
-        "    elif False:\n",
-        EMULATOR,
-    ),
-    Mutant(
-        "emulator: any key opens it",
-        "api_client/emulator/app.py",
-        '    elif not hmac.compare_digest(given.strip().encode(errors="replace"), key.encode()):\n',
-        "    elif False:\n",
-        EMULATOR,
-    ),
-    Mutant(
-        "emulator: any signature opens an object",
-        "api_client/emulator/presign.py",
-        '        return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))\n',
-        "        return True\n",
-        FILES,
-    ),
-    Mutant(
-        "text: escape sequences stay",
-        "tui/text/sanitize.py",
-        '    text = strip_ansi(text.rstrip("\\r\\n"))\n',
-        "    return text\n",
-        TEXT,
-    ),
-    Mutant(
-        "crash: the values of variables are printed",
-        "tui/app/shell.py",
-        "        self._exit_renderables.append(Text(crash_text(error, secrets)))\n",
-        "        super()._fatal_error()\n",
-        ("tests/hostile/test_hostile_server.py::test_a_crash_tells_where_and_holds_neither_key_nor_harm",),
-    ),
-    Mutant(
-        "read-only: changes are sent",
-        "api_client/http/transport.py",
-        "        if self._read_only_by and not only_reads(method, path, body):\n",
-        "        if False:\n",
-        READONLY,
-    ),
-    Mutant(
-        "read-only: every POST counts as a read",
-        "api_client/http/readonly.py",
-        "    return any(pattern.fullmatch(path) for pattern in READS_BY_POST)\n",
-        "    return True\n",
-        READONLY,
-    ),
-    Mutant(
-        "read-only: a mistake in the settings lifts it",
-        "tui/settings/loading.py",
-        "        if forbidden_by:\n",
-        "        if False:\n",
-        SETTINGS,
-    ),
-)
+TABLE = r"""
+tests/unit/streams/test_log_deduplicator.py tests/unit/streams/test_log_properties.py
+dedupe: of identical new lines one is told at a time @ api_client/streams/deduplicator.py
+-            missing[fingerprint] -= 1
++            missing[fingerprint] = 0
+dedupe: a set instead of a multiset @ api_client/streams/deduplicator.py
+-                missing = Counter(line_hashes)
++                missing = Counter(set(line_hashes))
+dedupe: what is known comes again @ api_client/streams/deduplicator.py
+-                missing.subtract(known)
++
+tests/unit/streams/test_log_examples.py::test_a_millisecond_may_hold_more_than_a_page
+seam: the last millisecond of a page is not read again @ api_client/streams/reader.py
+-        return list(lines[:cut]), (last_ms, end_ms)
++        return list(lines), (last_ms + 1, end_ms)
+seam: the same, backwards @ api_client/streams/reader.py
+-        return list(lines[cut:]), (start_ms, first_ms + 1)
++        return list(lines), (start_ms, first_ms)
+tests/unit/client/test_transport.py
+retry: a creation is sent again though it may have arrived @ api_client/http/transport.py
+-may_repeat=lambda error: repeatable or not call.arrived or isinstance(error, RateLimited),
++
+redirect: the key follows to another host @ api_client/http/transport.py
+- or _origin(target) != site.origin:
++:
+tests/unit/transfers/test_download_names.py
+containment: a name that leads out is given a place @ api_client/transfers/file_names.py
+-    if any(piece in ("..", "..\\") or ".." in piece.split("\\") for piece in pieces):
++    if False:
+tests/faults/test_download_faults.py
+containment: a link among the folders is followed @ api_client/files.py
+-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
++            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+tests/hostile/test_hostile_archives.py
+containment: a link of an archive may lead outside @ api_client/archives.py
+-or ups > depth or ".." in parts[ups:]:
++or ups > depth:
+tests/cli/test_written_files.py
+containment: a new file may be somebody's link @ api_client/files.py
+-_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
++_NEW_FILE = os.O_CREAT | os.O_CLOEXEC
+tests/hostile/test_named_addresses.py
+destinations: the address that a name leads to is not checked @ api_client/addresses.py
+-            self._check(host, address)
++            self._check(host, host)
+destinations: a transfer looks the name up again to connect @ api_client/transfers/connections.py
+-create_connection((address, port)
++create_connection((host, port)
+tests/unit/client/test_transport_errors.py
+redaction: a server that repeats the key is quoted @ api_client/http/failures.py
+-        words = words.replace(key, "[key]")
++        pass
+tests/unit/deployment/test_lora_ranks.py
+rank: the smallest adapter decides @ api_client/servable.py
+-    return max((rank for rank in map(_rank, values)
++    return min((rank for rank in map(_rank, values)
+rank: one below the adapter's own is taken @ api_client/servable.py
+-    if largest is not None and value < largest:
++    if False:
+tests/contract/test_emulator_refusals.py
+emulator: any Host is served @ api_client/emulator/app.py
+-    if not is_local:
++    if False:
+emulator: any site's page is served @ api_client/emulator/app.py
+-    elif origin is not None and origin.lower() != f"http://{host}".lower():
++    elif False:
+emulator: any key opens it @ api_client/emulator/app.py
+-    elif not hmac.compare_digest(given.strip().encode(errors="replace"), key.encode()):
++    elif False:
+tests/contract/test_emulator_files.py
+emulator: any signature opens an object @ api_client/emulator/presign.py
+-        return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))
++        return True
+tests/unit/analysis/test_text.py
+text: escape sequences stay @ tui/text/sanitize.py
+-    text = strip_ansi(text.rstrip("\r\n"))
++    return text
+tests/hostile/test_hostile_server.py::test_a_crash_tells_where_and_holds_neither_key_nor_harm
+crash: the values of variables are printed @ tui/app/shell.py
+-        self._exit_renderables.append(Text(crash_text(error, secrets)))
++        super()._fatal_error()
+tests/unit/client/test_readonly.py
+read-only: changes are sent @ api_client/http/transport.py
+-        if self._read_only_by and not only_reads(method, path, body):
++        if False:
+read-only: every POST counts as a read @ api_client/http/readonly.py
+-    return any(pattern.fullmatch(path) for pattern in READS_BY_POST)
++    return True
+tests/unit/settings/test_configuration_loading.py
+read-only: a mistake in the settings lifts it @ tui/settings/loading.py
+-        if forbidden_by:
++        if False:
+"""
+"""The tests of those below, and of each mutant its name, its file, the right line and the wrong one."""
+
+
+def _parsed(table: str) -> Iterator[Mutant]:
+    name = file = right = ""
+    tests: tuple[str, ...] = ()
+    for line in table.strip("\n").split("\n"):
+        if line.startswith("tests/"):
+            tests = tuple(line.split())
+        elif line.startswith("-"):
+            right = line[1:]
+        elif line.startswith("+"):
+            yield Mutant(name, file, right, line[1:], tests)
+        else:
+            name, _, file = line.partition(" @ ")
+
+
+MUTANTS = tuple(_parsed(TABLE))
 
 
 class Moved(Exception):

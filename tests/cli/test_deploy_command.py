@@ -93,7 +93,7 @@ def test_missing_answers_are_named_before_anything_is_asked(
         ("--lora-rank 24", 2, RANKS),
         ("--lora-rank 16.5", 2, RANKS),
         ("--lora-rank=-8", 2, RANKS),
-        ("--gpu H100:3", 2, "--gpu: no instance type"),
+        ("--gpu H100:3", 2, "no instance type has 3 × H100; use H100:1"),
         ("--hf-secret nope", 2, "no secret 'nope'"),
         ("--secret A=nope", 2, "no secret 'nope'"),
         ("--env s3cret", 2, "NAME=value"),

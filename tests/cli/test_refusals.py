@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
-from support.deploying_server import DeployingServer, listed_instance
 from support.fake_object_store import JOB, Stored, serving
 from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
 from support.stranger_runs import metrics_of, node, serve_metrics
@@ -178,16 +177,6 @@ def test_a_checkpoint_that_is_not_there(cli: RunCli, checkpoints: dict[str, str]
     assert (result.code, result.out) == (7, "")
     words = f"job {JOB} has no checkpoint 'checkpoint-9' (it has: checkpoint-1, checkpoint-2)"
     assert result.err == f"bt-tui: {words}\n"
-
-
-def test_gpus_that_no_machine_has_are_not_rounded_up(cli: RunCli) -> None:
-    with DeployingServer() as server:
-        server.machines = [listed_instance("H100", count) for count in (1, 4, 16)]
-        for count, how in ((3, "--yes"), (8, "--dry-run")):
-            result = cli(f"{GIVEN} H100:{count} {how}", environ=server.environ())
-            assert (result.code, result.out) == (2, "")
-            assert f"no instance type has {count} × H100; use H100:1, H100:4, H100:16" in result.err
-        assert server.requests == []
 
 
 def test_a_dry_run_with_errors_fails(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:

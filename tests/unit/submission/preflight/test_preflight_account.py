@@ -8,8 +8,6 @@ from preflight_listed import SAVED, Listing, cached, capacity, machine, price, p
 
 from api_client.definitions import (
     AvailabilityModel,
-    AWSIAMDockerAuth,
-    DockerAuth,
     DockerAuthType,
     Image,
     SecretReference,
@@ -41,33 +39,19 @@ def waiting(gpus: int, minutes: int, nodes: int = 1) -> TrainingJob:
 
 
 def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
-    wanted = project(
-        "./run",
-        environment_variables={
-            "HF_TOKEN": SecretReference(name="hf"),
-            "WANDB": SecretReference(name="wandb"),
-            "PLAIN": "text",
-        },
-        weights=[
-            WeightsSource(
-                source="hf://a/b",
-                mount_location="/m",
-                auth={"auth_method": "CUSTOM_SECRET", "auth_secret_name": "hub"},
-            ),
-            WeightsSource(source="hf://a/b", mount_location="/n", auth_secret_name="other"),
-        ],
-    )
-    wanted.job.image = Image(
-        base_image="a",
-        docker_auth=DockerAuth(
-            auth_method=DockerAuthType.AWS_IAM,
-            registry="r",
-            aws_iam_docker_auth=AWSIAMDockerAuth(
-                access_key_secret_ref=SecretReference(name="key"),
-                secret_access_key_secret_ref=SecretReference(name="secret"),
-            ),
-        ),
-    )
+    variables = {"HF_TOKEN": {"name": "hf"}, "WANDB": {"name": "wandb"}, "PLAIN": "text"}
+    in_auth = {"auth": {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "hub"}}
+    weights = [
+        WeightsSource.model_validate({"source": "hf://a/b", "mount_location": "/m"} | secret)
+        for secret in (in_auth, {"auth_secret_name": "other"})
+    ]
+    wanted = project("./run", environment_variables=variables, weights=weights)
+    keys = {
+        "access_key_secret_ref": {"name": "key"},
+        "secret_access_key_secret_ref": {"name": "secret"},
+    }
+    docker_auth = {"auth_method": DockerAuthType.AWS_IAM, "registry": "r", "aws_iam_docker_auth": keys}
+    wanted.job.image = Image.model_validate({"base_image": "a", "docker_auth": docker_auth})
     found = check(wanted, Listing(), AccountFacts(secret_names=frozenset({"hf"})), now=NOW)
     assert [each for each in problems(found, "error") if "secret" in each] == [
         "image.docker_auth.aws_iam_docker_auth.access_key_secret_ref: the workspace has no secret 'key'",
