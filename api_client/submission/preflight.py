@@ -27,6 +27,7 @@ from api_client.submission.storage_rules import storage_findings
 from api_client.submission.submitting import SubmissionClient
 
 SESSION_ON_STARTUP = "on_startup"
+ON_THIS_MACHINE = "the emulator runs it on this machine, as your user; prices are examples"
 
 
 def config_findings(request: JobRequest, unknown_fields: Iterable[str]) -> Iterator[Finding]:
@@ -91,6 +92,8 @@ def check(
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     findings = [*config_findings(request, unknown_fields(project)), *archive_findings(request, plan)]
     findings += storage_findings(request, plan, on_emulator=on_emulator)
+    if on_emulator and any(command.strip() for command in request.start_commands):
+        findings.append(Finding("info", "runtime.start_commands", ON_THIS_MACHINE))
     if facts is not None:
         now = now or datetime.now(UTC)
         findings += account_findings(request, facts, team_name=project.team_name, now=now)

@@ -83,12 +83,19 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
     assert [each["name"] for each in archive["dropped"]] == ["debug.log"]
     assert "*.log" in archive["dropped"][0]["reason"]
     assert archive["size_bytes"] == 10_240
-    assert [each["severity"] for each in document["findings"]] == ["warning", "info", "info"]
+    assert [each["severity"] for each in document["findings"]] == ["warning", "info", "info", "info"]
     assert {"severity", "field", "problem", "remedy"} == set(document["findings"][0])
     assert [each.method for each in account.asked if each.method != "GET"] == []
     assert "words of the config" in result.err
     shown = cli("push", str(config), "--dry-run").out
-    for words in ("llama-sft", "bash run.sh", "debug.log", "left out", "about $30.00 per hour"):
+    for words in (
+        "llama-sft",
+        "bash run.sh",
+        "debug.log",
+        "left out",
+        "about $30.00 per hour",
+        "on this machine",
+    ):
         assert words in shown
 
 
