@@ -91,17 +91,6 @@ async def test_every_sight_in_turn_and_what_was_there_stays_where_a_refresh_fail
         assert "Not updated" not in await refreshed(pilot)
 
 
-async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
-    app = files_view(FULL)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await at_rest(pilot)
-        await pilot.press("G")
-        await until(pilot, lambda: "3,000,000,000 parameters in 2 tensors in 2 files" in text_of(app))
-        text = text_of(app)
-        assert "BF16 3,000,000,000" in text and "192 B (headers only)" in text
-        assert "[b]model-3 is in the index but missing" in text
-
-
 def test_long_names_of_tensors_differ_where_they_end_and_no_line_ends_without_a_word() -> None:
     names = [f"base_model.model.model.layers.{layer}.self_attn.q_proj.lora_A.weight" for layer in (7, 8)]
     told = weights_lines(SafetensorsHeader(tuple(Tensor(name, "BF16", (2,), 4) for name in names), {}, 96, 8))
@@ -110,23 +99,22 @@ def test_long_names_of_tensors_differ_where_they_end_and_no_line_ends_without_a_
     assert str(long).endswith("x … 904 more characters")
 
 
-async def test_a_file_that_cannot_be_read_says_so_and_is_tried_again() -> None:
-    app = files_view(FULL)
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_a_directory_tells_of_its_shards_a_file_what_is_wrong_and_the_marked_are_downloaded() -> None:
+    app, heard = files_view(FULL), Heard(DownloadRequested)
+    async with app.run_test(size=(100, 30), message_hook=heard) as pilot:
         await at_rest(pilot)
-        await pilot.press("G", "enter")
+        await pilot.press("G")
+        await until(pilot, lambda: "3,000,000,000 parameters in 2 tensors in 2 files" in text_of(app))
+        text = text_of(app)
+        assert "BF16 3,000,000,000" in text and "192 B (headers only)" in text
+        assert "[b]model-3 is in the index but missing" in text
+        assert "✓ 1 marked" in await pressed(pilot, "space", "D")
+        await pilot.press("enter")
         await at_rest(pilot)
         await pilot.press("j")
         await until(pilot, lambda: "Can't read the file." in text_of(app))
         text = text_of(app)
         assert "the link has expired" in text and "Press r to retry" in text and "\x1b" not in text
-
-
-async def test_what_is_marked_is_downloaded() -> None:
-    app, heard = files_view(FULL), Heard(DownloadRequested)
-    async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
-        await at_rest(pilot)
-        assert "✓ 1 marked" in await pressed(pilot, "G", "space", "D")
     (message,) = heard.messages
     assert [one.relative_file_name.rpartition("/")[2] for one in message.wanted.files] == [
         "model-1.safetensors",
@@ -135,8 +123,7 @@ async def test_what_is_marked_is_downloaded() -> None:
     assert message.wanted.size_bytes == 4 * 2**30
 
 
-@pytest.mark.parametrize("width", [60, 80, 81, 120])
-async def test_two_checkpoints_stand_side_by_side_a_property_a_line(width: int) -> None:
+async def test_two_checkpoints_stand_side_by_side_a_property_a_line() -> None:
     long = {"base": "organisation-with-a-long-name/model-with-a-long-name-too-" * 3}
     left, right = checkpoint_facts(
         [
@@ -149,13 +136,16 @@ async def test_two_checkpoints_stand_side_by_side_a_property_a_line(width: int) 
         return []
 
     app = Dashboard(lambda: CompareScreen(left, right, no_files))
-    async with opened(app, (width, 24)):
-        panel = app.screen.query_one(TextPanel)
-        rows = [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
-    assert "left-" in rows[0] and "right-" in rows[0]
-    compared = rows[1 : rows.index("")]
-    assert len(compared) == len(compare_checkpoints(left, right, left_files=[], right_files=[]))
-    assert any(row.count("organisation") == 2 and row.endswith("…") for row in compared)
+    async with opened(app, (60, 24)) as pilot:
+        for width in (60, 80, 81, 120):
+            await pilot.resize_terminal(width, 24)
+            await settle(pilot)
+            panel = app.screen.query_one(TextPanel)
+            rows = [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
+            assert "left-" in rows[0] and "right-" in rows[0]
+            compared = rows[1 : rows.index("")]
+            assert len(compared) == len(compare_checkpoints(left, right, left_files=[], right_files=[]))
+            assert any(row.count("organisation") == 2 and row.endswith("…") for row in compared)
 
 
 async def on_the_config(pilot: Pilot[Any]) -> None:

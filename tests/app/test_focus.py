@@ -5,9 +5,8 @@ from functools import partial
 
 import pytest
 
-from api_client.models import Checkpoint
 from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
-from support.worlds import CHECKPOINTS, StubRunFeed, fleet, job_metrics, log_lines, run
+from support.worlds import StubRunFeed, fleet, job_metrics, log_lines, run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import Transfer, Transfers, TransferState
 from tui.feeds.run_log import LogPart
@@ -58,25 +57,6 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
         app.screen.post_message(JobScreen.LogArrived(LogPart(log_lines())))
         await settle(pilot)
         assert focused(app) == FOCUS[tab]
-
-
-async def test_checkpoints_that_vanish_come_back_or_are_newer_keep_keyboard_and_cursor() -> None:
-    app = opened_on("checkpoints", run())
-    async with opened(app, SIZE) as pilot:
-        await pilot.press("j")
-        chosen = cursor(app)
-        for checkpoints in ((), CHECKPOINTS):
-            said(app, replace(run(), checkpoints=checkpoints))
-            await settle(pilot)
-            assert focused(app) == "RowTable"
-        newer = Checkpoint(checkpoint_id="checkpoint-9000", created_at=run().at)
-        said(app, replace(run(), checkpoints=(*CHECKPOINTS, newer)))
-        await settle(pilot)
-        assert "checkpoint-9000" in text_of(app)
-        assert cursor(app) == chosen
-        app.screen.set_focus(None)
-        await pressed(pilot, "4")
-        assert focused(app) == "RowTable"
 
 
 async def test_a_log_that_is_read_again_keeps_the_keyboard() -> None:

@@ -177,26 +177,6 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
     assert [message.job.id for message in heard.messages] == ["grpo7"]
 
 
-async def test_hostile_names_and_ids_are_inert_in_rows_questions_and_notices() -> None:
-    text = "[/nonsense] [red]x[/red]\x1b[2J\x1b]0;gone\x07\n\x00\u202eevil"
-    hostile = JOBS[0].model_copy(update={"name": text, "id": text})
-    app = home(fleet((hostile,)))
-    async with app.run_test(size=(120, 24), notifications=True) as pilot:
-        for status, words in (("RUNNING", "The job stops now"), ("COMPLETED", "already")):
-            changed = hostile.model_copy(update={"current_status": f"TRAINING_JOB_{status}"})
-            await settle(pilot)
-            home_of(app).snapshot = fleet((changed,))
-            await settle(pilot)
-            shown = text_of(app)
-            await pressed(pilot, "s")
-            assert words in text_of(app)
-            for screen in (shown, text_of(app)):
-                assert "[/nonsense] [red]x[/red]" in screen
-                assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(screen)
-            if status == "RUNNING":
-                await pilot.press("escape")
-
-
 async def test_any_size_shows_something_and_a_wide_one_names_of_twenty_characters() -> None:
     app = home(fleet((job("long", name="qwen3-32b-grpo-ppo-7"), *JOBS)))
     async with app.run_test(size=SIZE) as pilot:

@@ -180,8 +180,7 @@ async def test_any_size_shows_something_on_every_tab() -> None:
     async with opened(app) as pilot:
         for number, _ in enumerate(TAB_IDS, start=1):
             await pilot.press(str(number))
-            for size in ((60, 20), (12, 4)):
-                await pilot.resize_terminal(*size)
-                assert (await pressed(pilot)).strip()
+            await pilot.resize_terminal(12, 4)
+            assert (await pressed(pilot)).strip()
         await pilot.resize_terminal(220, 70)
         assert (await pressed(pilot, "1")).strip()

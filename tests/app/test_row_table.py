@@ -48,16 +48,6 @@ class TableApp(App[None]):
         self.heard.append(("heading", message.column_id))
 
 
-async def test_only_what_is_on_screen_is_drawn_under_a_heading_that_stays() -> None:
-    app = TableApp(PLANETS)
-    async with app.run_test(size=(40, 6)) as pilot:
-        assert app.lines()[0].split() == ["planet", "moons"]
-        assert app.lines()[1].split() == ["planet-000"]
-        await pilot.press("G")
-        assert app.lines()[0].split() == ["planet", "moons"]
-        assert app.lines()[-1].split() == ["planet-199", "199"]
-
-
 async def test_a_refresh_keeps_cursor_and_line_of_the_screen_by_key() -> None:
     app = TableApp(PLANETS)
     async with app.run_test(size=(40, 10)) as pilot:

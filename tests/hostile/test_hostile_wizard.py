@@ -25,7 +25,7 @@ from tui.commands.deploy.terminal import TerminalDeployer
 from tui.commands.support.exit_codes import CommandFailed
 from tui.commands.support.output import Output
 from tui.commands.support.questions import WizardMove, ask
-from tui.wizard.progress import WizardProgress, steps
+from tui.wizard.progress import WizardProgress
 from tui.wizard.review import SAVE
 from tui.wizard.state import CHECKPOINTS, JOB, Facts, WizardState
 from tui.wizard.step import Step
@@ -137,19 +137,6 @@ def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works(
 def test_where_nothing_can_be_chosen_it_says_why(facts: Facts, why: str) -> None:
     with pytest.raises(CommandFailed, match=why):
         asyncio.run(wizard_io().ask(WizardProgress(WizardState(facts))))
-
-
-def test_gpus_that_no_config_can_name_are_a_sentence() -> None:
-    state = WizardState(Facts(NOW, jobs=(job(),), instances=(machine("QUANTUM", 1), machine(HARM, 2))))
-    step = next(each for each in steps(state) if each.id == "gpu")
-    assert step.refusal.startswith("config files have no name for the account's GPU types: QUANTUM:1, ")
-
-
-def test_a_checkpoint_that_is_listed_twice_is_one() -> None:
-    walk = walk_of(checkpoint("again", "full"), checkpoint("again", "full"))
-    walk = walk.answered("job1")
-    assert [choice.value for choice in walk.step.choices] == ["again"]
-    assert walk.step.problem(("again",)) == ""
 
 
 @pytest.mark.parametrize("name", ["~nobody-is-called-so/x.py", "no/such/folder/x.py"])

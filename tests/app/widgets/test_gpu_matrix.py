@@ -90,21 +90,6 @@ async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:
         assert app.picked == ["node-2", "node-63", "node-61"]
 
 
-async def test_blocks_come_before_braille_and_what_does_not_fit_scrolls_below_the_summary() -> None:
-    matrix = matrix_of(cluster(64))
-    async with WidgetApp(matrix).run_test(size=(80, 12)) as pilot:
-        await pilot.pause()
-        assert shown(matrix)[1].split() == ["0", *["▇" * 8] * 8]
-        await pilot.resize_terminal(30, 6)
-        matrix.focus()
-        await pilot.press("G")
-        await pilot.pause()
-        lines = shown(matrix)
-        assert lines[0].startswith("GPU use 97 %")
-        assert lines[4].split()[0] == "60"
-        assert lines[5].startswith("node-63")
-
-
 async def test_a_row_over_time_shows_the_lowest_of_each_moment() -> None:
     times = tuple(float(second) for second in range(100))
     dip = Series("node-0", times, tuple(0.0 if second == 42 else 1.0 for second in range(100)))

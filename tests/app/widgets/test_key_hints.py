@@ -58,17 +58,6 @@ def footer_of(app: BtTuiApp) -> str:
     return text_of(app).splitlines()[-1]
 
 
-async def test_the_footer_of_home_offers_what_helps_the_job_under_the_cursor() -> None:
-    app = home()
-    async with opened(app, (100, 24)) as pilot:
-        assert "s stop" in footer_of(app)
-        assert "R run again" not in footer_of(app)
-        assert footer_of(app).split("●")[0].rstrip().endswith(": commands")
-        await pressed(pilot, "G")
-        assert "R run again" in footer_of(app)
-        assert "s stop" not in footer_of(app)
-
-
 @pytest.mark.parametrize(
     ("subject", "offered", "not_offered"),
     [
