@@ -24,6 +24,11 @@ RANK_5_DIED = """
  9 node-0 [rank3]: RuntimeError: NCCL communicator was aborted on rank 3.
  9 node-0 ERROR Sending process 81 closing signal SIGTERM
 """
+GAVE_UP = """
+ 0 node-0 step 1 loss 3.1
+ 3 node-0 ERROR hub: read timed out, retry 1 of 3
+ 9 node-0 ERROR hub: 3 of 3 attempts failed: ConnectionError
+"""
 KILLED = """
  0 node-0 step 10 loss 3.1
  5 node-0 run.sh: line 12:   412 Killed                  python train.py
@@ -75,9 +80,10 @@ def log(text: str) -> list[LogLine]:
         (ONLY_TIMEOUTS, 0, "", None),
         (LAUNCHER, 0, "node-0 [rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory.", 1),
         (DEEPSPEED, 0, "", -9),
+        (GAVE_UP, 0, "node-0 ERROR hub: 3 of 3 attempts failed: ConnectionError", None),
         ("0 node-0 step 1", 0, "", None),
     ],
-    ids=["oom", "killed", "after a survived error", "only timeouts", "launcher", "deepspeed", "no error"],
+    ids=["oom", "killed", "survived", "timeouts", "launcher", "deepspeed", "retried", "none"],
 )
 def test_the_cause_of_a_failure_is_told_apart_from_what_follows(
     text: str, last_step_s: int, cause: str, code: int | None
@@ -97,6 +103,7 @@ def test_the_traceback_comes_with_the_cause_and_alike_errors_are_counted() -> No
         "save()",
         "OSError: [Errno 28] No space left on device",
     ]
+    assert failure_of(log(GAVE_UP), 0, 1.0, "").following == ()
     assert len(failure_of(log(LAUNCHER), None, None, "").trace) == 3  # without the launcher's own
     followed = failure_of(log(RANK_5_DIED), 0, 1.0, "").following
     assert [(clue.count, clue.text[:20]) for clue in followed] == [

@@ -1,7 +1,8 @@
 """Find the first error of a failed run, and tell it apart from the errors that follow from it.
 
 When a rank dies, the others report timeouts and closed connections, and the launcher reports every process
-that it stops. The cause is the first error that is none of these and after which the run made no more steps.
+that it stops. The cause is the first error that is none of these, and after which the run made no more steps
+and tried nothing again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _CONSEQUENCE = re.compile(
     r"|exits with return code|Fatal Python error: Aborted|Root Cause|Traceback \(most recent call last\):$",
 )
 """Errors that follow when another process has died."""
+
+_RETRY = re.compile(r"\bretry(?:ing)?\b|\bwill be retried\b", re.IGNORECASE)
+"""Errors after which the program tries again; the cause is the one after which it gave up."""
 
 _DEATHS = re.compile(
     r"^\s*(?:[\w./-]+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted)\b"
@@ -69,10 +73,11 @@ def failure_of(
         code = next((found for line in errors if (found := exit_code(line.message)) is not None), None)
     if not causes:
         return Failure(None, (), _following(errors, None), code)
-    cause = causes[0]
+    cause = next((line for line in causes if not _RETRY.search(_error(line))), causes[0])
     clue = Clue(_error(cause), cause.timestamp_ns, cause.replica, is_warning=True)
     trace = _trace(lines, cause)
-    following = _following([line for line in errors if line not in trace], cause)
+    later = [line for line in errors if line not in trace and line.timestamp_ns >= cause.timestamp_ns]
+    following = _following(later, cause)
     shown_trace = tuple(Clue(shown(line), line.timestamp_ns, line.replica) for line in trace)
     return Failure(clue, shown_trace, following, code)
 
