@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from app.log_stories import line
@@ -11,23 +12,38 @@ from textual.widgets import Input
 from api_client.models import JobMetrics, TrainingJob
 from support.dashboard import (
     Dashboard,
+    StubFeed,
     deploy_view,
     home,
     job_view,
     loading_home,
     opened,
     pressed,
+    screen_view,
     settle,
     text_of,
 )
 from support.waiting import until
 from support.wizard_facts import lora, to, walk_of
-from support.worlds import fleet, job, run
+from support.worlds import JOBS, fleet, job, run
 from tui.analysis.connection import Connection, ConnectionState
+from tui.analysis.fleet.capacity import CapacityView
 from tui.analysis.run.finding import HealthFinding
+from tui.analysis.transfers import Transfer, Transfers, TransferState
+from tui.analysis.why.explanation import Explanation
+from tui.app import BtTuiApp
+from tui.feeds.files import CacheSnapshot
+from tui.feeds.why import WhyView
+from tui.screens.base import AppScreen
+from tui.screens.cache import CacheScreen
+from tui.screens.capacity import CapacityScreen
+from tui.screens.dialogs import ConfirmScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.screens.welcome import WelcomeScreen
+from tui.screens.why import WhyScreen
+from tui.wizard.state import NO_SECRET, REVIEW
 
-SIZES = [(80, 24), (60, 20), (40, 12)]
+SIZES = [(120, 40), (80, 24), (60, 20), (40, 12)]
 PULL = 'Failed to pull image "registry.example/team/trainer/llama-finetune:2.7-cu129": manifest unknown'
 LONG_PULL = f"Failed to pull image registry.example/{'team/' * 60}trainer:2.7: manifest unknown"
 HINT = "Spot capacity of this GPU type would let the job start sooner."
@@ -35,6 +51,31 @@ CAUSE = "ERROR hub: 3 of 3 attempts failed for every file of the set: Connection
 LOST = "the name of api.baseten.example cannot be resolved, as the resolver of this machine is not there"
 NO_REMOTE = "no remote is configured: BASETEN_API_KEY is not set, /home/somebody/projects/.trussrc not found"
 BORDERS = str.maketrans("▕│", "  ")
+GATED = "can't be downloaded without a Hugging Face token; choose a secret with a token"
+NAME = "checkpoint-of-the-longest-run-of-llama-70b-with-a-context-of-131072-tokens-3"
+DELETED = "Permanently deletes the job, its log, and checkpoints that aren't deployed."
+NO_ROOM = Transfer(
+    "1",
+    f"{NAME} of llama-70b",
+    f"/home/somebody/{NAME}",
+    TransferState.FAILED,
+    error=f"Can't write /home/somebody/experiments/{NAME}/optimizer.pt: No space left on device",
+)
+SLOW = Explanation(
+    "node-2 lags behind the other nodes: GPUs at 60 %, others at 96 %",
+    answer="node-2 logs: WARNING dataloader: /scratch reads at 0.25 GB/s, expected 1.7 GB/s (214×, no other)",
+)
+
+
+def fed(make: Callable[..., AppScreen], *said: object) -> Dashboard:
+    """Show a screen whose feed says this."""
+    return screen_view(lambda: make(partial(StubFeed, *said)))
+
+
+def downloading(*transfers: Transfer) -> Dashboard:
+    app = screen_view(DownloadsScreen)
+    app.set_reactive(BtTuiApp.transfers, Transfers(transfers))
+    return app
 
 
 def flowing(text: str) -> str:
@@ -61,11 +102,21 @@ def broken(why: str) -> TrainingJob:
             SIZES,
         ),
         (lambda: home(fleet((broken(PULL),))), PULL, SIZES),
-        (lambda: job_view(lines=(line(60, CAUSE, 0, "ERROR"),), tab="logs"), CAUSE, SIZES[:2]),
+        (lambda: job_view(lines=(line(60, CAUSE, 0, "ERROR"),), tab="logs"), CAUSE, SIZES[:3]),
         (lambda: loading_home(Connection(ConnectionState.LOST, reason=LOST)), LOST, SIZES),
-        (lambda: Dashboard(lambda: WelcomeScreen(NO_REMOTE)), NO_REMOTE, SIZES[:2]),
+        (lambda: Dashboard(lambda: WelcomeScreen(NO_REMOTE)), NO_REMOTE, SIZES[:3]),
+        (lambda: downloading(NO_ROOM), NO_ROOM.error, SIZES[:3]),
+        (lambda: fed(partial(CacheScreen, "llama-sft"), CacheSnapshot(False, error=LOST)), LOST, SIZES),
+        (lambda: fed(partial(CapacityScreen, "acme"), CapacityView("failed", error=LOST)), LOST, SIZES),
+        (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), error=LOST)), LOST, SIZES),
+        (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), 0, SLOW)), SLOW.answer, SIZES),
+        (lambda: Dashboard(partial(ConfirmScreen, f"Delete {NAME}?", DELETED, "Delete")), DELETED, SIZES),
+        (lambda: deploy_view(to(walk_of(lora(NAME)), REVIEW, hf_secret=NO_SECRET)), GATED, SIZES),
     ],
-    ids=["failure", "queue", "failure on Home", "first error", "connection", "no remote"],
+    ids=[
+        *("failure", "queue", "failure on Home", "first error", "connection", "no remote", "download"),
+        *("cache", "capacity", "why unknown", "why", "question", "review"),
+    ],
 )
 async def test_a_reason(shown: Callable[[], Dashboard], words: str, sizes: list[tuple[int, int]]) -> None:
     app = shown()
