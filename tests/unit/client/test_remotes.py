@@ -1,143 +1,271 @@
-"""Where to connect and with whose key."""
+"""Where to connect and with whose key: variables, the file, profiles, the keyring, and which goes first."""
 
+import json
+from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
+from remote_world import APP, IN_ORDER, World
 
-from api_client import ConfigurationError, Remote, RemoteNotConfigured, resolve_remote
+from api_client import ConfigurationError, RemoteNotConfigured
 from api_client.remotes import rest_url
+from api_client.remotes.resolution import list_remotes
 
-KEY = "sk-very-secret-0123456789"
+SERVICE, PROFILE_SERVICE = "baseten-truss", "baseten-profile"
+SECRET = "sk-nobody-may-see-this-77"
+HERE, THERE = "http://127.0.0.1:8765", "http://127.0.0.1:9999/base"
+STAGING, STAGING_API = "https://app.staging.baseten.co", "https://api.staging.baseten.co"
+API_URL = "BASETEN_MANAGEMENT_API_URL_OVERRIDE"
 
 
 @pytest.fixture
-def trussrc(tmp_path: Path) -> Path:
-    return tmp_path / "trussrc"
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
-def resolve(trussrc: Path, name: str | None = None, **environ: str) -> Remote:
-    return resolve_remote(name, environ={**environ, "USER_TRUSSRC_PATH": str(trussrc)})
-
-
-def key_of(remote: Remote) -> str | None:
-    assert KEY not in repr(remote)
-    return remote.key.get_secret_value() if remote.key else None
-
-
-def test_nothing_at_all(trussrc: Path) -> None:
+def test_nothing_at_all(world: World) -> None:
     with pytest.raises(RemoteNotConfigured, match="BASETEN_API_KEY"):
-        resolve(trussrc)
-    trussrc.write_text("")
+        world.resolve()
+    world.trussrc.write_text("")
+    world.environ |= {"BASETEN_API_KEY": "", "BASETEN_TRUSS_AUTH_API_KEY": " "}
     with pytest.raises(RemoteNotConfigured):
-        resolve(trussrc, BASETEN_API_KEY="", BASETEN_TRUSS_AUTH_API_KEY=" ")
+        world.resolve()
+    world.environ["BASETEN_REMOTE_URL"] = APP
     with pytest.raises(ConfigurationError, match="set BASETEN_API_KEY"):
-        resolve(trussrc, BASETEN_REMOTE_URL="https://app.baseten.co")
-
-
-HERE, THERE = "http://127.0.0.1:8765", "http://127.0.0.1:9999/base"
+        world.resolve()
 
 
 @pytest.mark.parametrize(
     ("environ", "app_url", "api_url"),
     [
-        ({}, "https://app.baseten.co", "https://api.baseten.co"),
+        ({}, APP, "https://api.baseten.co"),
         ({"BASETEN_REMOTE_URL": HERE}, HERE, HERE),
-        ({"BASETEN_REMOTE_URL": HERE, "BASETEN_MANAGEMENT_API_URL_OVERRIDE": f"{THERE}/"}, HERE, THERE),
-        ({"BASETEN_MANAGEMENT_API_URL_OVERRIDE": THERE}, "https://app.baseten.co", THERE),
+        ({"BASETEN_REMOTE_URL": HERE, API_URL: f"{THERE}/"}, HERE, THERE),
+        ({API_URL: THERE}, APP, THERE),
     ],
 )
 def test_a_key_in_the_environment_is_enough_and_variables_name_app_and_api(
-    trussrc: Path, environ: dict[str, str], app_url: str, api_url: str
+    world: World, environ: dict[str, str], app_url: str, api_url: str
 ) -> None:
-    remote = resolve(trussrc, BASETEN_API_KEY=f"  {KEY}\n", **environ)
-    assert (remote.name, key_of(remote), remote.key_origin) == ("<environment>", KEY, "BASETEN_API_KEY")
-    assert (remote.app_url, remote.api_url) == (app_url, api_url)
-    assert remote.auth_scheme == "Bearer"
+    world.environ |= {"BASETEN_API_KEY": f"  {SECRET}\n"} | environ
+    remote = world.resolve()
+    assert (remote.name, remote.key_origin, world.key()) == ("<environment>", "BASETEN_API_KEY", SECRET)
+    assert (remote.app_url, remote.api_url, remote.auth_scheme) == (app_url, api_url, "Bearer")
+    assert SECRET not in repr(remote)
 
 
-def test_the_only_section_of_the_file(trussrc: Path) -> None:
-    trussrc.write_text(
-        f"[baseten]\nremote_provider = baseten\nremote_url = https://app.baseten.co/\n"
-        f"api_key = {KEY}%(b)s%%c\nteam = vision\n"
-    )
-    remote = resolve(trussrc)
-    assert (remote.name, remote.app_url, remote.team) == ("baseten", "https://app.baseten.co", "vision")
-    assert key_of(remote) == f"{KEY}%(b)s%%c"
-    assert remote.key_origin == f"api_key of {trussrc} [baseten]"
+COMBINATIONS = [chosen for size in range(1, len(IN_ORDER) + 1) for chosen in combinations(IN_ORDER, size)]
 
 
-def test_a_named_section_wins_over_the_environment(trussrc: Path) -> None:
-    trussrc.write_text("[two]\nremote_url=https://app.staging.baseten.co\napi_key=section-key\n[one]\n")
-    remote = resolve(
-        trussrc,
-        "two",
-        BASETEN_API_KEY=KEY,
-        BASETEN_REMOTE_URL="https://app.elsewhere.example",
-        BASETEN_MANAGEMENT_API_URL_OVERRIDE="https://api.elsewhere.example",
-    )
-    assert key_of(remote) == "section-key"
-    assert remote.api_url == "https://api.staging.baseten.co"
+@pytest.mark.parametrize("chosen", COMBINATIONS, ids="+".join)
+def test_the_first_source_of_every_combination_wins(world: World, chosen: tuple[str, ...]) -> None:
+    for source in reversed(chosen):
+        IN_ORDER[source](world)
+    name = "named" if chosen[0] == "key-of-flag" else None
+    assert world.key(name) == chosen[0]
+    selected = [each for each in list_remotes(name, environ=world.environ).remotes if each.is_selected]
+    assert [each.remote.key.get_secret_value() for each in selected] == [chosen[0]]
 
 
-def test_a_section_without_key_falls_back_to_the_environment(trussrc: Path) -> None:
-    trussrc.write_text("[two]\nremote_url=https://app.staging.baseten.co\n")
-    remote = resolve(trussrc, "two", BASETEN_API_KEY=KEY)
-    assert (remote.name, key_of(remote), remote.key_origin) == ("two", KEY, "BASETEN_API_KEY")
-    assert remote.api_url == "https://api.staging.baseten.co"
+def test_a_section_has_its_own_address_team_and_key_or_the_variable_s_key(world: World) -> None:
+    world.add_section("one", remote_url=f"{APP}/", api_key=f"{SECRET}%(b)s%%c", team="vision")
+    one = world.resolve()
+    assert (one.name, one.app_url, one.team) == ("one", APP, "vision")
+    assert (world.key(), one.key_origin) == (f"{SECRET}%(b)s%%c", f"api_key of {world.trussrc} [one]")
+    world.add_section("two", remote_url=STAGING, api_key="section-key")
+    world.add_section("three", remote_url=STAGING)
+    world.environ["BASETEN_API_KEY"] = SECRET
+    assert (world.key("three"), world.resolve("three").key_origin) == (SECRET, "BASETEN_API_KEY")
+    world.environ |= {"BASETEN_REMOTE_URL": HERE, API_URL: THERE}
+    assert (world.key("two"), world.resolve("two").api_url) == ("section-key", STAGING_API)
 
 
-@pytest.mark.parametrize("variable", ["BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE"])
+def test_a_profile_may_be_named_as_a_remote_and_a_section_of_that_name_goes_first(world: World) -> None:
+    world.add_profile("both", api_key="of-profile")
+    world.add_profile("staging", api_key="of-staging", remote_url=STAGING)
+    world.add_section("both", api_key="of-section")
+    assert (world.key("both"), world.key("staging")) == ("of-section", "of-staging")
+    staging = world.resolve("staging")
+    assert (staging.api_url, "auth.json" in staging.key_origin) == (STAGING_API, True)
+
+
+def test_an_unknown_name_lists_sections_and_profiles(world: World) -> None:
+    world.add_section("one", api_key="k1")
+    world.add_profile("two", api_key="k2")
+    with pytest.raises(ConfigurationError, match=r"'three'.*one.*two"):
+        world.resolve("three")
+    with pytest.raises(ConfigurationError, match=r"'local'.*one.*two.*the emulator.*BASETEN_REMOTE_URL"):
+        world.resolve("local")
+
+
+@pytest.mark.parametrize("variable", ["BASETEN_REMOTE_URL", API_URL])
 @pytest.mark.parametrize("name", [None, "one"])
+@pytest.mark.parametrize("is_profile", [False, True])
 def test_a_key_of_the_file_never_goes_to_an_address_of_the_environment(
-    trussrc: Path, variable: str, name: str | None
+    world: World, variable: str, name: str | None, is_profile: bool
 ) -> None:
-    trussrc.write_text(f"[one]\napi_key={KEY}\n")
+    if is_profile:
+        world.add_profile("one", api_key=SECRET, current=True)
+    else:
+        world.add_section("one", api_key=SECRET)
+    world.environ[variable] = "https://evil.example"
     with pytest.raises(ConfigurationError, match=variable) as caught:
-        resolve(trussrc, name, **{variable: "https://evil.example"})
-    assert KEY not in str(caught.value)
+        world.resolve(name)
+    assert SECRET not in str(caught.value)
 
 
-def test_an_inline_oauth_token(trussrc: Path) -> None:
-    trussrc.write_text(f"[one]\nauth_type=oauth\napi_key=old\noauth_access_token={KEY}\n")
-    remote = resolve(trussrc)
-    assert (key_of(remote), remote.auth_scheme) == (KEY, "Bearer")
+def test_an_inline_oauth_token(world: World) -> None:
+    world.add_section("one", auth_type="oauth", api_key="old", oauth_access_token=SECRET)
+    assert (world.key(), world.resolve().auth_scheme) == (SECRET, "Bearer")
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        f"api_key = {KEY}\n",
-        f"[one]\n{KEY}\n",
-        f"[one]\napi_key = {KEY}\n[one]\n",
-        f"[one]\napi_key = {KEY}\napi_key = {KEY}\n",
-        f"[one]\napi_key = {KEY}\n  {KEY}\n",
-        f"[one]\napi_key = {KEY} {KEY}\n",
-        f"[one]\napi_key = {KEY}ä\n",
-        b"[one]\napi_key=%s\xff\n" % KEY.encode(),
+        f"api_key = {SECRET}\n",
+        f"[one]\n{SECRET}\n",
+        f"[one]\napi_key = {SECRET}\n[one]\n",
+        f"[one]\napi_key = {SECRET}\napi_key = {SECRET}\n",
+        f"[one]\napi_key = {SECRET}\n  {SECRET}\n",
+        f"[one]\napi_key = {SECRET} {SECRET}\n",
+        f"[one]\napi_key = {SECRET}ä\n",
+        b"[one]\napi_key=%s\xff\n" % SECRET.encode(),
     ],
 )
-def test_broken_files_are_errors_that_quote_nothing(trussrc: Path, content: str | bytes) -> None:
-    trussrc.write_bytes(content if isinstance(content, bytes) else content.encode())
+def test_broken_files_are_errors_that_quote_nothing(world: World, content: str | bytes) -> None:
+    world.trussrc.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigurationError) as caught:
-        resolve(trussrc)
+        world.resolve()
     error: BaseException | None = caught.value
     while error is not None:
-        assert KEY not in str(error)
-        assert KEY not in repr(error)
+        assert SECRET not in f"{error} {error!r}"
         error = error.__context__
 
 
-def test_a_file_that_cannot_be_read(trussrc: Path) -> None:
-    trussrc.mkdir()
+@pytest.mark.parametrize("content", ["{", "[]", '"text"', "\x00", "[" * 100_000])
+def test_a_broken_auth_json_is_named_unless_nobody_asks_it(world: World, content: str) -> None:
+    world.go_folder.mkdir()
+    (world.go_folder / "auth.json").write_text(content)
+    with pytest.raises(ConfigurationError, match=r"auth\.json cannot be read"):
+        world.resolve()
+    assert any("auth.json" in warning for warning in list_remotes(environ=world.environ).warnings)
+    world.add_section(api_key="k1")
+    assert world.key() == "k1"
+
+
+def test_a_file_that_cannot_be_read(world: World) -> None:
+    world.trussrc.mkdir()
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        resolve(trussrc)
+        world.resolve()
+
+
+class MemoryKeyring(KeyringBackend):
+    """A keyring as any other, but in memory."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+        self.is_locked = False
+
+    def get_password(self, service: str, username: str) -> str | None:
+        if self.is_locked:
+            raise keyring.errors.KeyringLocked("locked")
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+@pytest.fixture
+def entries(world: World) -> Iterator[MemoryKeyring]:
+    """The system's keyring, which may be asked, and has a key of ``acme``."""
+    del world.environ["BASETEN_TRUSS_AUTH_KEYRING_DISABLED"]
+    before, mine = keyring.get_keyring(), MemoryKeyring()
+    mine.kept[SERVICE, "acme"] = json.dumps({"auth_type": "api_key", "api_key": SECRET})
+    keyring.set_keyring(mine)
+    yield mine
+    keyring.set_keyring(before)
+
+
+def test_a_key_in_the_keyring_is_used_where_the_file_says_so_and_has_none(
+    world: World, entries: MemoryKeyring
+) -> None:
+    entries.kept[SERVICE, "silent"] = entries.kept[SERVICE, "acme"]
+    world.add_section("acme", auth_type="api_key", remote_url=APP)
+    world.add_section("silent")
+    assert world.key("acme") == SECRET
+    assert world.resolve("acme").key_origin == "system keyring (baseten-truss)"
+    with pytest.raises(ConfigurationError, match="no api_key"):
+        world.resolve("silent")
+    world.trussrc.write_text("[acme]\nauth_type = api_key\napi_key = inline\n")
+    assert world.key() == "inline"
+
+
+def test_tokens_that_the_truss_cli_kept_there(world: World, entries: MemoryKeyring) -> None:
+    world.add_section("acme", auth_type="oauth")
+    tokens = {"oauth_access_token": SECRET, "oauth_refresh_token": "r1", "oauth_expires_at": 1_900_000_000}
+    entries.kept[SERVICE, "acme"] = json.dumps({"auth_type": "oauth"} | tokens)
+    remote = world.resolve()
+    assert remote.login is not None
+    assert remote.login.tokens.expires_at is not None
+    assert int(remote.login.tokens.expires_at.timestamp()) == 1_900_000_000
+    assert SECRET not in repr(remote) + repr(remote.login) + repr(remote.login.tokens)
+
+
+def test_the_keyring_may_be_locked_forbidden_or_without_an_entry(
+    world: World, entries: MemoryKeyring
+) -> None:
+    world.add_section("acme", auth_type="api_key")
+    entries.is_locked = True
+    with pytest.raises(ConfigurationError, match="unlock it"):
+        world.resolve()
+    entries.is_locked = False
+    world.environ["BASETEN_TRUSS_AUTH_KEYRING_DISABLED"] = "TRUE"
+    with pytest.raises(ConfigurationError, match=r"BASETEN_TRUSS_AUTH_KEYRING_DISABLED.*bt-tui login"):
+        world.resolve()
+    del world.environ["BASETEN_TRUSS_AUTH_KEYRING_DISABLED"], entries.kept[SERVICE, "acme"]
+    with pytest.raises(ConfigurationError, match="nor has the system keyring"):
+        world.resolve("acme")
+    world.environ["BASETEN_API_KEY"] = "of-variable"
+    assert world.key("acme") == "of-variable"
+
+
+def test_an_entry_that_is_none_is_not_quoted(world: World, entries: MemoryKeyring) -> None:
+    world.add_section("acme", auth_type="api_key")
+    wrong = f'{{"auth_type": "oauth", "api_key": "{SECRET}"}}'
+    for entry in (SECRET, f'["{SECRET}"]', wrong, '{"auth_type": "api_key"}', "[" * 100_000):
+        entries.kept[SERVICE, "acme"] = entry
+        with pytest.raises(ConfigurationError, match=r"log ?in") as caught:
+            world.resolve()
+        assert SECRET not in str(caught.value)
+
+
+def test_the_go_cli_s_secrets_are_there_too(world: World, entries: MemoryKeyring) -> None:
+    world.add_profile("plain", current=True)
+    world.add_profile("login", auth_type="oauth")
+    entries.kept[PROFILE_SERVICE, "plain"] = "k1"
+    tokens = {"access_token": "a1", "refresh_token": "r1", "expiry": "2030-01-02T03:04:05.678+02:00"}
+    entries.kept[PROFILE_SERVICE, "login"] = json.dumps(tokens)
+    assert world.key() == "k1"
+    login = world.resolve("login").login
+    assert login is not None
+    assert login.tokens.expires_at is not None
+    assert login.tokens.expires_at.timestamp() == pytest.approx(1_893_546_245.678)
 
 
 @pytest.mark.parametrize(
     ("app_url", "api_url"),
     [
-        ("https://app.baseten.co", "https://api.baseten.co"),
-        ("https://app.staging.baseten.co", "https://api.staging.baseten.co"),
+        (APP, "https://api.baseten.co"),
+        (STAGING, STAGING_API),
         ("https://app.dev.baseten.co/", "https://api.mc-dev.baseten.co"),
         ("http://localhost:8000", "http://api.localhost:8000"),
         ("http://localhost:8765", "http://localhost:8765"),
