@@ -1,9 +1,107 @@
-"""Each way to fail has its own exit code and says what to do about it."""
+"""Each way to fail has its own exit code, which docs/commands.md and ``--help`` list, and says what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from support.cli import RunCli
-from support.stranger import FakeBaseten
+from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
+from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
+from tui.commands.support.exit_codes import ExitCode
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+FOLLOW = ("logs", "job1", "--follow", "--drain", "0")
+Provoke = Callable[[FakeBaseten], tuple[str, ...]]
+
+
+def ended(status: str, *words: str) -> Provoke:
+    """The job is followed to that end."""
+
+    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
+        stranger.jobs = [job("job1", status)]
+        return words
+
+    return provoke
+
+
+def answered(status: int) -> Provoke:
+    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
+        stranger.on("GET", "/v1/training_projects", Answer(status, {"message": "no"}))
+        return ("projects",)
+
+    return provoke
+
+
+def watched(use: float, silent_s: float) -> Provoke:
+    """``health`` of a run whose GPUs are that busy and whose log has been silent for that long."""
+
+    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
+        now_s = time.time()
+        begin_s = now_s - silent_s - 3600
+        stranger.jobs = [job("job1", "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1)]
+        training_log(stranger, "job1", begin_s, [3.0 - step / 200 for step in range(360)], total=10_000)
+        serve_metrics(stranger, metrics_of(node("node-0", [use] * 60, end_s=now_s)))
+        return ("health", "job1")
+
+    return provoke
+
+
+def interrupted(stranger: FakeBaseten) -> tuple[str, ...]:
+    """Ctrl-c comes while an answer is waited for."""
+
+    def press(_asked: ReceivedRequest) -> Answer:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Answer(hangs=True)
+
+    stranger.on("GET", "/v1/training_projects", press)
+    return ("projects",)
+
+
+def nowhere(_stranger: FakeBaseten) -> tuple[str, ...]:
+    return ("job", "nosuch")
+
+
+WAYS: list[tuple[ExitCode, Provoke]] = [
+    (ExitCode.OK, ended("COMPLETED", *FOLLOW)),
+    (ExitCode.UNEXPECTED, answered(422)),
+    (ExitCode.USAGE, ended("RUNNING", "--readonly", "stop", "job1")),
+    (ExitCode.JOB_FAILED, ended("FAILED", *FOLLOW)),
+    (ExitCode.JOB_FAILED, ended("OF_THE_FUTURE", *FOLLOW)),
+    (ExitCode.JOB_STOPPED, ended("STOPPED", *FOLLOW)),
+    (ExitCode.JOB_STOPPED, ended("PREEMPTED", *FOLLOW)),
+    (ExitCode.DEPLOY_FAILED, ended("DEPLOY_FAILED", *FOLLOW)),
+    (ExitCode.AUTH, answered(401)),
+    (ExitCode.AUTH, answered(403)),
+    (ExitCode.NOT_FOUND, nowhere),
+    (ExitCode.UNREACHABLE, answered(503)),
+    (ExitCode.TIMED_OUT, ended("RUNNING", "wait", "job1", "--timeout", "0s")),
+    (ExitCode.WARNING, watched(use=0.0, silent_s=0)),
+    (ExitCode.CRITICAL, watched(use=0.95, silent_s=1800)),
+    (ExitCode.INTERRUPTED, interrupted),
+]
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize(("code", "provoke"), WAYS)
+def test_the_code_of(cli: RunCli, stranger: FakeBaseten, code: ExitCode, provoke: Provoke) -> None:
+    result = cli(*provoke(stranger))
+    assert result.code == code, result.err
+    assert "Traceback" not in result.err
+
+
+def test_every_code_has_a_way_and_is_published() -> None:
+    rows = re.search(r"^\| Exit code \|.*?\n\n", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert rows is not None
+    cells = re.findall(r"^\| ([\d, ]+) \|", rows[0], re.MULTILINE)
+    told = {int(number) for cell in cells for number in cell.split(",")}
+    assert told == {code for code, _ in WAYS} == set(ExitCode)
 
 
 def test_no_remote_at_all_names_the_three_ways(cli: RunCli) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from support.emulator import running_emulator
 
@@ -24,12 +27,15 @@ def run_script(*arguments: str, folder: Path, **environ: str) -> subprocess.Comp
     )
 
 
-def test_the_page_s_programmatic_submission(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def environ() -> Iterator[dict[str, str]]:
     with running_emulator() as emulator:
-        template = str(EXAMPLES / "dynamic")
-        finished = run_script(
-            str(EXAMPLES / "submit.py"), template, folder=tmp_path, **emulator.remote_environ()
-        )
+        yield emulator.remote_environ()
+
+
+def test_the_page_s_programmatic_submission(environ: dict[str, str], tmp_path: Path) -> None:
+    script, template = (str(EXAMPLES / name) for name in ("submit.py", "dynamic"))
+    finished = run_script(script, template, folder=tmp_path, **environ)
     assert finished.returncode == 0, finished.stderr
     project, job = finished.stdout.splitlines()
     assert project.startswith("Project ID: ")
@@ -57,12 +63,13 @@ except Exception as error:
 """
 
 
-def test_push_takes_a_team_s_id_and_returns_the_job_as_the_sdk_does(tmp_path: Path) -> None:
+def test_push_takes_a_team_s_id_and_returns_the_job_as_the_sdk_does(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "template").mkdir()
     (tmp_path / "template" / "config.py").write_text((EXAMPLES / "minimal.py").read_text())
     (tmp_path / "script.py").write_text(SDK_SCRIPT)
-    with running_emulator() as emulator:
-        finished = run_script("script.py", "template", folder=tmp_path, **emulator.remote_environ())
+    finished = run_script("script.py", "template", folder=tmp_path, **environ)
     assert finished.returncode == 0, finished.stderr
     created, refused = finished.stdout.splitlines()
     assert created.startswith("True TRAINING_JOB_")
