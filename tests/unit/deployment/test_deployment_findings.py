@@ -17,7 +17,7 @@ from api_client.definitions import (
 )
 from api_client.deployment import Finding, build_config, fitting_instances, smallest_instance, validate
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
-from api_client.servable import memory_hint, needed_gpu_bytes
+from api_client.servable import memory_hint
 
 MACHINES = [
     InstanceType(id="two", gpu_type="H100", gpu_count=2),
@@ -156,25 +156,24 @@ def test_without_a_gpu_cpu_and_memory_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "hint"),
+    ("weights", "hint"),
     [
-        ("meta-llama/Llama-3.1-8B-Instruct", "Llama-3.1-8B-Instruct needs about 16 GB of GPU memory"),
-        ("Qwen/Qwen3-0.6B", "needs about 1.3 GB"),
-        ("mistralai/Mixtral-8x7B-v0.1", "needs about 112 GB"),
-        ("Qwen/Qwen3-30B-A3B", "needs about 60 GB"),
-        ("org/model", ""),
-        (None, ""),
+        (
+            {"base": "meta-llama/Llama-3.1-8B-Instruct"},
+            "Instruct needs about 16 GB of GPU memory",
+        ),
+        ({"base": "Qwen/Qwen3-0.6B"}, "needs about 1.3 GB"),
+        ({"base": "mistralai/Mixtral-8x7B-v0.1"}, "needs about 112 GB"),
+        ({"base": "Qwen/Qwen3-30B-A3B"}, "needs about 60 GB"),
+        *(({"base": unsaid}, "") for unsaid in ("org/model", None)),
+        ({"kind": "full", "size_bytes": 16_000_000_000}, "the weights may need 16 GB"),
+        ({"kind": "full", "size_bytes": 500}, "the weights may need less than 0.1 GB"),
+        ({"kind": "full", "size_bytes": None}, ""),
     ],
 )
-def test_an_adapter_s_memory_is_its_base_model_s(base: str | None, hint: str) -> None:
-    told = memory_hint([checkpoint("a", base=base)])
+def test_the_memory_is_that_of_the_weights_and_of_an_adapter_s_base_model(
+    weights: dict[str, Any], hint: str
+) -> None:
+    told = memory_hint([checkpoint("a", **weights)])
     assert hint in told
     assert bool(told) == bool(hint)
-
-
-def test_full_weights_take_what_the_checkpoint_takes() -> None:
-    assert needed_gpu_bytes([checkpoint("f", "full", size_bytes=16_000_000_000)]) == 16_000_000_000
-    assert "the weights may need 16 GB" in memory_hint([checkpoint("f", "full", size_bytes=16_000_000_000)])
-    assert "the weights may need less than 0.1 GB" in memory_hint([checkpoint("f", "full", size_bytes=500)])
-    assert memory_hint([checkpoint("f", "full", size_bytes=None)]) == ""
-    assert memory_hint([]) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,6 @@ from tui.wizard.state import (
     REVIEW,
     SECRETS,
     Facts,
-    Pairs,
     WizardState,
 )
 
@@ -83,54 +83,34 @@ def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered() -> None:
 
 def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model() -> None:
     full = to(walk_of(checkpoint("a", "full")), BASE_MODEL)
-    adapter = to(walk_of(lora("a", base_model=None)), BASE_MODEL)
     assert LORA_RANK not in [each.id for each in full.steps]
     assert full.step.problem("") == ""
-    assert adapter.step.problem("") != ""
-    assert adapter.step.problem("two words") != ""
-    assert to(walk_of(lora("a")), BASE_MODEL).step.default == BASE
+    assert to(walk_of(lora("a", base_model=None)), BASE_MODEL).step.problem("") != ""
 
 
-def test_the_model_s_name_is_proposed_and_never_empty() -> None:
-    step = to(walk_of(lora("a")), MODEL_NAME).step
-    assert step.default == "Llama-3.1-8B-Instruct"
-    assert step.problem("  ") != ""
-    assert step.problem("evil\x1b[2J") != ""
-    assert to(walk_of(lora("a")), MODEL_NAME, base_model="org/other-3B").step.default == "other-3B"
-
-
-def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price() -> None:
-    step = to(walk_of(lora("a")), GPU).step  # 8B: 16 GB and a quarter more
-    large = to(walk_of(lora("a", base_model="org/x-70B")), GPU).step
-    middle = to(walk_of(checkpoint("a", "full", size_bytes=30_000_000_000)), GPU, model_name="x").step
-    assert step.default == "L4:1"
-    assert middle.default == "A100_40GB:1"
-    assert large.default == "H100:2"
-    assert "$1.20 an hour" in step.choices[1].hint
-    assert "16 GB" in step.remark
+def test_what_is_proposed() -> None:
+    walk = walk_of(lora("a"))  # 8B: 16 GB and a quarter more
+    assert to(walk, BASE_MODEL).step.default == BASE
+    assert to(walk, MODEL_NAME).step.default == "Llama-3.1-8B-Instruct"
+    assert to(walk, MODEL_NAME, base_model="org/other-3B").step.default == "other-3B"
+    machines = to(walk, GPU).step
+    assert (machines.default, "16 GB" in machines.remark) == ("L4:1", True)
+    assert "$1.20 an hour" in machines.choices[1].hint
+    full = walk_of(checkpoint("a", "full", size_bytes=30_000_000_000))
+    assert to(full, GPU, model_name="x").step.default == "A100_40GB:1"
+    assert to(walk_of(lora("a", base_model="org/x-70B")), GPU).step.default == "H100:2"
 
 
 @pytest.mark.parametrize(
-    ("gpu", "words"),
+    ("step_id", "answer", "words"),
     [
-        ("H100:2", ""),
-        ("A100_40GB:1", ""),
-        ("H100:3", "no instance type has 3"),
-        ("QUANTUM:1", "no GPU type QUANTUM"),
-        ("H100:2:3", "TYPE:COUNT"),
-        ("", "TYPE:COUNT"),
-        (None, "TYPE:COUNT"),
-    ],
-)
-def test_gpus(gpu: str | None, words: str) -> None:
-    step = to(walk_of(lora("a")), GPU).step
-    problem = step.problem(gpu)
-    assert (words in problem) if words else problem == ""
-
-
-@pytest.mark.parametrize(
-    ("step_id", "pairs", "words"),
-    [
+        (BASE_MODEL, "two words", "space"),
+        (MODEL_NAME, "  ", "name"),
+        (MODEL_NAME, "evil\x1b[2J", "characters"),
+        *((GPU, gpu, "") for gpu in ("H100:2", "A100_40GB:1")),
+        (GPU, "H100:3", "no instance type has 3"),
+        (GPU, "QUANTUM:1", "no GPU type QUANTUM"),
+        *((GPU, gpu, "TYPE:COUNT") for gpu in ("H100:2:3", "", None)),
         (ENVIRONMENT, (("A", "x=y"), ("B", "")), ""),
         (ENVIRONMENT, (("A", "1"), ("A", "2")), "twice"),
         (ENVIRONMENT, (("HF_TOKEN", "1"),), "twice"),
@@ -143,10 +123,10 @@ def test_gpus(gpu: str | None, words: str) -> None:
         (SECRETS, (("A", "wandb"),), "twice"),
     ],
 )
-def test_variables(step_id: str, pairs: Pairs, words: str) -> None:
+def test_what_each_question_takes_and_refuses(step_id: str, answer: Any, words: str) -> None:
     environment = (("A", "1"),) if step_id == SECRETS else ()
-    step = step_named(to(walk_of(lora("a")), step_id, environment=environment), step_id)
-    problem = step.problem(pairs)
+    walk = to(walk_of(lora("a")), step_id, environment=environment)
+    problem = step_named(walk, step_id).problem(answer)
     assert (words in problem) if words else problem == ""
 
 
