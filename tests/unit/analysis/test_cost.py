@@ -47,69 +47,53 @@ def run(
 LIFE = [event("PENDING", 0), event("CREATED", 20), event("DEPLOYING", 21), event("RUNNING", 30)]
 
 
-def test_a_running_job_costs_what_it_ran_on_every_node():
-    # 90 minutes × 4 nodes × 8 GPUs = 48 GPU-hours; $0.65 × 4 × 90 = $234. Waiting is free.
-    snapshot = run(job(), 120, LIFE, price_per_minute=0.65)
-    assert snapshot.elapsed_s == 90 * 60
-    assert snapshot.cost.gpu_hours == pytest.approx(48)
-    assert snapshot.cost.usd == pytest.approx(234)
-    assert "list price $0.65 per node-minute × 4 nodes × run time" in snapshot.cost.of
-
-
 ENDED = event("COMPLETED", 90)
 AGAIN = [event("CREATED", 60), event("DEPLOYING", 62), event("RUNNING", 70)]
+NEVER = [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)]
+CPU = job().instance_type.model_copy(update={"gpu_count": 0})
+THREE_SAVED = tuple(Checkpoint(checkpoint_id=f"c{n}", training_job_id="j1") for n in range(3))
+MULTIPLIED = "list price $0.65 per node-minute × 4 nodes × run time"
+COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
+    # 90 minutes × 4 nodes × 8 GPUs = 48 GPU-hours; $0.65 × 4 × 90 = $234. Waiting is free.
+    "it costs what it ran on every node": (run(job(), 120, LIFE, price_per_minute=0.65),
+        {"gpu_hours": 48, "usd": 234, "of": MULTIPLIED}),
+    "the time between two runs, of 30 and 50 minutes, costs nothing": (
+        run(job(), 120, [*LIFE, *AGAIN], price_per_minute=1.0), {"gpu_hours": 80 * 32 / 60, "usd": 320}),
+    "it ended, however late it is looked at": (
+        run(job("COMPLETED", nodes=2, updated_min=90), 9999, [*LIFE, ENDED], price_per_minute=1.0),
+        {"gpu_hours": 16, "usd": 120, "usd_to_end": None}),
+    "its neighbours' events are not its own": (
+        run(job(nodes=1), 60, [event("RUNNING", 0, "other"), event("RUNNING", 30)], price_per_minute=1.0),
+        {"gpu_hours": 4, "usd": 30}),
+    "without a history from the creation": (run(job(nodes=1), 60, None, price_per_minute=0.1),
+        {"usd": 6, "of": "time since creation"}),
+    "with an empty one, too": (run(job(nodes=1), 60, [], price_per_minute=0.1),
+        {"usd": 6, "of": "time since creation"}),
+    "it ended before it ran": (
+        run(job("DEPLOY_FAILED", updated_min=25), 60, NEVER, price_per_minute=1.0), {"gpu_hours": 0, "usd": 0}),
+    "an unknown price": (run(job(), 120, LIFE),
+        {"gpu_hours": 48, "usd": None, "usd_to_end": None, "usd_per_checkpoint": None,
+         "price_per_minute": None, "of": "4 nodes × run time; price unknown"}),
+    "a machine without GPUs": (
+        run(job(nodes=1).model_copy(update={"instance_type": CPU}), 90, LIFE, price_per_minute=0.01),
+        {"gpu_hours": None, "usd": 0.6}),
+    "a checkpoint's share": (run(job(nodes=1), 120, LIFE, price_per_minute=0.5, checkpoints=THREE_SAVED),
+        {"usd_per_checkpoint": 15, "gpu_hours_per_checkpoint": 4}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("subject", "at_min", "events", "gpu_hours", "usd"),
-    [
-        # It ran for 30 minutes, then for 50: the time between costs nothing.
-        (job(), 120, [*LIFE, *AGAIN], 80 * 32 / 60, 80 * 4),
-        # It ended, however late it is looked at.
-        (job("COMPLETED", nodes=2, updated_min=90), 9999, [*LIFE, ENDED], 16, 60 * 2),
-        # Its neighbours' events are not its own.
-        (job(nodes=1), 60, [event("RUNNING", 0, "other"), event("RUNNING", 30)], 4, 30),
-    ],
-)
-def test_what_a_job_costs_by_its_history(subject, at_min, events, gpu_hours, usd):
-    snapshot = run(subject, at_min, events, price_per_minute=1.0)
-    assert (snapshot.cost.gpu_hours, snapshot.cost.usd) == (pytest.approx(gpu_hours), pytest.approx(usd))
-    assert snapshot.cost.usd_to_end is None
-
-
-@pytest.mark.parametrize("events", [None, []])
-def test_without_a_history_it_is_counted_from_the_creation_and_says_so(events):
-    snapshot = run(job(nodes=1), 60, events, price_per_minute=0.1)
-    assert snapshot.cost.usd == pytest.approx(6.0)
-    assert snapshot.cost.of.endswith("time since creation")
+@pytest.mark.parametrize("name", COSTS)
+def test_what_a_job_costs(name: str) -> None:
+    snapshot, expected = COSTS[name]
+    told = {field: getattr(snapshot.cost, field) for field in expected}
+    words, told_words = expected.get("of", ""), told.pop("of", "")
+    assert words in told_words
+    assert told == pytest.approx({field: value for field, value in expected.items() if field != "of"})
 
 
 @pytest.mark.parametrize("status", ["PENDING", "CREATED", "DEPLOYING"])
-def test_a_job_that_has_not_run_costs_nothing_that_could_be_told(status):
+def test_a_job_that_has_not_run_costs_nothing_that_could_be_told(status: str) -> None:
     assert run(job(status), 60, price_per_minute=1.0).cost == Cost()
-
-
-def test_a_job_that_ended_before_it_ran_cost_nothing():
-    events = [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)]
-    never = run(job("DEPLOY_FAILED", updated_min=25), 60, events, price_per_minute=1.0)
-    assert (never.cost.gpu_hours, never.cost.usd) == (0.0, 0.0)
-
-
-def test_an_unknown_price_shows_gpu_hours_alone():
-    snapshot = run(job(), 120, LIFE)
-    assert snapshot.cost.gpu_hours == pytest.approx(48)
-    cost = snapshot.cost
-    assert (cost.usd, cost.usd_to_end, cost.usd_per_checkpoint, cost.price_per_minute) == (None,) * 4
-    assert cost.of == "4 nodes × run time; price unknown"
-
-
-def test_a_cpu_machine_has_a_price_and_no_gpu_hours():
-    subject = job(nodes=1).model_copy(
-        update={"instance_type": job().instance_type.model_copy(update={"gpu_count": 0})}
-    )
-    snapshot = run(subject, 90, LIFE, price_per_minute=0.01)
-    assert snapshot.cost.gpu_hours is None
-    assert snapshot.cost.usd == pytest.approx(0.6)
 
 
 def test_the_end_costs_what_is_left_by_the_eta_and_its_range():
@@ -123,13 +107,6 @@ def test_the_end_costs_what_is_left_by_the_eta_and_its_range():
     assert cost.usd_to_end_low == pytest.approx((90 + 20) * 2)
     assert cost.usd_to_end_high == pytest.approx((90 + 110) * 2)
     assert cost.gpu_hours_to_end == pytest.approx(140 * 16 / 60)
-
-
-def test_a_checkpoint_costs_its_share():
-    saved = tuple(Checkpoint(checkpoint_id=f"c{n}", training_job_id="j1") for n in range(3))
-    cost = run(job(nodes=1), 120, LIFE, price_per_minute=0.5, checkpoints=saved).cost
-    assert cost.usd_per_checkpoint == pytest.approx(15)
-    assert cost.gpu_hours_per_checkpoint == pytest.approx(4)
 
 
 def test_prices_by_id_or_name_and_the_users_own_first():

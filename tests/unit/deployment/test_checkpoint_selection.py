@@ -36,48 +36,34 @@ def test_another_type_cannot_be_chosen(kind: str | None, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "names",
+    ("names", "why_not"),
     [
-        ["f/__0_0.distcp", "f/__1_0.distcp", "f/.metadata", "f/train_state.json"],
-        ["f/pytorch_model_fsdp_0/__0_0.distcp"],
-        ["f/pytorch_model_fsdp.bin"],
-        [
-            "f/actor/model_world_size_8_rank_3.pt",
-            "f/actor/fsdp_config.json",
-            "f/actor/huggingface/config.json",
-        ],
-        ["rank-0/f/__0_0.distcp"],
-        ["f/global_step5/mp_rank_00_model_states.pt"],
+        ("__0_0.distcp __1_0.distcp .metadata train_state.json", "FSDP"),
+        ("pytorch_model_fsdp_0/__0_0.distcp", "FSDP"),
+        ("pytorch_model_fsdp.bin", "FSDP"),
+        ("actor/model_world_size_8_rank_3.pt actor/fsdp_config.json actor/huggingface/config.json", "FSDP"),
+        ("/rank-0/f/__0_0.distcp", "FSDP"),
+        ("global_step5/mp_rank_00_model_states.pt", "FSDP"),
+        ("trainer_state.json optimizer.pt rng_state_0.pth", "trainer state"),
+        ("state/optimizer.bin", "trainer state"),
+        ("model-00001-of-00002.safetensors optimizer.pt __0_0.distcp", ""),
+        ("adapter_model.bin", ""),
+        ("consolidated.00.pth", ""),
+        ("/./f/model.safetensors trainer_state.json", ""),
+        ("/rank-1/f/model.safetensors /rank-0/f/optimizer.pt", ""),
+        ("something.else", ""),
+        ("/ff/__0_0.distcp /x/f/__0_0.distcp", ""),
+        ("", ""),
     ],
 )
-def test_shards_cannot_be_chosen(names: list[str]) -> None:
-    beside = files("other/model.safetensors", *names)
-    assert "FSDP" in selectable(FULL, beside)
-    assert "'f': sharded" in check_selection([FULL], iter(beside))
-
-
-@pytest.mark.parametrize(
-    "names", [["f/trainer_state.json", "f/optimizer.pt", "f/rng_state_0.pth"], ["f/state/optimizer.bin"]]
-)
-def test_a_trainer_s_state_cannot_be_chosen(names: list[str]) -> None:
-    assert "trainer state" in selectable(FULL, files(*names))
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["f/model-00001-of-00002.safetensors", "f/optimizer.pt", "f/__0_0.distcp"],
-        ["f/adapter_model.bin"],
-        ["f/consolidated.00.pth"],
-        ["./f/model.safetensors", "f/trainer_state.json"],
-        ["rank-1/f/model.safetensors", "rank-0/f/optimizer.pt"],
-        ["f/something.else"],
-        ["ff/__0_0.distcp", "x/f/__0_0.distcp"],
-        [],
-    ],
-)
-def test_weights_beside_a_state_and_unknown_files_can_be_chosen(names: list[str]) -> None:
-    assert selectable(FULL, files(*names)) == ""
+def test_shards_and_a_trainer_s_state_cannot_be_chosen_but_weights_beside_them(
+    names: str, why_not: str
+) -> None:
+    listed = [name.removeprefix("/") if name.startswith("/") else f"f/{name}" for name in names.split()]
+    beside = files("other/model.safetensors", *listed)
+    told = selectable(FULL, beside)
+    assert (why_not in told) if why_not else told == ""
+    assert bool(check_selection([FULL], iter(beside))) == bool(why_not)
 
 
 def test_the_root_is_judged_by_what_lies_directly_in_it() -> None:
