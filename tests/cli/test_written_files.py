@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -179,23 +178,13 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
 
 
 def test_an_archive_for_which_the_disk_has_no_room_is_not_submitted(
-    environ: dict[str, str], clean_environ: dict[str, str], here: Path
+    cli: RunCli, environ: dict[str, str], here: Path
 ) -> None:
     (here / "config.py").write_text(CONFIG)
-    program = (
-        "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (5, 5));"
-        " runpy.run_module('tui', run_name='__main__')"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program, "push", "config.py", "--yes"],
-        cwd=here,
-        env=clean_environ | environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (result.returncode, "submitted" in result.stderr) == (1, False), result.stderr
-    assert "can't write the archive" in result.stderr
+    with full_disk():
+        result = cli("push config.py --yes", environ=environ)
+    assert (result.code, "submitted" in result.err) == (1, False), result.err
+    assert "can't write the archive" in result.err
 
 
 @pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)
