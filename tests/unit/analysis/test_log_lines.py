@@ -280,6 +280,17 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Saving weights to backup//yolo_1000.weights', {'checkpoint': ...}),
     ('I Saved new best validating model with loss 52.0 to: /ckpt/best_dev-1201', {'checkpoint': ...}),
     ('I0425 10:13:04 solver.cpp:130] Snapshotting to x_train_iter_200', {'checkpoint': ...}),
+    ('Validation loss decreased (38.3 --> 31.1).  Saving model ...', {'checkpoint': '', 'eval_loss': None}),
+    ('Test Error: Avg loss: 0.0629', {'eval_loss': 0.0629}),
+    (' Accuracy: 64.8%, Avg loss: 1.08', {'eval_loss': 1.08}),
+    ('LOSS train 0.41 valid 0.51', {'loss': 0.41, 'eval_loss': 0.51}),
+    ('  Average training loss: 0.41', {'loss': 0.41}),
+    ('======== Epoch 3 / 4 ========', {'epoch': 2.0, 'total_epochs': 4.0}),
+    ('  Batch    40  of  1,200.    Elapsed: 0:00:12.', {'step': 40, 'total_steps': 1200}),
+    ('epoch 3 iter 1200: train loss 0.41. lr 5.9e-04: 100%|###| 1201/1201 [02:11<00:00, 9.11it/s]', {'loss': 0.41, 'learning_rate': 5.9e-4, 'epoch_step': 1201}),
+    ('INFO:tensorflow:Evaluation result for step 1000: loss = 4.12 ; perplexity = 61.2', {'step': 1000, 'eval_loss': 4.12, 'loss': None}),
+    ('[12]#011train-rmse:0.41#011validation-rmse:0.51', {'step': 12, 'loss': 0.41, 'eval_loss': 0.51}),
+    ('Epoch: [0]  [1100/1504]  lr: 0.000028  closs: 1.10 (1.15)', {'epoch_step': 1100, 'loss': 1.1}),
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
 
@@ -357,6 +368,11 @@ OTHER_LINES: list[str] = [
     '- loss: 2.31',
     'epoch: 50, lr: 0.001, batch_size: 32, optimizer: adam',
     'step: 10, gamma: 0.1, lr: 0.001',
+    'Epoch 3 val: 100%|██████████| 12/12 [00:02<00:00,  9.81it/s, loss=0.51]',
+    'Epoch 1 of 3:  33%|███▎      | 1/3 [01:12<02:24, 72.12s/it]',
+    'Step 3: accuracy check passed: 12',
+    'bob: epoch 3 acc: 0.9 for me',
+    '| grad_norm | 0.212 |',
 ]
 """Output around training, tried in every dress."""
 PIECES = [
@@ -490,8 +506,9 @@ def test_a_log_of_many_ranks_and_of_everything_between_is_one_curve() -> None:
           "loss: 0.8 ||: 100%|###| 318/318 [01:22<00:00,  3.85it/s]"], [0.9, 0.8]),
         (["Iteration: \t 1", "NumTrajs: \t 200", "Loss:     \t 0.1925", "MaxRew: \t -204.07"], [0.1925]),
         (["NumTrajs: \t 200", "Loss:     \t 0.1925"], []),
+        (["----------------", "| loss | 0.04 |", "| lr | 0.1 |", "| loss_scale | 2.0 |"], [0.04]),
     ],
-    ids=["a dialog", "an evaluation's bar", "a block", "no block"],
+    ids=["a dialog", "an evaluation's bar", "a block", "no block", "a table"],
 )  # fmt: skip
 def test_lines_before_say_what_a_line_is(lines: list[str], losses: list[float]) -> None:
     reader = Reader()

@@ -11,6 +11,7 @@ from typing import Any
 
 from tui.analysis.progress.lines.counts import find_counts
 from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, found_in, to_float, to_step
+from tui.analysis.progress.lines.values import find_slots, read_values, split_numbers
 
 
 def with_step(reading: ParsedMetrics, beside: str) -> ParsedMetrics:
@@ -83,18 +84,19 @@ _NOT_TRAINING = re.compile(
     r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
     r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|(?<!batches )process|rollout|cache|infer|"
     r"flatten|group|class +images|request|file|prompt|capture|calibrat|import|install|index|embed|encod|"
-    r"decod|render|sampl|scor|make|collect)"
+    r"decod|render|sampl|scor|make|collect|(?:val|dev)\b(?![_ /.]?\w+ ?[=:]))"
     # Work other than training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,
 )
 _TRAINING_TITLE = re.compile(r"(?i)train|epoch|step|fit|iter|\bv_num")
 _TITLE_CHARACTERS = 160
+_MEASURES = frozenset({"loss", "eval_loss", "learning_rate", "grad_norm"})
 _TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
 _EPOCH_UNITS = frozenset({"epoch/s", "s/epoch", "ep/s", "s/ep", "epochs/s"})
 _EPOCH_IN_TITLE = re.compile(
     # OpenRLHF's episodes are its epochs; without a total they are episodes played.
-    r"(?:epoch|episode(?=[ :=\[]*\d+/\d))[ :=\[]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?",
+    r"(?:epochs?|episode(?=[ :=\[]*\d+/\d))[ :=\[]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?",
     re.IGNORECASE,
 )
 
@@ -127,13 +129,7 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     done, total = to_step(match["done"]), to_step(match["total"])
     if done is None or not total or done > total or _NOT_TRAINING.search(title):
         return None
-    values = (
-        _items(title.rpartition("|")[2]) | _items(text[: match.start()])
-        if "oss" in text[: match.start()]
-        else {}
-    )
-    inside = _items(match["rest"])
-    known = found_in(inside | values)
+    known = _measures(text[: match.start()]) | found_in(_items(match["rest"]))
     if match["rest"].strip(" ,") and not known and not _TRAINING_TITLE.search(title):
         return None  # measures of something else
     if match["unit"] in _EPOCH_UNITS and "loss" in known:
@@ -154,6 +150,10 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     if named_epoch is None:
         return ParsedMetrics(**{**known, "step": done, "total_steps": total, "from_bar": True})
     epoch, epochs = to_step(named_epoch["epoch"]) or 0, to_step(named_epoch["epochs"])
+    if epochs == total and epoch - done in (0, 1):  # a bar over the epochs
+        return (
+            ParsedMetrics(**known, epoch=float(done), total_epochs=float(total)) if "loss" in known else None
+        )
     # "Epoch 1/3" counts from one, Lightning's plain "Epoch 0" from zero.
     return _within_epoch(known, done, total, max(0, epoch - 1) if epochs else epoch, epochs)
 
@@ -242,6 +242,16 @@ def _step_time_s(match: re.Match[str]) -> float | None:
 
 def _items(text: str) -> dict[str, object]:
     return {key.strip().lower(): value for key, value in _ITEM.findall(text)}
+
+
+def _measures(before: str) -> dict[str, Any]:
+    """Return the measures in a bar's title: ``epoch 3 iter 120: train loss 0.41. lr 5.9e-04``."""
+    if "oss" not in before:
+        return {}
+    texts, numbers = split_numbers(before[-_TITLE_CHARACTERS:])
+    return {
+        name: value for name, value in read_values(find_slots(texts), numbers).items() if name in _MEASURES
+    }
 
 
 def _title(before: str) -> str:

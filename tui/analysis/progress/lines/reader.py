@@ -36,7 +36,7 @@ _HINTS = (
     "checkpoint",
     "ckpt",
     "sav",
-    "batch=",
+    "batch",
     "_per_s",
     "lr=",
     "/group0",
@@ -101,6 +101,7 @@ _EVALUATES = ("validating", "validation", "evaluating", "evaluation")
 class _Context:
     speech: int = 0
     block: int = 0
+    in_table: bool = False
     evaluates: bool = False
     evaluation_steps: int | None = None
 
@@ -138,6 +139,9 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     """Update the context; return the measure of a line that says nothing by itself."""
     if context.speech:
         context.speech -= 1
+    if message.startswith("|") and context.in_table:
+        return text.read_row(message)
+    context.in_table = message.startswith("----------") and not message.strip("-")
     if len(message) > _LONGEST_HEADING:
         return None
     words = message.strip(" \t#*>-[").lower()
@@ -232,7 +236,7 @@ def _read_segment(text: str) -> ParsedMetrics | None:
 
 def _read_facts(text: str) -> ParsedMetrics | None:
     """Parse the measures of a line and the save that it may report as well."""
-    reading = next((found for read in _READERS if (found := read(text)) is not None), None)
+    reading = _first_reading(text)
     if reading is not None and reading.from_bar:
         rest = text[bars.ends(text) :]
         if rest != text and len(rest.strip()) > _SHORT:
@@ -243,6 +247,16 @@ def _read_facts(text: str) -> ParsedMetrics | None:
     if save is None:
         return reading
     return save if reading is None else replace(reading, checkpoint=save.checkpoint)
+
+
+def _first_reading(text: str) -> ParsedMetrics | None:
+    for read in _READERS:
+        reading = read(text)
+        if reading is not None:
+            return reading
+        if read is bars.read and (end := bars.ends(text)):
+            text = text[end:]  # The title of a bar of other work is no report.
+    return None
 
 
 def _merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:

@@ -40,7 +40,7 @@ _NO_REPORT = re.compile(
 _SENTENCE_WORDS = word_set(
     "the was were are should has had have we you your that which because still so reach "
     "reached than but got not if when could would must will see only this be until due normal "
-    "below above differ differs given our"
+    "below above differ differs given our my me"
 )
 _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
 _SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\(")
@@ -53,7 +53,7 @@ _SAMPLED = re.compile(
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"^testing at\b|(?:^\s*|[|>] ?|[-*] |[\[(]|\] |(?<=[a-z]: )|\binfo\s{1,8})"
+    r"^testing at\b|(?:^\s*|[|>] ?|[-*] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z]:)|\binfo\s{1,8})"
     r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
     r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
@@ -71,13 +71,14 @@ _WITHIN_VALIDATION = re.compile(
 )
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
-    r"|test set: average loss|test set results: loss"
+    r"|test (?:set|error): (?:average|avg) loss|test set results: loss"
     r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d)"
     r"|(?:validation|valid|val|evaluation|eval): ?(?:avg |average |mean )?loss)"
     rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _TRAINING_ALONE = re.compile(
-    rf"[\s*>]{{0,12}}train(?:ing)?(?: epoch)?[ _]loss ?[=:]\s{{0,8}}(?P<value>{NUMBER.lower()})"
+    r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch)?[ _]loss ?[=:]\s{0,8}"
+    rf"(?P<value>{NUMBER.lower()})"
     r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )
 _EVALUATION_BESIDE = re.compile(
@@ -104,7 +105,7 @@ _COUNT_FIRST = re.compile(
 )
 _MEASURE = re.compile(
     r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity)"
-    r"[\w@]{0,16}(?: [a-z]{1,12}){0,2}\s{0,4}[:=]\s{0,8}[\[(]?\d"
+    r"[\w@]{0,16}(?: [a-z]\b)?\s{0,4}[:=]\s{0,8}[\[(]?\d"
 )
 _TIME = re.compile(r"\btime(?: cost| elapsed| taken)?\s{0,4}[:=]\s{0,4}\d")
 _SETTING = re.compile(
@@ -130,14 +131,15 @@ _BULLET = re.compile(
 _ROW = re.compile(
     rf"^\s*(?:│ |\|\s{{4}})(?P<name>[A-Za-z_/]{{4,40}})\s{{2,}}(?:\| )?\s*(?P<value>{NUMBER})\s*[│|]\s*$"
 )
+_NARROW_ROW = re.compile(rf"\|\s*(?P<name>[a-z_/]{{4,40}})\s*\|\s*(?P<value>{NUMBER})\s*\|\s*$")
 _ROW_COUNTS = ("training_iteration", "total_timesteps")
 _ROW_LOSSES = word_set(
     "loss train_loss training_loss train/loss total_loss val_loss eval_loss valid_loss "
     "validation_loss test_loss"
 )
 _IN_BLOCK = re.compile(
-    r"(?:[\d: .,-]{19,32})?\W{0,12}(?P<name>[A-Za-z][\w /-]{0,40}?)\s{0,8}(?:[:=]\s{0,8}|\s)"
-    rf"(?P<value>{NUMBER})\s*$"
+    r"(?:[\d: .,-]{19,32})?\W{0,12}(?P<name>[A-Za-z][\w /-]{0,40}?)\"?\s{0,8}(?:[:=]\s{0,8}|\s)"
+    rf"(?P<value>{NUMBER}),?\s*$"
 )
 _LONGEST_ALONE = 160
 _HEADING = re.compile(
@@ -145,7 +147,7 @@ _HEADING = re.compile(
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
     r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}(?:days?, [\d:]{1,12})?){0,4}\]:?\s*$"
     r"|={5,200} Step (?P<step2>\d{1,12})/(?P<total2>\d{1,12}) ={5,200}\s*$"
-    r"|^─{5,200} Step (?P<step3>\d{1,12}) ─{5,200}\s*$|^Epoch {1,2}(?P<epoch3>\d{1,9})\s*$"
+    r"|^─{5,200} Step (?P<step3>\d{1,12}) ─{5,200}\s*$|^(?:Epoch|EPOCH) {1,2}(?P<epoch3>\d{1,9}):?\s*$"
 )
 _SAMPLES = re.compile(
     rf"^loss: (?P<loss>{NUMBER}) {{1,4}}\[ *\d{{1,12}}/ *\d{{1,12}}\]\s*$"
@@ -200,7 +202,7 @@ def _counts_first(lowered: str, slots: Slots) -> bool:
     if _LOSSES.search(lowered):
         return True
     first = _COUNT_FIRST.search(lowered)
-    if first is None:
+    if first is None or not _SENTENCE_WORDS.isdisjoint(_WORD.findall(lowered)):
         return False
     if first["percent"] or _MEASURE.search(lowered, first.end()):
         return True
@@ -345,7 +347,7 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         known = read_values(kind.slots, numbers) if kind.is_report and not kind.evaluates else {}
         if len(known) > 2 and known.keys() >= {"loss", "learning_rate"}:
             return ParsedMetrics(**known)  # type: ignore[arg-type]
-    if lowered.lstrip(" \t*>").startswith("train"):
+    if lowered.lstrip(" \t*>").startswith(("train", "average train", "avg", "mean train")):
         alone = _TRAINING_ALONE.match(lowered)
         if alone is None or not is_log_report(text, marked=False):
             return None
@@ -374,7 +376,7 @@ def _read_alone(text: str) -> ParsedMetrics | None:
     Stable-Baselines3: ``|    loss   | 0.0123  |``.
     """
     heading = None
-    if text.startswith(("─", "Epoch ")) or ("/" in text and text.rstrip(": ").endswith(("]", "="))):
+    if text.startswith(("─", "Epoch ", "EPOCH ")) or ("/" in text and text.rstrip(": ").endswith(("]", "="))):
         heading = _HEADING.search(text)
     if heading is not None:
         if heading["step3"] or heading["epoch3"]:
@@ -403,6 +405,16 @@ def read_in_block(text: str) -> ParsedMetrics | None:
     match = _IN_BLOCK.match(text) if "oss" in text else None
     reading = None if match is None or "." not in match["value"] else _named(match["name"], match["value"])
     return None if reading is None or (reading.loss is None and reading.eval_loss is None) else reading
+
+
+def read_row(text: str) -> ParsedMetrics | None:
+    """Parse a row of a table that its logger framed: ``| grad_norm | 0.21 |``, as of the baselines."""
+    row = _NARROW_ROW.match(text)
+    if row is None:
+        return None
+    if row["name"] == "step":
+        return _measure({"step": to_step(row["value"])})
+    return _named(row["name"], row["value"]) if row["name"] in _ROW_LOSSES | {"grad_norm"} else None
 
 
 def _named(name: str, value: str) -> ParsedMetrics | None:

@@ -69,6 +69,9 @@ _FORMATS = (
         "Validation loss ",
         re.compile(rf"\bValidation loss (?P<step>\d{{1,12}}): +(?P<eval_loss>{NUMBER})\s*$"),
     ),
+    # PyTorch's tutorials
+    ("LOSS train ", re.compile(rf"^LOSS train (?P<loss>{NUMBER}) valid (?P<eval_loss>{NUMBER})\s*$")),
+    ("Avg loss: ", re.compile(rf"^ ?Accuracy: [\d.]{{1,8}}%, Avg loss: (?P<eval_loss>{NUMBER})\s*$")),
     # Coqui TTS
     ("GLOBAL_STEP", re.compile(r"--> STEP: \d{1,9}/\d{1,9} -- GLOBAL_STEP: (?P<step>\d{1,12})\s*$")),
 )
@@ -84,7 +87,7 @@ def read_own_format(text: str) -> ParsedMetrics | None:
 
 
 _EPOCH = re.compile(
-    r"^(?:.{0,120}?(?:[]>*=-]|info:) )?\s*epoch:? (\d{1,9})(?:/| of )(\d{1,9})(?:\s[-=*]{1,20})?\s*$",
+    r"^(?:.{0,120}?(?:[]>*=-]|info:) )?\s*epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})(?:\s[-=*]{1,20})?\s*$",
     re.IGNORECASE,
 )
 _HEADING_CHARACTERS = 40
@@ -123,7 +126,7 @@ def read_keras(text: str) -> ParsedMetrics | None:
     )
 
 
-_BOOSTING = re.compile(r"^\s*\[(?P<round>\d{1,9})\][\s:](?:#011)?\s*(?=[\w'-]*(?:train|valid|eval|test))")
+_BOOSTING = re.compile(r"^\s*\[(?P<round>\d{1,9})\](?:[\s:]|#011)\s*(?=[\w'-]*(?:train|valid|eval|test))")
 _SCORE = re.compile(
     rf"(?P<data>train|training|valid|validation|eval|test)(?:_?\d{{1,2}})?(?:'s)?[ _:-]{{1,2}}"
     rf"(?:[a-z]{{1,12}}_)?(?:m?log_?loss|rmse|mae|l1|l2|error|merror|mphe|quantile|huber)\s?:\s?(?P<value>{NUMBER})"

@@ -54,7 +54,10 @@ _RATE_SCOPES = (
     | word_set("avg average mean curr current cur interval global e2e per gpu step device running")
 )
 
-_EXACT = {"lm loss value": Meaning("eval_loss")}  # Megatron-LM's validation
+_EXACT = {
+    "lm loss value": Meaning("eval_loss"),  # Megatron-LM's validation
+    "closs": Meaning("loss", 2),  # LLaMA2-Accessory
+}
 
 _GLUED = re.compile(r"(train|val|valid|test|total|avg|mean|lm|mlm)loss")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
