@@ -44,20 +44,23 @@ async def show(pilot: Pilot[object], snapshot: RunSnapshot) -> None:
     await settle(pilot)
 
 
-async def test_a_new_finding_is_a_notice_once_and_the_title_tells_the_state() -> None:
+async def test_a_new_finding_is_in_the_header_without_a_notice_and_the_title_tells_the_state() -> None:
     app = watched()
     async with opened(app, SIZE, notifications=True) as pilot:
         assert app.titles[-1] == "● llama-70b-sft-v3 46% – bt-tui"
         await show(pilot, STALLED)
         assert app.titles[-1] == "✗ llama-70b-sft-v3 stalled – bt-tui"
         assert "no step for 9m, though GPUs are busy" in text_of(app)
-        for _ in range(3):
-            await show(pilot, replace(STALLED, findings=(replace(STALL, text="no step for 10m"),)))
-        assert len(app._notifications) == 1
         await show(pilot, HEALTHY)
         assert app.titles[-1].startswith("●")
         await show(pilot, FAILED)
-        assert "failed: exit 1" in text_of(app)
+        assert "✗ exit 1" in text_of(app)
+        assert len(app._notifications) == 0
+        for place in range(5):
+            app.notify(f"notice {place}", severity="error" if place == 1 else "information")
+        await settle(pilot)
+        assert [one.message[-1] for one in app._notifications] == ["1", "3", "4"]
+        assert "notice 4" in text_of(app) and "notice 2" not in text_of(app)
         assert app.titles[-1] == "✗ llama-70b-sft-v3 failed – bt-tui"
     assert app.written[-1].endswith("\x1b[23;2t")
 

@@ -13,6 +13,7 @@ from textual import events
 from textual.app import App
 from textual.notifications import SeverityLevel
 
+from tui.actions import Scope
 from tui.actions.keymap import key_for
 from tui.alerts.alert import Alert, AlertTracker, fleet_title, run_title
 from tui.alerts.delivery import (
@@ -152,7 +153,9 @@ class Alerts:
 
     def _send(self, alert: Alert) -> None:
         wanted = self._wanted
-        if wanted.toast:
+        front = self._front
+        shown = front.job if front is not None and Scope.JOB in front.SCOPES else None
+        if wanted.toast and (shown is None or shown.id != alert.job.id):  # its header shows it
             self._app.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
         if self._is_unattended or not wanted.only_when_unfocused:
             if wanted.bell:

@@ -67,6 +67,7 @@ PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
+MAX_NOTICES = 3
 SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch", "record")
 
 
@@ -332,6 +333,12 @@ class BtTuiApp(App[WelcomeChoice]):
             timeout=timeout,
             markup=False,
         )
+
+    def on_notify(self) -> None:
+        """Make room for a new notice, because they cover the screen: the oldest goes, errors last."""
+        shown = sorted(self._notifications, key=lambda one: one.severity == "error")
+        for old in shown[: max(0, len(shown) + 1 - MAX_NOTICES)]:
+            del self._notifications[old]
 
     # Actions that work on all screens
 

@@ -92,7 +92,7 @@ class NotificationSettings(Section):
     """How to notify you when a run has a problem or ends."""
 
     toast: bool = True
-    """Show a notification in the corner of the dashboard."""
+    """Show a notification in the corner of the dashboard; the job on screen has it in its header."""
 
     bell: bool = False
     """Ring the terminal bell."""
