@@ -13,6 +13,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import re2
+
 from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.lines.custom import ProgressPattern
@@ -46,10 +48,9 @@ _ANNOUNCED = re.compile(
     re.IGNORECASE,
 )
 MAX_CHARACTERS = 1024
-_MOVING_TARGET = re.compile(
-    r"reward|advantage|policy|value_loss|critic|advers|pg_loss|\bkl\b|approx_kl|episod|returns?\b"
-    r"|loss[_/ ]?(?:g|d|gen|disc)\b|\b(?:g|d|gen|disc|generator|discriminator)[_/ ]?loss",
-    re.IGNORECASE,
+_MOVING_TARGET = re2.compile(  # ``re`` takes seven times as long, a third of the time for a line
+    rb"(?i)reward|advantage|policy|value_loss|critic|advers|pg_loss|\bkl\b|approx_kl|episod|returns?\b"
+    rb"|loss[_/ ]?(?:g|d|gen|disc)\b|\b(?:g|d|gen|disc|generator|discriminator)[_/ ]?loss"
 )
 
 
@@ -208,7 +209,8 @@ class ProgressFold:
                 if reading == ParsedMetrics(checkpoint=reading.checkpoint):
                     continue
             if reading.loss is not None and not self._moving_target:
-                self._moving_target = _MOVING_TARGET.search(line.message[:MAX_CHARACTERS]) is not None
+                head = line.message[:MAX_CHARACTERS].encode("utf-8", "surrogatepass")
+                self._moving_target = _MOVING_TARGET.search(head) is not None
             self._stream(line.replica or "", reading.rank).add(stamp / NS_PER_S, reading)
         if told:
             self._snapshot = None
