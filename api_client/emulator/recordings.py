@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from mmap import mmap
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,7 +44,9 @@ from api_client.models import (
     TrainingJob,
 )
 from api_client.models.logs import NS_PER_S, LogGap
-from api_client.recordings.playback import Playback
+from api_client.recordings.archive import RecordingError
+from api_client.recordings.playback import MEMORY_BYTES, Playback
+from api_client.recordings.processes import start
 from api_client.recordings.reading import Recording
 
 DEFAULT_METRICS_S = 3_600
@@ -232,3 +237,43 @@ def serve_recordings(recordings: Sequence[Recording], clock: Playback) -> Iterat
             server.should_exit = True
             thread.join()
             database.close()
+
+
+@contextmanager
+def serve_in_process(
+    recordings: Sequence[Recording], clock: Playback
+) -> Iterator[Callable[[], ServedRecordings]]:
+    """Serve in a process of its own until the block ends, because reading a long log stalls the dashboard.
+
+    Returns what waits until it answers. Raises RecordingError then if it does not.
+    """
+    with tempfile.TemporaryFile() as file:
+        file.truncate(MEMORY_BYTES)
+        clock.share(mmap(file.fileno(), MEMORY_BYTES))
+        process, connection = start(__name__, [file.fileno()])
+        with process, connection:
+            paths = [recording.path.absolute() for recording in recordings]
+            connection.send((paths, clock.begin, clock.end, file.fileno()))
+
+            def served() -> ServedRecordings:
+                try:
+                    url, key = connection.recv()
+                except EOFError:
+                    raise RecordingError("the server of the recording ended") from None
+                return ServedRecordings(url, key, clock)
+
+            yield served
+
+
+def main(descriptor: int) -> None:
+    with Connection(descriptor) as connection, ExitStack() as opened:
+        paths, begin, until, memory = connection.recv()
+        recordings = [opened.enter_context(Recording(path)) for path in paths]
+        clock = Playback(begin, until, memory=mmap(memory, MEMORY_BYTES))
+        served = opened.enter_context(serve_recordings(recordings, clock))
+        connection.send((served.url, served.key))
+        connection.poll(None)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

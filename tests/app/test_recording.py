@@ -25,7 +25,7 @@ from tui.analysis.run.snapshot import RunSnapshot, is_settled
 from tui.app import BtTuiApp
 from tui.commands.app.open import settings_of
 from tui.commands.support.options import CommandSettings
-from tui.commands.support.recorded import served_recordings
+from tui.commands.support.recorded import served_in_process, served_recordings
 from tui.readers.recorded_runs import OpenRecordings
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.home.screen import HomeScreen
@@ -43,14 +43,17 @@ RUN = {
 
 @asynccontextmanager
 async def dashboard(
-    paths: Sequence[Path], moment: datetime | None, elapsed: Any = lambda: 0.0
+    paths: Sequence[Path], moment: datetime | None, elapsed: Any = lambda: 0.0, *, as_opened: bool = False
 ) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
     with ExitStack() as files:
         recordings = [files.enter_context(Recording(path)) for path in paths]
         clock = Playback(recordings[0].begin, recordings[0].until, at=moment, elapsed=elapsed)
-        with served_recordings(recordings, clock) as remote, OpenRecordings(recordings, clock) as opened:
+        remote: Any = files.enter_context(
+            (served_in_process if as_opened else served_recordings)(recordings, clock)
+        )
+        with OpenRecordings(recordings, clock) as opened:
             app = BtTuiApp(
-                remote,
+                remote() if as_opened else remote,
                 job_id="job1" if len(paths) == 1 else None,
                 settings=settings_of(CommandSettings(), paths),
                 recorded=opened,
@@ -100,7 +103,7 @@ async def _seek(app: BtTuiApp, pilot: Pilot[Any], moment: float) -> None:
 
 
 async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
-    async with dashboard([path], None) as (app, pilot):
+    async with dashboard([path], None, as_opened=True) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
         bar = app.screen.query_one(TimeBar)
         await pilot.press("ctrl+left", "ctrl+left", "ctrl+right")

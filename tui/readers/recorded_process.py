@@ -1,20 +1,17 @@
-"""Analyze a recording in a process of its own: the dashboard answers keys meanwhile.
-
-The process ends when the connection to it is closed, however the dashboard ended.
-"""
+"""Analyze a recording in a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing, suppress
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from api_client.recordings.archive import RecordingError
+from api_client.recordings.processes import start
 from api_client.recordings.reading import Recording
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
@@ -71,17 +68,7 @@ class RecordingAnalysis:
         if self._ends > MAX_ENDS:
             raise RecordingError(f"the analysis of {self._job[0]} ended")
         if self._connection is None:
-            self._connection, other = Pipe()
-            with other:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", __name__, str(other.fileno())],
-                    pass_fds=[other.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                    start_new_session=True,
-                )
+            self._process, self._connection = start(__name__)
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._connection.fileno(), self._receive)
             self._moments, self._has_all_moments = [], False

@@ -13,7 +13,7 @@ import click
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
 from tui.commands.support.options import CommandSettings, examples
-from tui.commands.support.recorded import served_recordings
+from tui.commands.support.recorded import served_in_process
 from tui.commands.support.run_options import parse_moment
 from tui.commands.support.session import dashboard_settings
 from tui.commands.support.terminal import need_terminal, opening_notice
@@ -53,12 +53,13 @@ def open_file(
                 settings.output.remark(f"a part of {one.path} can't be read: {problem}")
         clock = _playback(recordings, typed_at, speed)
         loaded = settings_of(settings, paths)
-        from tui.app import run_dashboard
-        from tui.readers.recorded_runs import OpenRecordings
-
         job_id = recordings[0].job.id if len(recordings) == 1 else None
-        with served_recordings(recordings, clock) as remote, OpenRecordings(recordings, clock) as opened:
-            run_dashboard(remote, job_id=job_id, settings=loaded, recorded=opened)
+        with served_in_process(recordings, clock) as remote:
+            from tui.app import run_dashboard
+            from tui.readers.recorded_runs import OpenRecordings
+
+            with OpenRecordings(recordings, clock) as opened:
+                run_dashboard(remote(), job_id=job_id, settings=loaded, recorded=opened)
 
 
 def _refuse_twice(one: Recording, recordings: Sequence[Recording]) -> None:
