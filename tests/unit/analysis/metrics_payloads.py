@@ -2,10 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import Any
 
+from api_client.models import InstanceType
 from api_client.models.metrics import JobMetrics, NodeMetrics, NodeSeries
 
 START_S = 1_700_000_000.0
+HOUR = range(0, 3660, 60)
+GIB = 1024**3
+H100 = InstanceType(
+    id="h100", gpu_count=2, gpu_type="H100", gpu_memory_limit_mib=81920, memory_limit_mib=1024 * 400
+)
 
 Level = float | Callable[[float], float | None]
 
@@ -29,6 +36,19 @@ def node_series(times: Iterable[float], level: Level = 0.97, gpus: int = 2) -> d
         "cpu_memory_usage_bytes": samples(times, 200e9),
         "ephemeral_storage": {"usage_bytes": samples(times, 5e9), "utilization": samples(times, 0.25)},
     }
+
+
+def series(times: Iterable[int] = HOUR, **levels: Any) -> dict[str, object]:
+    """A node's answer with some of its levels replaced: gpu, gpu_memory, memory, disk."""
+    times = list(times)
+    made = node_series(times, levels.get("gpu", 0.95))
+    if "gpu_memory" in levels:
+        made["gpu_memory_usage_bytes"] = {gpu: samples(times, levels["gpu_memory"]) for gpu in ("0", "1")}
+    if "memory" in levels:
+        made["cpu_memory_usage_bytes"] = samples(times, levels["memory"])
+    if "disk" in levels:
+        made["ephemeral_storage"] = {"usage_bytes": [], "utilization": samples(times, levels["disk"])}
+    return made
 
 
 def payload(nodes: dict[str, dict[str, object]], **top: object) -> JobMetrics:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from metrics_payloads import GIB, series
 from test_health_rules import (
-    GIB,
     Lines,
     checkpoint,
     look,
@@ -18,7 +18,6 @@ from test_health_rules import (
     moment,
     pausing,
     ranks,
-    series,
     started,
     steps,
     told,
@@ -113,20 +112,13 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "straggler_share": (0.4, "straggler", measured(WELL, WELL, WELL, series(gpu=0.5))),
     "straggler_window_s": (120.0, "straggler", measured(WELL, WELL, WELL, series(gpu=then(0.95, 0.5, 3420)))),
     "straggler_busy": (0.1, "straggler", measured(*[series(gpu=0.15)] * 3, series(gpu=0.08))),
-    "straggler_step_time": (
-        2.0,
-        "straggler",
-        seen(601, progress=ranks(*([s] * 60 for s in (1.0, 1.02, 1.6, 0.99)))),
-    ),
+    "straggler_step_time": (2.0, "straggler",
+        seen(601, progress=ranks(*([s] * 60 for s in (1.0, 1.02, 1.6, 0.99))))),
     "missing_after_s": (1200.0, "node-missing", measured(WELL, series(range(0, 3000, 60)))),
-    "missing_start_s": (
-        *(60.0, "node-missing"),
-        measured(*[series(range(0, 240, 60))] * 2, at_s=240, job={"node_count": 3}),
-    ),
-    "metrics_after_s": (
-        *(1800.0, "metrics-missing"),
-        seen(4500, health_metrics=metrics(series()), health_metrics_at=moment(4500)),
-    ),
+    "missing_start_s": (60.0, "node-missing",
+        measured(*[series(range(0, 240, 60))] * 2, at_s=240, job={"node_count": 3})),
+    "metrics_after_s": (1800.0, "metrics-missing",
+        seen(4500, health_metrics=metrics(series()), health_metrics_at=moment(4500))),
     "gpu_memory_share": (0.95, "gpu-memory", measured(series(gpu_memory=77 * GIB))),
     "gpu_memory_after_s": (60.0, "gpu-memory", measured(series(gpu_memory=then(60 * GIB, 79.2 * GIB, 3540)))),
     "leak_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),
@@ -136,29 +128,21 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.75, 0.4, 3000)))),
     "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
     "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
-    "checkpoint_factor": (
-        *(2.0, "checkpoint-overdue"),
-        seen(5600, checkpoints=SAVED, progress=told(steps(5600))),
-    ),
-    "checkpoint_grace_s": (
-        *(1000.0, "checkpoint-overdue"),
-        seen(5600, checkpoints=SAVED, progress=told(steps(5600))),
-    ),
-    "checkpoint_intervals": (
-        *(1, "checkpoint-overdue"),
-        seen(5600, checkpoints=SAVED[:2], progress=told(steps(5600))),
-    ),
+    "checkpoint_factor": (2.0, "checkpoint-overdue",
+        seen(5600, checkpoints=SAVED, progress=told(steps(5600)))),
+    "checkpoint_grace_s": (1000.0, "checkpoint-overdue",
+        seen(5600, checkpoints=SAVED, progress=told(steps(5600)))),
+    "checkpoint_intervals": (1, "checkpoint-overdue",
+        seen(5600, checkpoints=SAVED[:2], progress=told(steps(5600)))),
     "slowdown_share": (0.85, "slowdown", slowing(12.5, 7200, 14_000)),
     "slowdown_window_s": (900.0, "slowdown", slowing(20, 7200, 8700)),
-    "plateau_after_s": (
-        *(3600.0, "plateau"),
-        logged(steps(9000, loss=lambda step: 3 - min(step, 400) / 200 + quiet(step)), 9000),
-    ),
+    "plateau_after_s": (3600.0, "plateau",
+        logged(steps(9000, loss=lambda step: 3 - min(step, 400) / 200 + quiet(step)), 9000)),
     "restarts": (3, "restarts", seen(1100, queue=RESTARTED)),
     "restarts_within_s": (50.0, "restarts", seen(1100, queue=RESTARTED)),
     "errors_within_s": (60.0, "errors", logged(FAILED, 3600)),
     "queued_after_s": (*(3600.0, "queued"), seen(1560, status="PENDING", job={"created_at": moment(0)})),
-}
+}  # fmt: skip
 """A threshold: another value, and the finding that is there with one of the two and not with the other."""
 
 

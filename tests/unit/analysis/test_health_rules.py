@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from metrics_payloads import START_S, node_series, payload, samples
+from metrics_payloads import GIB, H100, HOUR, START_S, payload, samples, series
 
-from api_client.models import Checkpoint, InstanceType, QueueContext, QueueEvent, TrainingJob
+from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
 from api_client.models.logs import LogLine
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
@@ -20,12 +20,6 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import SHORT_CHARACTERS, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-
-HOUR = range(0, 3660, 60)
-GIB = 1024**3
-H100 = InstanceType(
-    id="h100", gpu_count=2, gpu_type="H100", gpu_memory_limit_mib=81920, memory_limit_mib=1024 * 400
-)
 
 
 def moment(seconds: float) -> datetime:
@@ -77,19 +71,6 @@ def steps(
         (step * every_s, f"step={step}/{total} loss={loss(step):.5f} grad_norm=0.5")
         for step in range(1, int(until_s / every_s) + 1)
     ]
-
-
-def series(times: Iterable[int] = HOUR, **levels: Any) -> dict[str, object]:
-    """A node's answer with some of its levels replaced: gpu, gpu_memory, memory, disk."""
-    times = list(times)
-    made = node_series(times, levels.get("gpu", 0.95))
-    if "gpu_memory" in levels:
-        made["gpu_memory_usage_bytes"] = {gpu: samples(times, levels["gpu_memory"]) for gpu in ("0", "1")}
-    if "memory" in levels:
-        made["cpu_memory_usage_bytes"] = samples(times, levels["memory"])
-    if "disk" in levels:
-        made["ephemeral_storage"] = {"usage_bytes": [], "utilization": samples(times, levels["disk"])}
-    return made
 
 
 def metrics(*nodes: dict[str, object], **top: object) -> MetricsSnapshot:

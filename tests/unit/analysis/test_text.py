@@ -48,7 +48,6 @@ def test_harmless_text_in_any_language_stays_as_it_is(text):
     ("text", "shown"),
     [
         ("\x1b[1;31mred\x1b[0m", "red"),
-        ("\x1b[38:2::1:2:3mx\x1b[K", "x"),
         ("\x1b]0;evil title\x07done", "done"),
         ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("\x1bPq#0;2;0;0;0\x1b\\after", "after"),
@@ -56,12 +55,9 @@ def test_harmless_text_in_any_language_stays_as_it_is(text):
         ("\x1bc reset", " reset"),
         ("\x1b(0lqk", "lqk"),
         ("unfinished \x1b]0;the rest stays visible", "unfinished 0;the rest stays visible"),
-        ("unfinished \x1b[31", "unfinished ␛[31"),
         ("\x1b\x1b[31m[32mx", "␛[32mx"),
         ("a\0b\x07c\x7f", "a␀b␇c␡"),
         ("two\nlines", "two␤lines"),
-        ("ended\r\n", "ended"),
-        ("a\tb", "a   b"),
         ("abc\td\te", "abc d   e"),
         ("one\n\tindented", "one␤    indented"),
         ("ab\u202ecd\u2066", "ab\ufffdcd\ufffd"),
@@ -92,8 +88,6 @@ def test_hostile_repetition_costs_linear_time():
 @pytest.mark.parametrize(
     ("text", "segment"),
     [
-        ("plain", "plain"),
-        ("10%\r50%\r90%", "90%"),
         ("10%\r90%\r", "90%"),
         ("line\r\n", "line"),
         ("\r 46%|x", " 46%|x"),
@@ -123,13 +117,8 @@ def test_clipped_text_fits(text, cells):
 @pytest.mark.parametrize(
     ("text", "cells", "shown"),
     [
-        ("short", 10, "short"),
-        ("exactly", 7, "exactly"),
         ("too long", 5, "too …"),
         ("漢字漢字", 5, "漢字…"),
-        ("漢字漢字", 4, "漢…"),
-        ("anything", 1, "…"),
-        ("anything", 0, ""),
         ("x" * 1_000_000, 3, "xx…"),
     ],
 )

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from metrics_payloads import START_S, node_series, payload, samples
+from metrics_payloads import GIB, H100, START_S, payload, series
 
-from api_client.models import InstanceType, TrainingJob
+from api_client.models import TrainingJob
 from tui.analysis.health.checks import health
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.run.finding import HealthFinding
@@ -14,10 +14,6 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import HEALTH_STEP_S as HEALTH_METRICS_STEP_S
 from tui.readers.run import health_metrics_fold
 
-GIB = 1024**3
-H100 = InstanceType(
-    id="h100", gpu_count=2, gpu_type="H100", gpu_memory_limit_mib=81920, memory_limit_mib=1024 * 400
-)
 Level = Callable[[float], float]
 
 
@@ -54,15 +50,6 @@ def watched(
         yield at, found
 
 
-def _samples(levels: Mapping[str, Level], times: Iterable[float]) -> dict[str, object]:
-    times = list(times)
-    made = node_series(times, levels.get("gpu", 0.95))
-    if "gpu_memory" in levels:
-        made["gpu_memory_usage_bytes"] = {
-            gpu: samples(times, lambda at: levels["gpu_memory"](at) * GIB) for gpu in ("0", "1")
-        }
-    if "memory" in levels:
-        made["cpu_memory_usage_bytes"] = samples(times, lambda at: levels["memory"](at) * GIB)
-    if "disk" in levels:
-        made["ephemeral_storage"] = {"usage_bytes": [], "utilization": samples(times, levels["disk"])}
-    return made
+def _samples(levels: Mapping[str, Level], times: Iterable[int]) -> dict[str, object]:
+    in_bytes = {name: lambda at, level=levels[name]: level(at) * GIB for name in levels if "memory" in name}
+    return series(times, **{**levels, **in_bytes})

@@ -1,12 +1,10 @@
 """Log entries as text and as JSON."""
 
-import io
 import json
 from datetime import UTC
 
 from api_client.models.logs import LogGap, LogLine
-from tui.commands.logs.printing import OutputLine, TextLines, ndjson_line
-from tui.commands.support.output import Output
+from tui.commands.logs.printing import OutputLine, ndjson_line
 from tui.text.log_entries import message_text, record_of, written
 
 STAMP = 1_795_262_671_123_456_789
@@ -20,13 +18,6 @@ def test_an_entry_as_text_is_inert_and_its_rows_stay_together() -> None:
     assert written(LogLine(10**30, "x", "a\nb", None), UTC).startswith(f"{10**30}  a␤b")
     assert written(GAP, UTC) == "-- gap 2026-11-21 12:04:31.123Z to 2026-11-21 12:04:32.123Z: no␇ answer --"
     assert message_text(LINE) == "first\n    second\ufffd"
-
-
-def test_a_line_of_the_command_is_a_line_without_node_text_or_a_time_of_this_calendar() -> None:
-    lines = TextLines(Output(io.StringIO(), io.StringIO(), {}))
-    assert lines.render(OutputLine(LogLine(STAMP, "", None, None))).endswith("-  \n")
-    assert str(10**30) in lines.render(OutputLine(LogLine(10**30, "x", None, None)))
-    assert "no␇ answer" in lines.render(OutputLine(GAP))
 
 
 def test_a_record_keeps_every_field_as_it_was() -> None:

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deployable import CHECKPOINTS, EXAMPLES, HOSTILE_NAME, JOB_ID, LISTED_INSTANCES, PROJECT_ID
+from deployable import CHECKPOINTS, EXAMPLES, JOB_ID, LISTED_INSTANCES, PROJECT_ID
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -106,17 +105,6 @@ def test_a_file_says_so_when_truss_would_still_ask(tmp_path: Path) -> None:
     assert "choose None" not in render_python(build_config(EXAMPLES["whisper"], CHECKPOINTS))
     assert reloaded(config, tmp_path) == config
     assert reloaded(DeployCheckpointsConfig(), tmp_path) == DeployCheckpointsConfig()
-
-
-def test_the_command_gives_the_same_answers() -> None:
-    assert equivalent_command(EXAMPLES["two_adapters"]) == (
-        f"bt-tui deploy_checkpoints --job-id {JOB_ID} --checkpoint checkpoint-100 --checkpoint checkpoint-200"
-        " --base-model meta-llama/Llama-3.1-8B-Instruct --lora-rank 32 --model-name llama-support"
-        " --gpu H100:2 --hf-secret hf_access_token --env VLLM_LOGGING_LEVEL=DEBUG"
-        " --secret WANDB_API_KEY=wandb"
-    )
-    command = equivalent_command(EXAMPLES["hostile"])
-    assert command.isprintable() and shlex.quote(HOSTILE_NAME) in command
 
 
 def test_a_shell_reads_the_names_as_they_are() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api_client.transfers.file_names import MAX_COMPONENT_BYTES, ServerName, TargetPath, lay_out
+from api_client.transfers.file_names import ServerName, TargetPath, lay_out
 from api_client.transfers.part_file import Span, gaps
 
 NASTY = st.sampled_from(
@@ -54,25 +54,12 @@ def test_ordinary_names_stay_absolute_ones_end_inside_and_others_are_refused() -
     assert places("../a", "a/../../b", "a\\..\\b") == ["its name points outside the folder"] * 3
 
 
-def test_a_long_name_keeps_its_beginning_and_stays_apart() -> None:
-    first, second = places("n" * 400 + "1", "n" * 400 + "2")
-    assert first != second
-    assert first.startswith("nnnn")
-    assert len(first) <= MAX_COMPONENT_BYTES
-
-
 def test_names_that_fall_together_get_a_suffix_that_stays() -> None:
     plain, other = places("Model.bin", "model.bin")
     assert plain == "Model.bin"
     assert other.startswith("model~")
     assert other.endswith(".bin")
     assert places("model.bin", "Model.bin") == [other, plain]
-
-
-def test_a_file_gives_way_to_a_folder_of_its_name() -> None:
-    file, inner = places("a", "a/b")
-    assert inner == "a/b"
-    assert file.startswith("a~")
 
 
 def test_nodes_get_folders() -> None:
