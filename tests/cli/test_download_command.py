@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import random
 import signal
 import subprocess
-import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from api_client.transfers.part_file import part_paths
+from support.archives import packed
 from support.cli import Result, RunCli
 from support.fake_object_store import JOB, FakeObjectStore, Stored, serving
 
@@ -23,6 +22,7 @@ MIB = 1024 * 1024
 SIZE_BYTES = 24 * MIB
 PATIENCE_S = 60.0
 POLL_EVERY_S = 0.02
+CODE = {"src/config.py": b"x=1"}
 DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
 
 
@@ -32,23 +32,14 @@ def store() -> Iterator[FakeObjectStore]:
         yield store
 
 
-def archive() -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        info = tarfile.TarInfo("src/config.py")
-        info.size, info.mode = 3, 0o755
-        tar.addfile(info, io.BytesIO(b"x=1"))
-    return packed.getvalue()
-
-
 def test_download_unpacks_into_the_official_folder_or_keeps_the_archive(
     cli: RunCli, store: FakeObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    packed = f"download {JOB} --no-unzip -o json"
-    without = cli(packed, environ=store.environ())
+    as_it_is = f"download {JOB} --no-unzip -o json"
+    without = cli(as_it_is, environ=store.environ())
     assert (without.code, without.out, "no code archive" in without.err) == (7, "", True)
-    store.archive = archive()
+    store.archive = packed(CODE)
     result = cli(f"download {JOB} --target-directory to", environ=store.environ())
     folder = tmp_path / "to" / f"my project_{JOB}"
     assert (result.code, tmp_path / result.out.strip()) == (0, folder)
@@ -56,16 +47,16 @@ def test_download_unpacks_into_the_official_folder_or_keeps_the_archive(
     assert [path.name for path in (tmp_path / "to").iterdir()] == [folder.name]
     again = cli(f"download --job-id {JOB} --target-directory to", environ=store.environ())
     assert (again.code, "already exists" in again.err) == (2, True)
-    document = cli(packed, environ=store.environ()).json
+    document = cli(as_it_is, environ=store.environ()).json
     assert (tmp_path / document["path"]).read_bytes() == store.archive
     assert document["path"].endswith(f"_{JOB}.tgz")
-    assert cli(packed, environ=store.environ()).code == 2
+    assert cli(as_it_is, environ=store.environ()).code == 2
 
 
 def test_download_writes_to_the_very_path_that_is_given(
     cli: RunCli, store: FakeObjectStore, tmp_path: Path
 ) -> None:
-    store.archive = archive()
+    store.archive = packed(CODE)
     for option, written in (("--out-file", "code.tar"), ("--out-dir", "code")):
         assert cli("download", JOB, option, str(tmp_path / "to" / written), environ=store.environ()).code == 0
     assert (tmp_path / "to" / "code.tar").read_bytes() == store.archive

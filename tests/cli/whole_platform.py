@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +20,7 @@ from api_client.emulator.store.deployments import (
     StoredModel,
 )
 from api_client.models import CachedFile, JobStatus
+from support.archives import packed
 from support.fake_backend import START
 from support.faulty import FaultyServer
 from support.served_platform import KEY, Served, counting_bytes, served_platform
@@ -61,7 +60,7 @@ def furnish(served: Served) -> None:
     ]
     backend.caches[served.project_id] = [CachedFile(path='hub/"model\x1b[1m,é.bin', size_bytes=3)]
     with stores.blobs.receive(BUCKET, "code.tgz") as incoming:
-        incoming.write(archive())
+        incoming.write(packed({"train.py": b""}))
         incoming.keep()
     served.backend.add_archive(JOB, BUCKET, "code.tgz")
     furnish_deployments(served, now - timedelta(hours=1))
@@ -95,13 +94,6 @@ def furnish_deployments(served: Served, created: datetime) -> None:
     (team,) = served.platform.stores.teams.all()
     model = StoredModel("model001", team.id, "tuned\x1b[31m\nmodel", created, deployments, 4)
     served.platform.stores.deployments.put(model)
-
-
-def archive() -> bytes:
-    packed, member = io.BytesIO(), tarfile.TarInfo("train.py")
-    with tarfile.open(fileobj=packed, mode="w:gz") as bundle:
-        bundle.addfile(member)
-    return packed.getvalue()
 
 
 @contextmanager

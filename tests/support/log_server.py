@@ -179,10 +179,11 @@ class LogServer(FakeBaseten):
 class FastClock:
     """Time that passes when a client sleeps, and only then; the server's is ``skew_s`` ahead of it."""
 
-    def __init__(self, skew_s: float = 0.0) -> None:
-        self.begin_s = float(BEGIN_S)
+    def __init__(self, skew_s: float = 0.0, begin_s: float = BEGIN_S) -> None:
+        self.begin_s = begin_s
         self.passed_s = 0.0
         self.skew_s = skew_s
+        self.slept_s: list[float] = []
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.begin_s + self.passed_s - self.skew_s, UTC)
@@ -191,6 +192,7 @@ class FastClock:
         return self.passed_s
 
     async def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
         self.passed_s += max(seconds, 0.0)
         await asyncio.sleep(0)
 

@@ -1,13 +1,14 @@
 """A client on a scripted server, a clock that never waits, and a key to look for."""
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 from pydantic import SecretStr
 
 from api_client import Remote, RequestEvent, RetryPolicy, TrainingClient
+from support.log_server import FastClock
 
 KEY = "sk-very-secret-0123456789"
 API_URL = "https://api.example.test"
@@ -17,22 +18,6 @@ START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JOB = {"id": "job1", "current_status": "TRAINING_JOB_RUNNING", "training_project_id": "proj1"}
 
 Reply = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
-
-
-class SleeplessClock:
-    """Sleeping only moves the time."""
-
-    def __init__(self) -> None:
-        self.slept_s: list[float] = []
-
-    def now(self) -> datetime:
-        return START + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return sum(self.slept_s)
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept_s.append(seconds)
 
 
 class Server:
@@ -75,7 +60,7 @@ class World:
 
     def __init__(self, *replies: Reply, retry: RetryPolicy | None = None, **remote: Any) -> None:
         self.server = Server(*replies)
-        self.clock = SleeplessClock()
+        self.clock = FastClock(begin_s=START.timestamp())
         self.events: list[RequestEvent] = []
         self.client = TrainingClient(
             make_remote(**remote),

@@ -7,11 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from client_support import START, Server, SleeplessClock, make_remote
+from client_support import START, Server, make_remote
 
 from api_client import ReadOnlyError, RequestError, TrainingClient
 from api_client.http.readonly import only_reads
 from api_client.models import BlobCredentials
+from support.log_server import FastClock
 
 FORBIDDEN_BY = "flag --readonly"
 CREDENTIALS = {
@@ -49,7 +50,7 @@ def read_only() -> tuple[TrainingClient, Server]:
     server = Server()
     client = TrainingClient(
         make_remote(),
-        clock=SleeplessClock(),
+        clock=FastClock(),
         http_transport=httpx.MockTransport(server),
         read_only_by=FORBIDDEN_BY,
     )

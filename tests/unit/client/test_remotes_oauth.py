@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from client_support import SleeplessClock
 
 from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, resolve_remote
 from api_client.errors import InvalidAnswer, RedirectRefused
+from support.log_server import FastClock
 from support.stranger import Answer, FakeBaseten, ReceivedRequest
 
 TOKEN_PATH = "/v1/users/auth/device/token"
@@ -70,7 +70,7 @@ def remote_of(path: Path) -> Remote:
 
 
 def client_of(path: Path) -> TrainingClient:
-    return TrainingClient(remote_of(path), clock=SleeplessClock(), retry=QUICK)
+    return TrainingClient(remote_of(path), clock=FastClock(), retry=QUICK)
 
 
 def read(path: Path) -> str:
@@ -153,7 +153,7 @@ async def test_an_outage_of_the_renewal_is_waited_out(issuer: Issuer, path: Path
         if getattr(event, "kind", "") == "waiting":
             issuer.refusal = None
 
-    async with TrainingClient(remote, clock=SleeplessClock(), retry=QUICK, on_event=heard) as client:
+    async with TrainingClient(remote, clock=FastClock(), retry=QUICK, on_event=heard) as client:
         await client.jobs.search()
     assert len(issuer.renewals) == 2
     assert len(issuer.asked) == 1

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from client_support import SleeplessClock, make_remote
+from client_support import make_remote
 
 from api_client import RequestError, RequestEvent, RetryPolicy, TrainingClient, Unreachable
+from support.log_server import FastClock
 from support.stranger import Answer, FakeBaseten, ReceivedRequest
 
 
@@ -22,7 +23,7 @@ def server() -> Iterator[FakeBaseten]:
 def client_of(server: FakeBaseten, events: list[RequestEvent], **addresses: str) -> TrainingClient:
     remote = make_remote(**{"app_url": server.url, "api_url": server.url, **addresses})
     server.key = remote.key.get_secret_value()
-    return TrainingClient(remote, clock=SleeplessClock(), retry=RetryPolicy(), on_event=events.append)
+    return TrainingClient(remote, clock=FastClock(), retry=RetryPolicy(), on_event=events.append)
 
 
 PROXY = "http://127.0.0.1:9"

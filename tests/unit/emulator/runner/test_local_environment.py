@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
 from local_world import LocalWorld, holds, job_spec, local_world
 
 from api_client.models import JobStatus
+from support.archives import packed
 
 PRINT_ENVIRONMENT = f"{sys.executable} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
 OURS = {
@@ -91,20 +90,10 @@ async def test_what_is_not_enabled_is_not_there_and_a_custom_path_stays_below_th
         assert any("/../../../../ckpts" in record["message"] for record in world.records("job2"))
 
 
-def archive(members: dict[str, bytes], *, mode: str = "w") -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode=mode) as opened:  # type: ignore[call-overload]
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            opened.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
-
-
 async def test_the_uploaded_archive_is_the_working_directory(world: LocalWorld) -> None:
     files = {"run.sh": b"cat data/words; echo changed > data/words", "data/words": b"hello\n"}
-    for job_id, mode in (("plain", "w"), ("zipped", "w:gz")):
-        artifact = world.upload(job_id, archive(files, mode=mode))
+    for job_id, is_zipped in (("plain", False), ("zipped", True)):
+        artifact = world.upload(job_id, packed(files, is_zipped=is_zipped))
         job = await world.run(job_id, job_spec("sh ./run.sh", nodes=2, artifacts=[artifact]))
         assert job.current_status == JobStatus.COMPLETED
         assert world.messages(job_id) == ["hello", "hello"]
@@ -133,7 +122,7 @@ def bad_specs() -> list[tuple[dict[str, Any], str]]:
 async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path) -> None:
     async with local_world(tmp_path) as world:
         world.upload("garbage", b"not a tar")
-        world.upload("outside", archive({"../../evil": b"x"}))
+        world.upload("outside", packed({"../../evil": b"x"}))
         for number, (spec, reason) in enumerate(bad_specs()):
             job = await world.run(f"job{number}", spec)
             assert job.current_status == JobStatus.DEPLOY_FAILED, reason
