@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from api_client.recordings.reading import JOB, Recording
 from support.dashboard import settle, text_of
 from support.recorded import DOCUMENTS, at, by_hand, line, ndjson, sample
 from support.remotes import remote_of
-from support.stranger import FakeBaseten
-from support.stranger_runs import finished_run
+from support.stranger import FakeBaseten, job
+from support.stranger_runs import finished_run, iso, training_log
 from support.waiting import POLL_EVERY_S, until
 from tui.actions import JOB_TABS
 from tui.analysis.connection import LOG
@@ -122,6 +123,23 @@ async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
         await until(pilot, lambda: app.screen.query_one(TimeBar)._run.at == at(0) and _step(app) is None)
 
 
+async def test_dragging_along_the_bar_goes_through_the_run(path: Path) -> None:
+    async with dashboard([path], None) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
+        bar = app.screen.query_one(TimeBar)
+        for move, part in ((pilot.mouse_down, 4), (pilot.hover, 2)):
+            start, cells = bar._track
+            await move(TimeBar, offset=(start + cells // part, 0))
+            assert abs(bar._run.at - at(3600 * (cells // part) / (cells - 1))) < timedelta(seconds=1)
+        await pilot.hover(offset=(0, 3))  # above the bar and left of it
+        assert bar._run.at == at(0)
+        await pilot.mouse_up(offset=(60, 3))
+        middle = bar._run.at
+        await pilot.hover(TimeBar, offset=(start, 0))
+        assert at(0) < bar._run.at == middle
+        await until(pilot, lambda: _is_read(app, middle))
+
+
 async def test_playing_advances_at_the_chosen_speed_and_begins_again_after_the_end(path: Path) -> None:
     elapsed = [0.0]
     async with dashboard([path], at(1060), lambda: elapsed[0]) as (app, pilot):
@@ -164,7 +182,42 @@ async def _record_twice(stranger: FakeBaseten, folder: Path) -> None:
         for number in ("50", "0"):
             await pilot.press("ctrl+r")
             start = f"Recorded {number} new lines to {folder / 'run1.btrun'}"
-            await until(pilot, lambda: any(one.message.startswith(start) for one in app._notifications))  # noqa: B023
+            await until(pilot, lambda: _was_told(app, start))  # noqa: B023
+
+
+async def test_a_running_job_is_recorded_until_the_key_is_pressed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, begin_s = tmp_path / "run1.btrun", time.time() - 900
+    running = job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s))
+    with FakeBaseten() as stranger:
+        stranger.jobs = [running]
+        training_log(stranger, "run1", begin_s, [2.0] * 50)
+        app = BtTuiApp(remote_of(stranger), job_id="run1")
+        async with app.run_test(size=(120, 36)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: _was_told(app, "Recording to") and path.exists())
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: _was_told(app, "Recording stopped") and not _is_recording(app))
+            with Recording(path) as recording:
+                assert not recording.manifest.ended
+            running |= {"current_status": "TRAINING_JOB_COMPLETED", "updated_at": iso(time.time())}
+            await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.job.is_finished)
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: _was_told(app, "Recorded "))
+    with Recording(path) as recording:
+        assert recording.manifest.ended
+        assert len(list(recording.log.entries())) == 50
+
+
+def _was_told(app: BtTuiApp, start: str) -> bool:
+    return any(one.message.startswith(start) for one in app._notifications)
+
+
+def _is_recording(app: BtTuiApp) -> bool:
+    return any(one.group == "record" and not one.is_finished for one in app.workers)
 
 
 async def _show_tab(app: BtTuiApp, pilot: Pilot[Any], tab: str) -> None:
