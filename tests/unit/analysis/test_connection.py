@@ -77,11 +77,29 @@ def answered(path: str, *, after_s: float) -> RequestEvent:
     return event("answered", after_s=after_s, path=f"{JOB}/{path}", status=200)
 
 
-@pytest.mark.parametrize("status", [503, 429, None])
-def test_one_failure_that_passes_is_not_told_of(status: int | None) -> None:
-    connection = fold(answered("logs", after_s=0), failing("metrics", after_s=1, status=status))
-    assert (connection.link, connection.stale) == (LIVE, ())
-    assert connection.after(answered("metrics", after_s=2)).failing_routes == ()
+METRICS_FAIL = failing("metrics", after_s=1), failing("metrics", after_s=9)
+REFUSED = event("waiting", after_s=1.3, attempt=2, delay_s=1.0, reason="connection refused")
+EVENTS: dict[str, tuple[tuple[RequestEvent, ...], ConnectionState, list[str]]] = {
+    "one failure that passes": ((failing("metrics", after_s=1),), LIVE, []),
+    "a limit": ((failing("metrics", after_s=1, status=429),), LIVE, []),
+    "no answer": ((failing("metrics", after_s=1, status=None),), LIVE, []),
+    "a second failure to get through": ((failing("logs", after_s=1, status=None), REFUSED), RETRYING, []),
+    "two routes without an answer between": (
+        (failing("logs", after_s=1), failing("metrics", after_s=2)), RETRYING, []),
+    "one route while nothing else is asked": (
+        (failing("logs", after_s=1), failing("logs", after_s=1 + ROUTE_GRACE_S)), RETRYING, []),
+    "until it is answered": ((*METRICS_FAIL, answered("metrics", after_s=10)), LIVE, []),
+    "or asked for no more": ((*METRICS_FAIL, answered("logs", after_s=10 + FORGOTTEN_S)), LIVE, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_what_events_after_an_answer_tell(name: str) -> None:
+    events, link, stale = EVENTS[name]
+    connection = fold(answered("logs", after_s=0), *events)
+    assert connection.link is link
+    assert [one.what for one in connection.stale if link is LIVE] == stale
+    assert link is LIVE or connection.failing_since == NOON + timedelta(seconds=1)
 
 
 def test_a_route_that_fails_alone_is_named_and_the_server_is_there_all_the_while() -> None:
@@ -97,42 +115,12 @@ def test_a_route_that_fails_alone_is_named_and_the_server_is_there_all_the_while
     assert connection.after(answered("checkpoints", after_s=31)).stale == ()
 
 
-def test_two_routes_that_fail_without_an_answer_between_are_the_server() -> None:
-    connection = fold(answered("logs", after_s=0), failing("logs", after_s=1), failing("metrics", after_s=2))
-    assert (connection.link, connection.failing_since) == (
-        RETRYING,
-        NOON + timedelta(seconds=1),
-    )
-
-
-def test_one_route_that_fails_while_nothing_else_is_asked_is_the_server_after_a_while() -> None:
-    connection = fold(answered("logs", after_s=0), failing("logs", after_s=1))
-    assert connection.link is LIVE
-    assert connection.after(failing("logs", after_s=1 + ROUTE_GRACE_S)).link is RETRYING
-
-
-def test_a_second_failure_to_get_through_is_the_server_at_once() -> None:
-    lost = event("waiting", after_s=1.3, attempt=2, delay_s=1.0, reason="connection refused")
-    assert fold(answered("logs", after_s=0), failing("logs", after_s=1, status=None), lost).link is (RETRYING)
-
-
-def test_what_is_asked_for_no_more_is_forgotten() -> None:
-    connection = fold(
-        answered("logs", after_s=0), failing("metrics", after_s=1), failing("metrics", after_s=9)
-    )
-    assert connection.without_resource("the metrics").stale == ()
-    assert connection.after(answered("logs", after_s=9 + 1 + FORGOTTEN_S)).stale == ()
-
-
 def test_a_screen_hears_only_of_what_it_shows() -> None:
     refusal = StaleResource("the log", "404", NOON)
-    connection = fold(
-        answered("logs", after_s=0), failing("metrics", after_s=1), failing("metrics", after_s=9)
-    )
-    connection = connection.with_stale_resource(refusal)
+    connection = fold(answered("logs", after_s=0), *METRICS_FAIL).with_stale_resource(refusal)
     assert connection.seen_by(frozenset({"the log"})).stale == (refusal,)
     assert [one.what for one in connection.seen_by(frozenset({"the metrics"})).stale] == ["the metrics"]
-    assert connection.seen_by(frozenset()).stale == ()
+    assert connection.seen_by(frozenset()).stale == connection.without_resource("the metrics").stale[1:] == ()
     assert connection.seen_by(frozenset({"the log", "the metrics"})) is connection
 
 
