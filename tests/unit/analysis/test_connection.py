@@ -40,6 +40,11 @@ def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_la
     assert connection.retry_at == NOON + timedelta(seconds=11)
 
 
+def test_waiting_says_when_it_tries_again() -> None:
+    connection = fold(event("answered", status=200), event("waiting", after_s=7, delay_s=4.0, attempt=2))
+    assert (connection.answered_at, connection.retry_at) == (NOON, NOON + timedelta(seconds=11))
+
+
 @pytest.mark.parametrize(
     ("status", "link", "link_after_an_answer"),
     [

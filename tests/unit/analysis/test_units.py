@@ -46,16 +46,6 @@ def test_duration(seconds, shown):
     assert units.duration(seconds) == shown
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (2, "2s"), (59, "59s"), (60, "1m"), (720, "12m"), (3 * 3600, "3h"), (5 * 86400, "5d"), (-3, "0s"), (None, "–"),
-    ],
-)  # fmt: skip
-def test_age(seconds, shown):
-    assert units.age(seconds) == shown
-
-
 def seconds_of(shown: str) -> int:
     factors = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     return sum(int(part[:-1]) * factors[part[-1]] for part in shown.split())
@@ -69,26 +59,12 @@ def test_a_longer_time_never_reads_as_shorter(one, other):
         assert seconds_of(show(more)) <= more
 
 
-@pytest.mark.parametrize(
-    ("steps_per_s", "shown"),
-    [
-        (0.1887, "0.19 it/s"), (0.18, "0.18 it/s"), (1, "1.00 it/s"), (12.34, "12.3 it/s"),
-        (4120, "4,120 it/s"),
-        (0.05, "20.0 s/it"), (1 / 600, "600 s/it"), (0, "–"), (None, "–"), (math.inf, "–"),
-    ],
-)  # fmt: skip
-def test_rate(steps_per_s, shown):
-    assert units.rate(steps_per_s) == shown
-
-
-def test_step_time():
-    shown = ["5.30 s/it", "290 ms/it", "1,200 s/it", "–"]
-    assert [units.step_time(s) for s in (5.3, 0.29, 1200, None)] == shown
-
-
 def test_small_readings():
     assert [units.percent(v) for v in (0.463, 0, 1, None, math.nan)] == ["46 %", "0 %", "100 %", "–", "–"]
     assert [units.cores(v) for v in (0.25, 12.34, 110.4, None)] == ["0.25", "12.3", "110", "–"]
+    assert [units.rate(v) for v in (0.18, 12.34, 4120, 0.05, None)] == [
+        "0.18 it/s", "12.3 it/s", "4,120 it/s", "20.0 s/it", "–",
+    ]  # fmt: skip
     assert [units.count(v) for v in (4120, 0, 1e6, None)] == ["4,120", "0", "1,000,000", "–"]
     assert [units.money(v) for v in (0.42, 12.5, 99.999, 1012.4, -3, None)] == [
         "$0.42", "$12.50", "$100", "$1,012", "-$3.00", "–",

@@ -9,7 +9,6 @@ from api_client.models import JobMetrics, TrainingJob
 from api_client.streams.job_poller import watch_job
 from api_client.streams.metrics import (
     OVERLAP_S,
-    SHORT_OVERLAP_S,
     WHOLE_OVERLAP_EVERY_S,
     follow_metrics,
     newest_sample,
@@ -71,47 +70,6 @@ async def followed(fetch, fetch_job, *, start_ms=BEGIN_MS, step_s=None, clock=No
     clock = clock or FastClock()
     stream = follow_metrics(fetch, fetch_job, clock=clock, start_ms=start_ms, step_s=step_s, interval_s=10.0)
     return [metrics async for metrics in stream], clock
-
-
-def starts_s(fetch):
-    return [(asked["start_ms"] - BEGIN_MS) / 1000 for asked in fetch.asked]
-
-
-async def test_metrics_come_as_history_then_increments_that_overlap():
-    fetch = Script(
-        metrics_at(0, 600, 300, status="RUNNING", nodes=["node-0", "node-1"]),
-        metrics_at(610, 590, status="RUNNING"),
-        metrics_at(620, status="RUNNING"),
-        metrics_at(630, status="RUNNING"),
-        metrics_at(640, status="COMPLETED"),
-        metrics_at(645, status="COMPLETED"),
-    )
-    answers, clock = await followed(fetch, Script(job_of("RUNNING")), step_s=10)
-    assert len(answers) == 6
-    assert clock.passed_s == 50.0
-    short_s, last_s = 30, 640 - OVERLAP_S  # nothing follows the last one that would find what is late
-    assert starts_s(fetch) == [0, 600 - short_s, 610 - OVERLAP_S, 620 - short_s, 630 - OVERLAP_S, last_s]
-    assert {asked["step_s"] for asked in fetch.asked} == {10}
-    assert {asked["end_ms"] for asked in fetch.asked} == {None}
-
-
-async def test_an_increment_reaches_back_to_the_node_that_lags_most():
-    def with_a_laggard(newest, lag, **more):
-        answer = metrics_at(newest, **more)
-        slow = metrics_at(newest - lag, nodes=["node-1"]).per_node_metrics
-        return answer.model_copy(update={"per_node_metrics": [*answer.per_node_metrics, *slow]})
-
-    fetch = Script(
-        with_a_laggard(600, 40, status="RUNNING", nodes=["node-0"]),
-        with_a_laggard(610, 2 * OVERLAP_S, status="RUNNING", nodes=["node-0"]),  # not lagging any more: gone
-        metrics_at(620, status="RUNNING", nodes=["node-0"]),
-        metrics_at(status="RUNNING"),
-        metrics_at(650, status="COMPLETED", nodes=["node-0"]),
-    )
-    await followed(fetch, Script(job_of("RUNNING")))
-
-    short = SHORT_OVERLAP_S
-    assert starts_s(fetch)[:5] == [0, 560 - short, 610 - OVERLAP_S, 620 - short, 620 - OVERLAP_S]
 
 
 class Latecomers:
