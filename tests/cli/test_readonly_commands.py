@@ -3,72 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from every_command import CHANGING, ENDED, JOB, PROJECT
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job
-from tui.analysis.deployments import DeploymentVerb
+from support.faulty import FaultyServer
 from tui.commands.support.exit_codes import ExitCode
 
 READS_BY_POST = "/v1/training_jobs/search"
-CONFIG = """from truss_train import Image, TrainingJob, TrainingProject
-project = TrainingProject(name="llama-sft", job=TrainingJob(image=Image(base_image="python:3.12")))
-"""
-CHANGING = {
-    "stop": ("stop", "job1"),
-    "stop --all": ("stop", "--all", "--yes"),
-    "delete": ("delete", "job1", "--yes"),
-    "delete --project": ("delete", "--project", "llama-sft", "--yes"),
-    "recreate": ("recreate", "job1"),
-    "update": ("update", "job1", "--priority", "3"),
-    "push": ("push", "config.py", "--skip-checks"),
-    "workstation": ("workstation", "--accelerator", "H100", "--skip-checks", "--yes"),
-    "deploy": (
-        *("deploy", "--job-id", "job1", "--checkpoint", "checkpoint-1", "--model-name", "m"),
-        *("--gpu", "H100:1", "--base-model", "b", "--yes"),
-    ),
-    **{f"deployments {verb}": ("deployments", verb, "d1", "--yes") for verb in DeploymentVerb},
-    "secrets": ("secrets", "delete", "hf_token", "--yes"),
-    "capacity": ("capacity", "update", "--team", "t", "--gpu-type", "H100", "--capacity", "1"),
-}
+CHANGES_HERE = ("download", "record", "checkpoints download", "init")
+CHANGES = [(*words.split(), *given) for words, given in CHANGING.items() if words not in CHANGES_HERE] + [
+    ("stop", "--all", "--yes"),
+    ("delete", "--project", PROJECT, "--yes"),
+    ("delete", JOB, ENDED, "--yes"),
+    ("secrets", "delete", "hf", "--yes"),
+]
 
 
-def changes_of(stranger: FakeBaseten) -> list[str]:
-    changes = [asked for asked in stranger.asked if asked.method != "GET" and asked.path != READS_BY_POST]
-    return [f"{asked.method} {asked.path}" for asked in changes]
+def changes_of(faulty: FaultyServer) -> list[str]:
+    asked = [each for each in faulty.layer.asked if each.method != "GET" and each.path != READS_BY_POST]
+    return [f"{each.method} {each.path.rpartition('/jobs/')[2]}" for each in asked]
 
 
-@pytest.fixture
-def world(stranger: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBaseten:
-    stranger.jobs = [job("job1", "RUNNING")]
-    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "t", "default": True}]}))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.py").write_text(CONFIG)
-    return stranger
-
-
-@pytest.mark.parametrize("name", CHANGING)
-def test_no_command_changes_anything(cli: RunCli, world: FakeBaseten, name: Any) -> None:
-    done = cli(*CHANGING[name], environ=world.environ() | {"BT_TUI_READONLY": "true"})
-    assert done.code == ExitCode.USAGE, done.err
+@pytest.mark.parametrize("words", CHANGES, ids=" ".join)
+def test_no_command_changes_anything(
+    cli: RunCli, world: dict[str, str], faulty: FaultyServer, words: tuple[str, ...]
+) -> None:
+    faulty.set_faults()
+    done = cli(*words, environ=world | {"BT_TUI_READONLY": "true", "BT_TUI_DEBUG": ""})
+    assert (done.code, done.out) == (ExitCode.USAGE, ""), done.err
     assert "read-only by environment BT_TUI_READONLY" in done.err
-    assert done.out == ""
-    assert changes_of(world) == []
+    assert changes_of(faulty) == []
 
 
 def test_the_message_names_the_setting_that_forbids_it(
-    cli: RunCli, world: FakeBaseten, tmp_path: Path
+    cli: RunCli, world: dict[str, str], faulty: FaultyServer, tmp_path: Path
 ) -> None:
+    faulty.set_faults()
     settings = tmp_path / "config.toml"
     settings.write_text('remote = "lab"\nreadonly = true\n')
-    by_file = cli("stop", "job1", environ=world.environ() | {"BT_TUI_CONFIG": str(settings)})
-    by_flag = cli("--readonly stop job1")
-    environ = {"BT_TUI_CONFIG": str(settings), "BT_TUI_READONLY": "false"}
-    allowed = cli("stop", "job1", environ=world.environ() | environ)
-    assert f"read-only by {settings}:2" in by_file.err
-    assert "read-only by flag --readonly" in by_flag.err
-    assert "read-only" not in allowed.err
-    assert changes_of(world) == ["POST /v1/training_projects/proj1/jobs/job1/stop"]
-    assert "job1" in cli("--readonly jobs -o json").out
+    by_file = world | {"BT_TUI_CONFIG": str(settings)}
+    assert f"read-only by {settings}:2" in cli("stop", JOB, environ=by_file).err
+    assert "read-only by flag --readonly" in cli("--readonly", "stop", JOB, environ=world).err
+    assert JOB in cli("--readonly jobs -o json", environ=world).out
+    assert changes_of(faulty) == []
+    assert "read-only" not in cli("stop", JOB, environ=by_file | {"BT_TUI_READONLY": "false"}).err
+    assert changes_of(faulty) == [f"POST {JOB}/stop"]
