@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, job, line
-from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
+from support.stranger import Answer, line
+from support.stranger_runs import finished_run, live_run
 
 
 @pytest.fixture
@@ -119,16 +119,11 @@ def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_s
 def test_thresholds_and_patterns_count_without_a_screen_too(
     cli: RunCli, with_file: Any, stranger: Any
 ) -> None:
-    now_s = time.time()
-    begin_s = now_s - 1800 - 3600
-    times = {"created_at": iso(begin_s), "updated_at": iso(now_s)}
-    stranger.jobs.append(job("hangs", "RUNNING", node_count=1, **times))
-    training_log(stranger, "hangs", begin_s, [3.0 - step / 200 for step in range(360)], total=10_000)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now_s, gpus=8)))
+    live_run(stranger, "hangs", silent_s=1800)
     assert cli("health hangs").code == 11
     assert cli("health hangs", environ=with_file('[health]\noff = ["stalled"]\n')).code != 11
     pattern = "[[patterns]]\nname = 'mine'\nregex = 'tick (?P<step>[0-9]+) of (?P<total>[0-9]+)'\n"
-    stranger.logs["hangs"] = [line("tick 41 of 50", at_ms=int(now_s * 1000))]
+    stranger.logs["hangs"] = [line("tick 41 of 50", at_ms=int(time.time() * 1000))]
     assert cli("progress hangs -o json").json["step"] is None
     told = cli("progress hangs -o json", environ=with_file(pattern)).json
     assert (told["step"], told["total_steps"]) == (41, 50)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
-from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
+from support.stranger_runs import live_run
 from tui.commands.support.exit_codes import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -43,12 +42,8 @@ def watched(use: float, silent_s: float) -> Provoke:
     """``health`` of a run whose GPUs are that busy and whose log has been silent for that long."""
 
     def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
-        now_s = time.time()
-        begin_s = now_s - silent_s - 3600
-        stranger.jobs = [job("job1", "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1)]
-        training_log(stranger, "job1", begin_s, [3.0 - step / 200 for step in range(360)], total=10_000)
-        serve_metrics(stranger, metrics_of(node("node-0", [use] * 60, end_s=now_s)))
-        return ("health", "job1")
+        live_run(stranger, "runs", silent_s=silent_s, use=use)
+        return ("health", "runs")
 
     return provoke
 

@@ -7,26 +7,17 @@ import pytest
 
 from support.cli import RunCli
 from support.stranger import Answer, FakeBaseten, job
-from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
+from support.stranger_runs import STEADY, finished_run, iso, live_run
 
-STEADY = [3.0 - step / 200 for step in range(360)]
 BROKEN = [*STEADY, *["nan"] * 60]
-
-
-def running(stranger: FakeBaseten, job_id: str, losses: list[float], *, silent_s: float = 0.0) -> None:
-    now_s = time.time()
-    begin_s = now_s - silent_s - 10 * len(losses)
-    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1))
-    training_log(stranger, job_id, begin_s, losses, total=10_000)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now_s, gpus=8)))
 
 
 def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, stranger: FakeBaseten) -> None:
     stranger.jobs = []
-    running(stranger, "well", STEADY)
+    live_run(stranger, "well")
     stranger.jobs.append(job("queued", "PENDING", created_at=iso(time.time() - 5)))
-    running(stranger, "nan", BROKEN)
-    running(stranger, "fine", STEADY)
+    live_run(stranger, "nan", BROKEN)
+    live_run(stranger, "fine")
     table, document, alone = cli("health"), cli("health -o json"), cli("health well")
     assert table.out.splitlines()[0].split()[0] == "nan"
     ids = [one["job_id"] for one in document.json]
@@ -41,9 +32,9 @@ def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(
     cli: RunCli, stranger: FakeBaseten
 ) -> None:
     stranger.jobs = []
-    running(stranger, "well", STEADY)
+    live_run(stranger, "well")
     finished_run(stranger, "over", losses=[1.0], status="FAILED")
-    running(stranger, "hangs", STEADY, silent_s=1800)
+    live_run(stranger, "hangs", silent_s=1800)
     named, everything = cli("health well over hangs -o json"), cli("health -o json")
     assert named.code == everything.code == 11
     assert [one["job_id"] for one in named.json] == ["well", "over", "hangs"]
@@ -65,8 +56,8 @@ def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(
     cli: RunCli, stranger: FakeBaseten, answer: Any, code: int
 ) -> None:
     stranger.jobs = []
-    running(stranger, "well", STEADY)
-    running(stranger, "nan", BROKEN)
+    live_run(stranger, "well")
+    live_run(stranger, "nan", BROKEN)
     stranger.on("GET", r".*/jobs/\w+/metrics", answer)
     alone, both = cli("health well"), cli("health -o json")
     assert alone.code == code

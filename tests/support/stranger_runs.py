@@ -77,6 +77,25 @@ def serve_metrics(stranger: FakeBaseten, answer: dict) -> None:
     stranger.on("GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/metrics", Answer(body=answer))
 
 
+STEADY: list[float | str] = [3.0 - step / 200 for step in range(360)]
+
+
+def live_run(
+    stranger: FakeBaseten,
+    job_id: str,
+    losses: list[float | str] = STEADY,
+    *,
+    silent_s: float = 0.0,
+    use: float = 0.95,
+) -> None:
+    """A job that runs, with a line a step up to ``silent_s`` ago, on eight GPUs of that use."""
+    now_s = time.time()
+    begin_s = now_s - silent_s - 10 * len(losses)
+    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1))
+    training_log(stranger, job_id, begin_s, losses, total=10_000)
+    serve_metrics(stranger, metrics_of(node("node-0", [use] * 60, end_s=now_s, gpus=8)))
+
+
 CAPACITY = {
     "gpu_capacities": [
         {"gpu_type": "H100", "baseline": 8, "limit": 64, "usage_count": 40, "dedicated_usage_count": 32,
