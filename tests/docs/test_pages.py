@@ -1,9 +1,11 @@
-"""The architecture page names what is there, and its arrows are the imports."""
+"""What the pages name is there: places, links, imports as arrows, functions on the way of a line, proofs."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from functools import reduce
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,51 @@ def test_places_and_links_lead_somewhere(document: Path) -> None:
     ]
     missing += [link for link in LINK.findall(text) if not (document.parent / link).exists()]
     assert missing == []
+
+
+STEP = re.compile(r"^(\d+)\. `([\w.]+):([\w.]+)`", re.MULTILINE)
+MOST_STEPS = {"A log line": 32, "A GPU sample": 26}
+MOST_STEPS_OF_THE_LOG_VIEW = 14
+
+
+def way(title: str) -> list[tuple[str, str]]:
+    section = re.split(r"^### ", PAGE.split(f"### {title}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+    steps = STEP.findall(section)
+    assert [int(number) for number, _, _ in steps] == list(range(1, len(steps) + 1))
+    return [(module, name) for _, module, name in steps]
+
+
+@pytest.mark.parametrize(("title", "most"), MOST_STEPS.items())
+def test_each_step_is_a_function_and_the_way_is_short(title: str, most: int) -> None:
+    steps = way(title)
+    assert 0 < len(steps) <= most
+    for module, name in steps:
+        function = reduce(getattr, name.split("."), import_module(module))
+        assert callable(function), (module, name)
+
+
+def test_the_log_view_has_few_of_the_steps() -> None:
+    view = [module for module, _ in way("A log line") if "log_pane" in module or "log_view" in module]
+    assert 0 < len(view) <= MOST_STEPS_OF_THE_LOG_VIEW
+
+
+SECURITY = (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
+PROOF = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def test_every_proof_is_there() -> None:
+    proofs = PROOF.findall(SECURITY)
+    assert proofs
+    missing = []
+    for place, name in proofs:
+        path = REPOSITORY / place
+        source = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not re.search(rf"^ *(?:async )?def {name}\(", source, re.MULTILINE):
+            missing.append(f"{place}::{name}")
+    assert missing == []
+
+
+def test_every_promise_has_a_proof() -> None:
+    promised = SECURITY.split("## What is guaranteed")[1].split("## What is not guaranteed")[0]
+    promises = re.split(r"^- ", promised, flags=re.MULTILINE)[1:]
+    assert [promise for promise in promises if not PROOF.search(promise)] == []
