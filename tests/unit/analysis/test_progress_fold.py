@@ -94,16 +94,6 @@ def keras_run() -> list[LogLine]:
     return lines
 
 
-def test_an_epoch_that_is_told_late_moves_its_steps():
-    heading, *steps = keras_run()[10:20]
-    folding = ProgressFold()
-    folding.add(steps)
-    assert folding.snapshot().loss_by_step[0][0] == 10
-    folding.add([heading])
-    assert folding.snapshot().loss_by_step[0][0] == 100
-    assert folding.snapshot().step == 180
-
-
 def over_bars() -> list[LogLine]:
     """Ten states of a bar in each line, and over the last of them the loss."""
     lines = []
