@@ -156,7 +156,7 @@ async def to_two_checkpoints(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
 
 async def to_why(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
     found = HealthFinding(FindingKind.ERRORS, "warning", "errors in the log", since=START)
-    app.post_message(WhyRequested(RunSnapshot(first_job(app), START, START, findings=(found,))))
+    app.post_message(WhyRequested(RunSnapshot(first_job(app), START, START, findings=(found,)), lambda: None))
 
 
 async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:

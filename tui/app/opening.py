@@ -205,7 +205,7 @@ class ScreenOpener:
         from tui.screens.why import WhyScreen
 
         job = message.run.job
-        screen = WhyScreen(job, partial(WhyFeed, self._session, message.run))
+        screen = WhyScreen(job, partial(WhyFeed, self._session, message.run, message.latest))
         self._navigation.push(screen, HistoryEntry(("why", job.id), partial(self.why, message)))
 
     # Files

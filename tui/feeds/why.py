@@ -36,11 +36,19 @@ class WhyView:
 class WhyFeed:
     """Publishes ``WhyView``s of a run: at first its worst problem, then the one asked for."""
 
-    def __init__(self, session: Session, run: RunSnapshot, *, publish: Callable[[WhyView], object]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        run: RunSnapshot,
+        latest: Callable[[], RunSnapshot | None],
+        *,
+        publish: Callable[[WhyView], object],
+    ) -> None:
         self._session = session
         self._run = run
+        self._latest = latest
         self._publish = publish
-        self._view = WhyView(explained_findings(run), at=None if run.job.is_finished else run.server_now)
+        self._view = WhyView(explained_findings(run), at=_time_of(run))
         self._known: dict[int, Explanation] = {}
         self._asked = asyncio.Event()
 
@@ -57,7 +65,16 @@ class WhyFeed:
         self._change(error=str(error))
 
     def refresh(self) -> None:
-        self._known.clear()
+        """Explain the problems of now; the known ones, as of their time, if there are none any more."""
+        run, view = self._latest(), self._view
+        problems = explained_findings(run) if run is not None else ()
+        if run is not None and problems:
+            shown = _key(view.problems[view.place])
+            place = next((at for at, found in enumerate(problems) if _key(found) == shown), 0)
+            explanation = view.explanation if _key(problems[place]) == shown else None
+            self._run = run
+            self._change(problems=problems, place=place, explanation=explanation, at=_time_of(run))
+        self._known = {}
         self._asked.set()
 
     def show_next(self) -> None:
@@ -67,18 +84,26 @@ class WhyFeed:
 
     async def _explain(self) -> None:
         self._asked.clear()
-        place = self._view.place
-        if place in self._known:
+        place, known = self._view.place, self._known
+        if place in known:
             return
         client = self._session.client
         if self._run.health_metrics is None:
             metrics = await fetch_health_metrics(client, self._run.job, self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
         found = await read_explanation(client, self._run, self._view.problems[place])
-        self._known[place] = found
-        if place == self._view.place:
+        known[place] = found
+        if place == self._view.place and known is self._known:
             self._change(explanation=found, error="")
 
     def _change(self, **changes: object) -> None:
         self._view = replace(self._view, **changes)  # type: ignore[arg-type]
         self._publish(self._view)
+
+
+def _time_of(run: RunSnapshot) -> datetime | None:
+    return None if run.job.is_finished else run.server_now
+
+
+def _key(problem: HealthFinding | None) -> str:
+    return problem.key if problem is not None else ""

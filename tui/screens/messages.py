@@ -201,9 +201,10 @@ class CapacityRequested(AppMessage):
 
 @dataclass
 class WhyRequested(AppMessage):
-    """Request to explain the problems of a run."""
+    """Request to explain the problems of a run; ``latest`` returns its newest state."""
 
     run: RunSnapshot
+    latest: Callable[[], RunSnapshot | None]
 
 
 @dataclass

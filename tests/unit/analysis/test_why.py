@@ -9,8 +9,10 @@ import pytest
 
 from api_client.models.logs import NS_PER_S, LogLine
 from support.worlds import ONE_O_CLOCK, job
+from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import Series
 from tui.analysis.why.explain import explain, explained_range, late_ranks
 from tui.analysis.why.explanation import Clue, Explanation, Section, markdown
 from tui.analysis.why.failure import exit_code, exit_words, failure_of
@@ -152,6 +154,15 @@ def test_what_only_one_node_logs() -> None:
     ]
     assert only_on(SLOW, "node-1", limit=9) == ()
     assert only_on([line for line in SLOW if line.replica == "node-2"], "node-2", limit=9) == ()
+
+
+def test_a_filling_cache_has_a_chart() -> None:
+    use = Series("cache", (1.0, 2.0), (0.8, 0.9))
+    of = RunSnapshot(
+        job("j"), ONE_O_CLOCK, ONE_O_CLOCK, health_metrics=MetricsSnapshot(cache_utilization=use)
+    )
+    found = explain(of, HealthFinding(FindingKind.CACHE_FILLING, "warning", "cache is 90 % full"), [])
+    assert [(one.unit, one.series) for one in found.figures] == [("%", (use,))]
 
 
 def test_the_last_line_of_each_node_and_the_warnings_of_all() -> None:

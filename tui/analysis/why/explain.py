@@ -309,4 +309,6 @@ def _all_figures(run: RunSnapshot, kind: FindingKind, name: str | None = None) -
         series = [Series(node.name, of(node).times, of(node).values) for node in nodes if len(of(node))]
         if series and title in _FIGURES_OF.get(kind, ()):
             figures.append(Figure(title, unit, tuple(series)))
+    if kind is FindingKind.CACHE_FILLING and len(metrics.cache_utilization):
+        figures.append(Figure("cache", "%", (metrics.cache_utilization,)))
     return tuple(figures)

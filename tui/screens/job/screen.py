@@ -342,7 +342,7 @@ class JobScreen(AppScreen):
     @on(RunHeader.FindingsClicked)
     def action_why(self) -> None:
         if self.snapshot is not None and self._is_explainable:
-            self.post_message(messages.WhyRequested(self.snapshot))
+            self.post_message(messages.WhyRequested(self.snapshot, lambda: self.snapshot))
 
     @property
     def _is_explainable(self) -> bool:
