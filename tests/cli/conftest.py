@@ -53,6 +53,13 @@ def pipe_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 @pytest.fixture
+def typed(pipe_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Make a line what somebody at a terminal answers."""
+    monkeypatch.setattr("tui.commands.support.terminal.can_ask", lambda: True)
+    return lambda answer: pipe_in(f"{answer}\n")
+
+
+@pytest.fixture
 def cli(
     stranger: FakeBaseten,
     clean_environ: dict[str, str],

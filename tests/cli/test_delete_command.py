@@ -63,15 +63,9 @@ def test_what_is_deleted_and_what_is_not(
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
 def test_at_a_terminal_it_asks_what_the_dashboard_asks(
-    cli: RunCli,
-    account: FakeBaseten,
-    pipe_in: Callable[[str], None],
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-    code: int,
+    cli: RunCli, account: FakeBaseten, typed: Callable[[str], None], answer: str, code: int
 ) -> None:
-    monkeypatch.setattr("tui.commands.support.terminal.can_ask", lambda: True)
-    pipe_in(f"{answer}\n")
+    typed(answer)
     result = cli("delete", "ended")
     assert result.code == code
     assert "Permanently deletes the job, its log, and checkpoints that aren't deployed." in result.err

@@ -182,15 +182,9 @@ def test_what_the_server_did_not_do_is_said(
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
 def test_at_a_terminal_it_asks(
-    cli: RunCli,
-    stranger: DeployingServer,
-    pipe_in: Callable[[str], None],
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-    code: int,
+    cli: RunCli, stranger: DeployingServer, typed: Callable[[str], None], answer: str, code: int
 ) -> None:
-    monkeypatch.setattr("tui.commands.support.terminal.can_ask", lambda: True)
-    pipe_in(f"{answer}\n")
+    typed(answer)
     result = cli("deployments", "deactivate", "live")
     assert result.code == code
     assert "requests to it fail until it is activated again" in result.err
