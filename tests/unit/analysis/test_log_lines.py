@@ -299,6 +299,14 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('iteration       40/    9000 | lm loss: NAN | grad norm: nan |', {'loss': NAN}),
     ('[titan] step: 40  loss:  nan  memory: 61.20GiB(77%)  tps: 1,234', {'loss': NAN}),
     ('step=40 loss=-inf', {'loss': -INF}),
+    (' 39160/50000: episode: 569, duration: 0.073s, episode steps: 13, mean reward: 1.000 [1.0, 1.0], loss: 78.8', {'step': 39160, 'total_steps': 50000, 'loss': 78.8}),
+    ('Saving model (epoch = 3, loss = 0.7121)', {'checkpoint': '', 'epoch': 3.0, 'loss': None}),
+    ('Iter 120, Minibatch Loss= 0.412, Training Accuracy= 0.812', {'step': 120, 'loss': 0.412}),
+    ('phase: val, epoch: 3, loss: 0.41', {'epoch': 3.0, 'eval_loss': 0.41, 'loss': None}),
+    ('Epoch 3 | dev: loss 0.41 acc 0.8', {'eval_loss': 0.41, 'loss': None}),
+    ('Results on val: loss=0.41 step=1200', {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
+    ("validation results: {'loss': 0.41, 'acc': 0.8}", {'eval_loss': 0.41, 'loss': None}),
+    ("{'split': 'val', 'loss': 0.41, 'step': 1200}", {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
 
@@ -381,6 +389,14 @@ OTHER_LINES: list[str] = [
     'Step 3: accuracy check passed: 12',
     'bob: epoch 3 acc: 0.9 for me',
     '| grad_norm | 0.212 |',
+    "return {'loss': 0.41, 'step': 3}",
+    'x = loss(0.41, step=3)',
+    'train_loss = 0.41',
+    'git commit -m "epoch 3 loss: 0.41"',
+    'SELECT * FROM runs WHERE step = 1200 AND loss < 2.31',
+    'New best! epoch 3 loss 0.41',
+    'Early stop at step 1200: loss 0.41',
+    'trial 3: val_loss=0.41',
 ]
 """Output around training, tried in every dress."""
 PIECES = [

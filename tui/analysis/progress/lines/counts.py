@@ -11,7 +11,8 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
-    r"(?=[gtsibnuo])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )(?<!fps )"
+    r"(?=[gtsibnuo])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )(?<!episode )"
+    r"(?<!fps )"
     r"(?:(?P<updates>num[ _]updates|nupdates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
     r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
     r"|(?P<weak>iteration|iters?|it|batch|updates?|i(?=\s?=\s?\d+\s?/)))"

@@ -246,7 +246,14 @@ def _read_facts(text: str) -> ParsedMetrics | None:
     save = saves.read(text)
     if save is None:
         return reading
-    return save if reading is None else replace(reading, checkpoint=save.checkpoint)
+    if reading is None:
+        return save
+    lowered = text.lower()
+    if reading.loss is not None and not reading.from_bar and lowered.find("sav") < lowered.find("loss"):
+        reading = replace(
+            reading, loss=None
+        )  # "Saving model (epoch = 3, loss = 0.71)": the best, not the last
+    return replace(reading, checkpoint=save.checkpoint)
 
 
 def _first_reading(text: str) -> ParsedMetrics | None:

@@ -134,6 +134,13 @@ _STEP_OF_TOTAL = re.compile(r"'[\w/ ]*step[\w/ ]*': '(\d{1,12})/(\d{1,12})'")
 _EPOCH_HEADING = re.compile(r"\bepoch (\d{1,9}): $", re.IGNORECASE)
 
 
+_CODE = re.compile(r"(?:^\s*return |\w\()$")
+_EVALUATES = re.compile(
+    r"^[^{]{0,200}\b(?:evaluation|eval|validation|valid|val|test) [^{/.]{0,40}\{"
+    r"|'(?:split|phase|mode|stage)': '(?:val|eval|test|dev)"
+)
+
+
 def _steps_of(text: str) -> dict[str, int]:
     match = _STEP_OF_TOTAL.search(text)
     return {} if match is None else {"step": int(match[1]), "total_steps": int(match[2])}
@@ -154,7 +161,12 @@ def read_python_dict(text: str) -> ParsedMetrics | None:
     values = {key: quoted or bare for key, quoted, bare in _ITEM.findall(text[start:])}
     if "train_runtime" in values and "loss" not in values:
         return _summary(values)
+    if _CODE.search(text, 0, start):
+        return None
     reading = from_values(values, **_steps_of(text))
+    evaluates = ("val" in text or "test" in text or "Eval" in text) and _EVALUATES.search(text.lower())
+    if evaluates and reading.loss is not None and reading.eval_loss is None:
+        reading = replace(reading, loss=None, eval_loss=reading.loss)
     if reading.loss is None and reading.eval_loss is None:
         heading = _EPOCH_HEADING.search(text, 0, start)
         return None if heading is None else ParsedMetrics(epoch=float(heading[1]))

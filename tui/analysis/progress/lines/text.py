@@ -19,8 +19,9 @@ from tui.analysis.progress.lines.vocabulary import meaning, word_set
 
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
-    r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |usage:|file \"|frame #|raise |assert |e   |-{1,2}\w"
-    r"|\w+ = \S{1,40}; ?\w+ = )"
+    r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |git |curl |select |return |table \d|trial \d|@@ "
+    r"|-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   |-{1,2}\w"
+    r"|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\()"
 )
 # … an exception by name, a call with a string argument, flags of a command …
 _EXCEPTION = re.compile(r"\b[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning)\b")
@@ -34,7 +35,7 @@ _QUOTED = re.compile(r"`[^`]{0,80}\d[^`]{0,80}`")  # code in a text
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
 _WORD = re.compile(r"\w+")
 _NO_REPORT = re.compile(
-    r"(?=[lrwegps])\b(?:load(?:ed|ing)|resum(?:ed|ing)|restor(?:ed|ing)|retry(?:ing)?|wait(?:ed|ing)|revert(?:ed|ing)|rewound"
+    r"(?=[lrwegps])\b(?:load(?:ed|ing)|resum(?:ed?|ing)|restor(?:ed|ing)|retry(?:ing)?|wait(?:ed|ing)|revert(?:ed|ing)|rewound"
     r"|expect(?:ed|ing)?|recommend(?:ed)?|goal|packet loss|stop[ _-]loss|pnl)\b"
 )
 _SENTENCE_WORDS = word_set(
@@ -60,7 +61,9 @@ _EVALUATION = re.compile(
     r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
-    r"|, ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
+    r"|(?:[,|]|\d) ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
+    r"|\b(?:phase|mode|split|stage|(?:sub|data)?set)[\"']?\s?[:=]\s?[\"']?(?:val|eval|test|dev)"
+    r"|\bresults? (?:on|for) (?:the )?(?:val|eval|test|dev)|\bon (?:the )?(?:val\w{0,7}|test|dev) set:"
     r"|\bsaving dict for global step\b"  # TensorFlow's estimators
 )
 _WITHIN_VALIDATION = re.compile(
@@ -107,7 +110,7 @@ _MEASURE = re.compile(
     r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity)"
     r"[\w@]{0,16}(?: [a-z]\b)?\s{0,4}[:=]\s{0,8}[\[(]?\d"
 )
-_TIME = re.compile(r"\btime(?: cost| elapsed| taken)?\s{0,4}[:=]\s{0,4}\d")
+_TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d")
 _SETTING = re.compile(
     r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
     r"|epochs|warmup)\b"
@@ -307,6 +310,8 @@ def is_log_report(text: str, *, marked: bool) -> bool:
         "--" in text and _FLAG.search(lowered)
     ):
         return False
+    if "</" in text:
+        return False
     if "back" in lowered and _ROLLED_BACK.search(lowered):
         return False
     if "`" in lowered and _QUOTED.search(lowered):
@@ -334,7 +339,7 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
 
 
 def _may_evaluate(lowered: str) -> bool:
-    return "val" in lowered or "test" in lowered or "dev " in lowered or "held" in lowered or "cv" in lowered
+    return "val" in lowered or "test" in lowered or "dev" in lowered or "held" in lowered or "cv" in lowered
 
 
 def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
@@ -349,7 +354,7 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
             return ParsedMetrics(**known)  # type: ignore[arg-type]
     if lowered.lstrip(" \t*>").startswith(("train", "average train", "avg", "mean train")):
         alone = _TRAINING_ALONE.match(lowered)
-        if alone is None or not is_log_report(text, marked=False):
+        if alone is None or _ASSIGNMENT.match(text) or not is_log_report(text, marked=False):
             return None
         beside = _EVALUATION_BESIDE.search(lowered, alone.end("value"))
         evaluated = None if beside is None else to_float(beside["value"])

@@ -37,7 +37,8 @@ _SCOPES = word_set(
     "metrics metric perf performance optim optimizer opt throughput device stats losses loss timing"
 )
 _STATISTICS = word_set(
-    "mean avg average avr running batch epoch curr current cur iter smoothed smooth ema reduced last all"
+    "mean avg average avr running batch minibatch epoch curr current cur iter smoothed smooth ema reduced"
+    " last all"
 )
 _TRAINING_LOSSES = word_set(
     "total global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
