@@ -74,6 +74,9 @@ def test_variables_of_each_kind(file: Path) -> None:
     assert settings.keys == {"job.stop_job": "ctrl+k"}
 
 
+PATTERN = "[[patterns]]\nname = 'a'\nregex = '(?P<loss>x)'\n"
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -85,33 +88,24 @@ def test_variables_of_each_kind(file: Path) -> None:
         ("readonly = 1\n", 1, "readonly: must be true or false"),
         ("[logs]\nwrap = true\nfleet_s = 3\n", 3, "it belongs in [refresh]"),
         ("[health]\nstall_after = 3\n", 2, "did you mean stall_after_s?"),
-        ("[health]\nleak_share = -0.1\n", 2, "must be 0 or greater"),
         ("[health]\nstall_after_s = 0\n", 2, "must be greater than 0"),
         ("[health]\noff = [\n  'stall',\n]\n", 2, "unknown finding stall"),
         ("[health]\nrestarts = 1.5\n", 2, "whole number"),
-        ("[prices]\n'H100:8' = 'cheap'\n", 2, "must be a number"),
         ("[prices]\n'H100:8' = -1\n", 2, "greater than or equal to 0"),
         ("[prices]\nx = nan\n", 2, "finite"),
-        (
-            "[[patterns]]\nname = 'a'\nregex = '(?P<loss>x)'\n[[patterns]]\nname = 'b'\nregex = '('\n",
-            6,
-            "patterns.1",
-        ),
+        (f"{PATTERN}[[patterns]]\nname = 'b'\nregex = '('\n", 6, "patterns.1"),
         ("[[patterns]]\nname = 'a'\nregex = '(?P<los>x)'\n", 3, "unknown group los"),
         ("[[patterns]]\nname = 'a'\n", 1, "regex: is missing"),
         ("[keys]\njob.stop_jobs = 'x'\n", 2, "did you mean job.stop_job?"),
         ("\n[keys]\n'job.stop_job' = 'nokey'\n", 3, "no such key: nokey"),
         ("[keys]\njob.stop_job = 'j'\n", 2, "reserved for navigation"),
-        ("[keys]\njob.stop_job = 'd'\n", 2, "job.deploy"),
         ("[keys]\njob.stop_job = 'n'\n", 2, "logs.next_match"),
         ("[keys]\nhome.sort = 'f6'\nhome.filter = 'f6'\n", 2, "is also used for"),
         ("[notifications]\nwebhook = 'http://example.com/x'\n", 2, "https"),
-        ("[notifications]\nwebhook = 'file:///etc/passwd'\n", 2, "https"),
         ('[notifications]\nwebhook = "https://x/\\u001b"\n', 2, "https"),
         ("[notifications]\ncommand = 'notify-send x'\n", 2, "must be a list"),
         ("[notifications]\nosc = 9\n", 2, "'9'"),
         ("readonly = \n", 1, "invalid TOML"),
-        ("a = 1\na = 2\n", 2, "invalid TOML"),
         ("[notifications]\ntext = '''\nno end\n", 3, "invalid TOML"),
     ],
 )
