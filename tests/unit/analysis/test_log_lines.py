@@ -486,11 +486,12 @@ def test_huge_lines_are_not_read() -> None:
           "loss: 1.4 ||: 100%|###| 20/20 [00:02<00:00, 10.31it/s]",
           "Epoch 4/9",
           "loss: 0.8 ||: 100%|###| 318/318 [01:22<00:00,  3.85it/s]"], [0.9, 0.8]),
+        (["100 samples for validation", "loss: 0.9 ||: 100%|###| 318/318 [01:22<00:00,  3.85it/s]"], [0.9]),
         (["Iteration: \t 1", "NumTrajs: \t 200", "Loss:     \t 0.1925", "MaxRew: \t -204.07"], [0.1925]),
         (["NumTrajs: \t 200", "Loss:     \t 0.1925"], []),
         (["----------------", "| loss | 0.04 |", "| lr | 0.1 |", "| loss_scale | 2.0 |"], [0.04]),
     ],
-    ids=["a dialog", "an evaluation's bar", "a block", "no block", "a table"],
+    ids=["a dialog", "an evaluation's bar", "a split", "a block", "no block", "a table"],
 )  # fmt: skip
 def test_lines_before_say_what_a_line_is(lines: list[str], losses: list[float]) -> None:
     reader = Reader()

@@ -94,7 +94,11 @@ _BLOCK = re.compile(
     r"(?:\s?(?:/|of)\s?\d{1,9})?(?: took [\d.]{1,12}s)?\W*$",
     re.IGNORECASE,
 )
-_EVALUATES = ("validating", "validation", "evaluating", "evaluation")
+_EVALUATES = re.compile(
+    r"(?:^|[-:\]>*|])\s*(?:running |start(?:ing)? |begin )?(?:validat|evaluat)(?:ing|ion)[ .:*…]*$",
+    re.IGNORECASE,
+)
+_EVALUATION_BARS = 500  # An evaluation prints fewer; more are a training's that does not say so.
 
 
 @dataclass(slots=True)
@@ -102,8 +106,9 @@ class _Context:
     speech: int = 0
     block: int = 0
     in_table: bool = False
-    evaluates: bool = False
+    evaluation_bars: int = 0
     evaluation_steps: int | None = None
+    training_steps: int | None = None
 
 
 class Reader:
@@ -130,7 +135,7 @@ class Reader:
             return None if context.speech else reading
         if reading.checkpoint is None:
             context.speech = 0
-            context.evaluates = False
+            context.evaluation_bars = 0
         context.block = _BLOCK_LINES if _BLOCK.match(message) else 0
         return reading
 
@@ -147,8 +152,8 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     words = message.strip(" \t#*>-[").lower()
     if words.startswith(_SPOKEN) and ":" in words[:16]:
         context.speech, context.block = _SPEECH_LINES, 0
-    elif words.rstrip(" .:*…").endswith(_EVALUATES):
-        context.evaluates, context.evaluation_steps = True, None
+    elif ("alidat" in message or "valuat" in message) and _EVALUATES.search(message):
+        context.evaluation_bars, context.evaluation_steps = _EVALUATION_BARS, None
     elif context.block:
         context.block -= 1
         return text.read_in_block(message)
@@ -159,12 +164,17 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
 
 def _is_evaluation(context: _Context, reading: ParsedMetrics, message: str) -> bool:
     """Return True for the bar after the announcement of an evaluation, unless it names the training."""
-    if not context.evaluates or reading.loss is None:
+    if reading.loss is None:
         return False
-    if context.evaluation_steps is None and "rain" not in message and "poch" not in message:
-        context.evaluation_steps = reading.total_steps
-    context.evaluates = context.evaluation_steps == reading.total_steps
-    return context.evaluates
+    if context.evaluation_bars and reading.total_steps != context.training_steps:
+        if context.evaluation_steps is None and "rain" not in message and "poch" not in message:
+            context.evaluation_steps = reading.total_steps
+        if context.evaluation_steps == reading.total_steps:
+            context.evaluation_bars -= 1
+            return True
+    context.evaluation_bars = 0
+    context.training_steps = reading.total_steps
+    return False
 
 
 def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetrics | None:
