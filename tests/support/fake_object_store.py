@@ -139,9 +139,6 @@ class FakeObjectStore:
         self.go_on = threading.Event()
         self.bucket: dict[str, bytes] = {}
         self.needs_key = ""
-        self.hangs = False
-        self.asked_for_object = threading.Event()
-        self.closing = threading.Event()
         self.taken: list[Taken] = []
         self.trouble: dict[str, list[Trouble]] = {}
         self.parts: dict[int, bytes] = {}
@@ -159,7 +156,6 @@ class FakeObjectStore:
         return self
 
     def __exit__(self, *_about: object) -> None:
-        self.closing.set()
         for server in (self.api, self.objects):
             server.shutdown()
             server.server_close()
@@ -348,10 +344,6 @@ class FakeObjectStore:
             answer = self._take(taken, handler) if wanted or trouble is None else trouble.answer
         if trouble is not None and trouble.takes_it_first:
             _cut(handler)
-        elif taken.name == "get" and self.hangs and answer[0] < 300:
-            self.asked_for_object.set()
-            self.closing.wait()
-            handler.close_connection = True
         else:
             _send(handler, *answer)
 

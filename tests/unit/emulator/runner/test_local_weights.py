@@ -14,7 +14,7 @@ import pytest
 from local_world import LocalWorld, holds, job_spec, living, local_world
 
 from api_client.models import JobStatus
-from support.fake_object_store import FakeObjectStore
+from support.fake_object_store import FakeObjectStore, Trouble
 
 SECRET = json.dumps(
     {"access_key_id": "AKIATEST", "secret_access_key": "very-secret-value", "region": "eu-west-1"}
@@ -143,9 +143,9 @@ async def test_other_ways_to_name_objects(stored: LocalWorld, store: FakeObjectS
 
 async def test_a_stop_ends_the_delivery(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"a.bin": b"1"}
-    store.hangs = True
+    store.trouble["get"] = [Trouble(silent=True)]
     await stored.create("job1", with_weights("s3://my-bucket", "echo never"))
-    assert await asyncio.to_thread(store.asked_for_object.wait, 20)
+    await stored.until(lambda: "get" in store.asked())
     assert stored.backend.job("job1").current_status == JobStatus.CREATED
     assert (await stored.backend.stop("job1")).current_status == JobStatus.STOPPED
     assert stored.messages("job1") == []
