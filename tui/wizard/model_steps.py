@@ -143,7 +143,7 @@ def _checkpoint_choice(checkpoint: Checkpoint, state: WizardState) -> Choice:
     label = ". (the checkpoint folder itself)" if name == "." else name
     known = state.facts.judged.get(name)
     best = "★ best" if known and known.is_best else ""
-    losses = (known.loss, known.evaluation) if known else ()
+    losses = (known.evaluation, known.loss) if known else ()
     scores = (f"{one.name} {number(one.value)}" for one in losses if one is not None)
     warning = known.fault.mark if known and known.fault else ""
     hint = " · ".join(part for part in (best, *scores, *parts) if part)
