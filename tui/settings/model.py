@@ -209,9 +209,6 @@ class Configuration(Section):
     """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas. The table
     of actions below lists the ids."""
 
-    health: HealthRules = HealthRules()
-    """Thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
-
     prices: dict[str, Annotated[float, Field(ge=0)]] = {}
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
     It overrides the list price."""
@@ -220,6 +217,9 @@ class Configuration(Section):
     """Custom patterns that read progress from log lines."""
 
     demo: DemoSettings = DemoSettings.model_construct()
+
+    health: HealthRules = HealthRules()
+    """Advanced: thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
 
     @field_validator("keys", mode="before")
     @classmethod
