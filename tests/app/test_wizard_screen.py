@@ -65,6 +65,16 @@ async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> Non
         assert step_of(app.screen) == REVIEW
 
 
+async def test_a_refusal_goes_when_the_answer_is_changed() -> None:
+    app = deploy_view(to(walk_of(lora("checkpoint-1")), "lora_rank"))
+    async with opened(app, SIZE) as pilot:
+        app.screen.query_one("#text", Input).value = ""
+        assert "✗" in await pressed(pilot, "enter")
+        assert "✗" not in await pressed(pilot, *"64")
+        await pressed(pilot, "enter")
+        assert step_of(app.screen) == REVIEW
+
+
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
     app = deploy_view(deploying("a", of=(lora("a"), lora("b"))))
     async with opened(app, SIZE) as pilot:

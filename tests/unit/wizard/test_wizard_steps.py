@@ -107,7 +107,7 @@ def test_what_is_proposed() -> None:
         (BASE_MODEL, "two words", "space"),
         (MODEL_NAME, "  ", "name"),
         (MODEL_NAME, "evil\x1b[2J", "characters"),
-        *((GPU, gpu, "") for gpu in ("H100:2", "A100_40GB:1")),
+        *((GPU, gpu, "") for gpu in ("H100:2", "h100:2", "A100_40GB:1")),
         (GPU, "H100:3", "no instance type has 3"),
         (GPU, "QUANTUM:1", "no GPU type QUANTUM"),
         *((GPU, gpu, "TYPE:COUNT") for gpu in ("H100:2:3", "", None)),

@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from api_client.models.logs import LogEntry
 from tui.actions import Scope
@@ -249,6 +249,12 @@ class DeployScreen(AppScreen):
             self.run_worker(
                 self._feed.answer(message.answer), name="wizard", group="wizard", exit_on_error=False
             )
+
+    @on(Input.Changed, "#text")
+    def _typed(self, event: Input.Changed) -> None:
+        walk = self.snapshot.walk
+        if walk is not None and self._refusal[1] and walk.step.problem(event.value) != self._refusal[1]:
+            self._refuse(walk.step, "")
 
     def _act(self, action: str, walk: WizardProgress) -> None:
         made = self._review(walk)
