@@ -17,7 +17,7 @@ from support.dashboard import Dashboard, screen_view, text_of
 from support.deploying_server import DeployingServer
 from support.log_server import FastClock
 from support.stranger import Answer, line
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.feeds.deployment import DeployFeed
 from tui.readers.session import Session
 from tui.screens.deploy.screen import DeployScreen
@@ -108,8 +108,7 @@ async def test_one_that_failed_is_retried_once_and_a_lost_answer_is_said(server:
     server.on("POST", ".*/retry", Answer(502, {"message": "the gateway lost it"}))
     async with deployed(server) as (app, pilot):
         await until(pilot, lambda: keys_offered(app) == {"deactivate", "retry"})
-        await pilot.press("t")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await to_screen(pilot, ConfirmScreen, "t")
         await pilot.press("n")
         assert changes(server) == []
         await confirm(app, pilot, "t", "Retry deployment of tuned")

@@ -7,7 +7,7 @@ from typing import Any
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from support.dashboard import home, opened, text_of
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.analysis.fleet.batches import Verb, batch_of
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
@@ -63,8 +63,7 @@ async def test_marked_jobs_are_stopped_after_one_question_that_names_them() -> N
     session = RecordingSession()
     app = dashboard(session)
     async with opened(app, (80, 24), notifications=True) as pilot:
-        await pilot.press(*MARK_SIX, "s")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await to_screen(pilot, ConfirmScreen, *MARK_SIX, "s")
         asked = text_of(app)
         assert "Stop 5 jobs?" in asked
         assert "whisper-ft" in asked
@@ -84,14 +83,14 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
     session = RecordingSession(refused=("grpo7",))
     app = dashboard(session)
     async with opened(app, (100, 30), notifications=True) as pilot:
-        await pilot.press("space", "down", "space", "R")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await to_screen(pilot, ConfirmScreen, "space", "down", "space", "R")
         await pilot.press("y")
         await until(pilot, lambda: "Not run again: 1 of 2" in text_of(app))
         assert "qwen3-grpo-7: the server said no" in text_of(app)
         assert "whisper-ft: started again as whisper." in text_of(app)
         session.is_unsure = True
-        await pilot.press("R", "y")
+        await to_screen(pilot, ConfirmScreen, "R")
+        await pilot.press("y")
         await until(pilot, lambda: "Possibly not run again: 1 of 1" in text_of(app))
 
 
@@ -102,12 +101,10 @@ async def test_only_jobs_that_have_ended_are_deleted_and_only_after_an_explicit_
         await pilot.press("X")
         await until(pilot, lambda: "stop them first" in text_of(app))
         for answer in ("n", "enter", "escape", "y"):
-            await pilot.press("G", "X")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await to_screen(pilot, ConfirmScreen, "G", "X")
             assert "flux-lora-2 (broken)" in text_of(app)
             assert session.calls == []
-            await pilot.press(answer)
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await to_screen(pilot, HomeScreen, answer)
         await until(pilot, lambda: session.calls == [("delete", "broken")])
 
 
@@ -126,12 +123,10 @@ async def test_a_project_is_deleted_with_its_jobs_if_all_have_ended() -> None:
         for name in ("evals", "flux"):
             screen._projects.move_to(f"p-{name}")
             for answer in "ny":
-                await pilot.press("X")
-                await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+                await to_screen(pilot, ConfirmScreen, "X")
                 assert f"Delete project {name} (p-{name})?" in text_of(app)
                 assert ("delete", f"p-{name}") not in session.calls
-                await pilot.press(answer)
-                await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+                await to_screen(pilot, HomeScreen, answer)
         await until(pilot, lambda: session.calls == [("delete", "p-evals"), ("delete", "p-flux")])
         await until(pilot, lambda: "evals: deleted." in text_of(app))
         await until(pilot, lambda: "flux: the server said no" in text_of(app))

@@ -20,11 +20,14 @@ from api_client.emulator.processes import EmulatorChild
 from support.dashboard import READ_ONLY, text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
-from support.waiting import until, until_quiet
+from support.waiting import to_screen, until, until_quiet
 from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
 from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.screens.files.screen import FilesScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
 from tui.widgets.file_tree import FileTreeView
 
 SIZE = (80, 24)
@@ -72,8 +75,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await sees(pilot, "llama-70b-sft-v3")
         # The cache: its largest directory stands first.
-        await pilot.press("slash", *"sft-v3", "enter", "C")
-        await until(pilot, lambda: isinstance(app.screen, CacheScreen))
+        await to_screen(pilot, CacheScreen, "slash", *"sft-v3", "enter", "C")
         await sees(pilot, "captured", "huggingface/")
         tree = app.screen.query_one(FileTreeView)
         await until_quiet(pilot, tree)
@@ -81,12 +83,13 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         largest = max(tree.rows.nodes, key=tree.rows.size_bytes)
         assert tree.cursor_node == largest
         # A finished job's adapter.
-        await pilot.press("escape", "escape", "slash", *"flux", "enter")
+        await to_screen(pilot, HomeScreen, "escape")
+        await pilot.press("escape", "slash", *"flux", "enter")
         await sees(pilot, "flux-lora-produc")
-        await pilot.press("enter", "4")
+        await to_screen(pilot, JobScreen, "enter")
+        await pilot.press("4")
         await sees(pilot, "newest", "★ best", "LoRA r=16")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, FilesScreen))
+        await to_screen(pilot, FilesScreen, "enter")
         await sees(pilot, "adapter_model.safetensors")
         await to_file(pilot, "adapter_config.json")
         await sees(pilot, "rank r", "16", "target modules", "q_proj")
@@ -94,8 +97,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         await sees(pilot, "loss", "┤")
         await to_file(pilot, "adapter_model.safetensors")
         await sees(pilot, "33,619,968 parameters", "456 tensors", "BF16")
-        await pilot.press("D")
-        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
+        await to_screen(pilot, DownloadFolderScreen, "D")
         usage = shutil.disk_usage(here)
         with monkeypatch.context() as small:
             small.setattr("shutil.disk_usage", lambda _folder: usage._replace(free=1000))
@@ -103,12 +105,14 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
             await sees(pilot, "Not enough room", "1000 B free")
             # A folder that exists may hold parts already: the plan knows.
             Path(app.screen.query_one(Input).value).mkdir()
-            await pilot.press("enter", "T")
+            await to_screen(pilot, FilesScreen, "enter")
+            await pilot.press("T")
             await sees(pilot, "Downloads", "✗ 1 failed", "Not enough room", "1000 B free")
         assert not list(here.rglob("*.safetensors"))
-        await pilot.press("escape", "D")
-        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
-        await pilot.press("enter", "T")
+        await to_screen(pilot, FilesScreen, "escape")
+        await to_screen(pilot, DownloadFolderScreen, "D")
+        await to_screen(pilot, FilesScreen, "enter")
+        await pilot.press("T")
         await sees(pilot, "Downloads", "✓ 1 done")  # the same again takes the failed one's place
         await sees(pilot, "adapter_model.safetensors", "done", "100 %")
         (arrived,) = here.rglob("adapter_model.safetensors")
@@ -117,10 +121,9 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         assert len(json.loads(content[8 : 8 + header_bytes])) >= 456
         # The same again, of other content now: it asks.
         arrived.write_bytes(b"mine")
-        await pilot.press("escape", "D")
-        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, FileConflictScreen))
+        await to_screen(pilot, FilesScreen, "escape")
+        await to_screen(pilot, DownloadFolderScreen, "D")
+        await to_screen(pilot, FileConflictScreen, "enter")
         await pilot.press("b")
         await until(pilot, lambda: len(list(here.rglob("adapter_model*.safetensors"))) == 2)
         assert arrived.read_bytes() == b"mine"
@@ -135,21 +138,23 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
     app = dashboard(demo)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await sees(pilot, "llama-70b-sft-v3")
-        await pilot.press("slash", *"grpo-7", "enter", "enter", "4")
+        await pilot.press("slash", *"grpo-7", "enter")
+        await to_screen(pilot, JobScreen, "enter")
+        await pilot.press("4")
         await sees(pilot, "newest")
         await pilot.press("enter")
         await sees(pilot, "rank-0/")
         await pilot.press("slash", *"optim*rank_0.pt", "enter")
         await to_file(pilot, ".pt")  # some gigabytes: it takes longer than what follows
-        await pilot.press("D")
-        await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
+        await to_screen(pilot, DownloadFolderScreen, "D")
         await pilot.press("enter")
         await until(pilot, lambda: "↓ 1 file" in text_of(app).splitlines()[-1])
         await until(pilot, lambda: bool(list(here.rglob("*.part"))))
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await to_screen(pilot, ConfirmScreen, "q")
         await sees(pilot, "A download is running")
-        await pilot.press("n", "T", "x")
+        await to_screen(pilot, FilesScreen, "n")
+        await to_screen(pilot, DownloadsScreen, "T")
+        await pilot.press("x")
         await sees(pilot, "■ canceled", "Partial files are kept", "◌ waiting")
         assert list(here.rglob("*.part"))
         await pilot.press("t")

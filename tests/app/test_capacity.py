@@ -15,7 +15,7 @@ from support.dashboard import pressed, text_of
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, job
 from support.stranger_runs import serve_capacity
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.capacity import CapacityScreen
 from tui.screens.job.screen import JobScreen
@@ -78,8 +78,7 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
         assert "small-one" in text_of(app)
         await pilot.press("j")
         await until(pilot, lambda: "big-one" in text_of(app))
-        await pilot.press("a", "tab", "home", "enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        await to_screen(pilot, JobScreen, "a", "tab", "home", "enter")
         assert app.screen.job.id == "first"  # type: ignore[attr-defined]
 
 

@@ -20,11 +20,12 @@ from support.dashboard import Dashboard, StubFeed, home, opened, pressed, screen
 from support.remotes import remote_of
 from support.stranger import Answer, FakeBaseten, line
 from support.stranger_runs import finished_run
-from support.waiting import until
+from support.waiting import to_screen, until
 from support.worlds import JOBS, fleet, run
 from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
 from tui.screens.compare import CompareRunsScreen
+from tui.screens.home.screen import HomeScreen
 from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.messages import CompareJobsRequested
 from tui.widgets.row_table import RowTable
@@ -82,8 +83,7 @@ async def test_marks_are_signs_counted_in_the_header_taken_away_and_compared() -
 
 async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
     async with on_home(stranger) as (app, pilot):
-        await pilot.press("space", "j", "space", "j", "space", "c")
-        await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen))
+        await to_screen(pilot, CompareRunsScreen, "space", "j", "space", "j", "space", "c")
         await until(pilot, lambda: all(one.state == "read" for one in app.screen.runs))  # type: ignore[attr-defined]
         await until(pilot, lambda: all(one in text_of(app) for one in ("loss  ━ first", "tok/s  ━ first")))
         screen = text_of(app)
@@ -91,7 +91,8 @@ async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
         assert "ℹ silent: no training progress" in screen
         # Read once: going there again asks for no line of a finished job.
         lines_asked = sum(asked.path.endswith("/logs") for asked in stranger.asked)
-        await pilot.press("escape", "c")
+        await to_screen(pilot, HomeScreen, "escape")
+        await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "✗ failed" in text_of(app))
         assert sum(asked.path.endswith("/logs") for asked in stranger.asked) == lines_asked
 

@@ -12,7 +12,7 @@ from textual.widgets import OptionList
 from support.dashboard import StubDeployFeed, deploy_view, text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
-from support.waiting import until
+from support.waiting import to_screen, until
 from support.wizard_facts import lora, to, walk_of
 from tui.app import BtTuiApp
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
@@ -77,8 +77,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await until(pilot, lambda: step_of(app) == REVIEW)
 
             # nothing is deployed without the last yes, and no answer is lost
-            await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await to_screen(pilot, ConfirmScreen, "enter")
             assert "Deploy served?" in text_of(app)
             await pilot.press("enter")
             await until(pilot, lambda: step_of(app) == REVIEW)
@@ -100,13 +99,11 @@ async def test_from_home_to_a_served_model_by_keyboard(
             (saved,) = files(tmp_path, "deploy_*.py")
             assert "DeployCheckpointsConfig(" in saved.read_text(encoding="utf-8")
 
-            await pilot.press("up", "up", "enter")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await to_screen(pilot, ConfirmScreen, "up", "up", "enter")
             await pilot.press("y")
             await until(pilot, lambda: "✓ active" in text_of(app))
             await until(pilot, lambda: "curl" in text_of(app))
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await to_screen(pilot, HomeScreen, "escape")
 
 
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
@@ -134,7 +131,7 @@ async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch
         for row in (0, 1):
             await pilot.click(CheckboxList, offset=(3, row))
         assert app.screen.query_one(CheckboxList).marked == ("two",)
-        await press_footer(app, pilot, "ctrl+s")
+        await press_footer(app, pilot, "enter")
         await until(pilot, lambda: step_of(app) == REVIEW)
         # The list of the step before is there until this one's is drawn.
         await until(pilot, lambda: "asks to confirm" in text_of(app))

@@ -13,7 +13,7 @@ from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from support.stranger import FakeBaseten, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot, verdict
 from tui.app import BtTuiApp
@@ -68,8 +68,7 @@ async def test_what_home_found_is_on_the_job_s_screen_at_once(stranger: FakeBase
     app = BtTuiApp(remote_of(stranger))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "node-2 slow" in text_of(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        await to_screen(pilot, JobScreen, "enter")
 
         def settled() -> bool:
             shown.append(text_of(app))

@@ -8,7 +8,7 @@ from api_client import TrainingClient
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.dialogs import StopScreen
 from tui.screens.job.screen import JobScreen
@@ -42,16 +42,14 @@ async def test_watch_a_two_node_job_and_stop_it() -> None:
             app = BtTuiApp(remote)
             async with app.run_test(size=(80, 24), notifications=True) as pilot:
                 await until(pilot, lambda: "two-nodes" in text_of(app) and "running" in text_of(app))
-                await pilot.press("enter")
-                await until(pilot, lambda: isinstance(app.screen, JobScreen))
+                await to_screen(pilot, JobScreen, "enter")
                 await until(pilot, lambda: "RUNNING" in text_of(app) and "loss 2" in text_of(app))
                 await until(pilot, lambda: " n0 " in text_of(app) and " n1 " in text_of(app))
                 await until(pilot, lambda: "checkpoint-5" in text_of(app))
                 await pilot.press("right_square_bracket")
                 await until(pilot, lambda: "Log node-0" in text_of(app))
                 assert " n1 " not in text_of(app)
-                await pilot.press("escape", "s")
-                await until(pilot, lambda: isinstance(app.screen, StopScreen))
+                await to_screen(pilot, StopScreen, "escape", "s")
                 await pilot.press("y")
                 await until(pilot, lambda: "STOPPED" in text_of(app))
                 await until(pilot, lambda: "complete" in text_of(app))

@@ -6,7 +6,7 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 
 from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed, text_of
-from support.waiting import until
+from support.waiting import to_screen, until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
 from tui.screens.job.screen import JobScreen
@@ -17,8 +17,7 @@ async def test_an_action_is_offered_with_its_key_and_found_by_words_of_its_descr
     app = home()
     async with opened(app, (80, 24)) as pilot:
         for typed, words in (("svg", "Screenshot"), ("settings", "Settings"), ("marked stop", "Stop  s")):
-            await pilot.press("colon")
-            await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+            await to_screen(pilot, CommandPalette, "colon")
             await pilot.press(*(key.replace(" ", "space") for key in typed))
             await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
             await pressed(pilot, "escape")
@@ -35,16 +34,14 @@ async def test_the_palette_has_every_action_of_the_screen_and_the_open_jobs_chec
         screen = app.screen
         assert isinstance(screen, JobScreen)
         await until(pilot, lambda: screen.tab == "checkpoints")
-        await pilot.press("colon")
-        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"ckpoint3000")
         await until(pilot, lambda: "checkpoint checkpoint-3000" in text_of(app) and "lora" in text_of(app))
 
 
 async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:
     """Type into the palette until it offers what has these words, and take it."""
-    await pilot.press("colon")
-    await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+    await to_screen(pilot, CommandPalette, "colon")
     await pilot.press(*letters)
     await until(pilot, lambda: words in text_of(app))
     while isinstance(app.screen, CommandPalette):
@@ -68,8 +65,7 @@ async def test_a_hostile_name_is_only_text_in_the_palette() -> None:
     evil = job("evil", name="[red]evil[/nonsense] \x1b[31m[@click=app.quit]x[/]", project="[bold]p")
     app = home(fleet((evil,)))
     async with opened(app, (120, 24)) as pilot:
-        await pilot.press("colon")
-        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"evil")
         await until(pilot, lambda: "[red]evil[/nonsense]" in text_of(app))
         assert "[bold]p" in text_of(app)

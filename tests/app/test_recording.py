@@ -114,7 +114,7 @@ async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
         await pilot.press(*"8" * (len(marks) - error + 1))
         assert bar._run.at == marks[error - 1] == at(2000)
         await pilot.press("9")
-        assert "× RuntimeError: CUDA out of memory" in text_of(app)
+        await until(pilot, lambda: "× RuntimeError: CUDA out of memory" in text_of(app))
         await until(pilot, lambda: _step(app) == 388)
         start, cells = app.screen.query_one(TimeBar)._track
         await pilot.click(TimeBar, offset=(start + cells - 1, 0))

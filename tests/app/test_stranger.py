@@ -10,7 +10,7 @@ from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
 from support.stranger import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
 from support.stranger_runs import iso, training_log
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.job.layout import TAB_IDS
 from tui.screens.job.screen import JobScreen
@@ -93,8 +93,7 @@ async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> 
         async with app.run_test(size=SIZE) as pilot:
             # Of the 90 minutes 60 are billed, at a discount; 30 at $0.50 are not.
             await until(pilot, lambda: "$24.00 billed + ≈ $15." in text_of(app))
-            await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await to_screen(pilot, JobScreen, "enter")
             await until(pilot, lambda: "$24.00 billed + ≈ $15." in text_of(app))
             await pilot.press(str(1 + TAB_IDS.index("details")))
             await until(pilot, lambda: "$24.00 for 60 min" in text_of(app))

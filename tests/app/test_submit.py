@@ -13,7 +13,7 @@ from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.stranger import FakeBaseten
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.feeds.submission import find_configs, remember_config
 from tui.screens.dialogs import ConfirmScreen
@@ -78,7 +78,8 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
                 pilot, lambda: "hello from the archive" in text_of(app) and "COMPLETED" in text_of(app)
             )
             assert "renamed" in text_of(app)
-            await pilot.press("escape", "n")
+            await to_screen(pilot, HomeScreen, "escape")
+            await to_screen(pilot, SubmitScreen, "n")
             await until(pilot, lambda: "recent" in text_of(app))
 
 
@@ -113,8 +114,9 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             await until(pilot, lambda: told.exists() and told.read_text() != "")
             process_id = int(told.read_text())
             assert psutil.pid_exists(process_id)
-            await pilot.press("escape")  # the program would wait for it, for minutes after its end
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await to_screen(
+                pilot, HomeScreen, "escape"
+            )  # the program would wait for it, for minutes after its end
             await until(pilot, lambda: not psutil.pid_exists(process_id))
 
 

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import pressed, text_of
 from support.stranger import Answer, FakeBaseten
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.app import BtTuiApp, remotes
 from tui.readers import session
 from tui.screens.downloads import DownloadsScreen
@@ -80,8 +80,7 @@ async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept
         app = BtTuiApp(resolve_remote(environ=here.environ()))
         async with app.run_test(size=(100, 30), notifications=True) as pilot:
             await until(pilot, lambda: "job1" in text_of(app) and "● live" in text_of(app))
-            await pilot.press("T")
-            await until(pilot, lambda: isinstance(app.screen, DownloadsScreen))
+            await to_screen(pilot, DownloadsScreen, "T")
             before, screen = app.session, app.screen
             for changed, words in (
                 ({"app_url": UNREACHABLE_URL, "api_url": UNREACHABLE_URL}, "connection refused"),

@@ -7,7 +7,7 @@ from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 
 from support.dashboard import Heard, home, opened, settle, text_of
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.help import HelpScreen
@@ -38,8 +38,7 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
         await until(pilot, lambda: bool(answers))
         assert answers == [False]
         assert len(app.screen_stack) == 2
-        await pilot.press("colon")
-        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"help")
         await until(pilot, lambda: "Keyboard shortcuts." in text_of(app))
         await enter_at_once(app, pilot, 4)
@@ -50,8 +49,6 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
 async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:
-        await pilot.press("colon")
-        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await to_screen(pilot, CommandPalette, "colon")
         await app.screen.query_one(CommandList).remove()  # closing removes the list before the palette
-        await pilot.press("h", "escape", "question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await to_screen(pilot, HelpScreen, "h", "escape", "question_mark")

@@ -11,7 +11,7 @@ from api_client.emulator.processes import EmulatorChild
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.cli import main
 from tui.screens.home.screen import HomeScreen
@@ -43,8 +43,7 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
             await pilot.press("exclamation_mark")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and "! why" in text_of(app))
-        await pilot.press("exclamation_mark")
-        await until(pilot, lambda: isinstance(app.screen, WhyScreen))
+        await to_screen(pilot, WhyScreen, "exclamation_mark")
         await until(pilot, lambda: "/scratch reads at" in text_of(app))
         shown = text_of(app)
         assert "Only node-2 logs this" in shown
@@ -54,8 +53,7 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
             await pilot.press("r")
         await pilot.press("Y")
         await until(pilot, lambda: app.clipboard.startswith("### llama-70b-longctx-v1: node-2 lags"))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        await to_screen(pilot, JobScreen, "escape")
         health = app.screen.query_one(RunHeader).query_one("#health", StatusLine)
         await pilot.click(health, offset=(3, 0))
         await until(pilot, lambda: isinstance(app.screen, WhyScreen))
@@ -65,7 +63,8 @@ async def test_a_job_without_problems_offers_no_explanation(demo: EmulatorChild)
     app = BtTuiApp(remote_of(demo))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "llama-70b" in text_of(app))
-        await pilot.press("slash", *"llama-70b-sft-v2", "enter", "enter")
+        await pilot.press("slash", *"llama-70b-sft-v2", "enter")
+        await to_screen(pilot, JobScreen, "enter")
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and "COMPLETED" in text_of(app))
         await pilot.press("exclamation_mark")
         assert "! why" not in text_of(app)

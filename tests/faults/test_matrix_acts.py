@@ -23,7 +23,7 @@ from textual.pilot import Pilot
 
 from support.dashboard import text_of
 from support.faulty import FaultyServer
-from support.waiting import until
+from support.waiting import to_screen, until
 from tui.analysis.transfers import DownloadRequest, TransferState
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.screen import DeployScreen
@@ -52,8 +52,7 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
             faulty.set_faults(f"{fault};paths=/checkpoint_files")
             app.post_message(DownloadRequested(DownloadRequest(job, checkpoints=("checkpoint-100",))))
             await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
-            await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, DownloadsScreen))
+            await to_screen(pilot, DownloadsScreen, "enter")
             await until(pilot, lambda: app.transfers.items[-1:] and app.transfers.items[-1].error != "")
             assert words in app.transfers.items[-1].error
             await until(pilot, lambda w=words: w in words_on(app))  # type: ignore[misc]
@@ -91,8 +90,7 @@ async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_on
         screen = await to_the_last_question(app, pilot)
 
         async def deploy() -> None:
-            await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await to_screen(pilot, ConfirmScreen, "enter")
             await pilot.press("y")
             await until(pilot, lambda: app.screen is screen)
 
@@ -125,6 +123,5 @@ async def test_a_submission_that_fails_says_why_keeps_the_review_and_is_made_onc
             await until(pilot, lambda w=words: w in words_on(app))  # type: ignore[misc]
             assert faulty.handled("POST", "/jobs") == 0
         faulty.set_faults()
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        await to_screen(pilot, JobScreen, "ctrl+s")
         assert faulty.handled("POST", "/jobs") == 1

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from support.dashboard import settle, text_of
 from tui.widgets.file_tree import FileTreeView
@@ -22,6 +23,12 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     while not condition():
         assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
         await pilot.pause(POLL_EVERY_S)
+
+
+async def to_screen(pilot: Pilot[Any], screen: type[Screen[Any]], *keys: str) -> None:
+    """Press keys, and wait for the screen that they lead to: the next key is that screen's."""
+    await pilot.press(*keys)
+    await until(pilot, lambda: isinstance(pilot.app.screen, screen))
 
 
 async def until_quiet(pilot: Pilot[Any], tree: FileTreeView) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from tui.analysis.series import Series
-from tui.screens.job.chart_view import PRESETS, ChartView, StepTimeMap, longer, shorter, words
+from tui.screens.job.chart_view import StepTimeMap
 from tui.widgets.charts.ticks import MIN_WINDOW_SPAN, Window
 
 FIRST, LAST = 1000.0, 5000.0
@@ -55,24 +55,6 @@ def test_panning_keeps_the_length_and_follows_again_at_the_newest(window: Window
 def test_what_is_to_be_shown_is_shown(window: Window, x: float) -> None:
     start, end = window.showing(x, FIRST, LAST).bounds(FIRST, LAST)
     assert start - 1e-6 <= x <= end + 40  # at the newest a hundredth of the window counts as it
-
-
-def test_lengths_step_through_the_presets_from_wherever_they_are() -> None:
-    hour = Window(3600.0)
-    assert shorter(hour) == Window(900.0)
-    assert longer(hour) == Window(6 * 3600.0)
-    assert longer(Window(4000.0, 77.0)) == Window(6 * 3600.0, 77.0)
-    assert longer(Window(PRESETS[-1].total_seconds())) == Window()
-    assert shorter(Window()) == Window(PRESETS[-1].total_seconds())
-    assert shorter(Window(300.0)) == Window(300.0)
-
-
-def test_the_view_in_words() -> None:
-    assert words(ChartView()) == "1 h"
-    assert words(ChartView(Window(900.0))) == "15 min"
-    assert words(ChartView(Window(86400.0))) == "24 h"
-    view = ChartView(Window(), x_axis="step", smoothing=0.9, log=True, hidden=frozenset({"a"}))
-    assert words(view) == "all · by step · smooth 0.9 · log · 1 hidden"
 
 
 def test_steps_and_times_are_told_from_each_other() -> None:

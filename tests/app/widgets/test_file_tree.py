@@ -108,23 +108,6 @@ async def test_the_cursor_stays_on_its_node_through_sorting_and_newer_files() ->
         assert [_name(line) for line in marked] == ["model-00001.safetensors"]
 
 
-async def test_a_filter_keeps_the_way_to_its_matches_and_gives_the_place_back() -> None:
-    async with tree_of(FILES) as (app, pilot):
-        await pilot.press("j")
-        app.tree_view.set_pattern("*.safetensors")
-        await until_quiet(pilot, app.tree_view)
-        assert app.names() == ["hub/", "models--a/", "model-00001.safetensors", "model-00002.safetensors"]
-        assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
-        assert "4.77 MiB" in app.lines()[1]
-        app.tree_view.set_pattern("no such thing")
-        await until_quiet(pilot, app.tree_view)
-        assert app.lines()[1:] == [app.lines()[-1]]
-        assert app.lines()[-1].strip() == "nothing fits"
-        app.tree_view.set_pattern("")
-        await until_quiet(pilot, app.tree_view)
-        assert app.names() == ["empty.txt", "hub/", "pip/"]
-
-
 async def test_the_mouse_opens_chooses_and_sorts() -> None:
     async with tree_of(FILES) as (app, pilot):
         await pilot.click(FileTreeView, offset=(5, 2))

@@ -304,14 +304,3 @@ def test_a_new_filter_shows_the_newest_lines_first() -> None:
     assert len(model) < 2_500
     finish(model)
     assert len(model) == 2_500
-
-
-def test_only_unread_lines_that_are_shown_count_as_unseen() -> None:
-    model = LogModel(LogStore(100))
-    model.store.append(lines(0, 8))
-    assert model.unseen == 0
-    model.options = LogOptions(nodes=frozenset({"node-1"}))
-    finish(model)
-    model.following = False
-    model.store.append(lines(8, 16))
-    assert model.unseen == 2
