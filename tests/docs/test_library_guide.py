@@ -105,10 +105,19 @@ async def test_the_guide_names_every_call() -> None:
     assert {name for name, _ in told} == public - {"aclose", "clock", "remote"}
 
 
-def test_projects_and_running_jobs_are_listed(world: World, said: Run) -> None:
-    listed = said("list_jobs.py")
-    assert "llama-sft" in listed
-    assert re.search(rf"{world.jobs[LIVE_RUN]}  running  4 × 8 H100  {LIVE_RUN}", listed)
+@pytest.mark.parametrize(
+    ("example", "arguments", "pattern"),
+    [
+        ("list_jobs.py", (), rf"llama-sft(.|\n)*  running  4 × 8 H100  {LIVE_RUN}"),
+        ("read_history.py", (LIVE_RUN, "5"), r"(?m)(^node-\d  [\d,]+ lines$\n?){4}"),
+        ("gpu_utilization.py", (LIVE_RUN,), r"(node-\d  \d+%\n){4}"),
+        ("errors_and_retries.py", (), "not found: status 404"),
+    ],
+)
+def test_what_is_read_is_printed(
+    world: World, said: Run, example: str, arguments: tuple[str, ...], pattern: str
+) -> None:
+    assert re.search(pattern, said(example, *(world.jobs.get(word, word) for word in arguments)))
 
 
 def test_a_job_built_in_code_runs_and_its_log_is_followed(said: Run, tmp_path: Path) -> None:
@@ -131,17 +140,6 @@ def test_a_config_file_is_submitted(said: Run, tmp_path: Path) -> None:
 
 def test_a_config_file_that_is_not_there_is_said(said: Run, tmp_path: Path) -> None:
     assert "config.py" in said("submit_config_file.py", tmp_path / "config.py", exit_code=2)
-
-
-def test_minutes_of_a_log_are_counted_by_node(world: World, said: Run) -> None:
-    counted = said("read_history.py", world.jobs[LIVE_RUN], "5")
-    nodes = re.findall(r"^(node-\d)  ([\d,]+) lines$", counted, re.MULTILINE)
-    assert [node for node, _ in nodes] == ["node-0", "node-1", "node-2", "node-3"]
-
-
-def test_utilisation_is_told_by_node(world: World, said: Run) -> None:
-    told = said("gpu_utilization.py", world.jobs[LIVE_RUN])
-    assert re.fullmatch(r"(node-\d  \d+%\n){4}", told)
 
 
 def test_a_checkpoint_is_read_by_a_thousandth_of_its_bytes(world: World, said: Run) -> None:
@@ -173,10 +171,6 @@ def test_a_checkpoint_is_checked_and_rendered_and_nothing_is_deployed(world: Wor
     assert '"model_name"' in told
     assert "/models/" not in told
     said("deploy_checkpoint.py", world.jobs[LORA_RUN], "checkpoint-1", exit_code=1)
-
-
-def test_a_refusal_is_told_with_its_status(said: Run) -> None:
-    assert said("errors_and_retries.py").startswith("not found: status 404")
 
 
 def test_without_a_remote_the_way_to_one_is_said(
