@@ -288,8 +288,3 @@ def mean_between(series: Series, start: float, end: float) -> float | None:
     values = series.values[bisect_left(series.times, start) : bisect_right(series.times, end)]
     kept = [value for value in values if value == value]
     return sum(kept) / len(kept) if kept else None
-
-
-def spread(values: Iterable[float | None]) -> float | None:
-    between = value_range([value for value in values if value is not None])
-    return None if between is None else between[1] - between[0]

@@ -13,9 +13,11 @@ from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import (
     LastCheckpoint,
     checkpoint_facts,
+    kind_label,
     last_checkpoint,
     resume_snippet,
     step_of,
+    sync_state,
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
@@ -36,6 +38,16 @@ STEPS = {
 
 def test_the_step_is_in_the_name() -> None:
     assert {name: step_of(name) for name in STEPS} == STEPS
+
+
+def test_kinds_and_uploads_in_words_in_either_spelling() -> None:
+    configs = {"r": 16}, {"r": "16"}, None
+    adapters = [checkpoint("x", checkpoint_type="LORA", lora_adapter_config=one) for one in configs]
+    others = [checkpoint("x", checkpoint_type=kind) for kind in ("full", "whisper", "mamba", None)]
+    words = ["LoRA r=16", "LoRA", "LoRA", "full", "whisper", "mamba", "other"]
+    assert [kind_label(one) for one in adapters + others] == words
+    uploads = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored", None: "unknown"}
+    assert {word: sync_state(checkpoint("x", sync_status=word)) for word in uploads} == uploads
 
 
 def test_evaluations_are_preferred_and_a_loss_counts_for_one_checkpoint() -> None:

@@ -72,6 +72,9 @@ def test_what_is_refused_is_told_since_its_first_time_until_it_is_granted() -> N
     log, metrics = StaleResource("the log", "403", NOON), StaleResource("metrics", "400", later)
     assert connection.stale_resources == (log, metrics)
     assert connection.with_fresh_resource("the log").stale_resources == (metrics,)
+    for kind, status in (("answered", 200), ("failed", 404), ("failed", 503), ("failed", 401)):
+        connection = connection.after(event(kind, status=status)).after(event("waiting", delay_s=1.0))
+        assert connection.stale_resources == (log, metrics)
 
 
 def failing(path: str, *, after_s: float, status: int | None = 503) -> RequestEvent:

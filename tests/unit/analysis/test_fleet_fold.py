@@ -1,10 +1,13 @@
 """Home's fold over several snapshots: what it need not make anew, and that nothing is missed by that."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from api_client.models import TrainingJob, TrainingProject
-from tui.analysis.fleet.snapshot import FleetFold
+from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, JobPreview, JobRow, job_row
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.screens.home.columns import JOB_COLUMNS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PROJECTS = [
@@ -68,3 +71,25 @@ def test_projects_without_jobs_are_listed_and_the_busiest_first() -> None:
         ("p9", 0, 0),
         ("p0", 2, 0),
     ]
+
+
+def cells(row: JobRow) -> list[Any]:
+    return [read(row) for column in JOB_COLUMNS for read in (column.cell, *column.without.values())]
+
+
+def test_a_row_is_another_only_if_it_looks_different() -> None:
+    """What is equal is not painted again: it must look alike, and what looks alike should be equal."""
+    half = JobPreview(ProgressSnapshot(step=50, total_steps=100, eta_s=7200.0), trace=(0.5, 0.9))
+    of_one_status = [
+        (job(1, "RUNNING"), half),
+        (job(2, "RUNNING"), NO_PREVIEW),
+        (job(3, "PENDING"), NO_PREVIEW),
+    ]
+    for one, job_preview in of_one_status:
+        rows = [job_row(one, job_preview, NOON + timedelta(seconds=second)) for second in range(0, 9000, 7)]
+        for before, after in pairwise(rows):
+            assert (before == after) == (cells(before) == cells(after))
+
+    of_all = [job_row(one, job_preview, NOON) for one, job_preview in of_one_status]
+    urgent = job_row(job(1, "RUNNING", priority=5), half, NOON)
+    assert len({str(cells(row)) for row in (*of_all, urgent)}) == len({*of_all, urgent}) == 4

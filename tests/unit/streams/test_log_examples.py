@@ -232,6 +232,15 @@ async def test_a_line_is_seen_within_seconds_of_its_arrival(
         assert max(waits_of(followed, lines, prefix, after_s=15.0)) < limit_s
 
 
+async def test_the_live_edge_is_reached_though_lines_keep_coming() -> None:
+    api = api_of([at(n / 200, f"line {n}") for n in range(-2000, 200 * 20)], finishes_s=20)
+    async with aclosing(stream_of(api)) as stream:
+        async for batch in stream:
+            if batch.caught_up:
+                break
+    assert api.clock.passed_s < 1.0
+
+
 # Pages that a server cuts without a word
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
 from api_client.models import Checkpoint
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of, with_checkpoints
-from tui.wizard.given import initial_wizard_state, unanswered_questions
+from tui.wizard.given import conflict, initial_wizard_state, unanswered_questions
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import DEPLOY, deploy_config, review
 from tui.wizard.state import (
@@ -116,6 +116,7 @@ def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     walk = to(WizardProgress(state).started(), REVIEW, model_name="m")
     assert [each.id for each in walk.steps] == [MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
     assert deploy_config(walk.state).checkpoint_details.loops_checkpoint_ids == ["l"]
+    assert "Loops" in conflict(Answers(job_id="job1"), loops)
 
 
 def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> None:
