@@ -9,11 +9,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
+from api_client.errors import ConfigurationError, ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, JobMetrics, TrainingJob
-from api_client.models.logs import LogGap, LogLine
-from api_client.recordings.archive import RecordingError
+from api_client.models.logs import NS_PER_S, LogGap, LogLine
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoints import checkpoint_faults
@@ -48,6 +47,8 @@ HEALTH_INTERVAL_S = 2.0
 HEALTH_INTERVAL_OF_MANY_S = 5.0
 """The same for a run of more than ``FEW_NODES`` nodes, since every GPU is checked."""
 RECORDED_INTERVAL_S = 1.0
+FIRST_RECORDED = timedelta(minutes=1)
+"""The part of a recorded log that is folded here, to show a step until the whole progress is known."""
 POINTS_ACROSS = 240
 """Metric samples to request across the displayed time range; charts do not have more columns."""
 MIN_METRIC_STEP_S = 5
@@ -95,12 +96,7 @@ class RunFeed:
         self._checkpoints_interval_s = checkpoints_interval_s
         self._session = session
         self._log = RunLog(
-            session,
-            restart=self._restart_progress,
-            take=self._take_log,
-            tell=on_log,
-            end=self._log_ended,
-            takes_history=recorded_progress is None,
+            session, restart=self._restart_progress, take=self._take_log, tell=on_log, end=self._log_ended
         )
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
@@ -175,7 +171,7 @@ class RunFeed:
         self._change(
             at=now,
             progress=self._recorded or self._progress.snapshot(),
-            log_read=self._log.is_read and (self._read_recorded is None or self._recorded is not None),
+            log_read=self._log.is_read if self._read_recorded is None else self._recorded_is_read,
             metrics=self._metrics.snapshot,
         )
         self._publish_snapshot(self._snapshot)
@@ -296,9 +292,17 @@ class RunFeed:
 
     def _take_log(self, lines: Iterable[LogLine]) -> None:
         self._got(LOG)
-        if self._recorded is None:
-            self._progress.add(lines)
+        if self._recorded is not None:
+            lines = ()
+        elif self._read_recorded is not None:
+            since_ns = (self._session.clock.now() - FIRST_RECORDED).timestamp() * NS_PER_S
+            lines = [line for line in lines if line.timestamp_ns >= since_ns]
+        self._progress.add(lines)
         self._throttle.request()
+
+    @property
+    def _recorded_is_read(self) -> bool:
+        return self._recorded is not None and self._log.newest_is_read
 
     async def _follow_recorded(self, read: Callable[[], Awaitable[ProgressSnapshot]]) -> None:
         """Read the progress at the moment that is shown, again when it has moved on."""
@@ -307,7 +311,7 @@ class RunFeed:
             at = clock.now()
             try:
                 self._recorded = await read()
-            except RecordingError:
+            except ConfigurationError:
                 self._change(failing=self._snapshot.failing | {LOG})
             self._throttle.request()
             while clock.now() == at:

@@ -41,7 +41,7 @@ class RunLog:
     """Reads a job's log once; calls ``take`` with lines, ``tell`` with parts, ``end`` with the ended job.
 
     ``restart`` is called before the first of them, and again if the log is read again after an error;
-    until then, the earlier data stays. ``takes_history`` is false if only the newest part is to be taken.
+    until then, the earlier data stays.
     """
 
     def __init__(
@@ -52,10 +52,8 @@ class RunLog:
         tell: Callable[[LogPart], object],
         end: Callable[[TrainingJob], object],
         restart: Callable[[], object] = lambda: None,
-        takes_history: bool = True,
     ) -> None:
         self._session = session
-        self._takes_history = takes_history
         self._restart = restart
         self._take_lines = take
         self._publish = tell
@@ -66,8 +64,13 @@ class RunLog:
 
     @property
     def is_read(self) -> bool:
-        """True if everything that is to be taken so far was taken."""
-        return not self._unread & ({"history", "newest"} if self._takes_history else {"newest"})
+        """True if everything logged so far has been read."""
+        return not self._unread
+
+    @property
+    def newest_is_read(self) -> bool:
+        """True if the newest part has been read."""
+        return "newest" not in self._unread
 
     async def read(self, job: TrainingJob) -> None:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
@@ -150,8 +153,6 @@ class RunLog:
     async def _take(self, batch: LogBatch, *, older: bool) -> None:
         self._begin()
         lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
-        if older and not self._takes_history:
-            lines = []
         for start in range(0, max(1, len(lines)), LINES_AT_ONCE):
             self._take_lines(lines[start : start + LINES_AT_ONCE])
             await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page at once would delay.
