@@ -95,6 +95,8 @@ async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign(
         await pilot.pause()
         assert "moons" in app.lines()[0]
         assert "a-planet-with-a-rather-long-name" in app.lines()[1]
+        app.table.sort_mark = ("moons", True)
+        assert app.lines()[0].rstrip().endswith(" moon▾")
 
 
 async def test_a_text_takes_the_cells_of_the_empty_ones_after_it() -> None:

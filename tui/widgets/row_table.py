@@ -21,6 +21,7 @@ from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
 __all__ = ["Column", "RowTable"]
 
+SORT_ARROWS = ("▴", "▾")
 _MAX_CACHED_LINES = 500
 
 
@@ -185,7 +186,7 @@ class RowTable(CursorRows, Generic[Row]):
         """Return the column with the sort arrow in its title if the table is sorted by it."""
         if self.sort_mark is None or self.sort_mark[0] != column.id:
             return column
-        return replace(column, title=column.title + ("▾" if self.sort_mark[1] else "▴"))
+        return replace(column, title=column.title + SORT_ARROWS[self.sort_mark[1]])
 
     def _row_strip(self, index: int, width: int) -> Strip:
         row = self._rows[index]
@@ -255,7 +256,9 @@ class RowTable(CursorRows, Generic[Row]):
         style = self._component("heading")
         parts = []
         for column, cells in self._layout:
-            fitted = set_cell_size(column.title, min(cell_len(column.title), cells))
+            fitted = clip_middle(column.title, cells)
+            if fitted != column.title and column.title.endswith(SORT_ARROWS):
+                fitted = set_cell_size(column.title, cells - 1) + column.title[-1]
             parts.append(fitted.rjust(cells) if column.align == "right" else fitted.ljust(cells))
         return Strip([Segment(" " * MARGIN + (" " * GAP).join(parts), style)]).adjust_cell_length(
             width, style
