@@ -54,7 +54,7 @@ _SAMPLED = re.compile(
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"^testing at\b|(?:^\s*|[|>] ?|[-*] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z]:)|\binfo\s{1,8})"
+    r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z]:)|\binfo\s{1,8})"
     r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
     r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"

@@ -57,6 +57,7 @@ _RATE_SCOPES = (
 
 _EXACT = {
     "lm loss value": Meaning("eval_loss"),  # Megatron-LM's validation
+    "lm_loss value": Meaning("eval_loss"),  # GPT-NeoX's
     "closs": Meaning("loss", 2),  # LLaMA2-Accessory
 }
 
