@@ -34,20 +34,18 @@ def files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def test_the_samples_of_charts(here: Path) -> None:
-    app = job_view(sick_run("nan"), tab="metrics", lines=())
-    async with opened(app, (120, 40)) as pilot:
+async def test_the_samples_of_charts_a_picture_of_the_screen_and_a_log(here: Path) -> None:
+    app = job_view(sick_run("nan"), tab="metrics", lines=(line(1, "one"),))
+    async with opened(app, (120, 40), notifications=True) as pilot:
         await pressed(pilot, "E")
         await pilot.press("enter")
         await until(pilot, lambda: "not saved: the disk is full" in text_of(app))
-    assert not files_in(here)
-
-
-async def test_a_log_and_a_picture_of_the_screen(here: Path) -> None:
-    app = job_view(lines=(line(1, "one"),), tab="logs")
-    async with opened(app, (120, 30), notifications=True) as pilot:
+        await pilot.press("escape")
+        await until(pilot, lambda: "not saved" not in text_of(app))
         app.save_screen()
         await until(pilot, lambda: any("the disk is full" in one.message for one in app._notifications))
-        await pilot.press("W", "enter")
+        app.clear_notifications()
+        await pressed(pilot, "2", "W")
+        await pilot.press("enter")
         await until(pilot, lambda: "not saved: the disk is full" in text_of(app))
     assert not files_in(here)

@@ -57,10 +57,5 @@ def test_compare(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(compare_view(), terminal_size=size, run_before=settle)
 
 
-def test_compare_without_colour(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert snap_compare(compare_view(), terminal_size=(80, 24), run_before=settle)
-
-
 def test_capacity(snap_compare: Compare) -> None:
     assert snap_compare(capacity_view(), terminal_size=(80, 24), run_before=settle)

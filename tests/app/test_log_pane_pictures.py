@@ -23,11 +23,6 @@ def pressing(*keys: str, theme: str = "") -> Before:
     return press
 
 
-def test_the_first_error_in_a_small_terminal(snap_compare: Compare) -> None:
-    app = job_view(lines=story(), tab="logs")
-    assert snap_compare(app, terminal_size=(60, 20), run_before=pressing("l", "l", "e", "b"))
-
-
 def test_typing_an_expression(snap_compare: Compare) -> None:
     app = job_view(lines=story(), tab="logs")
     keys = ("ampersand", "ctrl+r", "ctrl+o", *"worker|ckpt")

@@ -13,7 +13,7 @@ from widget_text import draw
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
 from tui.widgets.charts.spec import ChartSpec, Mark, block, read, trace, value_at
-from tui.widgets.charts.ticks import exact_duration, log_ticks, time_ticks
+from tui.widgets.charts.ticks import log_ticks
 
 END = 1_700_000_000.0
 SPAN_S = 1800.0
@@ -203,16 +203,6 @@ def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
     assert value_at(Series("s"), 1.0) is None
     said = read(series, 0, 25, None)
     assert (said.value, said.low, said.high) == (2.0, 1.0, 2.0)
-
-
-def test_elapsed_and_step_axes_have_round_ticks() -> None:
-    elapsed = time_ticks(END, END + 7200, 60, axis="elapsed", origin=END - 600)
-    assert [label for _, label in elapsed][:2] == ["20m", "40m"]
-    steps = time_ticks(120.0, 980.0, 60, axis="step")
-    assert [label for _, label in steps] == ["200", "400", "600", "800"]
-    assert (
-        exact_duration(9065) == "2h31m05s" and exact_duration(249) == "4m09s" and exact_duration(12) == "12s"
-    )
 
 
 @pytest.mark.parametrize(("share", "least", "most"), [(0.0, 10, 20), (0.25, 1, 5)])

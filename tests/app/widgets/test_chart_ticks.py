@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.charts.ticks import default_label, duration_label, time_ticks, value_ticks
+from tui.widgets.charts.ticks import default_label, duration_label, exact_duration, time_ticks, value_ticks
 
 HOUR_S = 3600.0
 
@@ -61,38 +62,29 @@ def test_labels_tell_ticks_apart() -> None:
     assert default_label(1e-5)(2e-5) == "2e-05"
 
 
-def test_relative_times_count_back_from_the_end() -> None:
-    labels = [label for _, label in time_ticks(0, 1800, 100)]
-    assert labels == ["-30m", "-25m", "-20m", "-15m", "-10m", "-5m", "now"]
-    assert [label for _, label in time_ticks(0, 1800, 30)] == ["-30m", "-20m", "-10m", "now"]
-    assert [label for _, label in time_ticks(0, 6 * HOUR_S, 20, end_label="end")][-1] == "end"
+BEGIN_S = 1_700_000_000.0  # 22:13:20 UTC
+UTC_CLOCK = {"axis": "clock", "timezone": UTC}
+INDIAN_CLOCK = {"axis": "clock", "timezone": timezone(timedelta(hours=5, minutes=30))}
 
 
-def test_clock_times_are_round_in_the_readers_zone() -> None:
-    india = timezone(timedelta(hours=5, minutes=30))
-    begin = 1_700_000_000.0  # 22:13:20 UTC
-    assert [label for _, label in time_ticks(begin, begin + HOUR_S, 50, axis="clock", timezone=UTC)] == [
-        "22:15",
-        "22:30",
-        "22:45",
-        "23:00",
-    ]
-    ticks = time_ticks(begin, begin + 12 * HOUR_S, 50, axis="clock", timezone=india)
-    assert [label for _, label in ticks] == ["06:00", "09:00", "12:00", "15:00"]
+@pytest.mark.parametrize(
+    ("start", "hours", "width", "how", "labels"),
+    [
+        (0, 0.5, 100, {}, "-30m -25m -20m -15m -10m -5m now"),
+        (0, 0.5, 30, {}, "-30m -20m -10m now"),
+        (0, 6, 20, {"end_label": "end"}, "-6h -3h end"),
+        (BEGIN_S, 1, 50, UTC_CLOCK, "22:15 22:30 22:45 23:00"),
+        (BEGIN_S, 12, 50, INDIAN_CLOCK, "06:00 09:00 12:00 15:00"),
+        (BEGIN_S, 6, 40, UTC_CLOCK, "15 Nov 02:00 04:00"),  # midnight shows the day
+        (BEGIN_S, 2, 60, {"axis": "elapsed", "origin": BEGIN_S - 600}, "20m 40m 1h 1h20m 1h40m 2h"),
+        (120, 0.25, 60, {"axis": "step"}, "200 400 600 800 1,000"),
+    ],
+)
+def test_times_have_round_ticks(start: float, hours: float, width: int, how: Any, labels: str) -> None:
+    assert " ".join(label for _, label in time_ticks(start, start + hours * HOUR_S, width, **how)) == labels
 
 
-def test_midnight_shows_the_day() -> None:
-    begin = 1_700_000_000.0
-    labels = [label for _, label in time_ticks(begin, begin + 6 * HOUR_S, 40, axis="clock", timezone=UTC)]
-    assert labels == ["15 Nov", "02:00", "04:00"]
-
-
-def test_durations_in_their_largest_unit() -> None:
-    assert [duration_label(seconds) for seconds in (30, 90, 300, 5400, 7200, 172800)] == [
-        "30s",
-        "1m30s",
-        "5m",
-        "1h30m",
-        "2h",
-        "2d",
-    ]
+def test_durations_are_short_or_exact() -> None:
+    labels = [duration_label(seconds) for seconds in (30, 90, 300, 5400, 7200, 172800)]
+    assert labels == ["30s", "1m30s", "5m", "1h30m", "2h", "2d"]
+    assert [exact_duration(seconds) for seconds in (9065, 249, 12)] == ["2h31m05s", "4m09s", "12s"]
