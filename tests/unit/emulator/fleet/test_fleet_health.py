@@ -65,8 +65,8 @@ class Watcher:
     read_until: datetime | None = None
     found: tuple[HealthFinding, ...] = ()
 
-    def look(self) -> tuple[HealthFinding, ...]:
-        job, fleet, now = self.job, self.world.fleet, self.world.now
+    def look(self, job: TrainingJob) -> tuple[HealthFinding, ...]:
+        fleet, now = self.world.fleet, self.world.now
         since = self.read_until or now - timedelta(hours=3)
         window = LogQuery(round(since.timestamp() * 1e9), self.world.now_ns, "asc", limit=10**6)
         self.progress.add(
@@ -101,7 +101,8 @@ class Watcher:
 @pytest.mark.parametrize("name", SICK)
 def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> None:
     still_world.now = EPOCH + timedelta(seconds=EVIDENCE_S)
-    found = Watcher(still_world, still_world.named(name).id).look()
+    watcher = Watcher(still_world, still_world.named(name).id)
+    found = watcher.look(watcher.job)
     kind, node = SICK[name]
     named = [finding for finding in found if finding.kind == kind]
     assert [finding.node for finding in named] == [node], found
@@ -116,9 +117,10 @@ def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> Non
     looks = 0
     for second in range(EVIDENCE_S, DAY_S, POLL_EVERY_S):
         still_world.now = EPOCH + timedelta(seconds=second)
-        if watcher.job.is_finished:
+        job = watcher.job
+        if job.is_finished:
             break
-        found = [finding for finding in watcher.look() if finding.kind != FindingKind.QUEUED]
+        found = [finding for finding in watcher.look(job) if finding.kind != FindingKind.QUEUED]
         assert found == [], f"after {second} s"
-        looks += watcher.job.current_status == JobStatus.RUNNING
+        looks += job.current_status == JobStatus.RUNNING
     assert looks > 1
