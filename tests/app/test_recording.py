@@ -107,6 +107,7 @@ async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
     async with dashboard([path], None, as_opened=True) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
         bar = app.screen.query_one(TimeBar)
+        assert "; play  ^← back" in text_of(app).splitlines()[-1]
         await pilot.press("ctrl+left", "ctrl+left", "ctrl+right")
         assert bar._run.at == at(3540)
         marks = [one.at for one in bar._moments]

@@ -53,8 +53,8 @@ class JobScreen(AppScreen):
 
     CSS_PATH = "job.tcss"
     SCOPES = (
-        *(Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS),
-        *(Scope.STATUS, Scope.JOB, Scope.RECORDING),
+        *(Scope.RECORDING, Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS),
+        *(Scope.STATUS, Scope.JOB),
     )
     PANES = {
         Scope.LOGS: LogPane,
@@ -293,7 +293,7 @@ class JobScreen(AppScreen):
     def scopes(self) -> tuple[Scope, ...]:
         """The scopes active on this tab, including those active on all tabs."""
         playing = (Scope.RECORDING,) if self._recorded is not None else ()
-        return (*JOB_TABS[self.tab], Scope.JOB, *playing)
+        return (*playing, *JOB_TABS[self.tab], Scope.JOB)
 
     def _step_tab(self, by: int) -> None:
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
