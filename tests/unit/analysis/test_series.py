@@ -108,3 +108,13 @@ def test_a_buffer_is_bounded_and_drops_the_oldest():
     assert buffer.snapshot().times[-1] == 999.0
     assert list(buffer.snapshot().times) == [float(t) for t in range(1000 - len(buffer), 1000)]
     assert not buffer.add(-5.0, 1.0) or len(buffer) <= 100
+
+
+def test_the_value_near_a_time():
+    buffer = SeriesBuffer("s")
+    buffer.extend([(10.0, 1.0), (20.0, None), (30.0, 3.0)])
+    assert buffer.value_near(12.0, 5.0) == 1.0
+    assert buffer.value_near(16.0, 5.0) is None
+    assert buffer.value_near(21.0, 5.0) is None
+    assert buffer.value_near(9.0, 5.0) is None
+    assert buffer.value_near(30.0, 0.0) == 3.0

@@ -108,6 +108,13 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
     assert (made.compute.cpu_count, made.compute.memory, str(made.compute.accelerator)) == (7, "9Gi", "L4")
 
 
+def test_variables_of_options_go_before_those_of_the_file() -> None:
+    walk = to(walk_of(lora("a")), REVIEW, environment=(("A", "1"), ("B", "2"), ("C", "3")))
+    given = Answers(environment=(("A", "9"),), secrets=(("B", "wandb"),))
+    answers = initial_wizard_state(given, deploy_config(walk.state), NOW).answers
+    assert (answers.environment, answers.secrets) == ((("C", "3"), ("A", "9")), (("B", "wandb"),))
+
+
 def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
     state = replace(
