@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import pytest
 from model_api import BEGIN_S, Followed, ModelApi, at, gaps_of, gather, multiset, world
 
-from api_client.errors import BadRequest, InvalidAnswer, NotFound
+from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unreachable
 from api_client.models.logs import LogBatch, LogEntry, LogLine
 from api_client.streams import follow as following
 from api_client.streams import pages
@@ -379,6 +379,25 @@ async def test_following_goes_on_past_a_page_that_cannot_be_had() -> None:
     followed = await follow(api_of(lines, finishes_s=310, poison=(poison_ns, poison_ns + 1)))
     assert multiset(followed.entries) == world([*lines[:20], *lines[21:]])
     assert len(gaps_of(followed.entries)) == 1
+
+
+async def test_an_outage_loses_nothing_and_makes_no_gap() -> None:
+    lines = steps(0, 900, 3)
+    api = api_of(lines, finishes_s=910)
+    errors = cycle([ServerFault("down", status=502), Unreachable("refused"), InvalidAnswer("a proxy's page")])
+
+    def broken(call: Callable, until_s: float) -> Callable:
+        async def fail(**arguments):
+            if 100 < api.clock.passed_s < until_s:
+                await api.clock.sleep(0.1)
+                raise next(errors)
+            return await call(**arguments)
+
+        return fail
+
+    api.fetch, api.fetch_job = broken(api.fetch, 700), broken(api.fetch_job, 600)
+    followed = await follow(api)
+    assert (multiset(followed.entries), gaps_of(followed.entries)) == (world(lines), [])
 
 
 def failing(call: Callable, clock: FastClock, error: Exception, *, after_s: float) -> Callable:
