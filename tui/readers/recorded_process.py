@@ -50,9 +50,12 @@ class RecordingAnalysis:
             while True:
                 connection = self._connected()
                 self._asked_ns, self._answer = until_ns, asyncio.get_running_loop().create_future()
-                with suppress(ConnectionError):
+                try:
                     connection.send(until_ns)
                     return await self._answer
+                except ConnectionError:
+                    if connection is self._connection:
+                        self._lose_process()
 
     async def moments(self) -> AsyncIterator[list[Moment]]:
         """Yield all errors and findings so far, until the whole run was searched. Raises RecordingError."""
@@ -72,7 +75,8 @@ class RecordingAnalysis:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._connection.fileno(), self._receive)
             self._moments, self._has_all_moments = [], False
-            self._connection.send(self._job)
+            with suppress(ConnectionError):
+                self._connection.send(self._job)
         return self._connection
 
     def _receive(self) -> None:
@@ -80,9 +84,7 @@ class RecordingAnalysis:
         try:
             kind, *content = self._connection.recv()
         except (EOFError, OSError):
-            self.close()
-            self._ends += 1
-            self._news.set()
+            self._lose_process()
             if self._answer is not None and not self._answer.done():
                 self._answer.set_exception(ConnectionResetError())
             return
@@ -92,6 +94,11 @@ class RecordingAnalysis:
             self._news.set()
         elif content[0] == self._asked_ns and self._answer is not None and not self._answer.done():
             self._answer.set_result(content[1])
+
+    def _lose_process(self) -> None:
+        self.close()
+        self._ends += 1
+        self._news.set()
 
     def close(self) -> None:
         """End the process."""

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from api_client.recordings import writing
+from api_client.recordings.archive import RecordingError
 from api_client.recordings.reading import Recording
 from support.recorded import at, line, writer
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.readers import recorded_index
+from tui.readers import recorded_index, recorded_process
 from tui.readers.recorded_index import RecordingIndex
 from tui.readers.recorded_process import RecordingAnalysis
 
@@ -81,7 +82,15 @@ async def test_a_killed_analysis_starts_again(path: Path) -> None:
                 assert shown == _folded(recording, seconds)
                 assert analysis._process is not None
                 analysis._process.kill()
+                analysis._process.wait()
             marks = [found async for found in analysis.moments()][-1]
             assert [one.text for one in marks if one.kind == "error"] == ["RuntimeError: CUDA out of memory"]
         finally:
             analysis.close()
+
+
+async def test_an_analysis_that_keeps_ending_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_process, "MAX_ENDS", 0)
+    analysis = RecordingAnalysis(path.with_name("missing"), DEFAULT_RULES)
+    with pytest.raises(RecordingError, match=r"the analysis of .* ended"):
+        await analysis.progress(0)
