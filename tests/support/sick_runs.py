@@ -16,10 +16,6 @@ from tui.analysis.run.snapshot import RunSnapshot
 
 HOURS = 6
 STEP_S = 30
-SICKNESSES = (
-    *("healthy", "hang", "straggler", "nan", "explode", "leak", "disk", "silent"),
-    *("idle", "overdue", "restarts", "errors", "queue"),
-)
 _ON_ONE_NODE = ("straggler", "leak", "disk", "silent", "idle")
 _BROKEN_S = 600
 """Losses have been bad, and errors were logged, since so many seconds before one o'clock."""
