@@ -1,5 +1,7 @@
 """What grows and falls back again and again is no leak; what grows beyond all that is one."""
 
+import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -42,6 +44,19 @@ def test_growth_beyond_where_it_ever_fell_back_from_is_told():
     first = next(at for at, found in looks if found)
     assert 0.5 < level(first) < 0.85, "beyond its tops, and long before it is full"
     assert all(found[0].kind == FindingKind.DISK_FILLING for at, found in looks if at >= first)
+
+
+def test_of_two_equal_tops_the_noise_makes_one_higher():
+    level = lambda at: 75.6 + math.sin(at / 300) + random.Random(at * 7 + 1).gauss(0, 0.15)  # noqa: E731
+    assert not any(found for _, found in watched({"node-0": {"gpu_memory": level}}, 2, every_s=60))
+
+
+def test_only_a_disk_that_is_nearly_full_is_critical():
+    level = lambda at: 0.4 + 0.15 * at / HOUR_S  # noqa: E731
+    looks = [(at, one) for at, found in watched({"node-0": {"disk": level}}, 4) for one in found]
+    first = next(at for at, one in looks if one.severity == "critical")
+    assert looks[0][1].severity == "warning"
+    assert 0.95 <= level(first) < 0.97
 
 
 def test_a_saw_whose_teeth_grow_is_told_of_at_their_tops():

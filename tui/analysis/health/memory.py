@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from tui.analysis.health.context import Context, finding, growth_started_at, start_of_condition
@@ -141,6 +142,9 @@ FALLEN_SHARE = 0.5
 BEYOND_SHARE = 0.5
 """Growth exceeds an earlier sawtooth when it is above its top by this share of its fall."""
 
+BEYOND_NOISE = 4.0
+"""… and by more than this many times the noise of its samples: of two equal tops one is always the higher."""
+
 NEARLY_FULL = 0.98
 """A fall from above this share of the limit is not reassuring: a crash may have caused it."""
 
@@ -194,16 +198,22 @@ def _growth_beyond(
     swing = _earlier_sawtooth(series, context.attempt_since, until, least=least, below=NEARLY_FULL * limit)
     if swing is None:
         return rate
-    since = series.values[bisect_right(series.times, swing.at) :]
-    reached = max((value for value in since if value == value), default=swing.top)
-    if reached >= swing.top + BEYOND_SHARE * swing.height:
+    since = [value for value in series.values[bisect_right(series.times, swing.at) :] if value == value]
+    beyond = max(since, default=swing.top) - swing.top
+    if beyond >= BEYOND_SHARE * swing.height:
         return rate
-    return min(rate, (reached - swing.top) / (at - swing.at)) if reached > swing.top else None
+    return min(rate, beyond / (at - swing.at)) if beyond > BEYOND_NOISE * _noise(since) else None
+
+
+def _noise(values: Sequence[float]) -> float:
+    """Return how much single samples scatter about their neighbours."""
+    triples = zip(values, values[1:], values[2:], strict=False)
+    bends = [abs(first - 2 * middle + last) / 2 for first, middle, last in triples]
+    return median(bends) if bends else 0.0
 
 
 _LONG_WINDOWS = 4  # Growth in bursts shows only over a longer time.
 _URGENT_S = 3600.0
-_URGENT_SHARE = 0.85
 
 
 def storage(context: Context) -> Iterator[HealthFinding]:
@@ -230,7 +240,8 @@ def _volume(
         rule = _Rule(window_s, rules.disk_growth, rules.disk_full_within_s)
         ahead = _forecast(context, utilization, 1.0, rule, held=held, used=used)
         if ahead is not None:
-            urgent = ahead.full_in_s < _URGENT_S and used >= _URGENT_SHARE
+            # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
+            urgent = ahead.full_in_s < _URGENT_S and used >= rules.disk_share
             severity: Severity = "critical" if urgent else "warning"
             full = duration(ahead.full_in_s)
             text, short = f"{name} is {percent(used)} full, will be full in {full}", f"{name} full in {full}"
