@@ -1,5 +1,6 @@
 """Nodes that do something else are no stragglers; one that falls behind its own kind is."""
 
+import random
 from collections.abc import Mapping
 
 import pytest
@@ -18,6 +19,12 @@ def steady(level: float) -> dict[str, Level]:
 def phases(first: float, second: float, period_s: float = 1200.0, **levels: Level) -> dict[str, Level]:
     """One level for half of each period, another for the other half."""
     return {"gpu": lambda at: first if at % period_s < period_s / 2 else second, **levels}
+
+
+def within_steps(first: float, second: float) -> dict[str, Level]:
+    """One level for most of each step, another for the rest: samples a minute apart see either by chance."""
+    late_s = lambda at: random.Random(at * 3 + 1).uniform(-15, 15)  # noqa: E731
+    return {"gpu": lambda at: first if (at + late_s(at)) % 151 < 95 else second}
 
 
 def drifting(level: float, to: float, at_s: float) -> dict[str, Level]:
@@ -48,6 +55,7 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
         set(),
     ),
     "a little slower": (named(*[TRAINER] * 3, steady(0.9)), set()),
+    "turns within a step": (named(within_steps(0.92, 0.0), within_steps(0.0, 0.92)), set()),
     "nobody works": (named(steady(0.02), steady(0.001)), set()),
     "one drifts off": (named(*[TRAINER] * 3, OFF), {"node-3"}),
     "the leader drifts off": (named(OFF, *[TRAINER] * 3), {"node-0"}),

@@ -167,6 +167,7 @@ ALIKE = 0.15
 """The idle others must be within this range of each other, and at least three (two prove nothing)."""
 
 _PARTS = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
+_STEPS_PER_PART = 2
 _MIN_WAITING_NODES = 3
 _OTHERWISE = 3  # More samples than this in a row without a lag mean that it had not begun.
 _ALIGNED_S = 30.0
@@ -188,7 +189,9 @@ def _lagging_nodes(context: Context, group: MetricsSnapshot, held: frozenset[str
     """
     if group.at is None or len(group.nodes) < 2:
         return {}
-    part_s = context.rules.straggler_window_s / _PARTS
+    # In less than two steps, nodes that take turns within a step look different by chance.
+    step_s = context.progress.step_interval_s or 0.0
+    part_s = max(context.rules.straggler_window_s / _PARTS, _STEPS_PER_PART * step_s)
     parts: list[dict[str, Lag]] = []
     for part in range(_PARTS):
         end = group.at - part * part_s
@@ -263,6 +266,7 @@ def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | N
 
 
 _BEYOND_SWINGS = 2.0  # A slow node differs by more than nodes usually change from bin to bin.
+_OFTEN, _THROUGHOUT = 0.1, 0.75  # Shares of the bins, before and since, in which it was half as far away.
 _MIN_RANKS = 3  # With fewer step times, none is the usual one.
 _OTHER_WORK = 3.0  # Ranks whose steps take this many times as long count other steps.
 _ROLE_WINDOWS = 3
@@ -282,22 +286,26 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
     compared = replace(metrics, nodes=tuple(active if held or _is_comparable(context) else ()))
     for group in _same_work(context, compared, held):
         for name, lag in _lagging_nodes(context, group, held).items():
-            if name not in named and abs(lag.own - lag.others) > _BEYOND_SWINGS * _apart_swing(group, name):
+            since = _lag_started_at(context, group, name, lag)
+            if name not in named and not _is_usual(context, group, name, lag, since):
                 named.add(name)
-                yield _by_its_gpus(context, group, name, lag)
+                yield _by_its_gpus(context, group, name, lag, since)
     yield from _by_step_time(context, frozenset(named))
 
 
-def _apart_swing(group: MetricsSnapshot, name: str) -> float:
-    """Return how much a node's distance from the others usually changes from bin to bin."""
+def _is_usual(context: Context, group: MetricsSnapshot, name: str, lag: Lag, since: float) -> bool:
+    """Return True if the node's distance from the others changes that much anyway, or comes and goes."""
     bins = {node.name: _bins(node.mean_utilization) for node in group.nodes}
     own = bins.pop(name)
-    apart = [
-        own[at] - median(told)
-        for at in sorted(own)
-        if (told := [one[at] for one in bins.values() if at in one])
-    ]
-    return _swing(apart)
+    others = {at: [one[at] for one in bins.values() if at in one] for at in sorted(own)}
+    apart = {at: own[at] - median(told) for at, told in others.items() if told}
+    now, busy = lag.own - lag.others, context.rules.straggler_busy
+    if abs(now) <= _BEYOND_SWINGS * _swing([*apart.values()]):
+        return True
+    worked = {at: far / now > 0.5 for at, far in apart.items() if max(own[at], *others[at]) >= busy}
+    before = [far for at, far in worked.items() if (at + 1) * BIN_S <= since]
+    during = [far for at, far in worked.items() if at * BIN_S >= since]
+    return sum(before) > _OFTEN * len(before) or sum(during) < _THROUGHOUT * len(during)
 
 
 def _is_comparable(context: Context) -> bool:
@@ -320,11 +328,13 @@ def _start_of_work(utilization: Series, idle_below: float) -> float:
     return next((time for time, value in pairs if value >= idle_below), math.inf)
 
 
-def _by_its_gpus(context: Context, group: MetricsSnapshot, name: str, lag: Lag) -> HealthFinding:
+def _by_its_gpus(
+    context: Context, group: MetricsSnapshot, name: str, lag: Lag, lag_since: float
+) -> HealthFinding:
     uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
     how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
     since = (group.at or 0.0) - context.rules.straggler_window_s
-    since = min(since, _lag_started_at(context, group, name, lag))
+    since = min(since, lag_since)
     short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
     return finding(
         FindingKind.STRAGGLER, "warning", f"{name} {how}: {uses}", short=short, node=name, since_s=since
