@@ -512,7 +512,23 @@ def grown_to(gib: float) -> tuple[HealthFinding, ...]:
     return look(health_metrics=metrics(series(gpu_memory=lambda at: (gib - 10 + at / 360) * GIB)))
 
 
+def resting(*lines: tuple[float, str]) -> tuple[HealthFinding, ...]:
+    """A run whose GPUs stop at 3015 s, as its steps do; the samples are a minute old."""
+    return run([*steps(3015), *lines], 3660, health_metrics=metrics(stopping(3015)))
+
+
+def drifting(norm: Callable[[int], float]) -> tuple[HealthFinding, ...]:
+    """A loss that falls from 6 to 2 and drifts up to 3.4, too slowly to stand out from its newest values."""
+    lines = [
+        (step * 10.0, f"step={step}/90000 loss={2 + 4 * 0.99**step + max(0, step - 900) * 0.002:.4f} "
+         f"grad_norm={norm(step):.3f}")
+        for step in range(1, 1600)
+    ]  # fmt: skip
+    return run(lines, 16_000)
+
+
 BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")
+COMPILES = [(3060.0 + 60 * n, f"[inductor] compiling graph {n}/9") for n in range(10)]
 SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
 
 
@@ -539,10 +555,14 @@ SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
          by_losses(lambda step: 1.5 + step / 140, " mean_reward=3.1")),
         (by_losses(lambda step: -0.9 if step < 600 else 30.0), "loss-exploding",
          by_losses(lambda step: -0.9 + (step % 90) / 150)),
+        (lambda: drifting(lambda step: 0.5 + max(0, step - 900) * 0.01), "loss-exploding",
+         lambda: drifting(lambda step: 0.5)),
+        (resting, "gpu-idle", lambda: resting(*COMPILES, *[(3605.0 + 5 * n, f"step={604 + n}/90000 loss=1.0") for n in range(9)])),
+        (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
     ],
     ids=["longer inputs in tokens", "longer inputs by memory", "saves that come", "a save not due yet", "noise",
          "a save at a round step", "a bar at zero",
-         "a count that moves", "a restart", "growth from afar", "lines without steps", "a NaN now and then", "harder data", "rewards", "negative"],
+         "a count that moves", "a restart", "growth from afar", "lines without steps", "a NaN now and then", "harder data", "rewards", "negative", "a slow rise of the loss alone", "a pause that is over", "loading again"],
 )  # fmt: skip
 def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(
     sick: Callable[[], tuple[HealthFinding, ...]], kind: str, healthy: Callable[[], tuple[HealthFinding, ...]]

@@ -128,6 +128,15 @@ class Context:
         return min(found, default=None)
 
     @property
+    def loads_again(self) -> bool:
+        """True if something loads after the last step: the run starts again, although nothing says so.
+
+        In reinforcement learning, weights are loaded in every step.
+        """
+        told = self.progress
+        return not told.moving_target and (told.loading_at or 0.0) > (told.last_step_at_ns or 0) / NS_PER_S
+
+    @property
     def growth_since(self) -> float | None:
         """Since when growing memory means something (epoch s): a while after the first step. None: not yet.
 

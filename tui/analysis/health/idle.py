@@ -39,7 +39,8 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
         since = max(idle.values())
         ending_s = rules.stall_aside_s if context.progress.is_done else 0.0
         moving_s = _MOVING_FACTOR * rules.idle_never_s if _is_moving(context) else 0.0
-        if at - since < max(context.pause_allowed_s, ending_s, moving_s):
+        allowed_s = max(context.pause_allowed_s, ending_s, moving_s)
+        if at - since < allowed_s or _has_just_ended(context, since, at):
             return
         how_long = duration(at - since)
         text, short = f"GPUs idle ({told}) for {how_long}", f"GPUs idle for {how_long}"
@@ -54,6 +55,14 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
     for node in metrics.nodes:
         if node.name not in idle:
             yield from _idle_among_busy(context, node, at)
+
+
+def _has_just_ended(context: Context, since: float, at: float) -> bool:
+    """Return True if the first steps for long are newer than the samples, which do not show them yet."""
+    told = context.progress
+    times = told.step_series.times or told.loss_series.times
+    place = bisect_left(times, since + _GOES_ON_S)
+    return place < len(times) and times[place] > at - _GOES_ON_S
 
 
 def _idle_since(context: Context, utilization: Series, at: float) -> float | None:
@@ -71,6 +80,8 @@ def _idle_since(context: Context, utilization: Series, at: float) -> float | Non
     if not worked:
         loads = _is_talking(context) or (context.progress.announced_at or 0.0) >= since
         allowed_s = rules.idle_never_s * (_LOADING_FACTOR if loads else 1)
+    elif context.loads_again:
+        allowed_s = rules.idle_never_s
     pause_s = rules.stall_pause_factor * _longest_idle_time(utilization, since, rules.active_from)
     return since if at - since >= max(allowed_s, pause_s) else None
 

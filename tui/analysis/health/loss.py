@@ -77,12 +77,14 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
                 severity: Severity = "critical" if sure else "warning"
                 yield finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=since)
                 return
-    diverged = _diverged(series.values, count)
+    with_norms = _norms_rise(_of_attempt(context, context.progress.grad_norm_series).values, count)
+    diverged = _diverged(series.values, count, rules.loss_factor if with_norms else _FALLEN)
     if diverged is not None and not _is_by_design(context, diverged[0], losses[:-count]):
         now, best = diverged
         text = f"loss diverging: {number(now)}, best was {number(best)}"
         since = _since(series, (now + best) / 2)
-        yield finding(FindingKind.LOSS_EXPLODING, "critical", text, since_s=since)
+        severity = "critical" if now > _FALLEN * best else "warning"
+        yield finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=since)
 
 
 def exploding_norm(context: Context) -> Iterator[HealthFinding]:
@@ -147,23 +149,36 @@ def _lasts(
     return has_large_norms or now > _ABOVE_START * start or now > first / _FALLING**3
 
 
-def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | None:
-    """Return the current and the best level of a loss that fell far and is back above its start."""
-    size = len(values) // _STAGES
-    if size < newest:
-        return None
-    parts = (list(filter(isfinite, values[start : start + size])) for start in range(0, _STAGES * size, size))
-    stages, now = list(filter(None, parts)), list(filter(isfinite, values[-newest:]))
+def _diverged(values: Sequence[float], newest: int, factor: float) -> tuple[float, float] | None:
+    """Return the current and the best level of a loss that fell and is far above its best level again.
+
+    Unless a smaller ``factor`` tells that gradients rise as well, it must be back above its start.
+    """
+    stages, now = _stages(values, newest), list(filter(isfinite, values[-newest:]))
     if not stages or not now:
         return None
     levels, level = [median(part) for part in stages], median(now)
     best = min(levels)
     # Some trainers' single losses spike throughout the run.
     noisy_up_to = median(max(part) for part in stages)
-    risen = level > levels[0] or level > _SURE * best
-    if best > 0 and risen and level > max(_FALLEN * best, best + _MIN_RISE, noisy_up_to):
+    rises = factor < _FALLEN and levels[-3:] == sorted(levels[-3:])
+    least = max((factor if rises else _FALLEN) * best, best + _MIN_RISE, noisy_up_to)
+    if best > 0 and level > least and (rises or level > levels[0] or level > _SURE * best):
         return level, best
     return None
+
+
+def _norms_rise(values: Sequence[float], newest: int) -> bool:
+    """Return True if gradients are far larger than in most of the run."""
+    stages, now = _stages(values, newest), list(filter(isfinite, values[-newest:]))
+    return bool(stages and now) and median(now) > _WITH_NORM * median(median(part) for part in stages)
+
+
+def _stages(values: Sequence[float], least: int) -> list[list[float]]:
+    """Return the finite values of the whole curve in equal parts; none if these were too short."""
+    size = len(values) // _STAGES
+    starts = range(0, _STAGES * size, size) if size >= least else ()
+    return list(filter(None, (list(filter(isfinite, values[start : start + size])) for start in starts)))
 
 
 def number_or_nan(value: float) -> str:

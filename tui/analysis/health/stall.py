@@ -34,7 +34,7 @@ def stall(context: Context) -> Iterator[HealthFinding]:
         return
     step_s = told.last_step_at_ns / NS_PER_S
     usual_s = told.step_interval_s or 0.0
-    starting = usual_s == 0 or context.training_since is None
+    starting = usual_s == 0 or context.training_since is None or context.loads_again
     sign_s = max(step_s, since_s)
     allowed_s = max(
         rules.stall_after_s,

@@ -290,6 +290,7 @@ class ProgressFold:
             moving_target=self._moving_target,
             save_every=self._save_every,
             announced_at=self._run_phases.newest(),
+            loading_at=self._run_phases.newest("loading"),
             moved_at=self._counts.moved_at,
         )
         shown = self._shown()

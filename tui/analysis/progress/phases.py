@@ -223,9 +223,10 @@ class RunPhases:
         del stretches[:-MAX_TIME_RANGES]
         return True
 
-    def newest(self) -> float | None:
-        """Return the time of the newest line that announced something."""
-        return max((stretches[-1][1] for stretches in self._time_ranges.values()), default=None)
+    def newest(self, kind: RunPhaseKind | None = None) -> float | None:
+        """Return the time of the newest line that announced something, or this kind of activity."""
+        ranges = self._time_ranges
+        return max((ranges[one][-1][1] for one in ranges if kind in (None, one)), default=None)
 
     def since(self, first_step_at: float | None, last_step_at: float | None) -> RunPhase | None:
         """Return the newest activity that lasts beyond the last step; None if there is none, or no step."""

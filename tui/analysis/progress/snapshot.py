@@ -159,8 +159,9 @@ class ProgressSnapshot:
     times (epoch s) when the run restarted; ``saves`` are the newest checkpoints in the log (name, ns),
     oldest first. ``replicas`` are those that lines name. ``moving_target`` is True if lines with a loss also
     name rewards or an adversary, so that a rising loss means little. ``save_every``
-    are the steps between saves, by the settings. ``announced_at`` and ``moved_at`` are the times (epoch s) at
-    which the log last announced other work, and at which a count of such work last moved.
+    are the steps between saves, by the settings. ``announced_at`` and ``loading_at`` are the times (epoch s)
+    at which the log last announced other work, or that something loads; ``moved_at`` is the time at which a
+    count of other work last moved.
     """
 
     step: int | None = None
@@ -208,6 +209,7 @@ class ProgressSnapshot:
     moving_target: bool = False
     save_every: int | None = None
     announced_at: float | None = None
+    loading_at: float | None = None
     moved_at: float | None = None
 
     @property
