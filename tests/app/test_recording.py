@@ -129,6 +129,7 @@ async def test_dragging_along_the_bar_goes_through_the_run(path: Path) -> None:
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
         bar = app.screen.query_one(TimeBar)
         for move, part in ((pilot.mouse_down, 4), (pilot.hover, 2)):
+            await until(pilot, lambda: bar._shown_at == bar._run.at)
             start, cells = bar._track
             await move(TimeBar, offset=(start + cells // part, 0))
             assert abs(bar._run.at - at(3600 * (cells // part) / (cells - 1))) < timedelta(seconds=1)
@@ -199,9 +200,11 @@ async def test_a_running_job_is_recorded_until_the_key_is_pressed_again(
         async with app.run_test(size=(120, 36)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, JobScreen))
             await pilot.press("ctrl+r")
-            await until(pilot, lambda: _was_told(app, "Recording to") and path.exists())
+            await until(pilot, lambda: _was_told(app, "Recording to"))
+            await until(pilot, path.exists)
             await pilot.press("ctrl+r")
-            await until(pilot, lambda: _was_told(app, "Recording stopped") and not _is_recording(app))
+            await until(pilot, lambda: _was_told(app, "Recording stopped"))
+            await until(pilot, lambda: not _is_recording(app))
             with Recording(path) as recording:
                 assert not recording.manifest.ended
             running |= {"current_status": "TRAINING_JOB_COMPLETED", "updated_at": iso(time.time())}
