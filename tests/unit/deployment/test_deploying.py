@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from deployable import CHECKPOINTS, EXAMPLES, LISTED_INSTANCES
@@ -154,6 +155,14 @@ async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
     await deploy(client, CONFIG)
 
     assert server.requests[0]["instance_type_id"] == "rest-h100"
+
+
+@pytest.mark.parametrize(
+    ("version", "folder"), [("dep0", "deployment-1_dep0"), (None, "dry_run_20260102_030405")]
+)
+def test_the_folder_has_the_name_that_the_official_cli_gives_it(version: str | None, folder: str) -> None:
+    made = DeploymentResult("m", version, "deployment-1", "{}", None)
+    assert truss_config_path(made, None, NOW) == Path("truss_configs", folder, "config.yaml")
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "a/b\\c\nd", "é" * 500])
