@@ -47,7 +47,7 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
         await until(pilot, lambda: "/scratch reads at" in text_of(app))
         shown = text_of(app)
         assert "Only node-2 logs this" in shown
-        await until(pilot, lambda: "other nodes  ▶ node-2" in text_of(app))
+        await until(pilot, lambda: "━ others " in text_of(app))
         header = shown.splitlines()[0]
         while text_of(app).splitlines()[0] == header:  # "as of" the newest state of the run
             await pilot.press("r")

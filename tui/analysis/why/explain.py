@@ -271,7 +271,7 @@ def _node_figures(run: RunSnapshot, name: str) -> tuple[Figure, ...]:
     figures: list[Figure] = []
     for title, unit, of in _FIGURES:
         own = of(node)
-        rest = median_series("other nodes", [of(one) for one in others])
+        rest = median_series("others", [of(one) for one in others])
         if len(own) and len(rest):
             figures.append(Figure(title, unit, (rest, Series(name, own.times, own.values))))
     return tuple(figures)
