@@ -293,7 +293,7 @@ class JobScreen(AppScreen):
     def scopes(self) -> tuple[Scope, ...]:
         """The scopes active on this tab, including those active on all tabs."""
         playing = (Scope.RECORDING,) if self._recorded is not None else ()
-        return (*playing, *JOB_TABS[self.tab], Scope.JOB)
+        return (*playing, Scope.JOB, *JOB_TABS[self.tab])
 
     def _step_tab(self, by: int) -> None:
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
