@@ -8,6 +8,7 @@ from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from support.dashboard import home, opened, text_of
 from support.waiting import to_screen, until
+from support.worlds import job
 from tui.analysis.fleet.batches import Verb, batch_of
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
@@ -133,12 +134,7 @@ async def test_a_project_is_deleted_with_its_jobs_if_all_have_ended() -> None:
 
 
 def test_a_hundred_jobs_are_asked_about_in_a_few_names() -> None:
-    jobs = [
-        TrainingJob.model_validate(
-            {"id": f"j{number}", "name": f"run-{number}", "current_status": "TRAINING_JOB_RUNNING"}
-        )
-        for number in range(100)
-    ]
+    jobs = [job(f"j{number}", name=f"run-{number}") for number in range(100)]
     batch = batch_of(Verb.STOP, jobs)
     assert batch.question == "Stop 100 jobs?"
     assert batch_of(Verb.RECREATE, jobs).question == "Run 100 jobs again?"

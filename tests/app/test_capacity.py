@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from textual.pilot import Pilot
@@ -24,14 +24,7 @@ from tui.screens.job.screen import JobScreen
 @pytest.fixture
 def stranger() -> Iterator[FakeBaseten]:
     with FakeBaseten() as server:
-        a10g = {
-            "id": "a",
-            "name": "a",
-            "memory_limit_mib": 1,
-            "millicpu_limit": 1,
-            "gpu_count": 1,
-            "gpu_type": "A10G",
-        }
+        a10g = cast(dict[str, object], job()["instance_type"]) | {"gpu_type": "A10G", "gpu_count": 1}
         server.jobs = [
             job("late", "PENDING", name="late-one", node_count=2),
             job("first", "PENDING", name="first-one", priority=5),
