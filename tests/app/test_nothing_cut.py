@@ -138,8 +138,8 @@ async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
             await pilot.resize_terminal(*size)
             field.value = typed
             await pressed(pilot, "enter")
-            walk = app.screen.snapshot.walk  # type: ignore[attr-defined]
-            assert flowing(walk.step.problem(typed)) in flowing(text_of(app)), size
+            why = flowing(app.screen.snapshot.walk.step.problem(typed))  # type: ignore[attr-defined]
+            await until(pilot, lambda why=why: why in flowing(text_of(app)))  # type: ignore[misc]
             assert size == SIZES[-1] or field.region in app.screen.query_one("#desk").region
 
 
