@@ -139,8 +139,7 @@ def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = 
 def check_selection(checkpoints: Sequence[Checkpoint], files: Iterable[CheckpointFile] | None = None) -> str:
     """Explain why these cannot be deployed together; empty if they can.
 
-    vLLM serves several LoRAs on one base model; full and Whisper weights are deployed individually (API
-    facts, 7).
+    vLLM serves several LoRAs on one base model; full and Whisper weights are deployed individually.
     """
     if not checkpoints:
         return "choose at least one checkpoint"
@@ -247,7 +246,7 @@ def _gigabytes(size_bytes: int) -> str:
 
 
 # vLLM reserves room for adapters up to one rank from a fixed list. A rank below the adapter's own cannot hold
-# it; a higher one only costs memory. The official client does not check this (API facts, 7).
+# it; a higher one only costs memory. The official client does not check this.
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A ``config.py`` written for the official SDK holds one :class:`TrainingProject` (or one
 :class:`DeployCheckpointsConfig`). Wrong fields and values raise ``pydantic.ValidationError``, which names
-the field, the value and the allowed values (API facts, 3.1).
+the field, the value and the allowed values.
 """
 
 from api_client.definitions.compute import Accelerator as Accelerator

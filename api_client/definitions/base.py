@@ -1,6 +1,6 @@
 """Base classes of all definitions: strict validation, and errors that list the allowed values.
 
-The official SDK has two kinds of classes (API facts, 3.1): most are strict and reject unknown fields, some
+The official SDK has two kinds of classes: most are strict and reject unknown fields, some
 (accelerators, weights, checkpoints to deploy) are lax and keep unknown fields. Both validate assignments.
 """
 

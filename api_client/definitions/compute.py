@@ -40,7 +40,7 @@ def offered_accelerators() -> tuple[str, ...]:
 class AcceleratorSpec(OpenDefinition):
     """GPU type and number of GPUs per node.
 
-    Where a spec is expected, the short form is accepted too: ``"H100:8"`` or ``"H100"`` (API facts, 3.2).
+    Where a spec is expected, the short form is accepted too: ``"H100:8"`` or ``"H100"``.
     """
 
     accelerator: Accelerator | None = None
@@ -115,7 +115,7 @@ class Compute(StrictDefinition):
 
     @field_serializer("accelerator")
     def _accelerator_as_object(self, spec: AcceleratorSpec | None) -> dict[str, Any] | None:
-        # The API expects the two fields, never the short form (API facts, 3.3).
+        # The API expects the two fields, never the short form.
         if spec is None or spec.accelerator is None:
             return None
         return {"accelerator": spec.accelerator.value, "count": spec.count}

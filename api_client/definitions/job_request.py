@@ -1,7 +1,7 @@
 """Parse the ``training_job`` of a create-job request, tolerantly.
 
-The checks before a submission read the request to send, the emulator the one that it received (API facts,
-3.3). Unknown fields are ignored; missing ones and those of a wrong type get the API's default.
+The checks before a submission read the request to send, the emulator the one that it received.
+Unknown fields are ignored; missing ones and those of a wrong type get the API's default.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
 
 
 def normal_gpu_type(name: str) -> str:
-    """Normalize a GPU type: ``A100-40GB`` and ``A100_40GB`` are the same (API facts, 3.2)."""
+    """Normalize a GPU type: ``A100-40GB`` and ``A100_40GB`` are the same."""
     return name.upper().replace("-", "_")
 
 

@@ -15,7 +15,7 @@ from api_client.definitions.compute import Compute
 from api_client.definitions.images import EnvironmentValue, Image
 from api_client.definitions.weights import WeightsSource
 
-LOADED_CHECKPOINTS_FOLDER = "/tmp/loaded_checkpoints"  # default folder for loaded checkpoints (API facts, 5)
+LOADED_CHECKPOINTS_FOLDER = "/tmp/loaded_checkpoints"  # default folder for loaded checkpoints
 
 LoopsTarget = Literal["trainer", "sampler"]  # full training state (trainer) or inference weights (sampler)
 
@@ -90,7 +90,7 @@ class LoadCheckpointConfig(StrictDefinition):
     download_folder: str = LOADED_CHECKPOINTS_FOLDER
 
 
-CACHE_FOLDER = "/root/.cache"  # default mount point of the caches (API facts, 5)
+CACHE_FOLDER = "/root/.cache"  # default mount point of the caches
 
 
 class CheckpointingConfig(StrictDefinition):
@@ -134,7 +134,7 @@ class Runtime(StrictDefinition):
                 "write cache_config=CacheConfig(enabled=True, enable_legacy_hf_mount=True)"
             )
         enabled = values["enable_cache"]
-        # The server rejects the deprecated field, so it is never sent (API facts, 3.3).
+        # The server rejects the deprecated field, so it is never sent.
         rest = {name: value for name, value in values.items() if name != "enable_cache"}
         return {**rest, "cache_config": CacheConfig(enabled=enabled, enable_legacy_hf_mount=enabled)}
 
@@ -147,7 +147,7 @@ class Runtime(StrictDefinition):
             super().__setattr__(name, value)
 
 
-SESSION_TIMEOUT_MINUTES = 8 * 60  # default length of a session (API facts, 3.1)
+SESSION_TIMEOUT_MINUTES = 8 * 60  # default length of a session
 
 
 class InteractiveSessionTrigger(TextEnum):
@@ -189,7 +189,7 @@ class InteractiveSession(StrictDefinition):
 
 
 class Workspace(StrictDefinition):
-    """Folders to archive; all paths are relative to the config's folder (API facts, 3.5)."""
+    """Folders to archive; all paths are relative to the config's folder."""
 
     workspace_root: str | None = None
     external_dirs: list[str] = []

@@ -79,7 +79,7 @@ def _api_address(remote: Remote) -> BaseUrl:
 
 
 def curl_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = False) -> str:
-    """Return a curl command that calls it; ``model`` is the checkpoint's name (API facts, 7)."""
+    """Return a curl command that calls it; ``model`` is the checkpoint's name."""
     header = f'-H "Authorization: Api-Key {_KEY}"'
     if is_whisper:
         form = f"-F file=@audio.wav -F {shlex.quote(f'model={checkpoint_name}')}"

@@ -82,7 +82,7 @@ query Instances {
     }
 }
 """
-"""The query of the official client (API facts, 2.4); a deployment refers to these ids."""
+"""The query of the official client; a deployment refers to these ids."""
 
 _FIELDS = {
     "millicpuLimit": "millicpu_limit",

@@ -66,7 +66,7 @@ def default_step_s(span_s: float) -> int:
 def job_metrics(
     job: TrainingJob, nodes: Mapping[int, NodeSeries], cache: StorageMetrics | None = None
 ) -> JobMetrics:
-    """Build the answer from the series of each node; the top-level ones are the leader's (API facts, 2.2)."""
+    """Build the answer from the series of each node; the top-level ones are the leader's."""
     leader = nodes.get(0) or NodeSeries(ephemeral_storage=StorageMetrics())
     return JobMetrics.model_construct(
         **{name: getattr(leader, name) for name in NodeSeries.model_fields},

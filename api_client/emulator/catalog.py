@@ -69,7 +69,7 @@ PRICES_USD_PER_MINUTE: dict[str, float] = {machine.id: price for machine, price 
 PRICES: tuple[InstanceTypePrice, ...] = tuple(
     InstanceTypePrice(instance_type=machine, price=price) for machine, price in _PRICED
 )
-"""The same prices in the form of the prices route (API facts, 2.3)."""
+"""The same prices in the form of the prices route."""
 
 GPU_LIMITS: tuple[GpuLimit, ...] = (
     GpuLimit("H100", baseline=64, limit=96),

@@ -13,7 +13,7 @@ _NS_PER_US = 1_000
 
 
 def new_id() -> str:
-    """Return a new id: short, lowercase, alphanumeric (API facts, 2).
+    """Return a new id: short, lowercase, alphanumeric.
 
     There are 30^8 of them, so collisions are negligible.
     """

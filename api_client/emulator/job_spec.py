@@ -1,7 +1,7 @@
 """Schema of a job spec (the published ``CreateTrainingJobV1``).
 
-The check is tolerant: unknown fields pass, because official clients send some that the schema lacks (API
-facts, 3.3). The runner gets the job spec as it was sent.
+The check is tolerant: unknown fields pass, because official clients send some that the schema lacks. The
+runner gets the job spec as it was sent.
 """
 
 from __future__ import annotations

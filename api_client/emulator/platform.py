@@ -156,7 +156,7 @@ class Platform:
         return self.project(existing.id)
 
     async def delete_project(self, project_id: str) -> None:
-        """Delete a project and all of its jobs (API facts, 2.2)."""
+        """Delete a project and all of its jobs."""
         self.stored_project(project_id)
         for job in self.project_jobs(project_id):
             await self.delete_job(project_id, job.id)
@@ -193,7 +193,7 @@ class Platform:
         self.stores.sessions.forget(job_id)
 
     async def update_job(self, project_id: str, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
-        """Change priority or availability model; only waiting jobs can be changed (API facts, 2.2)."""
+        """Change priority or availability model; only waiting jobs can be changed."""
         job = self.job(project_id, job_id)
         if not changes:
             raise invalid("at least one of priority and availability_model is required")

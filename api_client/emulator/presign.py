@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 PRESIGNED_LIFETIME_S = 900
-"""Lifetime of a presigned URL. The platform publishes no figure ("short-lived", API facts, 2.2)."""
+"""Lifetime of a presigned URL. The platform publishes no figure ("short-lived")."""
 
 UPLOAD_LIFETIME_S = 6 * 3600
 """Lifetime of upload credentials: long enough for the largest archive."""

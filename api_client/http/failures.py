@@ -185,7 +185,7 @@ def _phrase(status: int) -> str:
 
 
 def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
-    """Return the server's code and message, from any of the known structures (API facts, 2)."""
+    """Return the server's code and message, from any of the known structures."""
     head = content[:_MAX_PARSED_BYTES]
     if not head.strip():
         return None, None

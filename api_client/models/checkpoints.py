@@ -43,13 +43,13 @@ class CheckpointFilesPage(ApiModel):
     total_count: int = 0
 
 
-ROOT_CHECKPOINT = "."  # name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)
+ROOT_CHECKPOINT = "."  # name of the checkpoint that is the checkpoint folder itself
 SAFETENSORS_SUFFIX = ".safetensors"
 _RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
 
 
 def _plain(name: str, checkpoint_id: str) -> str:
-    """Strip a leading node folder, which some servers put before the checkpoint folder (API facts, 5)."""
+    """Strip a leading node folder, which some servers put before the checkpoint folder."""
     name = name.removeprefix("./")
     rank_folder = _RANK_FOLDER.match(name)
     if rank_folder and not checkpoint_id.startswith(rank_folder[0]):

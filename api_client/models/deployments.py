@@ -9,7 +9,7 @@ from api_client.models.base import ApiModel, TolerantList, UtcDatetime
 CHANGING_STATUSES = frozenset(
     {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
 )
-"""Statuses of deployments that change without intervention (API facts, 2.3); any other is final."""
+"""Statuses of deployments that change without intervention; any other is final."""
 
 SERVING_STATUSES = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final ones that mean success
 FAILED_STATUSES = frozenset({"BUILD_FAILED", "BUILD_STOPPED", "DEPLOY_FAILED", "FAILED"})

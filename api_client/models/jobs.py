@@ -101,7 +101,7 @@ class InstanceType(ApiModel):
 
 
 class InstanceTypePrice(ApiModel):
-    """Price of one node of an instance type: ``price`` is USD per minute (API facts, 2.3)."""
+    """Price of one node of an instance type: ``price`` is USD per minute."""
 
     instance_type: InstanceType
     price: float | None = None
@@ -123,7 +123,7 @@ class User(ApiModel):
 class TrainingJob(ApiModel):
     """Training job.
 
-    ``error_message`` does not mean failure: a waiting job may have a hint in it (API facts, 1).
+    ``error_message`` does not mean failure: a waiting job may have a hint in it.
     ``node_count`` is sent only by newer servers; ``None`` means that the server did not send it.
     """
 

@@ -75,7 +75,7 @@ class LogsPage(TypedDict):
     complete: NotRequired[Annotated[bool, BeforeValidator(_is_true)]]
 
 
-NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds (API facts, 2.2)
+NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds
 MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
 

@@ -1,7 +1,7 @@
 """Metric samples as the API sends them.
 
 Samples may be out of order and repeated. Utilizations are fractions 0–1, CPU usage is in cores, memory
-and storage in bytes. The top-level series are the leader node's (API facts, 2.2).
+and storage in bytes. The top-level series are the leader node's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Find the remote to use, and its key.
 
-Sources, first match wins (API facts, 4; the names are those of the official clients):
+Sources, first match wins:
 
 1. ``--remote NAME``: that section of ``~/.trussrc``, else the Go CLI's profile with that name 2.
 ``BASETEN_TRUSS_AUTH_REMOTE_URL`` and ``BASETEN_TRUSS_AUTH_API_KEY``, both 3. ``BASETEN_API_KEY``, with

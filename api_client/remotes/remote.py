@@ -136,7 +136,7 @@ DEFAULT_APP_URL = "https://app.baseten.co"
 DEFAULT_ORIGIN = "default"  # origin of values that are not set
 DERIVED_ORIGIN = "app address"  # origin of a REST base derived from the app address
 
-# REST hosts that are not the app host with "app" replaced by "api" (API facts, 4).
+# REST hosts that are not the app host with "app" replaced by "api".
 _SPECIAL_API_URLS = {
     "https://app.dev.baseten.co": "https://api.mc-dev.baseten.co",
     "http://localhost:8000": "http://api.localhost:8000",
@@ -170,7 +170,7 @@ class Remote:
 
 
 def rest_url(app_url: str, *, source: str = "the address") -> str:
-    """Return the REST base that belongs to an app host (API facts, 4).
+    """Return the REST base that belongs to an app host.
 
     A host on this machine, or one given as an address, serves both. Raises ConfigurationError, which
     names ``source``, for an unusable address.

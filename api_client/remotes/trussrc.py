@@ -1,6 +1,6 @@
 """Read and change the truss CLI's credentials file: an INI file with a section for each remote.
 
-Changes keep every other byte of the file, because ``configparser`` would drop all comments (API facts, 4).
+Changes keep every other byte of the file, because ``configparser`` would drop all comments.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from api_client.models.base import answer_with_list
 from api_client.models.checkpoints import ROOT_CHECKPOINT, Checkpoint, belongs_to
 from api_client.resources.jobs import job_route
 
-FILES_PAGE_SIZE = 1000  # the API's default (API facts, 2.2)
+FILES_PAGE_SIZE = 1000  # the API's default
 _FILES_PAGE = TypeAdapter(CheckpointFilesPage)
 _CHECKPOINTS = answer_with_list("checkpoints", Checkpoint)
 

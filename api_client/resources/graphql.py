@@ -26,7 +26,7 @@ _ANSWER = TypeAdapter(_GraphqlAnswer)
 
 
 class Graphql:
-    """GraphQL queries and mutations (API facts, 2.4)."""
+    """GraphQL queries and mutations."""
 
     def __init__(self, transport: Transport, remote: Remote) -> None:
         self._transport = transport

@@ -54,7 +54,7 @@ class Projects:
         return await self._transport.request("DELETE", route(_ROUTE, project_id), _TOMBSTONE)
 
 
-# A documented client treats null as "no cache"; the server's behavior is not documented (facts, 2.2).
+# A documented client treats null as "no cache"; the server's behavior is not documented.
 _SUMMARY: TypeAdapter[CacheSummary | None] = TypeAdapter(
     CacheSummary | None, config=ConfigDict(defer_build=True)
 )

@@ -28,7 +28,7 @@ from api_client.streams.job_poller import CLOCK_MARGIN_MS
 from api_client.streams.pages import PageSource
 from api_client.streams.reader import ParallelReader, RangeReader
 
-LATENESS_MS = 75 * MS_PER_S  # a line may arrive this long after its timestamp (API facts: about a minute)
+LATENESS_MS = 75 * MS_PER_S  # a line may arrive this long after its timestamp
 
 
 async def read_logs(

@@ -85,7 +85,7 @@ async def _history(
         call = partial(fetch, start_ms=start_ms, end_ms=end_ms, step_s=step_s)
         return await retrying(call, ENDLESS, sleep=clock.sleep)
     except BadRequest:
-        # The maximum time range is not published (API facts, 2.2): let the server choose before giving up.
+        # The maximum time range is not published: let the server choose before giving up.
         call = partial(fetch, start_ms=None, end_ms=None, step_s=None)
         return await retrying(call, ENDLESS, sleep=clock.sleep)
 

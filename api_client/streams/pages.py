@@ -17,7 +17,7 @@ from api_client.models.logs import NS_PER_MS, FetchPage, LogGap, LogLine, LogsPa
 
 Direction = Literal["asc", "desc"]
 
-MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once (API facts, 2.2)
+MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once
 BIG_TEXT_CHARACTERS = 256 * 1024  # a page with this much text may have been truncated because of its size
 TRIES = 3  # a page is refused after this many errors that may be caused by its content
 

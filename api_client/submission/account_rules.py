@@ -179,7 +179,7 @@ async def _cache_gpu_types(
 ) -> frozenset[str]:
     """Return the GPU types of the project's earlier jobs if the project has a cache; else nothing.
 
-    A project's cache is on the cluster of its first job that used one (API facts, 5). The API does not
+    A project's cache is on the cluster of its first job that used one. The API does not
     say which cluster that is; the GPU types of the jobs are the best hint.
     """
     for project in await client.projects.list():
@@ -312,7 +312,7 @@ def _cache_affinity(request: JobRequest, facts: AccountFacts) -> Iterator[Findin
 
 
 def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    """Compute the price per hour: a node's price per minute (API facts, 2.3), times nodes, times 60."""
+    """Compute the price per hour: a node's price per minute, times nodes, times 60."""
     offers = [
         (offer.price, offer.instance_type)
         for offer in facts.prices or ()

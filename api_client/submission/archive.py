@@ -1,6 +1,6 @@
 """Plan and write the archive of a job's code: first decide what is included, then write the file.
 
-It is an uncompressed tar (API facts, 3.5), written directly from the source files.
+It is an uncompressed tar, written directly from the source files.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from api_client.submission.workspace import (
 )
 
 ARCHIVE_NAME = "archive.tgz"  # the platform's convention, although it is not compressed
-LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage (API facts, 3.5)
-MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform (API facts, 3.5)
+LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage
+MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform
 _REPORT_EVERY_BYTES = 1024 * 1024
 _PLAIN_NAME_BYTES = 100
 _PERMISSIONS = 0o777

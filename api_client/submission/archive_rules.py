@@ -42,7 +42,7 @@ BRINGS_FILES = frozenset(
 """Commands that may add files to the working directory that are not in the archive."""
 CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
 """Words after which it is impossible to tell what runs."""
-WORKDIR = PurePosixPath("/b10/workspace")  # folder of the archive with enable_baseten_workdir (API facts, 5)
+WORKDIR = PurePosixPath("/b10/workspace")  # folder of the archive with enable_baseten_workdir
 
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _HERE_DOCUMENT = "<<"

@@ -1,6 +1,6 @@
 """Build the requests for a project and its job, after applying overrides such as ``push --job-name``.
 
-The overrides are the official push flags (API facts, 8). The config file is not changed.
+The overrides are the official push flags. The config file is not changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Submit a job: choose the team, upload the archive, create the project and the job.
 
-The request also describes the sender's environment: versions, and the git commit (API facts, 3.3).
+The request also describes the sender's environment: versions, and the git commit.
 """
 
 from __future__ import annotations

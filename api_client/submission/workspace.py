@@ -1,6 +1,6 @@
 """Find the files that an archive will contain, in the layout that the official client uses.
 
-The built-in rules, or a ``.truss_ignore`` instead of them, decide what is left out (API facts, 3.5). The
+The built-in rules, or a ``.truss_ignore`` instead of them, decide what is left out. The
 syntax is that of ``.gitignore``, parsed by the same library as in the official client, so that both agree on
 every unusual pattern.
 """

@@ -1,6 +1,6 @@
 """Workstations: jobs that only provide SSH access, as the official CLI creates them.
 
-The values are those of ``truss train workstation`` 0.18.36 (API facts, 8), verified by recorded requests.
+The values are those of ``truss train workstation`` 0.18.36, verified by recorded requests.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is billed is shown as such; all else is labeled as an estimate.
 
-A node is billed by the minute while it is up; waiting, pulling and draining are free (API facts, 2.3). The
+A node is billed by the minute while it is up; waiting, pulling and draining are free. The
 API reports neither the start nor the end of a run; both come from the status history where it is readable.
 """
 

@@ -56,7 +56,7 @@ def _extremes(values: Sequence[float | None]) -> tuple[float | None, float | Non
 
 
 LEADER = "leader"
-"""Name for a node that the API leaves unnamed (API facts, 2.2: its series are the leader's)."""
+"""Name for a node that the API leaves unnamed."""
 
 MAX_POINTS = 1500
 """Maximum number of samples kept per series."""

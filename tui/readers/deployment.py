@@ -148,7 +148,7 @@ async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFi
 
 
 async def _secret_names(client: TrainingClient, project_id: str) -> tuple[str, ...]:
-    """Return the secrets of the project's team, which its deployments can access (API facts, 2.3)."""
+    """Return the secrets of the project's team, which its deployments can access."""
     team_id = await _optional_answer(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
     return tuple(secret.name for secret in await client.account.secrets(team_id))
 

@@ -60,7 +60,7 @@ _DECIMAL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 
 
 def bytes_decimal(size_bytes: int) -> str:
-    """Format a size like the official command line: decimal units, two digits (API facts, 8)."""
+    """Format a size like the official command line: decimal units, two digits."""
     for unit, sign in _DECIMAL_UNITS:
         if size_bytes > unit:
             return f"{size_bytes / unit:.2f} {sign}"

@@ -17,7 +17,7 @@ from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pa
 from tui.wizard.step import NAMED_AT_MOST, Answer, Choice, Step
 
 USUAL_HF_SECRET = "hf_access_token"
-"""Name of the secret that the official tools propose (API facts, 7)."""
+"""Name of the secret that the official tools propose."""
 STORE_SECRET = f"bt-tui secrets set {USUAL_HF_SECRET}"
 
 HF_VARIABLE = "HF_TOKEN"

@@ -49,7 +49,7 @@ UNSTARTED_STATUSES = frozenset(
         JobStatus.DEPLOY_FAILED,
     }
 )
-"""Statuses of jobs that cannot have written a checkpoint (API facts, 1)."""
+"""Statuses of jobs that cannot have written a checkpoint."""
 
 TOGETHER = "LoRAs can be served together; full and Whisper checkpoints can't."
 

@@ -33,7 +33,7 @@ def advised_rank(state: WizardState) -> RankAdvice:
 
 
 def inferred_base_model(state: WizardState) -> str:
-    """Return the first base model named by a chosen checkpoint; empty if there is none (API facts, 7)."""
+    """Return the first base model named by a chosen checkpoint; empty if there is none."""
     return next((each.base_model for each in state.chosen if each.base_model), "")
 
 

@@ -26,11 +26,11 @@ from api_client.models import (
 )
 
 DEFAULT_METRICS_S = 3_600
-"""Default range of a running job's metrics: the last hour (not specified by the API; facts, 2.2)."""
+"""Default range of a running job's metrics: the last hour (the API does not specify it)."""
 ERRORS_ONLY_S = 6.5
 """Only errors are logged in this many seconds before a job fails."""
 SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
-"""Checkpoints report COMPLETE where jobs report COMPLETED (API facts, 1)."""
+"""Checkpoints report COMPLETE where jobs report COMPLETED."""
 
 
 @dataclass(frozen=True, slots=True)

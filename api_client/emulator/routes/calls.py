@@ -95,7 +95,7 @@ def base_url_of(request: Request) -> str:
     """Return this emulator's base URL, for URLs that others will fetch.
 
     Prefer the host name the client used, because it also works through a forwarded port. ``api.localhost``
-    does not resolve everywhere (API facts, 4), so replace it by the socket's own address.
+    does not resolve everywhere, so replace it by the socket's own address.
     """
     host = request.headers.get("host", "")
     if host.startswith("api.") or not host:
@@ -225,7 +225,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
-    """Parse a log query; the default direction is newest first. Defaults and bounds: API facts, 2.2."""
+    """Parse a log query; the default direction is newest first. Defaults and bounds are as published."""
     start_ms, end_ms = read_time_range(parameters)
     if end_ms is None:
         end_ms = now_ms + 1  # rounded up, to include lines already written in the current millisecond

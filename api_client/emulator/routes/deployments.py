@@ -1,4 +1,4 @@
-"""Models and their deployments, created by deploying checkpoints (API facts, 2.3), and their logs."""
+"""Models and their deployments, created by deploying checkpoints, and their logs."""
 
 from __future__ import annotations
 

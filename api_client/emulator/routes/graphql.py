@@ -1,4 +1,4 @@
-"""The GraphQL endpoint, for the operations that training clients use (API facts, 2.4).
+"""The GraphQL endpoint, for the operations that training clients use.
 
 Their documents are fixed, so an operation is recognized by its top-level fields. Answers hold every field of
 an object, under its own name and in camel case, whatever the document selects.
@@ -88,7 +88,7 @@ def _answer(call: Call) -> Any:
         return {"data": {key: known[name] for key, name in fields.items()}}
     except ApiFault as fault:
         code = FAULT_CODES.get(fault.code, fault.code)
-        # Errors have status 200 (API facts, 2.4).
+        # Errors have status 200.
         extensions = {"code": code, "description": fault.message}
         return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
 

@@ -31,7 +31,7 @@ def _get_project(call: Call) -> Any:
 
 
 async def _upsert_project(call: Call) -> Any:
-    """Upsert in the team in the path, else in the one named in the body, as truss does (API facts, 2.2)."""
+    """Upsert in the team in the path, else in the one named in the body, as truss does."""
     fields = Parameters(call.parameters.object("training_project"))
     name, team, team_name = fields.required_text("name"), call.team, fields.text("team_name")
     if team_name is not None and "team_id" not in call.path:
@@ -78,7 +78,7 @@ def _list_checkpoints(call: Call) -> Any:
 
 
 def _files(call: Call) -> Any:
-    """Return a page of files; the page token is an offset, null at the end (API facts, 2.2)."""
+    """Return a page of files; the page token is an offset, null at the end."""
     job, integer = call.job, call.parameters.integer
     size = integer("page_size", minimum=1, maximum=MAXIMUM_OFFSET) or DEFAULT_PAGE_SIZE
     offset = integer("page_token", maximum=MAXIMUM_OFFSET) or 0
@@ -131,7 +131,7 @@ def _search(call: Call) -> Any:
 def _is_ascending(order_by: Any) -> bool:
     """Return True for ascending order; the default is newest first.
 
-    Only ``created_at`` is sortable (API facts, 2.2).
+    Only ``created_at`` is sortable.
     """
     if not order_by:
         return False

@@ -27,7 +27,7 @@ _PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
 
 
 def _credentials(request: Request) -> Response:
-    """Return new credentials for a new key (API facts, 2.3).
+    """Return new credentials for a new key.
 
     boto3 takes the two extra fields as arguments.
     """

@@ -20,7 +20,7 @@ PROXY_ADDRESS = "ssh-proxy.emulator.invalid:443"
 PUBLIC_KEY = re.compile(r"\s*(sk-)?(ssh|ecdsa)-\S+\s+[A-Za-z0-9+/=]{16,}(\s.*)?", re.ASCII | re.DOTALL)
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 FOREVER_MINUTES = 10 * 365 * 24 * 60
-"""Replacement for a timeout of -1 (API facts, 2.2)."""
+"""Replacement for a timeout of -1."""
 
 
 def _auth_codes(call: Call) -> Any:
@@ -38,7 +38,7 @@ def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
         "tunnel_name": session.tunnel_name,
         "expires_at": session.expires_at,
         "working_directory": session.working_directory,
-        "trigger": session.trigger,  # missing in the schema, but truss reads it (API facts, 2.2)
+        "trigger": session.trigger,  # missing in the schema, but truss reads it
     }
 
 

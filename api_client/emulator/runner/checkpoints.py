@@ -2,7 +2,7 @@
 
 Each directory directly below a node's checkpoint directory is a checkpoint; files at its root form the
 checkpoint ``"."``. The content determines the type: an adapter config → lora, a Whisper architecture →
-whisper, otherwise full (API facts, 5). A loading job gets node N's files below ``rank-N/<checkpoint>/``.
+whisper, otherwise full. A loading job gets node N's files below ``rank-N/<checkpoint>/``.
 """
 
 from __future__ import annotations

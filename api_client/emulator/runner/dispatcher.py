@@ -48,7 +48,7 @@ class Dispatcher:
             row.sequence,
             spec.node_count,
             project_id=row.job.project_id,
-            # Spot jobs use no pool: they may push usage above the limit (API facts, 2.2).
+            # Spot jobs use no pool: they may push usage above the limit.
             gpu_type=None if row.job.availability_model == SPOT else spec.gpu_type,
             gpus=spec.total_gpus,
         )

@@ -1,9 +1,8 @@
 """What a job's processes find on this machine: the documented BT_ variables, and container paths.
 
-Variables and their meaning: API facts, 5. The user's variables override inherited ones; the platform's
-override both. Nothing is created at absolute paths of this machine: every node has a ``mounts`` folder with
-links in place of the container's paths, and ``$BT_EMULATOR_ROOT/app/models/llama`` leads to what a container
-has at ``/app/models/llama``.
+The user's variables override inherited ones; the platform's override both. Nothing is created at absolute
+paths of this machine: every node has a ``mounts`` folder with links in place of the container's paths, and
+``$BT_EMULATOR_ROOT/app/models/llama`` leads to what a container has at ``/app/models/llama``.
 """
 
 from __future__ import annotations

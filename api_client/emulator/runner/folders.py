@@ -9,7 +9,7 @@ from api_client.definitions.job_request import JobRequest
 from api_client.emulator.data_folder import remove_tree
 
 PROJECT_CACHE, TEAM_CACHE = "user_artifacts", "team_artifacts"
-"""Folders of the cache, here and in a container (API facts, 5)."""
+"""Folders of the cache, here and in a container."""
 
 
 class CannotStart(Exception):

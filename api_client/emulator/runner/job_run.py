@@ -40,7 +40,7 @@ from api_client.models import JobStatus, ProjectSummary, TrainingJob
 def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, blobs: BlobStore) -> None:
     """Unpack the uploaded archives into a node's working directory; raise ``CannotStart`` on failure.
 
-    An archive is a tar file, gzipped or not (API facts, 3.5).
+    An archive is a tar file, gzipped or not.
     """
     name = ""
     try:
@@ -198,7 +198,7 @@ class JobRun:
         return lines[0]
 
     async def _deliver_weights(self) -> None:
-        """Deliver the weights one source at a time, before DEPLOYING (API facts, 5)."""
+        """Deliver the weights one source at a time, before DEPLOYING."""
         for index, weights in enumerate(parse_weights(self._spec.weights)):
             name = secret_name(weights)
             secret = self._secret(name, f"weights {weights.source}") if name else None

@@ -239,7 +239,7 @@ class LocalBackend:
         return self.job(job_id)
 
     async def forget_project(self, project_id: str) -> None:
-        """Delete the project's cache, which lives as long as the project (API facts, 5)."""
+        """Delete the project's cache, which lives as long as the project."""
         await asyncio.to_thread(remove_tree, self._folders.caches(project_id).base)
 
     def limits_changed(self) -> None:

@@ -103,7 +103,7 @@ MINIMUM_SPACING_NS = 2_000
 """Minimum interval between lines of a job: at most 500 share a millisecond.
 
 This holds however many lines arrive in one read. Readers page by milliseconds and get at most 1,000 lines
-per page (API facts, 2.2).
+per page.
 """
 FULL_CHARACTERS = 32 * 1024 * 1024
 """Stop reading from the jobs' pipes while there is more unwritten text than this."""

@@ -46,7 +46,7 @@ def gpu_pools(stores: Stores, project_id: str, gpu_type: str) -> list[GpuPool]:
     """Return the GPU pools that limit a project's dedicated jobs: the organization's and the team's.
 
     A GPU type without a published limit is unlimited. Job specs write A100_40GB where the API writes
-    A100-40GB (API facts, 3.2).
+    A100-40GB.
     """
     listed_type = gpu_type.replace("_", "-")
     pools = [

@@ -134,7 +134,7 @@ def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequen
 
 
 def _files_of_first_node(platform: Platform, job_id: str) -> list[CheckpointFile]:
-    """Return the files that a server gets (API facts, 5)."""
+    """Return the files that a server gets."""
     return [
         CheckpointFile(relative_file_name=file.relative_name, size_bytes=file.size_bytes)
         for file in platform.backend_of(job_id).checkpoint_files(job_id)

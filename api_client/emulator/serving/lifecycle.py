@@ -54,7 +54,7 @@ def starts(deployment: StoredDeployment) -> list[Start]:
 
 
 def status_at(deployment: StoredDeployment, now: datetime) -> Status:
-    """Return the status at that moment, a documented value (API facts, 2.3)."""
+    """Return the status at that moment, a documented value."""
     start = starts(deployment)[-1]
     if start.end is not None:
         stopping_s = (now - start.end).total_seconds()
@@ -124,7 +124,7 @@ def _machine_name(deployment: StoredDeployment) -> str:
 
 NS_PER_S = 1_000_000_000
 REPLICA_LENGTH = 5
-"""A deployment's replica is named by a short id of this length (API facts, 6)."""
+"""A deployment's replica is named by a short id of this length."""
 
 _BETWEEN_LINES_S = 0.6
 _WARNINGS_AFTER_S = 7.0

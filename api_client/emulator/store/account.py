@@ -47,7 +47,7 @@ class SecretStore:
         return self._names.delete(path.name) is not None
 
     def value(self, team_id: str, name: str) -> str | None:
-        """Return a secret's value for a team's job (API facts, 2.3), or None if the team does not have it."""
+        """Return a secret's value for a team's job, or None if the team does not have it."""
         try:
             return self._path(team_id, name).read_bytes().decode(errors="surrogatepass")
         except FileNotFoundError:

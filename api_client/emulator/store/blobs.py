@@ -15,7 +15,7 @@ BUCKET = "bt-emulator"
 """The emulator's only bucket."""
 
 MAXIMUM_OBJECT_BYTES = 5 * 1024**3
-"""The platform's size limit for an archive (API facts, 3.5)."""
+"""The platform's size limit for an archive."""
 
 _UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 MAXIMUM_PARTS = 10_000

@@ -44,5 +44,5 @@ class Stores:
         return self.teams.default().id if project is None else project.team_id
 
     def secret_of(self, project_id: str, name: str) -> str | None:
-        """Return a secret of the project's team: a job has no other secrets (API facts, 2.3)."""
+        """Return a secret of the project's team: a job has no other secrets."""
         return self.secrets.value(self.team_of(project_id), name)

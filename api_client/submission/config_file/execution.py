@@ -39,7 +39,7 @@ class ConfigFailure(Exception):
 
 
 def execute(path: str) -> ModuleType:
-    """Run the file as the official SDK does and return its module (API facts, 3.4).
+    """Run the file as the official SDK does and return its module.
 
     The module is named after the file but not registered, and the file's folder is not added to the
     import path. Raises ConfigFailure whatever the file raises, except for KeyboardInterrupt.

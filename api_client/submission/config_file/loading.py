@@ -41,7 +41,7 @@ UnknownField = tuple[Place, Any]
 def load_training_project(
     path: Path | str, *, python: Path | str | None = None, stop: Event | None = None
 ) -> TrainingProject:
-    """Run a config file and return its one TrainingProject (API facts, 3.4). Unknown fields are kept.
+    """Run a config file and return its one TrainingProject. Unknown fields are kept.
 
     This executes the file's code, so never call it just to list something. The code runs in this process,
     leaving no trace, or in the interpreter ``python``: one that has the packages it needs, or the current

@@ -64,7 +64,7 @@ def kind_label(checkpoint: Checkpoint) -> str:
 
 
 def sync_state(checkpoint: Checkpoint) -> SyncState:
-    """Return the state of the upload, accepting the job's spelling too (API facts, 1)."""
+    """Return the state of the upload, accepting the job's spelling too."""
     return _SYNC.get((checkpoint.sync_status or "").upper(), "unknown")
 
 

@@ -19,9 +19,9 @@ CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "fai
 class CapacityRow:
     """GPUs of one type, of the organization (``team`` is empty) or of a team. Names are not sanitized.
 
-    ``on_demand`` and ``spot`` are GPUs in use. If the server does not separate them, all count as on-
-    demand, as in the official client. The limit applies to on-demand use; spot may exceed it (API facts,
-    2.2). ``share`` and ``free`` therefore leave spot out and together make up the whole limit.
+    ``on_demand`` and ``spot`` are GPUs in use. If the server does not separate them, all count as on
+    demand, as in the official client. The limit applies to on-demand use; spot may exceed it. ``share``
+    and ``free`` therefore leave spot out and together make up the whole limit.
     """
 
     team: str

@@ -29,7 +29,7 @@ def missing_nodes(context: Context, *, stalled: bool) -> Iterator[HealthFinding]
 
     Unless a node's log fell silent with its metrics, it is missing only if the run has ``stalled``, too.
     If only one of several nodes was ever seen, the server reports just the leader, with or without its
-    name (API facts, 2.2); that is not a problem.
+    name; that is not a problem.
     """
     metrics, rules = context.metrics, context.rules
     at = metrics.at

@@ -14,7 +14,7 @@ from tui.text.sanitize import sanitize
 from tui.text.units import duration
 
 _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
-"""Fields that the API may have in the future (the platform counts BT_RETRY_COUNT; API facts, 4)."""
+"""Fields that the API may have in the future (the platform counts BT_RETRY_COUNT)."""
 
 _MANY_RESTARTS = 5
 _RETRIED = re.compile(r"\b(?:re-?try|re-?tries|retrying|try again|re-?connect|attempt \d)", re.IGNORECASE)

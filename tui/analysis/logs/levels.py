@@ -60,7 +60,7 @@ _PYTHON_ERROR = re.compile(
 )
 _PYTHON_WARNING = re.compile(r"[^\s:]{1,120}+:\d+: [A-Z]\w{0,40}Warning: ")
 _APPENDED = "\nTraceback (most recent call last):"
-"""The platform may append a captured traceback to the preceding message (API facts, section 2)."""
+"""The platform may append a captured traceback to the preceding message."""
 _HARD_ENDS = (
     "terminate called after",
     "Segmentation fault",

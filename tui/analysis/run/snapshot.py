@@ -288,7 +288,7 @@ StepValues = Sequence[tuple[int, float]]
 SavedKey = tuple[str, datetime | None]
 """Identifies a checkpoint; one written again under the same name is a different one."""
 
-# The platform's own pattern comes first (API facts, 5); of its two numbers one is a step and the other an
+# The platform's own pattern comes first; of its two numbers one is a step and the other an
 # epoch or an attempt, so the larger one is used. The others are the directory names of trainers.
 _PLATFORM = re.compile(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII | re.DOTALL)
 _OTHERS = re.compile(

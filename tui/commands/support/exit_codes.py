@@ -99,7 +99,7 @@ OUTCOMES = {
 def outcome_exit_code(status: str) -> ExitCode:
     """Return the exit code for following a job that ended with ``status``.
 
-    An unknown status counts as an end (API facts, 1), and as a failure, since it might be one.
+    An unknown status counts as an end, and as a failure, since it might be one.
     """
     return OUTCOMES.get(status, ExitCode.JOB_FAILED)
 
