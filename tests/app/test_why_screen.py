@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
-from support.dashboard import text_of
+from support.dashboard import StubFeed, screen_view, text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import to_screen, until
+from support.worlds import JOBS, job
 from tui.app import BtTuiApp
 from tui.cli import main
+from tui.feeds.why import WhyView
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
@@ -57,6 +60,15 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
         health = app.screen.query_one(RunHeader).query_one("#health", StatusLine)
         await pilot.click(health, offset=(3, 0))
         await until(pilot, lambda: isinstance(app.screen, WhyScreen))
+
+
+async def test_only_a_job_that_ended_is_said_to_have_ended() -> None:
+    for asked, said in ((JOBS[0], False), (job("done", "COMPLETED", hours_ago=5, took_hours=1), True)):
+        feed = partial(StubFeed, WhyView((), at=None))  # before the server's time is known, too
+        app = screen_view(partial(WhyScreen, asked, feed))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda app=app: "Reading the evidence" in text_of(app))  # type: ignore[misc]
+            assert ("ended 2" in text_of(app)) is said
 
 
 async def test_a_job_without_problems_offers_no_explanation(demo: EmulatorChild) -> None:

@@ -110,7 +110,7 @@ def _when(view: WhyView, job: TrainingJob) -> Iterator[str]:
     """Yield the time that the problems are from, with its date if it is the job's end."""
     if view.at is not None:
         yield f"as of {local_time(view.at, TIME_OF_DAY)}"
-    elif job.updated_at is not None:
+    elif job.is_finished and job.updated_at is not None:
         yield f"ended {local_time(job.updated_at)}"
 
 
