@@ -122,3 +122,17 @@ async def test_a_project_of_another_team_is_found_from_a_job(server: FakeBaseten
         await choose(pilot, "beta", "project beta")
         await is_shown(pilot, HomeScreen, "run-two")
         assert "run-one" not in text_of(app)
+
+
+async def test_the_mark_of_the_way_back_can_be_clicked(server: FakeBaseten) -> None:
+    app = dashboard(server)
+    async with app.run_test(size=SIZE) as pilot:
+        await is_shown(pilot, HomeScreen, "run-one")
+        await pilot.press("enter")
+        await is_shown(pilot, JobScreen, "run-")
+        await pilot.press("C")
+        await is_shown(pilot, CacheScreen, "‹ Cache")
+        await pilot.click(offset=(1, 0))
+        await is_shown(pilot, JobScreen, "‹ ")
+        await pilot.click(offset=(text_of(app).splitlines()[0].index("‹"), 0))
+        await is_shown(pilot, HomeScreen)

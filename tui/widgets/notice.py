@@ -64,6 +64,8 @@ class StatusLine(Widget):
         texts = [_text(fact, tones) for fact in (self._cut(width) if height == 1 else self._facts)]
         for number, text in enumerate(texts):
             text.apply_meta({FACT: number})
+            if text.plain.startswith("‹ "):  # the way back, by mouse
+                text.apply_meta({"@click": "screen.back"})
         separator = Text(self._separator, tones["muted"])
         rows = self._rows(texts[: self._priority_count], separator, width)
         for text in texts[self._priority_count :]:
