@@ -400,6 +400,21 @@ OTHER_LINES: list[str] = [
     'New best! epoch 3 loss 0.41',
     'Early stop at step 1200: loss 0.41',
     'trial 3: val_loss=0.41',
+    '@karl: my val_loss = 0.64 at epoch 6',
+    '<bob> hm, step=633 loss=0.86 looks wrong',
+    '[04:08] bob: eval loss = 2.33 on step 400',
+    'bob -> #ml: epoch 4: loss 1.47',
+    '[00:12.000 --> 00:15.000]  val_loss = 1.17 at epoch 2',
+    'can someone rerun step 2420? loss=3.65',
+    'saved checkpoint 253 to the wrong bucket, sorry',
+    '- [x] step 7: val_loss = 2.46 at epoch 7',
+    '{"role": "assistant", "content": "step 2100 loss 1.790 now"}',
+    '[{"from": "human", "value": "epoch 1: loss 3.61"}]',
+    '  "content": "loss 3.29 at step 2844",',
+    '{"user": "bob", "text": "saved checkpoint 10", "ts": 1}',
+    'com.acme.JobService - completed step 3 in 48 ms (total=2830, rate=217.5/s)',
+    'com.acme.JobService - checkpoint written 10 in 401 ms (rate=380.2/s)',
+    'tests/test_opt.py::test_loss[epoch=3-loss=0.5] PASSED [ 10%]',
 ]
 """Output around training, tried in every dress."""
 PIECES = [
@@ -492,9 +507,12 @@ def test_huge_lines_are_not_read() -> None:
         (["100 samples for validation", "loss: 0.9 ||: 100%|###| 318/318 [01:22<00:00,  3.85it/s]"], [0.9]),
         (["Iteration: \t 1", "NumTrajs: \t 200", "Loss:     \t 0.1925", "MaxRew: \t -204.07"], [0.1925]),
         (["NumTrajs: \t 200", "Loss:     \t 0.1925"], []),
+        (["  max_steps: 20000", "  epoch: 3", "  eval:", "    loss: 1.90", "  train_loss: 1.7"], []),
+        (["  max_steps: 20000", "step 1 | loss: 1.90", "train_loss: 1.7"], [1.9, 1.7]),
         (["----------------", "| loss | 0.04 |", "| lr | 0.1 |", "| loss_scale | 2.0 |"], [0.04]),
     ],
-    ids=["a dialog", "an evaluation's bar", "a split", "a block", "no block", "a table"],
+    ids=["a dialog", "an evaluation's bar", "a split", "a block", "no block", "a configuration",
+         "a training after its configuration", "a table"],
 )  # fmt: skip
 def test_lines_before_say_what_a_line_is(lines: list[str], losses: list[float]) -> None:
     reader = Reader()

@@ -98,6 +98,15 @@ _EVALUATES = re.compile(
     r"(?:^|[-:\]>*|])\s*(?:running |start(?:ing)? |begin )?(?:validat|evaluat)(?:ing|ion)[ .:*…]*$",
     re.IGNORECASE,
 )
+# A configuration or a file of results, YAML or TOML: a key without a value, or a setting. What such a file
+# says of a loss is no report.
+_KEY = re.compile(r"\s*(?:- )?\[?(?P<key>[a-z][\w.]{1,40})(?:(?:\]|:)\s*$|\s?[:=]\s?(?P<value>\S{1,80})\s*$)")
+_SETTING = re.compile(
+    r"max_|num_|warmup|epochs|batch_size|seed|clip|decay|dropout|optimizer|patience|schedul|dtype|model|path|dir"
+    r"|name"
+)
+_ITEM = re.compile(r"\s*(?:- )?[a-z]\w{1,30}\s?[:=]\s?[\d.e+-]{1,24}\s*$")
+_SETTINGS_LINES = 12
 _EVALUATION_BARS = 500  # An evaluation prints fewer; more are a training's that does not say so.
 
 
@@ -105,6 +114,7 @@ _EVALUATION_BARS = 500  # An evaluation prints fewer; more are a training's that
 class _Context:
     speech: int = 0
     block: int = 0
+    settings: int = 0
     in_table: bool = False
     evaluation_bars: int = 0
     evaluation_steps: int | None = None
@@ -127,6 +137,9 @@ class Reader:
             if len(self._contexts) >= _MAX_REPLICAS:
                 return reading
             context = self._contexts[replica] = _Context()
+        if context.settings and _ITEM.match(message):
+            context.settings -= 1
+            return None
         if reading is None:
             return _without_reading(context, message)
         if reading.from_bar:
@@ -134,7 +147,7 @@ class Reader:
         if reading.step is None and reading.epoch is None and reading.checkpoint is None:
             return None if context.speech else reading
         if reading.checkpoint is None:
-            context.speech = 0
+            context.speech = context.settings = 0
             context.evaluation_bars = 0
         context.block = _BLOCK_LINES if _BLOCK.match(message) else 0
         return reading
@@ -148,6 +161,10 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         return text.read_row(message)
     context.in_table = message.startswith("----------") and not message.strip("-")
     if len(message) > _LONGEST_HEADING:
+        return None
+    key = _KEY.match(message)
+    if key is not None and (key["value"] is None or _SETTING.search(key["key"])):
+        context.settings, context.block = _SETTINGS_LINES, 0
         return None
     words = message.strip(" \t#*>-[").lower()
     if words.startswith(_SPOKEN) and ":" in words[:16]:
@@ -254,7 +271,7 @@ def _read_facts(text: str) -> ParsedMetrics | None:
             if after is not None:
                 reading = replace(_merged(after, reading), from_bar=True)
     save = saves.read(text)
-    if save is None:
+    if save is None or structured.quotes_speech(text):
         return reading
     if reading is None:
         return save
@@ -271,6 +288,8 @@ def _first_reading(text: str) -> ParsedMetrics | None:
         reading = read(text)
         if reading is not None:
             return reading
+        if read is structured.read_json and structured.quotes_speech(text):
+            return None
         if read is bars.read and (end := bars.ends(text)):
             text = text[end:]  # The title of a bar of other work is no report.
     return None

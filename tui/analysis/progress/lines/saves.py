@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.text import is_spoken
 
 # Most match lowercase text, which is several times faster than ignoring case.
 _SAVING = re.compile(
@@ -39,7 +40,7 @@ _SAVED_PATH = re.compile(
 )
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
-    r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert)",
+    r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert|written \d)",
 )
 _CODE = re.compile(r"^\s*(?:#|//|[\"']{3}|assert )|\w\(f?[\"']|, f[\"']")  # comments, calls with a text
 _PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
@@ -80,7 +81,7 @@ def read(text: str) -> ParsedMetrics | None:
         or _SAVED_PATH.search(lowered)
         or _VERL_FOLDER in text
     )
-    if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text):
+    if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text) or is_spoken(lowered):
         return None
     if _ANNOUNCED.search(lowered) and not _NAMED.search(text):
         return None

@@ -16,7 +16,7 @@ from tui.analysis.progress.lines.reading import (
     to_float,
     to_step,
 )
-from tui.analysis.progress.lines.text import is_training_metrics
+from tui.analysis.progress.lines.text import is_spoken, is_training_metrics
 from tui.analysis.progress.lines.text import read as read_text
 from tui.analysis.progress.lines.vocabulary import EVALUATION, meaning
 
@@ -30,6 +30,21 @@ _MESSAGE_KEYS = (
     "event",
     "text",
 )  # Fields in which structured logging keeps the line itself.
+
+
+# A conversation or an example of a data set: what its strings say is no report, only its numbers are.
+_SAID = re.compile(
+    r"\"(?:content|value|prompt|completion|instruction|input|output|response|question|answer|body)"
+    r"\": ?\"[^\"]* "
+    r"|\"role\": ?\"(?:user|assistant|system|tool)\""
+    r"|\"(?:from|author|sender|user|username|nick|speaker)\": ?\""
+    r"|^\s*[\[{]*\"text\": ?\"[^\"]*\"[\s}\],]*$"
+)
+
+
+def quotes_speech(text: str) -> bool:
+    """Return True for JSON whose strings are what somebody said or wrote."""
+    return '"' in text and _SAID.search(text) is not None
 
 
 _MAX_OBJECT_LINES = 60
@@ -70,6 +85,8 @@ def read_json(text: str) -> ParsedMetrics | None:
     values = _flat(decoded)
     kind = " ".join(str(decoded.get(name, "")) for name in _KIND_KEYS).lower()
     said = next((value for name in _MESSAGE_KEYS if isinstance(value := decoded.get(name), str)), "")
+    if said and (quotes_speech(text) or is_spoken(said.lower())):
+        said = ""
     if _SAVED.search(f"{kind} {said}".lower()):
         return ParsedMetrics(checkpoint=_saved_name(values), step=to_step(values.get("step")))
     if "train_runtime" in values and "loss" not in values:

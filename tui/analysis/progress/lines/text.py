@@ -21,8 +21,15 @@ from tui.analysis.progress.lines.vocabulary import meaning, word_set
 _NO_BEGINNING = re.compile(
     r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |git |curl |select |return |table \d|trial \d|@@ "
     r"|-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   |-{1,2}\w"
-    r"|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\()"
+    r"|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|[*+-] \[[ x]\]\s|\S+\.py::)"
 )
+# … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[12:04] bob: …", or a subtitle's times …
+_SPEAKER = re.compile(
+    r"\s*(?:[\[(]?\d[\d:.,t -]{3,24}[\])]?\s+)?(?:<@?[a-z][\w.-]{0,30}>\s|@[a-z]\S{0,30} |[\w.-]{1,30} -> #)"
+    r"|\s*\[?\d+:\d+\]? (?!info|debug|warn|train|epoch|step|iter|val|eval|test)[a-z][\w.-]{1,20}: "
+    r"|.{0,24}\d --> \d"
+)
+_ASKS = re.compile(r"\w\?(?:\s|[\"']|$)")
 # … an exception by name, a call with a string argument, flags of a command …
 _EXCEPTION = re.compile(r"\b[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning)\b")
 _CALL = re.compile(r"\w\(f?[\"']")
@@ -42,6 +49,10 @@ _SENTENCE_WORDS = word_set(
     "the was were are should has had have we you your that which because still so reach "
     "reached than but got not if when could would must will see only this be until due normal "
     "below above differ differs given our my me"
+)
+_PERSON_WORDS = word_set(
+    "my mine our your yours you i'm we me us he she they please thanks sorry lol hm hmm someone anyone "
+    "somebody why how what yesterday today tomorrow then again still says looks seems going wrong nice weird"
 )
 _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
 _SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\(")
@@ -302,7 +313,7 @@ def is_log_report(text: str, *, marked: bool) -> bool:
     words typical of sentences make the line prose.
     """
     lowered = text.lower()
-    if lowered.rstrip().endswith("?") or _NO_BEGINNING.match(lowered) or _NO_REPORT.search(lowered):
+    if is_spoken(lowered) or _NO_BEGINNING.match(lowered) or _NO_REPORT.search(lowered):
         return False
     if ("Error" in text or "Exception" in text or "Warning" in text) and _EXCEPTION.search(text):
         return False
@@ -320,6 +331,15 @@ def is_log_report(text: str, *, marked: bool) -> bool:
         return False
     return marked or (
         _SENTENCE_WORDS.isdisjoint(_WORD.findall(lowered)) and _IS_OR_OF.search(lowered) is None
+    )
+
+
+def is_spoken(lowered: str) -> bool:
+    """Return True if a person says or asks the lowercase text: a chat, a subtitle, a question."""
+    return (
+        ("?" in lowered and _ASKS.search(lowered) is not None)
+        or _SPEAKER.match(lowered) is not None
+        or not _PERSON_WORDS.isdisjoint(word.strip(",.;:!\"'()") for word in lowered.split())
     )
 
 

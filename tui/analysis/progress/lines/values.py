@@ -154,7 +154,7 @@ def _meaning_of(name: str, after: str) -> Meaning | None:
     unit = meaning(word[1]) if word is not None else None
     if unit is not None and unit.field in _RATES:
         return unit
-    if after.startswith("/s") and not after[2:3].isalnum():
+    if not name and after.startswith("/s") and not after[2:3].isalnum():
         return Meaning("samples_per_s", 30)
     if not name:
         return None if unit is None or unit.field == "epoch" else unit._replace(rank=unit.rank + 20)
