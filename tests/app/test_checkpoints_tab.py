@@ -80,6 +80,7 @@ async def test_odd_checkpoints_are_shown_and_nothing_crashes() -> None:
     odd = (
         checkpoint(".", None, checkpoint_type=None, lora_adapter_config=None, size_bytes=None),
         checkpoint("zero", size_bytes=0, sync_status="HALF"),
+        checkpoint("huge", size_bytes=10**400),
         checkpoint("same"),
         checkpoint("same", 50),
         checkpoint("\x1b[31m[bold]evil\x1b[0m\n", checkpoint_type="[red]new[/]"),
@@ -88,7 +89,7 @@ async def test_odd_checkpoints_are_shown_and_nothing_crashes() -> None:
     app = tab(odd)
     async with opened(app, (100, 30)) as pilot:
         text = await pressed(pilot, "S", "S", "S", "S", "V", "space", "G", "space", "g")
-        assert "6 checkpoints" in text and "[bold]evil" in text and "HALF" in text
+        assert "7 checkpoints" in text and "[bold]evil" in text and "HALF" in text
         assert text.count(" same ") == 2
         assert "\x1b" not in text
 

@@ -467,7 +467,10 @@ def run_dashboard(
     )
     try:
         with drawn_on_stdout(), watched_terminal(partial(app.post_message, TerminalGone())):
-            return app.run()
+            choice = app.run()
     finally:
         # only after its threads have ended, because a running download would create its folder again
         app.outbox.close()
+    if app.return_code:  # it crashed, and printed its report
+        raise SystemExit(app.return_code)
+    return choice

@@ -24,7 +24,10 @@ _SMALL_COST_USD = 100.0  # From here on cents no longer matter.
 
 
 def _missing(value: float | None) -> bool:
-    return value is None or not math.isfinite(value)
+    try:
+        return value is None or not math.isfinite(value)
+    except OverflowError:  # an integer from a server, beyond any float
+        return True
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -61,6 +64,8 @@ _DECIMAL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 
 def bytes_decimal(size_bytes: int) -> str:
     """Format a size like the official command line: decimal units, two digits."""
+    if _missing(size_bytes):
+        return UNKNOWN
     for unit, sign in _DECIMAL_UNITS:
         if size_bytes > unit:
             return f"{size_bytes / unit:.2f} {sign}"
