@@ -10,6 +10,7 @@ import pytest
 from metrics_payloads import GIB, H100, HOUR, START_S, payload, samples, series
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
+from api_client.models.capacity import CapacityAtSubmit
 from api_client.models.logs import LogLine
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
@@ -172,6 +173,7 @@ QUEUE = QueueContext.model_validate(
     }
 )
 NONE_AHEAD = QUEUE.model_copy(update={"submitted_at": moment(960), "pending_ahead_at_submit": []})
+ON_SPOT = QUEUE.model_copy(update={"team_capacity": CapacityAtSubmit(max_gpus=64)})
 FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], tuple[str, ...]]] = {
     "a healthy run": (
         lambda: run(steps(3600), 3605, health_metrics=metrics(series(gpu=0.97), WELL, series(gpu=0.96))), ()),
@@ -310,6 +312,9 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], tuple[str, ...]]
     "with none ahead": (
         lambda: look(1560, queue=NONE_AHEAD, **WAITING),
         ("queued info run 0: waiting 26m for 8 H100; at submission 10m ago 72 of 96 in use by big, b; none ah",)),
+    "with more in use than the limit": (
+        lambda: look(1560, queue=ON_SPOT, **WAITING),
+        ("queued info run 0: waiting 26m for 8 H100; at submission 72 in use by big, b (the limit of 64 excl",)),
     "without a history": (lambda: look(600, **WAITING), ("queued info run 0: waiting 10m for 8 H100",)),
 }  # fmt: skip
 """Looks, and how each finding begins: kind, severity, node, second since when, text."""

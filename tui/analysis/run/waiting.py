@@ -50,9 +50,12 @@ def _at_submission(queue: QueueContext) -> str:
         held = sum(job.total_gpus for job in queue.active_at_submit)
         biggest = sorted(queue.active_at_submit, key=lambda job: -job.total_gpus)
         names = _names(biggest)
-        limit = queue.team_capacity or queue.org_capacity
-        of = f" of {limit.max_gpus}" if limit is not None and limit.max_gpus else ""
-        parts.append(f"{held}{of} in use by {names}")
+        capacity = queue.team_capacity or queue.org_capacity
+        limit = capacity.max_gpus if capacity is not None else 0
+        of, more = (f" of {limit}", "") if limit else ("", "")
+        if limit and held > limit:
+            of, more = "", f" (the limit of {limit} excludes spot)"
+        parts.append(f"{held}{of} in use by {names}{more}")
     if queue.pending_ahead_at_submit:
         ahead = queue.pending_ahead_at_submit
         names = _names(ahead)
