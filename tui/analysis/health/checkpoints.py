@@ -239,7 +239,7 @@ def _first(series: Series, count: int) -> Series:
 
 
 def _fault(found: HealthFinding) -> CheckpointFault:
-    what = found.text.replace("exploding", "exploded").replace("diverging", "diverged")
+    what = found.text.replace("diverging", "diverged")
     if found.kind is FindingKind.LOSS_NOT_FINITE:
         subject, _, value = found.text.partition(" is ")
         what = f"{subject} became {'NaN' if value == 'NaN' else 'infinite'}"

@@ -73,7 +73,7 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
             since = _since(series, level + spreads * spread)
             sure = now > level + (_SURE - 1) * abs(level) and not _is_by_design(context, now, usual)
             if sure or held is not None or _lasts(context, series, since, usual, now):
-                text = f"loss exploding: {number(now)}, was {number(level)}"
+                text = f"loss diverging: {number(now)}, was {number(level)}"
                 severity: Severity = "critical" if sure else "warning"
                 yield finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=since)
                 return
@@ -96,7 +96,7 @@ def exploding_norm(context: Context) -> Iterator[HealthFinding]:
         context.with_hysteresis(rules.grad_norm_factor, 1.0, held=held) * times[1]
     ):
         now, level = times
-        text = f"grad norm exploding: {number(now)}, was {number(level)}"
+        text = f"grad norm diverging: {number(now)}, was {number(level)}"
         since = _since(series, (now + level) / 2)
         yield finding(FindingKind.LOSS_EXPLODING, "warning", text, since_s=since)
 
