@@ -200,8 +200,9 @@ class RunFeed:
             own = {one.key for one in run.findings}
             found = [*run.findings, *(one for one in self._known_before if one.key not in own)]
             before = self._snapshot
-            self._snapshot = with_findings(replace(before, checked_sources=run.checked_sources), found)
-            if (before.findings, before.checked_sources) != (self._snapshot.findings, run.checked_sources):
+            self._change(checked_sources=run.checked_sources, compares_nodes=run.compares_nodes)
+            self._snapshot = with_findings(self._snapshot, found)
+            if self._snapshot != before:
                 self._throttle.request()
 
     async def _check_checkpoints(self, run: RunSnapshot) -> None:

@@ -9,6 +9,7 @@ import pytest
 from support.sick_runs import sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
+from tui.analysis.health.checks import judged as judged_by_rules
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.run.snapshot import RunSnapshot, verdict
 from tui.analysis.series import Series
@@ -21,6 +22,12 @@ def judged(*parts: str, **fields: Any) -> RunSnapshot:
     return replace(WELL, checked_sources=frozenset(parts), **fields)
 
 
+def after_a_pause(sickness: str) -> RunSnapshot:
+    """A run that nobody watched before, and whose newest step is older than usual."""
+    at = ONE_O_CLOCK + timedelta(seconds=150)
+    return judged_by_rules(replace(sick_run(sickness), at=at, seen_at=at))
+
+
 CHECKING = ("checking", "checking health…")
 ALONE = frozenset({LOG}), frozenset({METRICS}), frozenset({STATUS})
 
@@ -30,6 +37,8 @@ ALONE = frozenset({LOG}), frozenset({METRICS}), frozenset({STATUS})
     [
         (WELL, ("healthy", "healthy")),
         (sick_run("straggler"), ("findings", "")),
+        (after_a_pause("straggler"), ("checking", "checking health: comparing nodes…")),
+        (after_a_pause(""), ("healthy", "healthy")),
         (judged(LOG), CHECKING),
         (judged(METRICS), CHECKING),
         (replace(WELL, log_read=False), CHECKING),

@@ -16,7 +16,7 @@ from tui.analysis.health.missing import missing_nodes
 from tui.analysis.health.reported import errors, repeated_restarts, waiting
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.health.stall import stall
-from tui.analysis.health.stragglers import stragglers
+from tui.analysis.health.stragglers import may_have_stragglers, stragglers
 from tui.analysis.health.trends import plateau, slowdown
 from tui.analysis.run.finding import LOSS_KINDS, SEVERITIES, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -32,7 +32,7 @@ def health(
     Timestamps of lines and samples are compared with ``run.server_now``. Given the ``previous`` findings
     of the same job, a finding stays until it is clearly over, and keeps its start time.
     """
-    context = Context(run, rules, {found.key: found for found in previous})
+    context = _context(run, rules, previous)
     status = run.job.current_status
     if status in WAITING_STATUSES:
         found = list(waiting(context))
@@ -48,13 +48,22 @@ def judged(
     run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[HealthFinding] = ()
 ) -> RunSnapshot:
     """Return the run with its ``health`` findings and the rules they are based on."""
-    found = health(run, rules, previous)
+    held = tuple(previous)
+    found = health(run, rules, held)
     if not run.log_read:
         found = without_stall_findings(found)
     read = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
-    return with_findings(
-        replace(run, checked_sources=frozenset(part for part, known in read if known)), found
+    checked = frozenset(part for part, known in read if known)
+    compares = (
+        run.job.current_status == JobStatus.RUNNING
+        and FindingKind.STRAGGLER not in rules.off
+        and may_have_stragglers(_context(run, rules, held))
     )
+    return with_findings(replace(run, checked_sources=checked, compares_nodes=compares), found)
+
+
+def _context(run: RunSnapshot, rules: HealthRules, previous: Iterable[HealthFinding]) -> Context:
+    return Context(run, rules, {found.key: found for found in previous})
 
 
 def without_stall_findings(found: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:

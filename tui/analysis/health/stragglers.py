@@ -182,8 +182,10 @@ class Lag:
     busier: bool = False
 
 
-def _lagging_nodes(context: Context, group: MetricsSnapshot, held: frozenset[str | None]) -> dict[str, Lag]:
-    """Return the nodes whose GPUs clearly differed from the others' throughout the time window.
+def _lagging_nodes(
+    context: Context, group: MetricsSnapshot, held: frozenset[str | None], *, throughout: bool
+) -> dict[str, Lag]:
+    """Return the nodes whose GPUs clearly differed from the others' in the window, or in all of it.
 
     With two nodes, each is compared with the other. A node without samples is not slow but silent.
     """
@@ -203,6 +205,8 @@ def _lagging_nodes(context: Context, group: MetricsSnapshot, held: frozenset[str
             for name, own in means.items()
         }
         parts.append({name: lag for name, lag in lags.items() if lag is not None})
+    if not throughout:
+        return {name: lag for part in reversed(parts) for name, lag in part.items()}
     newest, *earlier = parts
     return {
         name: lag
@@ -278,19 +282,32 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
 
     ``excused`` are nodes that already have a more serious finding.
     """
+    found = list(_slow_by_their_gpus(context, throughout=True)) if _may_compare(context) else []
+    named = [one for one in found if one.node not in excused]
+    yield from named
+    yield from _by_step_time(context, excused | {one.node for one in named})
+
+
+def may_have_stragglers(context: Context) -> bool:
+    """Return True if a node looks slow, but nodes can't be compared yet."""
+    return not _may_compare(context) and any(_slow_by_their_gpus(context, throughout=False))
+
+
+def _may_compare(context: Context) -> bool:
+    """Return True if a difference means something: in a pause, one node may evaluate for all."""
+    return bool(context.held_nodes(FindingKind.STRAGGLER)) or _is_comparable(context)
+
+
+def _slow_by_their_gpus(context: Context, *, throughout: bool) -> Iterator[HealthFinding]:
     metrics, held = context.metrics, context.held_nodes(FindingKind.STRAGGLER)
-    named = set(excused)
-    # Nodes that have not worked yet are still loading, and in a pause one may evaluate for all.
+    # Nodes that have not worked yet are still loading.
     idle_below = context.rules.idle_below
     active = [node for node in metrics.nodes if _start_of_work(node.mean_utilization, idle_below) < math.inf]
-    compared = replace(metrics, nodes=tuple(active if held or _is_comparable(context) else ()))
-    for group in _same_work(context, compared, held):
-        for name, lag in _lagging_nodes(context, group, held).items():
+    for group in _same_work(context, replace(metrics, nodes=tuple(active)), held):
+        for name, lag in _lagging_nodes(context, group, held, throughout=throughout).items():
             since = _lag_started_at(context, group, name, lag)
-            if name not in named and not _is_usual(context, group, name, lag, since):
-                named.add(name)
+            if not _is_usual(context, group, name, lag, since):
                 yield _by_its_gpus(context, group, name, lag, since)
-    yield from _by_step_time(context, frozenset(named))
 
 
 def _is_usual(context: Context, group: MetricsSnapshot, name: str, lag: Lag, since: float) -> bool:
@@ -341,7 +358,7 @@ def _by_its_gpus(
     )
 
 
-def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[HealthFinding]:
+def _by_step_time(context: Context, named: frozenset[str | None]) -> Iterator[HealthFinding]:
     """Report ranks whose printed step times were longer throughout: in each half of the newest ones."""
     own = {
         view.replica: view.step_times_s

@@ -86,6 +86,8 @@ def verdict(run: RunSnapshot) -> Verdict:
         return Verdict("checking", "checking health…")
     if is_starting(run):
         return Verdict("checking", "checking health: just started…")
+    if run.compares_nodes:
+        return Verdict("checking", "checking health: comparing nodes…")
     return Verdict("healthy", "healthy")
 
 
@@ -170,6 +172,7 @@ class RunSnapshot:
       have been listed, requested, or checked.
     - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
       failed. Both use the names in ``tui.analysis.connection``.
+    - ``compares_nodes``: a node looks slow, but the run has just started or paused: not judged yet.
     - ``slow_nodes``, ``missing_nodes``: names as in ``metrics``.
     - ``price_per_minute``: USD for one node, None if no price is known. ``bill``: None until requested.
     """
@@ -188,6 +191,7 @@ class RunSnapshot:
     findings: tuple[HealthFinding, ...] = ()
     checked_sources: frozenset[str] = frozenset()
     failing: frozenset[str] = frozenset()
+    compares_nodes: bool = False
     kept_losses: KeptLosses | None = None
     faults: Mapping[SavedKey, CheckpointFault | None] | None = None
     stale_after_s: float = STALE_AFTER_S
