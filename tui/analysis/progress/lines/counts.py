@@ -15,7 +15,7 @@ _STEP = re.compile(
     r"(?<!fps )"
     r"(?:(?P<updates>num[ _]updates|nupdates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
     r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
-    r"|(?P<weak>iteration|iters?|it|batch|updates?|i(?=\s?=\s?\d+\s?/)))"
+    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|batch|updates?|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )
@@ -68,7 +68,8 @@ _SPECIAL = (
         "train epoch: ",
         re.compile(r"\btrain epoch: (?P<epoch>\d+) \[ *\d+/ *\d+ \( *\d+%\)\]"),
     ),
-    ("logging_writer", re.compile(r"\blogging_writer\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] ")),  # CLU
+    # CLU, Big Vision
+    (".py:", re.compile(r"\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] (?=[a-z][^\s=:]{0,60} ?[=:])")),
     ("] loss: ", re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")),  # PyTorch's tutorial: epoch, batch
 )
 _TIMES = {"k": 1e3, "m": 1e6}

@@ -107,6 +107,7 @@ _SETTING = re.compile(
 )
 _ITEM = re.compile(r"\s*(?:- )?[a-z]\w{1,30}\s?[:=]\s?[\d.e+-]{1,24}\s*$")
 _SETTINGS_LINES = 12
+_NAMES_TRAINING = re.compile(r"(?i)(?<![\w.])\w*(?:train|epoch)(?!\w*\.\w)")  # not a logger's name
 _EVALUATION_BARS = 500  # An evaluation prints fewer; more are a training's that does not say so.
 
 
@@ -116,6 +117,7 @@ class _Context:
     block: int = 0
     settings: int = 0
     in_table: bool = False
+    table: text.Table | None = None
     evaluation_bars: int = 0
     evaluation_steps: int | None = None
     training_steps: int | None = None
@@ -142,6 +144,8 @@ class Reader:
             return None
         if reading is None:
             return _without_reading(context, message)
+        if reading.total_steps and not reading.from_bar and _is_evaluation(context, reading, message):
+            return None
         if reading.from_bar:
             return None if _is_evaluation(context, reading, message) else reading
         if reading.step is None and reading.epoch is None and reading.checkpoint is None:
@@ -160,7 +164,12 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     if message.startswith("|") and context.in_table:
         return text.read_row(message)
     context.in_table = message.startswith("----------") and not message.strip("-")
+    if context.table is not None and (row := context.table.read(message)) is not None:
+        return row
     if len(message) > _LONGEST_HEADING:
+        return None
+    if "oss" in message and (table := text.table_below(message)) is not None:
+        context.table, context.block = table, 0
         return None
     key = _KEY.match(message)
     if key is not None and (key["value"] is None or _SETTING.search(key["key"])):
@@ -183,8 +192,9 @@ def _is_evaluation(context: _Context, reading: ParsedMetrics, message: str) -> b
     """Return True for the bar after the announcement of an evaluation, unless it names the training."""
     if reading.loss is None:
         return False
-    if context.evaluation_bars and reading.total_steps != context.training_steps:
-        if context.evaluation_steps is None and "rain" not in message and "poch" not in message:
+    known = reading.from_bar or context.training_steps is not None
+    if known and context.evaluation_bars and reading.total_steps != context.training_steps:
+        if context.evaluation_steps is None and not _NAMES_TRAINING.search(message):
             context.evaluation_steps = reading.total_steps
         if context.evaluation_steps == reading.total_steps:
             context.evaluation_bars -= 1

@@ -18,7 +18,8 @@ _SAVING_MODEL = re.compile(
     r"| and optimizer state at (?:iteration|epoch) \d{1,12})?"
     r" (?:to|in|at)\b:?|\bsave weights to [^\s]{0,400}/|\bsnapshotting to \S|\bsaving current best: \S"
     r"|\bsaving (?:the )?(?:new |best )?model ?(?:\.{2,3}|\()|\bsaved? (?:best )?model: [^\s]{0,400}\."
-    r"|\bsaving models and training states\b|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
+    r"|\bsave checkpoint: \S|\bsave model (?:in|to) [^\s]{0,400}/|\bsaving models and training states\b"
+    r"|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
     r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
     r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",

@@ -86,7 +86,7 @@ _WITHIN_VALIDATION = re.compile(
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
     r"|test (?:set|error): (?:average|avg) loss|test set results: loss"
-    r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test) : loss(?= \d)"
+    r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test)\s{1,3}: loss(?= \d)"
     r"|(?:validation|valid|val|evaluation|eval): ?(?:avg |average |mean )?loss)"
     rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
@@ -99,7 +99,10 @@ _EVALUATION_BESIDE = re.compile(
     r"[\s|,;(](?:val(?:id(?:ation)?)?|eval(?:uation)?|test|dev)\.?[ _]loss ?[=:] ?"
     rf"(?P<value>{NUMBER.lower()})(?:$|[,;|)]|\s)"
 )
-_EVALUATION_SUMMARY = re.compile(rf"\bvalidation loss: (?P<value>{NUMBER.lower()})")
+_EVALUATION_SUMMARY = re.compile(
+    r"(?:\bvalidation loss|^\s*(?:validation|evaluation): .{0,120}\btot(?:al)? loss): "
+    rf"(?P<value>{NUMBER.lower()})"
+)
 _ASSIGNMENT = re.compile(r"(?:[A-Za-z]?[a-z]{1,20}: )?\s*\w+ ?= ?\S+\s*$")  # code, or quoted in a chat
 _ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,12}(?:\s+#*)?\s*$")  # RSL-RL
 _REWARD = re.compile(
@@ -115,7 +118,7 @@ _MEASURED_STEP = re.compile(
 _COUNT_FIRST = re.compile(
     # A line that begins with what it counts, after a prefix of its logger: "INFO: [x][epoch: 3, iter: 100, …"
     r"(?:^|[\]>|)=:.-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?)?(?:global[ _])?"
-    r"(?P<what>epoch|iter(?:ation)?|steps?)[\s:=#\[(]{0,10}\d(?P<percent> ?\[\s?\d{1,3}%\])?"
+    r"(?P<what>epoch|iter(?:ation)?|steps?|batch)[\s:=#\[(]{0,10}\d(?P<percent> ?\[\s?\d{1,3}%\])?"
 )
 _MEASURE = re.compile(
     r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity)"
@@ -218,11 +221,13 @@ def _counts_first(lowered: str, slots: Slots) -> bool:
     first = _COUNT_FIRST.search(lowered)
     if first is None or not _SENTENCE_WORDS.isdisjoint(_WORD.findall(lowered)):
         return False
+    scheduled = any(slot.field == "learning_rate" for slot in slots.values)
+    if first["what"] == "batch":
+        return scheduled
     if first["percent"] or _MEASURE.search(lowered, first.end()):
         return True
     if first["what"] == "epoch" and _TIME.search(lowered, first.end()):
         return True
-    scheduled = any(slot.field == "learning_rate" for slot in slots.values)
     return scheduled and not first["what"].startswith("step") and _SETTING.search(lowered) is None
 
 
@@ -440,6 +445,44 @@ def read_row(text: str) -> ParsedMetrics | None:
     if row["name"] == "step":
         return _measure({"step": to_step(row["value"])})
     return _named(row["name"], row["value"]) if row["name"] in _ROW_LOSSES | {"grad_norm"} else None
+
+
+class Table:
+    """A table below a line with the names of its columns, the first a count: ``epoch  train_loss  time``."""
+
+    def __init__(self, fields: tuple[str | None, ...]) -> None:
+        self._fields = fields
+        self._last = -1
+
+    def read(self, text: str) -> ParsedMetrics | None:
+        """Parse a row: as many values as there are columns, and a count that does not go back."""
+        cells = text.split()
+        if len(cells) != len(self._fields) or not cells[0].isdecimal() or int(cells[0]) < self._last:
+            return None
+        self._last = int(cells[0])
+        values = {
+            field: to_step(cell) if field == "step" else to_float(cell)
+            for field, cell in zip(self._fields, cells, strict=True)
+            if field is not None
+        }
+        return None if None in values.values() else _measure(values)
+
+
+_COLUMN_GAP = re.compile(r"\s{2,}|\t")
+_COLUMNS = ("step", "epoch", "loss", "eval_loss", "learning_rate")
+
+
+def table_below(text: str) -> Table | None:
+    """Return the table that a line of names begins; None if it names no count and no loss."""
+    names = _COLUMN_GAP.split(text.strip())
+    if len(names) < 3:
+        return None
+    known = [meaning(name) for name in names]
+    fields = [None if one is None or one.field not in _COLUMNS else one.field for one in known]
+    told = [field for field in fields if field is not None]
+    if fields[0] not in ("step", "epoch") or "loss" not in told or len(set(told)) != len(told):
+        return None
+    return Table(tuple(fields))
 
 
 def _named(name: str, value: str) -> ParsedMetrics | None:

@@ -105,9 +105,10 @@ def read_keras(text: str) -> ParsedMetrics | None:
     heading = _EPOCH.match(text) if "epoch" in text[-_HEADING_CHARACTERS:].lower() else None
     if heading is not None:
         number, epochs = int(heading[1]), int(heading[2])
-        if not 1 <= number <= epochs:
+        if number > epochs or not epochs:
             return None
-        return ParsedMetrics(epoch=float(number - 1), total_epochs=float(epochs), whole_epochs=number - 1)
+        whole = max(0, number - 1)
+        return ParsedMetrics(epoch=float(whole), total_epochs=float(epochs), whole_epochs=whole)
     bar = _BAR.match(text)
     if bar is None:
         return None

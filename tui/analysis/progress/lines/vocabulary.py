@@ -38,10 +38,10 @@ _SCOPES = word_set(
 )
 _STATISTICS = word_set(
     "mean avg average avr running batch minibatch epoch curr current cur iter smoothed smooth ema reduced"
-    " last all"
+    " last all main"
 )
 _TRAINING_LOSSES = word_set(
-    "total global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
+    "total tot global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
     " language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen generator"
     " reward step final"
 )
@@ -159,7 +159,7 @@ def _loss(words: list[str]) -> Meaning | None:
     rank = 0 if not rest else 1 + len(rest)
     if "step" in rest:
         rank = 1  # Lightning prints the mean over the epoch beside it
-    elif not word_set("total final").isdisjoint(rest):
+    elif not word_set("total tot final").isdisjoint(rest):
         rank = 1
     elif not word_set("nll ce cross entropy reward epoch mean").isdisjoint(rest):
         rank += 4
