@@ -118,6 +118,7 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('│ training_iteration                 3 │', {'step': 3}),
     ('(TorchTrainer pid=12) │ train_loss                   0.30025 │', {'loss': 0.30025}),
     ('|    total_timesteps      | 20480       |', {'step': 20480}),
+    ('{"message": "step 3/10 loss=0.4", "level": "INFO", "user": "root"}', {'step': 3, 'loss': 0.4}),
     ('iterations:57, train acc:0.440, train loss:616.408, train loss ctc:1156.613', {'step': 57, 'loss': 616.408}),
     ('DEEPMD INFO batch 14700: trn: rmse = 8.38e+00, rmse_e = 1.01e-01, lr = 9.64e-04', {'step': 14700, 'learning_rate': 9.64e-4}),
     ('2019-02-19 18:37:12,571 DEV  : loss 0.03877527 - f-score 0.5586', {'eval_loss': 0.03877527}),
@@ -422,6 +423,10 @@ OTHER_LINES: list[str] = [
     '{"user": "bob", "text": "saved checkpoint 10", "ts": 1}',
     'com.acme.JobService - completed step 3 in 48 ms (total=2830, rate=217.5/s)',
     'com.acme.JobService - checkpoint written 10 in 401 ms (rate=380.2/s)',
+    'physics step 12, 59.9 frames/s',
+    'iter=3 price=0.4 images/s=3',
+    'Figure 3: training loss at step 1200: 0.41',
+    'The loss: 0.41 at step 1200 is normal.',
     'tests/test_opt.py::test_loss[epoch=3-loss=0.5] PASSED [ 10%]',
 ]
 """Output around training, tried in every dress."""

@@ -37,14 +37,17 @@ _SAID = re.compile(
     r"\"(?:content|value|prompt|completion|instruction|input|output|response|question|answer|body)"
     r"\": ?\"[^\"]* "
     r"|\"role\": ?\"(?:user|assistant|system|tool)\""
-    r"|\"(?:from|author|sender|user|username|nick|speaker)\": ?\""
     r"|^\s*[\[{]*\"text\": ?\"[^\"]*\"[\s}\],]*$"
 )
+_SPEAKER = re.compile(r"\"(?:from|author|sender|user|username|nick|speaker)\": ?\"")
+_LEVEL = re.compile(r"(?i)\"(?:level\w*|severity)\":")  # structured logging, not a chat
 
 
 def quotes_speech(text: str) -> bool:
     """Return True for JSON whose strings are what somebody said or wrote."""
-    return '"' in text and _SAID.search(text) is not None
+    return '"' in text and (
+        _SAID.search(text) is not None or (_SPEAKER.search(text) is not None and _LEVEL.search(text) is None)
+    )
 
 
 _MAX_OBJECT_LINES = 60

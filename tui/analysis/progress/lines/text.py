@@ -19,9 +19,9 @@ from tui.analysis.progress.lines.vocabulary import meaning, word_set
 
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
-    r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |git |curl |select |return |table \d|trial \d|@@ "
-    r"|-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   |-{1,2}\w"
-    r"|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|[*+-] \[[ x]\]\s|\S+\.py::)"
+    r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |git |curl |select |return |the |figure \d"
+    r"|table \d|trial \d|@@ |-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   "
+    r"|-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|[*+-] \[[ x]\]\s|\S+\.py::)"
 )
 # … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[12:04] bob: …", or a subtitle's times …
 _SPEAKER = re.compile(
@@ -357,9 +357,12 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
     if reading.loss is not None or reading.eval_loss is not None:
         return reading.step is not None or reading.epoch is not None or reading.epoch_step is not None
     timed = reading.step_time_s if reading.total_steps else None
+    # A game counts frames per second, and a service its items.
+    trains = reading.total_steps or reading.epoch is not None or reading.learning_rate is not None
+    samples = reading.samples_per_s if trains else None
     # A solver's iterations have a gradient's norm too, but no learning rate and no end.
     norm = reading.grad_norm if reading.total_steps or reading.learning_rate is not None else None
-    measured = (norm, reading.tokens_per_s, reading.samples_per_s, timed)
+    measured = (norm, reading.tokens_per_s, samples, timed)
     return reading.step is not None and any(value is not None for value in measured)
 
 
