@@ -260,7 +260,7 @@ async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[
     app = Opened(settings(), memory)
     async with app.run_test(size=SIZE) as pilot:
         screen = await open_first_job(pilot)
-        await pressed(pilot, "2", "w", "t", "l", "3", "plus", "u", "2")
+        await pressed(pilot, "2", "w", "t", "l", "3", "minus", "u", "2")
         assert screen.snapshot is not None
         screen.post_message(JobScreen.Published(screen.snapshot))
         await settle(pilot)

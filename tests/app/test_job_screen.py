@@ -57,8 +57,10 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert screen.tab == "logs"
         await pilot.click("#tabs", offset=(4, 0))
         assert screen.tab == "live"
-        assert "metrics: 6 h" in await pressed(pilot, "plus", "plus", "minus")
+        assert "metrics: 6 h" in await pressed(pilot, "minus", "minus", "plus")
         assert screen._feed.spans == [timedelta(hours=hours) for hours in (1, 6, 24, 6)]  # type: ignore[attr-defined]
+        await pilot.resize_terminal(70, 24)
+        assert "data 0s old  ≈ $967" in await pressed(pilot)
         assert "Stop llama-70b-sft-v3 (llama70)?" in await pressed(pilot, "s")
     assert [job.id for message in heard.messages for job in message.jobs] == ["llama70"]
 

@@ -113,7 +113,7 @@ async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
         for part, notice in (
             (LogPart(()), "No errors so far."),
             (LogPart((), older=True, ended=True, read_part=0.5), "No errors so far."),
-            (LogPart((), older=True, read_part=1), "No errors."),
+            (LogPart((), older=True, read_part=1), "No errors in the log; ! shows what is wrong."),
         ):
             reader.pane.take(part)
             await reader.press("e")

@@ -95,7 +95,7 @@ class Hints:
             return
         # Hints on Home are about jobs; if there are none, show only hints for the whole app.
         empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
-        hint = next_hint((Scope.APP,) if empty else (*screen.scopes, Scope.APP), self._gone())
+        hint = next_hint((Scope.APP,) if empty else (*screen.scopes, Scope.APP), self._not_now(screen))
         line = self._line_of(screen)
         if line is not None:
             line.shown = (key_for(hint, self._keys), HINTS[hint]) if hint is not None else ("", "")
@@ -122,6 +122,9 @@ class Hints:
         """Return the names of the hints that were followed, or shown in enough earlier starts."""
         return {one for one in HINTS if self._times(one) - (one in self._shown_names) >= MAX_TIMES_SHOWN}
 
+    def _not_now(self, screen: AppScreen) -> set[str]:
+        return self._gone() | {one for one in HINTS if one.partition(".")[2] in screen.unhinted}
+
     def done(self, name: str) -> None:
         if self._enabled and name in HINTS and name not in self._gone():
             self._put(name, MAX_TIMES_SHOWN + 1)
@@ -130,6 +133,6 @@ class Hints:
     def dismiss(self) -> None:
         screen = self._app.screen
         if isinstance(screen, AppScreen):
-            hint = next_hint((*screen.scopes, Scope.APP), self._gone())
+            hint = next_hint((*screen.scopes, Scope.APP), self._not_now(screen))
             if hint is not None:
                 self.done(hint)

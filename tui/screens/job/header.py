@@ -32,6 +32,7 @@ Form = Literal["long", "short", "brief"]
 _FORMS: tuple[Form, ...] = ("long", "short", "brief")
 CENT = 0.01
 THOUSAND = 1000
+IDENTITY_SEPARATOR = "  "
 IDENTITY_PRIORITY_COUNT = 4
 """Name, status, hardware and the age of the data are always visible."""
 HEALTH_PRIORITY_COUNT = 3
@@ -70,7 +71,7 @@ class RunHeader(Vertical):
     stopping: var[frozenset[str]] = var(frozenset[str]())
 
     def compose(self) -> ComposeResult:
-        yield StatusLine(id="identity", separator="  ", priority_count=IDENTITY_PRIORITY_COUNT)
+        yield StatusLine(id="identity", separator=IDENTITY_SEPARATOR, priority_count=IDENTITY_PRIORITY_COUNT)
         yield StatusLine(id="progress")
         yield StatusLine(id="health", priority_count=HEALTH_PRIORITY_COUNT)
 
@@ -90,7 +91,7 @@ class RunHeader(Vertical):
 
     def _say(self, snapshot: RunSnapshot) -> None:
         self.query_one("#identity", StatusLine).set_facts(
-            identity(snapshot, stopping=snapshot.job.id in self.stopping)
+            identity(snapshot, self.content_size.width, stopping=snapshot.job.id in self.stopping)
         )
         self.query_one("#progress", StatusLine).set_facts(progress(snapshot))
         self.query_one("#health", StatusLine).set_facts(
@@ -98,7 +99,7 @@ class RunHeader(Vertical):
         )
 
 
-def identity(run: RunSnapshot, *, stopping: bool = False) -> list[Fact]:
+def identity(run: RunSnapshot, width: int, *, stopping: bool = False) -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -110,7 +111,9 @@ def identity(run: RunSnapshot, *, stopping: bool = False) -> list[Fact]:
         facts.insert(2, [("■ stops after next checkpoint", "caution")])
     if not job.is_finished:
         facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
-    facts.append(cost(run))
+    room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)
+    costs = [cost(run), *_short_costs(run)]
+    facts.append(next((fact for fact in costs if _cells(fact) <= room), costs[-1]))
     facts.append([(f"‹ {sanitize(job.project_name)}", "muted")])
     if job.is_spot:
         facts.append([("spot", "caution")])
@@ -276,6 +279,13 @@ def cost(run: RunSnapshot) -> Fact:
         plus = " + " if cost.billed is not None else " " if fact else ""
         fact.append((f"{plus}≈ {money(usd)}", "plain"))
     return fact
+
+
+def _short_costs(run: RunSnapshot) -> list[Fact]:
+    """Return shorter forms of the cost: the bill and the estimate in one sum, or only the GPU-hours."""
+    usd = run.cost.spent_usd
+    spent: Fact = [(f"≈ {money(usd)}", "plain")] if usd is not None and usd >= CENT else []
+    return [fact for fact in (spent, cost(run)[:1]) if fact]
 
 
 def _checkpoint(run: RunSnapshot, width: int) -> Fact:

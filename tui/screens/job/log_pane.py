@@ -21,7 +21,7 @@ from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
-from tui.screens.base import key_on
+from tui.screens.base import AppScreen, key_on
 from tui.screens.job.log_bar import (
     FirstErrorLine,
     LogBar,
@@ -338,7 +338,11 @@ class LogPane(Vertical):
         first = self.view.store.first_error
         if first is None:
             is_complete = self._state.ended and not self._state.is_reading
-            self.notify("No errors." if is_complete else "No errors so far.")
+            screen = self.screen
+            if is_complete and isinstance(screen, AppScreen) and "why" not in screen.unhinted:
+                self.notify(f"No errors in the log; {screen.key_for('job.why')} shows what is wrong.")
+            else:
+                self.notify("No errors." if is_complete else "No errors so far.")
             return
         views = self.columns.views
         with_it = next((view for view in views if view.viewport.go_to(first)), None)

@@ -244,6 +244,7 @@ class JobScreen(AppScreen):
         log, is_over = self.query_one(LogPane), self.job.is_finished
         of_no_use = {
             "why": not self._is_explainable,
+            "show_logs": self.tab == "logs",
             "deploy": self.snapshot is None or not self.snapshot.checkpoints,
             "stop_job": is_over,
             "recreate_job": not is_over,
