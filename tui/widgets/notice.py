@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
+from textual import events, on
 from textual.geometry import Size
 from textual.reactive import var
 from textual.widget import Widget
@@ -21,6 +22,8 @@ from tui.widgets.tones import tone_styles
 SEPARATOR = " · "
 FACT = "fact"
 """Key in the style metadata of an event: the index of the fact it happened on."""
+WAY_BACK = "way back"
+"""Key in the style metadata of an event: True on the mark of the way back; `@click` would underline it."""
 LEAST_CELLS = 8
 """Minimum width to which the first fact is cut."""
 
@@ -54,6 +57,11 @@ class StatusLine(Widget):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self._rows_needed(width)
 
+    @on(events.Click)
+    async def _go_back(self, event: events.Click) -> None:
+        if event.style.meta.get(WAY_BACK):
+            await self.run_action("screen.back")
+
     def _rows_needed(self, width: int) -> int:
         priority_count = [_text(fact, {}) for fact in self._facts[: self._priority_count]]
         return len(self._rows(priority_count, Text(self._separator), width))
@@ -63,9 +71,7 @@ class StatusLine(Widget):
         tones = tone_styles(self.app)
         texts = [_text(fact, tones) for fact in (self._cut(width) if height == 1 else self._facts)]
         for number, text in enumerate(texts):
-            text.apply_meta({FACT: number})
-            if text.plain.startswith("‹ "):  # the way back, by mouse
-                text.apply_meta({"@click": "screen.back"})
+            text.apply_meta({FACT: number, WAY_BACK: text.plain.startswith("‹ ")})
         separator = Text(self._separator, tones["muted"])
         rows = self._rows(texts[: self._priority_count], separator, width)
         for text in texts[self._priority_count :]:
