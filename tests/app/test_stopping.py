@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from support.dashboard import text_of
+import pytest
+
+from support.dashboard import job_view, opened, text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import to_screen, until
+from support.worlds import run
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen, StopScreen
+from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
 
-async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now() -> None:
+async def test_a_stalled_run_may_never_save_again() -> None:
+    stalled = HealthFinding(FindingKind.STALLED, "critical", "stalled")
+    app = job_view(run(findings=(stalled,)))
+    async with opened(app) as pilot:
+        await to_screen(pilot, StopScreen, "s")
+        assert "it may never save its next checkpoint" in " ".join(text_of(app).replace("│", " ").split())
+
+
+async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.app.stopping.LOOK_S", 60.0)
     with running_emulator("demo") as demo:
         app = BtTuiApp(remote_of(demo))
         async with app.run_test(size=(100, 30), notifications=True) as pilot:
             await until(pilot, lambda: "llama-70b" in text_of(app))
             await pilot.press("slash", *"llama-70b-sft-v3", "enter")
+            await until(pilot, lambda: "1 of " in text_of(app) and app.screen.snapshot.prices)  # type: ignore[attr-defined]
+            await to_screen(pilot, StopScreen, "s")
+            assert "since checkpoint-4000, ≈ $" in text_of(app)
+            await to_screen(pilot, HomeScreen, "escape")
             await to_screen(pilot, JobScreen, "enter")
             await until(pilot, lambda: "checkpoint-4000" in text_of(app) and "≈ $" in text_of(app))
             await to_screen(pilot, StopScreen, "s")
@@ -24,6 +44,9 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now() -> Non
             assert "due in about" in text_of(app)
             await pilot.press("c")
             await until(pilot, lambda: "stops after next checkpoint" in text_of(app))
+            await to_screen(pilot, HomeScreen, "escape")
+            await until(pilot, lambda: "●■llama-70b-sft-v3" in text_of(app))
+            await to_screen(pilot, JobScreen, "enter")
 
             await to_screen(pilot, ConfirmScreen, "q")
             assert "1 job stops after the next checkpoint" in text_of(app)

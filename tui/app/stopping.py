@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from textual.app import App
@@ -16,6 +17,7 @@ from textual.worker import Worker
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.analysis.fleet.batches import Batch, name_of
+from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.session import Session
 from tui.screens.dialogs import StopAnswer, StopScreen
@@ -23,6 +25,7 @@ from tui.screens.dialogs import StopAnswer, StopScreen
 LOOK_S = 2.0
 """The question does not wait longer for the list of checkpoints."""
 WAITS = "It will be stopped after its next checkpoint, as long as this dashboard stays open."
+STALLED = "The run has stalled: it may never save its next checkpoint."
 
 
 class JobStopper:
@@ -46,9 +49,10 @@ class JobStopper:
         (job,) = batch.jobs
         lost = await self._unsaved(job, run)
         waits = job.id in self._waiting
-        about = [batch.consequence, *([lost] if lost else []), *([WAITS] if waits else [])]
+        stalled = run is not None and any(one.kind is FindingKind.STALLED for one in run.findings)
+        about = [batch.consequence, lost, STALLED if stalled else "", WAITS if waits else ""]
         answer: StopAnswer = await self._app.push_screen_wait(
-            StopScreen(batch.question, "\n".join(about), waits=waits)
+            StopScreen(batch.question, "\n".join(filter(None, about)), waits=waits)
         )
         if answer == "after checkpoint":
             self._wait_for_checkpoint(job)
@@ -61,22 +65,26 @@ class JobStopper:
     async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
         """Return what stopping now would lose; empty if that is not known."""
         from tui.analysis.checkpoints.unsaved import unsaved_work
-        from tui.readers.run import checkpoints_of
+        from tui.readers.run import checkpoints_of, history_of
 
-        now = run.server_now if run is not None else self._session.clock.now() if self._session else None
-        checkpoints = run.checkpoints if run is not None else None
-        if checkpoints is None and self._session is not None:
+        if run is None and self._session is not None:
+            now = self._session.clock.now()
+            run = RunSnapshot(job=job, at=now, seen_at=now)
+        if run is not None and run.checkpoints is None and self._session is not None:
+            client = self._session.client
             with suppress(RequestError, TimeoutError):
                 async with asyncio.timeout(LOOK_S):
-                    checkpoints = await checkpoints_of(self._session.client, job)
-        if checkpoints is None or now is None:
+                    run = replace(run, checkpoints=await checkpoints_of(client, job))
+                    if not run.history_known:
+                        run = replace(run, queue=await history_of(client, job), history_known=True)
+        if run is None or run.checkpoints is None:
             return ""
         lost = unsaved_work(
             job,
-            checkpoints,
-            now,
-            running_since=run.running_since if run is not None else None,
-            price_per_minute=run.price_per_minute if run is not None else None,
+            run.checkpoints,
+            run.server_now,
+            running_since=run.running_since,
+            price_per_minute=run.price_per_minute,
         )
         return lost.words if lost is not None else ""
 

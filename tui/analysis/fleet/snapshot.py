@@ -121,6 +121,8 @@ class JobRow:
     """True once the job has been checked for findings."""
     marked: bool = False
     bookmarked: bool = False
+    stopping: bool = False
+    """It will be stopped after its next checkpoint."""
 
     @property
     def created_at(self) -> datetime:

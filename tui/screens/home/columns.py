@@ -80,11 +80,13 @@ TRACE_CELLS = 8
 
 def _name(row: JobRow) -> list[Span]:
     mark = ("◆", "key") if row.marked else ("★", "caution") if row.bookmarked else (" ", "plain")
+    mark = ("■", "caution") if row.stopping and not row.marked else mark
     return [(row.status.sign, row.status.tone), mark, (row.name, "plain")]
 
 
 def _note(row: JobRow) -> list[Span]:
-    return [(row.note, row.note_tone)]
+    later = [(" ■ stops after next checkpoint", "caution")] if row.stopping else []
+    return [(row.note, row.note_tone), *later]
 
 
 def _note_without_status(row: JobRow) -> list[Span]:

@@ -17,6 +17,7 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
+from tui.analysis.cost import price_of
 from tui.analysis.fleet.batches import ProjectDeletion, Verb
 from tui.analysis.fleet.query import SORT_KEYS, Query, filter_and_sort, parse
 from tui.analysis.fleet.snapshot import (
@@ -27,6 +28,7 @@ from tui.analysis.fleet.snapshot import (
     status_line,
     without_snoozed,
 )
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
@@ -173,6 +175,8 @@ class HomeScreen(AppScreen):
         if self.is_mounted:
             self._show_jobs()
 
+    watch_stopping = watch_snoozed
+
     def watch_connection(self, before: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
         if self.is_mounted and (before.link is not connection.link or before.stale != connection.stale):
@@ -225,6 +229,8 @@ class HomeScreen(AppScreen):
             if self.bookmarks:
                 starred = frozenset(self.bookmarks)
                 jobs = [replace(row, bookmarked=True) if row.id in starred else row for row in jobs]
+            if self.stopping:
+                jobs = [replace(row, stopping=True) if row.id in self.stopping else row for row in jobs]
             rows = filter_and_sort(
                 jobs, project_id=project_id, query=self._query, sort_by=column, descending=descending
             )
@@ -432,7 +438,18 @@ class HomeScreen(AppScreen):
 
     def _change_jobs(self, verb: Verb) -> None:
         if jobs := self._selected_jobs():
-            self.post_message(messages.BatchRequested(verb, jobs))
+            run = self._known_run(jobs[0]) if len(jobs) == 1 else None
+            self.post_message(messages.BatchRequested(verb, jobs, run))
+
+    def _known_run(self, job: TrainingJob) -> RunSnapshot | None:
+        fleet = self.snapshot
+        row = next((row for row in fleet.jobs if row.id == job.id), None) if fleet is not None else None
+        if fleet is None or row is None:
+            return None
+        price = price_of(job, fleet.prices)
+        return RunSnapshot(
+            job=job, at=fleet.at, seen_at=fleet.at, findings=row.findings, price_per_minute=price
+        )
 
     action_stop_job = partialmethod(_change_jobs, Verb.STOP)
     action_recreate_job = partialmethod(_change_jobs, Verb.RECREATE)
