@@ -29,6 +29,7 @@ from tui.settings.model import Configuration
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 FONT = "DejaVu Sans Mono"
+SICK_RUNS = 12
 SIZE_OF_SVG = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
 FONT_FACES = re.compile(r"@font-face\s*\{[^}]*\}")
 
@@ -52,9 +53,14 @@ async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: "reading" not in text_of(app))
 
 
+def sick(screen: str) -> int:
+    counts = re.search(r"✗ (\d+) ▲ (\d+) need attention", screen)
+    return sum(map(int, counts.groups())) if counts else 0
+
+
 async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     """All jobs, once each that is sick has been looked at."""
-    await until(pilot, lambda: "12 need attention" in text_of(app) and "step" in text_of(app))
+    await until(pilot, lambda: sick(text_of(app)) == SICK_RUNS and "step" in text_of(app))
     await pilot.press("down")
 
 
