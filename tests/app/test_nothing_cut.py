@@ -134,12 +134,12 @@ async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
         await settle(pilot)
         field = app.screen.query_one("#text", Input)
         assert app.screen.focused is field
+        field.value = typed
+        await pressed(pilot, "enter")
+        why = flowing(app.screen.snapshot.walk.step.problem(typed))  # type: ignore[attr-defined]
         for size in SIZES:
             await pilot.resize_terminal(*size)
-            field.value = typed
-            await pressed(pilot, "enter")
-            why = flowing(app.screen.snapshot.walk.step.problem(typed))  # type: ignore[attr-defined]
-            await until(pilot, lambda why=why: why in flowing(text_of(app)))  # type: ignore[misc]
+            await until(pilot, lambda: why in flowing(text_of(app)))
             assert size == SIZES[-1] or field.region in app.screen.query_one("#desk").region
 
 

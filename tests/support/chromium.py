@@ -126,6 +126,7 @@ async def browsing(program: str, folder: Path, address: str) -> AsyncIterator[Pa
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "TMPDIR": "/tmp"},  # the path of its socket there must be short
         start_new_session=True,
     )
     try:

@@ -197,8 +197,7 @@ class DeployScreen(AppScreen):
             if problem
             else Text(f"✓ {sanitize(note)}", tones["good"])
         )
-        if line.display:
-            self.call_after_refresh(self.query_one("#desk").scroll_end, animate=False)
+        self.query_one("#desk").anchor(line.display)  # in sight on a low terminal, too, however it is resized
 
     def _show_made(self, walk: WizardProgress) -> None:
         made = self._review(walk) if walk.step.id == REVIEW else None
