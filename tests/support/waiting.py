@@ -26,9 +26,10 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
 
 
 async def to_screen(pilot: Pilot[Any], screen: type[Screen[Any]], *keys: str) -> None:
-    """Press keys, and wait for the screen that they lead to: the next key is that screen's."""
+    """Press keys, and wait until the screen that they lead to is drawn: the next key is that screen's."""
     await pilot.press(*keys)
-    await until(pilot, lambda: isinstance(pilot.app.screen, screen))
+    await until(pilot, lambda: isinstance(pilot.app.screen, screen) and text_of(pilot.app).strip() != "")
+    await pilot.pause()
 
 
 async def until_quiet(pilot: Pilot[Any], tree: FileTreeView) -> None:
