@@ -15,8 +15,8 @@ from api_client.deployment import DeploymentResult
 from api_client.remotes import Remote
 from support.dashboard import Dashboard, screen_view, text_of
 from support.deploying_server import DeployingServer
+from support.fake_baseten import Answer, line
 from support.log_server import FastClock
-from support.stranger import Answer, line
 from support.waiting import to_screen, until
 from tui.feeds.deployment import DeployFeed
 from tui.readers.session import Session
@@ -45,7 +45,7 @@ class DeployedFeed(DeployFeed):
 def server() -> Iterator[DeployingServer]:
     with DeployingServer() as server:
         server.lines = [line("first start")]
-        server.on("GET", ".*/startups", Answer(body={"items": [STARTUP]}))
+        server.on("GET", ".*/startups", Answer({"items": [STARTUP]}))
         yield server
 
 
@@ -88,13 +88,13 @@ async def test_one_that_serves_shows_its_start_and_is_stopped_and_started_again(
         assert keys_offered(app) == {"promote", "deactivate"}
         assert app.focused is not None and app.focused.id == "deployment-log"
 
-        server.on("POST", ".*/deactivate", Answer(body={"success": True}))
+        server.on("POST", ".*/deactivate", Answer({"success": True}))
         server.statuses = ["ACTIVE", "DEACTIVATING", "INACTIVE"]
         await confirm(app, pilot, "x", "Deactivate deployment of tuned")
         await until(pilot, lambda: "■ INACTIVE" in text_of(app) and "✓ deactivated" in text_of(app))
         assert keys_offered(app) == {"promote", "activate"}
 
-        server.on("POST", ".*/activate", Answer(body={"success": True}))
+        server.on("POST", ".*/activate", Answer({"success": True}))
         server.lines.append(line("second start", at_ms=1_740_830_401_000))
         server.statuses = ["INACTIVE", "DEPLOYING", "ACTIVE"]
         await confirm(app, pilot, "a", "Billed while running")
@@ -105,7 +105,7 @@ async def test_one_that_serves_shows_its_start_and_is_stopped_and_started_again(
 
 async def test_one_that_failed_is_retried_once_and_a_lost_answer_is_said(server: DeployingServer) -> None:
     server.statuses = ["DEPLOY_FAILED"]
-    server.on("POST", ".*/retry", Answer(502, {"message": "the gateway lost it"}))
+    server.on("POST", ".*/retry", Answer({"message": "the gateway lost it"}, status=502))
     async with deployed(server) as (app, pilot):
         await until(pilot, lambda: keys_offered(app) == {"deactivate", "retry"})
         await to_screen(pilot, ConfirmScreen, "t")
@@ -115,7 +115,7 @@ async def test_one_that_failed_is_retried_once_and_a_lost_answer_is_said(server:
         await until(pilot, lambda: "✗ may not have been retried" in text_of(app))
         assert changes(server) == ["retry"]
 
-        server.on("POST", ".*/retry", Answer(body={"retried": False, "reason": "too old"}))
+        server.on("POST", ".*/retry", Answer({"retried": False, "reason": "too old"}))
         await confirm(app, pilot, "t", "Retry deployment of tuned")
         await until(pilot, lambda: "✗ not retried: too old" in text_of(app))
         assert keys_offered(app) == {"deactivate", "retry"}

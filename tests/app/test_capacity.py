@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from support.dashboard import pressed, text_of
+from support.fake_baseten import Answer, FakeBaseten, job
+from support.fake_runs import serve_capacity
 from support.remotes import remote_of
-from support.stranger import Answer, FakeBaseten, job
-from support.stranger_runs import serve_capacity
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.capacity import CapacityScreen
@@ -22,7 +22,7 @@ from tui.screens.job.screen import JobScreen
 
 
 @pytest.fixture
-def stranger() -> Iterator[FakeBaseten]:
+def baseten() -> Iterator[FakeBaseten]:
     with FakeBaseten() as server:
         a10g = cast(dict[str, object], job()["instance_type"]) | {"gpu_type": "A10G", "gpu_count": 1}
         server.jobs = [
@@ -37,9 +37,9 @@ def stranger() -> Iterator[FakeBaseten]:
 
 @asynccontextmanager
 async def capacity(
-    stranger: FakeBaseten, size: tuple[int, int] = (80, 24)
+    baseten: FakeBaseten, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
-    app = BtTuiApp(remote_of(stranger))
+    app = BtTuiApp(remote_of(baseten))
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: "4 jobs" in text_of(app))
         await pilot.press("Q")
@@ -48,9 +48,9 @@ async def capacity(
 
 
 async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
-    stranger: FakeBaseten, tmp_path: Path
+    baseten: FakeBaseten, tmp_path: Path
 ) -> None:
-    async with capacity(stranger) as (app, pilot):
+    async with capacity(baseten) as (app, pilot):
         await until(pilot, lambda: "32/64" in text_of(app))
         screen = text_of(app)
         assert "2 waiting for 24 GPUs" in screen
@@ -76,19 +76,19 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
 
 
 async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue_stays(
-    stranger: FakeBaseten,
+    baseten: FakeBaseten,
 ) -> None:
     route = ("GET", "/v1/training/capacity")
     sights = (
-        (Answer(404, {"code": "NOT_FOUND", "message": "no"}), "doesn't report its capacity"),
-        (Answer(403, {"code": "FORBIDDEN", "message": "no"}), "can't read the capacity"),
-        (Answer(body={"gpu_capacities": [], "team_gpu_capacities": []}), "No GPU limits"),
-        (Answer(422, {"code": "ODD", "message": "[red]odd[/]"}), "[red]odd[/]"),
+        (Answer({"code": "NOT_FOUND", "message": "no"}, status=404), "doesn't report its capacity"),
+        (Answer({"code": "FORBIDDEN", "message": "no"}, status=403), "can't read the capacity"),
+        (Answer({"gpu_capacities": [], "team_gpu_capacities": []}), "No GPU limits"),
+        (Answer({"code": "ODD", "message": "[red]odd[/]"}, status=422), "[red]odd[/]"),
     )
-    stranger.on(*route, sights[0][0])
-    async with capacity(stranger, (60, 20)) as (app, pilot):
+    baseten.on(*route, sights[0][0])
+    async with capacity(baseten, (60, 20)) as (app, pilot):
         for answer, words in sights:
-            stranger.on(*route, answer)
+            baseten.on(*route, answer)
             await pilot.press("r")
             await until(pilot, lambda words=words: words in " ".join(text_of(app).split()))  # type: ignore[misc]
             await until(pilot, lambda: "first-one" in text_of(app))

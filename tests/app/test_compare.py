@@ -17,9 +17,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from support.dashboard import Dashboard, StubFeed, home, opened, pressed, screen_view, text_of
+from support.fake_baseten import Answer, FakeBaseten, line
+from support.fake_runs import finished_run
 from support.remotes import remote_of
-from support.stranger import Answer, FakeBaseten, line
-from support.stranger_runs import finished_run
 from support.waiting import to_screen, until
 from support.worlds import JOBS, fleet, run
 from tui.analysis.comparison import ComparedRun
@@ -44,7 +44,7 @@ def compare_view(runs: tuple[ComparedRun, ...] = READ) -> Dashboard:
 
 
 @pytest.fixture
-def stranger() -> Iterator[FakeBaseten]:
+def baseten() -> Iterator[FakeBaseten]:
     with FakeBaseten() as server:
         server.jobs = []
         finished_run(server, "one", name="first", losses=[3.0 - n / 40 for n in range(60)])
@@ -54,8 +54,8 @@ def stranger() -> Iterator[FakeBaseten]:
 
 
 @asynccontextmanager
-async def on_home(stranger: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
-    app = BtTuiApp(remote_of(stranger))
+async def on_home(baseten: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
+    app = BtTuiApp(remote_of(baseten))
     async with app.run_test(size=(100, 40)) as pilot:
         await until(pilot, lambda: "3 jobs" in text_of(app))
         yield app, pilot
@@ -81,8 +81,8 @@ async def test_marks_are_signs_counted_in_the_header_taken_away_and_compared() -
     assert asked == [["whisper", "grpo7"]]
 
 
-async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
-    async with on_home(stranger) as (app, pilot):
+async def test_marked_jobs_are_read_and_compared(baseten: FakeBaseten) -> None:
+    async with on_home(baseten) as (app, pilot):
         await to_screen(pilot, CompareRunsScreen, "space", "j", "space", "j", "space", "c")
         await until(pilot, lambda: all(one.state == "read" for one in app.screen.runs))  # type: ignore[attr-defined]
         await until(pilot, lambda: all(one in text_of(app) for one in ("loss  ━ first", "tok/s  ━ first")))
@@ -90,36 +90,36 @@ async def test_marked_jobs_are_read_and_compared(stranger: FakeBaseten) -> None:
         assert "✗ failed" in screen and "≠ status" in screen
         assert "ℹ silent: no training progress" in screen
         # Read once: going there again asks for no line of a finished job.
-        lines_asked = sum(asked.path.endswith("/logs") for asked in stranger.asked)
+        lines_asked = sum(asked.path.endswith("/logs") for asked in baseten.asked)
         await to_screen(pilot, HomeScreen, "escape")
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "✗ failed" in text_of(app))
-        assert sum(asked.path.endswith("/logs") for asked in stranger.asked) == lines_asked
+        assert sum(asked.path.endswith("/logs") for asked in baseten.asked) == lines_asked
 
 
-async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: FakeBaseten) -> None:
-    stranger.on("GET", r".*/jobs/two", Answer(404, {"code": "NOT_FOUND", "message": "gone"}))
-    stranger.on("GET", r".*/jobs/quiet", Answer(400, {"code": "ODD", "message": "[bold]no[/]"}))
-    async with on_home(stranger) as (app, pilot):
+async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(baseten: FakeBaseten) -> None:
+    baseten.on("GET", r".*/jobs/two", Answer({"code": "NOT_FOUND", "message": "gone"}, status=404))
+    baseten.on("GET", r".*/jobs/quiet", Answer({"code": "ODD", "message": "[bold]no[/]"}, status=400))
+    async with on_home(baseten) as (app, pilot):
         await pilot.press("space", "j", "space", "j", "space", "c")
         for words in ("second no longer exists", "[bold]no[/]", "loss of first"):
             await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
 
 
-async def test_a_running_job_is_followed(stranger: FakeBaseten) -> None:
+async def test_a_running_job_is_followed(baseten: FakeBaseten) -> None:
     now_ms = int(time.time() * 1000)
-    stranger.jobs[0] |= {"current_status": "TRAINING_JOB_RUNNING"}
-    stranger.logs["one"] = [
+    baseten.jobs[0] |= {"current_status": "TRAINING_JOB_RUNNING"}
+    baseten.logs["one"] = [
         line(f"step {n}/900 loss={3 - n / 100}", at_ms=now_ms - 60_000 + 10 * n) for n in range(1, 30)
     ]
-    async with on_home(stranger) as (app, pilot):
+    async with on_home(baseten) as (app, pilot):
         await pilot.press("space", "j", "space", "c")
 
         def steps() -> list[Any]:
             return [one.progress.step for one in getattr(app.screen, "runs", ())]
 
         await until(pilot, lambda: 29 in steps())
-        stranger.logs["one"].append(line("step 30/900 loss=1.5", at_ms=int(time.time() * 1000)))
+        baseten.logs["one"].append(line("step 30/900 loss=1.5", at_ms=int(time.time() * 1000)))
         await until(pilot, lambda: 30 in steps())
 
 

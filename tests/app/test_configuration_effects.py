@@ -16,10 +16,10 @@ from textual.pilot import Pilot
 from api_client.clock import SystemClock
 from api_client.models.logs import LogLine
 from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
+from support.fake_baseten import Answer, FakeBaseten
+from support.fake_baseten import job as baseten_job
+from support.fake_runs import metrics_of, node, serve_metrics
 from support.remotes import remote_of
-from support.stranger import Answer, FakeBaseten
-from support.stranger import job as stranger_job
-from support.stranger_runs import metrics_of, node, serve_metrics
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, job, run
 from tui.app import BtTuiApp
@@ -219,10 +219,10 @@ async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPat
     PatientClock.waits_s.clear()
     rates = {"fleet_s": 1111.0, "status_s": 1222.0, "metrics_s": 1333.0, "checkpoints_s": 1444.0}
     with FakeBaseten() as server:
-        server.jobs = [stranger_job("job1", "RUNNING")]
+        server.jobs = [baseten_job("job1", "RUNNING")]
         serve_metrics(server, metrics_of(node("node-0", [0.9] * 5, end_s=time.time())))
         of_job = "/v1/training_projects/[^/]+/jobs/job1/checkpoints"
-        server.on("GET", of_job, Answer(body={"training_job": server.jobs[0], "checkpoints": []}))
+        server.on("GET", of_job, Answer({"training_job": server.jobs[0], "checkpoints": []}))
         app = BtTuiApp(remote_of(server), settings=settings(refresh=rates))
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: PatientClock.waits_s == {rates["fleet_s"]})

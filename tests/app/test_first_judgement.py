@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from support.dashboard import text_of
+from support.fake_baseten import FakeBaseten, job
+from support.fake_runs import iso, metrics_of, node, serve_metrics, training_log
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
-from support.stranger import FakeBaseten, job
-from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from support.waiting import to_screen, until
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot, verdict
@@ -24,7 +24,7 @@ STEADY = [3.0 - step / 200 for step in range(360)]
 
 
 @pytest.fixture
-def stranger() -> Iterator[FakeBaseten]:
+def baseten() -> Iterator[FakeBaseten]:
     """A server with a run of four nodes, the third of which is slow."""
     with FakeBaseten() as server:
         now_s = time.time()
@@ -47,7 +47,7 @@ def stranger() -> Iterator[FakeBaseten]:
 
 
 async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
-    stranger: FakeBaseten,
+    baseten: FakeBaseten,
 ) -> None:
     seen: list[RunSnapshot] = []
 
@@ -55,7 +55,7 @@ async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
         seen.append(run)
         return FindingKind.STRAGGLER in {one.kind for one in run.findings}
 
-    session = Session(remote_of(stranger))
+    session = Session(remote_of(baseten))
     try:
         await first_snapshot(session, await session.find_job("slow"), is_judged, span=timedelta(hours=1))
     finally:
@@ -63,9 +63,9 @@ async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
     assert {verdict(run).state for run in seen} == {"checking", "findings"}
 
 
-async def test_what_home_found_is_on_the_job_s_screen_at_once(stranger: FakeBaseten) -> None:
+async def test_what_home_found_is_on_the_job_s_screen_at_once(baseten: FakeBaseten) -> None:
     shown: list[str] = []
-    app = BtTuiApp(remote_of(stranger))
+    app = BtTuiApp(remote_of(baseten))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "node-2 slow" in text_of(app))
         await to_screen(pilot, JobScreen, "enter")

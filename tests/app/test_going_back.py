@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from api_client.remotes import resolve_remote
 from support.dashboard import text_of
-from support.stranger import FakeBaseten, job, project
+from support.fake_baseten import FakeBaseten, job, project
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.cache import CacheScreen
@@ -23,12 +23,12 @@ SIZE = (100, 30)
 
 @pytest.fixture
 def server() -> Iterator[FakeBaseten]:
-    with FakeBaseten() as stranger:
-        stranger.projects = [
+    with FakeBaseten() as baseten:
+        baseten.projects = [
             project("p1", "alpha", team_name="Vision"),
             project("p2", "beta", team_name="Speech"),
         ]
-        stranger.jobs = [
+        baseten.jobs = [
             job(
                 name,
                 "COMPLETED",
@@ -38,7 +38,7 @@ def server() -> Iterator[FakeBaseten]:
             )
             for name, home in (("one", "p1"), ("two", "p2"), ("three", "p2"))
         ]
-        yield stranger
+        yield baseten
 
 
 def dashboard(server: FakeBaseten, memory: Memory | None = None) -> BtTuiApp:

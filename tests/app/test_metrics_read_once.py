@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from support.fake_baseten import FakeBaseten, job
+from support.fake_runs import iso, metrics_of, node, serve_metrics
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
-from support.stranger import FakeBaseten, job
-from support.stranger_runs import iso, metrics_of, node, serve_metrics
 from tui.readers.session import Session
 
 MINUTE_S, DAY_MIN = 60, 24 * 60

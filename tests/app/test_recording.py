@@ -15,10 +15,10 @@ from textual.pilot import Pilot
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import JOB, Recording
 from support.dashboard import settle, text_of
+from support.fake_baseten import FakeBaseten, job
+from support.fake_runs import finished_run, iso, training_log
 from support.recorded import DOCUMENTS, at, by_hand, line, ndjson, sample
 from support.remotes import remote_of
-from support.stranger import FakeBaseten, job
-from support.stranger_runs import finished_run, iso, training_log
 from support.waiting import POLL_EVERY_S, until
 from tui.actions import JOB_TABS
 from tui.analysis.connection import LOG
@@ -170,15 +170,15 @@ async def test_a_recording_made_in_the_dashboard_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with FakeBaseten() as stranger:
-        await _record_twice(stranger, tmp_path)
+    with FakeBaseten() as baseten:
+        await _record_twice(baseten, tmp_path)
     with Recording(tmp_path / "run1.btrun") as recording:
         assert len(list(recording.log.entries())) == 50
 
 
-async def _record_twice(stranger: FakeBaseten, folder: Path) -> None:
-    finished_run(stranger, "run1", losses=[2.0] * 50, total=50)
-    app = BtTuiApp(remote_of(stranger), job_id="run1")
+async def _record_twice(baseten: FakeBaseten, folder: Path) -> None:
+    finished_run(baseten, "run1", losses=[2.0] * 50, total=50)
+    app = BtTuiApp(remote_of(baseten), job_id="run1")
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobScreen))
         for number in ("50", "0"):
@@ -193,10 +193,10 @@ async def test_a_running_job_is_recorded_until_the_key_is_pressed_again(
     monkeypatch.chdir(tmp_path)
     path, begin_s = tmp_path / "run1.btrun", time.time() - 900
     running = job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s))
-    with FakeBaseten() as stranger:
-        stranger.jobs = [running]
-        training_log(stranger, "run1", begin_s, [2.0] * 50)
-        app = BtTuiApp(remote_of(stranger), job_id="run1")
+    with FakeBaseten() as baseten:
+        baseten.jobs = [running]
+        training_log(baseten, "run1", begin_s, [2.0] * 50)
+        app = BtTuiApp(remote_of(baseten), job_id="run1")
         async with app.run_test(size=(120, 36)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, JobScreen))
             await pilot.press("ctrl+r")

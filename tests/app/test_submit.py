@@ -11,8 +11,8 @@ from textual.widgets import Input
 from api_client.remotes import resolve_remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
+from support.fake_baseten import FakeBaseten
 from support.remotes import remote_of
-from support.stranger import FakeBaseten
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.feeds.submission import find_configs, remember_config

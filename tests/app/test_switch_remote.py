@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import pressed, text_of
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp, remotes
 from tui.readers import session
@@ -65,7 +65,7 @@ async def test_another_remote_is_chosen_by_name_and_so_is_the_emulator_on_this_m
             assert first.asked == []
 
 
-PAGE = Answer(body=b"<html>welcome, guest</html>", headers={"Content-Type": "text/html"})
+PAGE = Answer(b"<html>welcome, guest</html>", headers={"Content-Type": "text/html"})
 
 
 async def test_a_remote_that_cannot_be_had_is_told_of_and_the_one_before_is_kept(

@@ -12,7 +12,7 @@ import pytest
 
 from api_client import TrainingClient, resolve_remote
 from support.emulator import running_emulator
-from support.stranger import FakeBaseten
+from support.fake_baseten import FakeBaseten
 from support.terminal import DASHBOARD_ENDS, ROOT, AtTerminal
 
 HOSTILE = (
@@ -55,8 +55,8 @@ async def test_nothing_of_a_hostile_log_reaches_the_terminal_as_a_command() -> N
     assert key.encode() not in terminal.shown
 
 
-def on_a_stranger(stranger: FakeBaseten) -> dict[str, str]:
-    return {**os.environ, **stranger.environ(), "TERM": "xterm-256color"}
+def environ_of(baseten: FakeBaseten) -> dict[str, str]:
+    return {**os.environ, **baseten.environ(), "TERM": "xterm-256color"}
 
 
 def is_drawn(shown: bytes) -> bool:
@@ -64,7 +64,7 @@ def is_drawn(shown: bytes) -> bool:
 
 
 def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
-    with FakeBaseten() as stranger, AtTerminal(environ=on_a_stranger(stranger)) as terminal:
+    with FakeBaseten() as baseten, AtTerminal(environ=environ_of(baseten)) as terminal:
         terminal.read_until(is_drawn)
         assert terminal.hang_up() == 0
 
@@ -72,9 +72,9 @@ def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
 def test_with_stderr_elsewhere_it_is_drawn_on_the_terminal_and_nothing_in_the_file(tmp_path: Path) -> None:
     remarks = tmp_path / "remarks"
     with (
-        FakeBaseten() as stranger,
+        FakeBaseten() as baseten,
         remarks.open("wb") as file,
-        AtTerminal(environ=on_a_stranger(stranger), stderr=file.fileno()) as terminal,
+        AtTerminal(environ=environ_of(baseten), stderr=file.fileno()) as terminal,
     ):
         terminal.read_until(is_drawn)
         terminal.types(b"q")

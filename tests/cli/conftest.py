@@ -1,4 +1,4 @@
-"""Run command lines against a stranger's server."""
+"""Run command lines against ``FakeBaseten``."""
 
 import asyncio
 import io
@@ -15,8 +15,8 @@ from whole_platform import CONFIG, NOISE, furnished
 from api_client.emulator.processes import EmulatorChild
 from support.cli import Result, RunCli
 from support.emulator import running_emulator
+from support.fake_baseten import FakeBaseten
 from support.faulty import FaultyServer, faulty_server
-from support.stranger import FakeBaseten
 
 ROOT = Path(__file__).parents[2]
 OURS = ("BASETEN_", "BT_TUI_", "USER_TRUSSRC_PATH", "NO_COLOR")
@@ -24,7 +24,7 @@ PASSED_ON = ("PATH", "SYSTEMROOT", "LANG", "VIRTUAL_ENV", "COVERAGE_PROCESS_STAR
 
 
 @pytest.fixture
-def stranger() -> Iterator[FakeBaseten]:
+def baseten() -> Iterator[FakeBaseten]:
     with FakeBaseten() as server:
         yield server
 
@@ -61,12 +61,12 @@ def typed(pipe_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> Ca
 
 @pytest.fixture
 def cli(
-    stranger: FakeBaseten,
+    baseten: FakeBaseten,
     clean_environ: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> RunCli:
-    """Run a command line in this process; ``environ`` replaces the variables that lead to the stranger."""
+    """Run a command line in this process; ``environ`` replaces the variables that lead to the baseten."""
     from tui.cli import main
 
     # The jobs are of long ago: their logs are read week by week up to now otherwise, in hundreds of pages.
@@ -74,7 +74,7 @@ def cli(
     monkeypatch.setattr("api_client.emulator.routes.calls.MAXIMUM_WINDOW_MS", sys.maxsize)
 
     def run(*arguments: str, environ: dict[str, str] | None = None) -> Result:
-        wanted = clean_environ | (stranger.environ() if environ is None else environ)
+        wanted = clean_environ | (baseten.environ() if environ is None else environ)
         for name in os.environ:
             if name.startswith(OURS):
                 monkeypatch.delenv(name)
@@ -88,14 +88,14 @@ def cli(
 
 
 @pytest.fixture
-def cli_process(stranger: FakeBaseten, clean_environ: dict[str, str]) -> Callable[..., subprocess.Popen[str]]:
+def cli_process(baseten: FakeBaseten, clean_environ: dict[str, str]) -> Callable[..., subprocess.Popen[str]]:
     """Start a command line in a process of its own, its streams being pipes."""
 
     def start(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "tui", *arguments],
             cwd=ROOT,
-            env=clean_environ | (stranger.environ() if environ is None else environ),
+            env=clean_environ | (baseten.environ() if environ is None else environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

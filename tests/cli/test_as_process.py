@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.stranger import FakeBaseten, job, line
+from support.fake_baseten import FakeBaseten, job, line
 
 LIMIT_S = 60
 ROOT = Path(__file__).parents[2]
@@ -33,10 +33,10 @@ def modules_loaded_by(*lines: str, environ: dict[str, str]) -> set[str]:
     return set(done.stderr.rpartition("LOADED ")[2].split())
 
 
-def test_headless_commands_load_no_screen(stranger: FakeBaseten, clean_environ: dict[str, str]) -> None:
-    stranger.logs["job1"] = [line("a line")]
+def test_headless_commands_load_no_screen(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
+    baseten.logs["job1"] = [line("a line")]
     lines = ("projects", "jobs -o json", "job job1", "logs job1")
-    loaded = modules_loaded_by(*lines, environ=clean_environ | stranger.environ())
+    loaded = modules_loaded_by(*lines, environ=clean_environ | baseten.environ())
     assert loaded & HEAVY == set()
     assert "httpx" in loaded
 
@@ -56,10 +56,10 @@ def test_home_starts_without_the_readers_of_logs_and_recordings() -> None:
 
 
 def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(
-    cli_process: Start, stranger: FakeBaseten
+    cli_process: Start, baseten: FakeBaseten
 ) -> None:
-    stranger.jobs = [job("job1", "RUNNING")]
-    stranger.logs["job1"] = [line("the only one")]
+    baseten.jobs = [job("job1", "RUNNING")]
+    baseten.logs["job1"] = [line("the only one")]
     with cli_process("logs", "job1", "--follow") as process:
         assert process.stdout.readline().endswith("the only one\n")
         process.stdout.close()
@@ -69,10 +69,10 @@ def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(
 
 
 def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(
-    cli_process: Start, stranger: FakeBaseten
+    cli_process: Start, baseten: FakeBaseten
 ) -> None:
-    stranger.logs["job1"] = [line("grüße 你好")]
-    environ = stranger.environ() | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    baseten.logs["job1"] = [line("grüße 你好")]
+    environ = baseten.environ() | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     with cli_process("logs", "job1", environ=environ) as process:
         out, err = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, err) == (0, "")
@@ -81,13 +81,13 @@ def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(
 
 @pytest.mark.parametrize(("closed", "printed"), [("2>&-", "a line\n"), ("<&- >&- 2>&-", "")])
 def test_streams_that_were_closed_lead_nowhere(
-    stranger: FakeBaseten, clean_environ: dict[str, str], closed: str, printed: str
+    baseten: FakeBaseten, clean_environ: dict[str, str], closed: str, printed: str
 ) -> None:
-    stranger.logs["job1"] = [line("a line")]
+    baseten.logs["job1"] = [line("a line")]
     done = subprocess.run(
         ["sh", "-c", f"exec {sys.executable} -m tui logs job1 -o raw {closed}"],
         cwd=ROOT,
-        env=clean_environ | stranger.environ(),
+        env=clean_environ | baseten.environ(),
         capture_output=True,
         text=True,
         timeout=LIMIT_S,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 
 SUMMARIZE = "cache summarize proj1"
 SUMMARY = "/v1/training_projects/proj1/cache/summary"
@@ -20,11 +20,11 @@ FILES = [dict(zip(NAMES, entry, strict=False)) for entry in ENTRIES]
 
 
 def summary(files: object = FILES) -> Answer:
-    return Answer(body={"timestamp": "2026-03-04T00:00:00Z", "project_id": "proj1", "file_summaries": files})
+    return Answer({"timestamp": "2026-03-04T00:00:00Z", "project_id": "proj1", "file_summaries": files})
 
 
-def test_json_is_the_official_document_sorted_as_wanted(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.on("GET", SUMMARY, summary())
+def test_json_is_the_official_document_sorted_as_wanted(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.on("GET", SUMMARY, summary())
     result = cli(f"{SUMMARIZE} -o json")
     assert result.code == 0
     document = result.json
@@ -51,9 +51,9 @@ def test_json_is_the_official_document_sorted_as_wanted(cli: RunCli, stranger: F
     assert hub["share"] == pytest.approx(3_000_005 / 3_000_075, abs=1e-6)
 
 
-def test_csv_and_table(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_csv_and_table(cli: RunCli, baseten: FakeBaseten) -> None:
     hostile = ({"path": "=cmd|x"}, {"path": "a\nb\x1b[2J", "size_bytes": None})
-    stranger.on("GET", SUMMARY, summary([*FILES, *hostile]))
+    baseten.on("GET", SUMMARY, summary([*FILES, *hostile]))
     rows = cli(f"{SUMMARIZE} -o csv").csv
     assert [rows[0]["File Path"], rows[1]["File Path"]] == ["'=cmd|x", "a␤b"]
     assert (rows[2]["Size (bytes)"], rows[3]["Permissions"]) == ("3004101", "-rw-r--r--")
@@ -66,23 +66,23 @@ def test_csv_and_table(cli: RunCli, stranger: FakeBaseten) -> None:
 @pytest.mark.parametrize(
     ("answer", "code", "words"),
     [
-        (Answer(404, {"message": "no"}), 7, "project llama-sft has no cache"),
-        (Answer(body=None), 7, "project llama-sft has no cache"),
-        (Answer(body={}), 7, "project llama-sft has no cache"),
+        (Answer({"message": "no"}, status=404), 7, "project llama-sft has no cache"),
+        (Answer(None), 7, "project llama-sft has no cache"),
+        (Answer({}), 7, "project llama-sft has no cache"),
         (summary([]), 0, "is empty"),
         (summary(None), 0, "is empty"),
     ],
 )
 def test_no_cache_and_an_empty_one(
-    cli: RunCli, stranger: FakeBaseten, answer: Any, code: int, words: str
+    cli: RunCli, baseten: FakeBaseten, answer: Any, code: int, words: str
 ) -> None:
-    stranger.on("GET", SUMMARY, answer)
+    baseten.on("GET", SUMMARY, answer)
     result = cli(f"{SUMMARIZE} -o json")
     assert (result.code, result.json["files"], words in result.err) == (code, [], True)
 
 
-def test_a_thousand_levels_and_thousands_of_files(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_a_thousand_levels_and_thousands_of_files(cli: RunCli, baseten: FakeBaseten) -> None:
     files = [{"path": "d/" * 1000 + "f", "size_bytes": 1}]
     files += [{"path": f"flat/{number}", "size_bytes": 1, "file_type": "file"} for number in range(5_000)]
-    stranger.on("GET", SUMMARY, summary(files))
+    baseten.on("GET", SUMMARY, summary(files))
     assert cli(f"{SUMMARIZE} -o json").json["total_size_bytes"] == 5_001

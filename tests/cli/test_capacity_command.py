@@ -5,23 +5,23 @@ import time
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job
-from support.stranger_runs import CAPACITY, iso, serve_capacity
+from support.fake_baseten import Answer, FakeBaseten, job
+from support.fake_runs import CAPACITY, iso, serve_capacity
 
 NOW = time.time()
 UPDATE = "capacity update --gpu-type H100 --capacity 24 --team"
 
 
 @pytest.fixture
-def busy(stranger: FakeBaseten) -> FakeBaseten:
-    serve_capacity(stranger)
-    stranger.jobs = [
+def busy(baseten: FakeBaseten) -> FakeBaseten:
+    serve_capacity(baseten)
+    baseten.jobs = [
         job("late", "PENDING", created_at=iso(NOW - 60), priority=0, node_count=4),
         job("first", "PENDING", created_at=iso(NOW - 30), priority=5),
         job("holds", "RUNNING", created_at=iso(NOW - 7200), node_count=2, name="big"),
         job("over", "COMPLETED"),
     ]
-    return stranger
+    return baseten
 
 
 def test_the_table_has_limits_teams_and_the_queue(cli: RunCli, busy: FakeBaseten) -> None:
@@ -62,26 +62,28 @@ def test_json_is_the_apis_answer_and_csv_runs_nothing_in_a_spreadsheet(
     assert rows[2]["team"] == "'=cmd()"
 
 
-def test_without_limits_without_capacity_and_without_the_right(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_without_limits_without_capacity_and_without_the_right(cli: RunCli, baseten: FakeBaseten) -> None:
     assert cli("capacity view").code == 7
-    serve_capacity(stranger, {"gpu_capacities": [], "team_gpu_capacities": []})
-    stranger.jobs = []
+    serve_capacity(baseten, {"gpu_capacities": [], "team_gpu_capacities": []})
+    baseten.jobs = []
     result = cli("capacity view")
     assert (result.code, "no GPU limits" in result.err) == (0, True)
-    stranger.on("GET", "/v1/training/capacity", Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
+    baseten.on(
+        "GET", "/v1/training/capacity", Answer({"code": "FORBIDDEN", "message": "admins only"}, status=403)
+    )
     refused = cli("capacity view -o json")
     assert (refused.code, refused.out) == (6, "")
 
 
 def test_update_sends_the_teams_id_and_says_what_the_official_command_says(
-    cli: RunCli, stranger: FakeBaseten
+    cli: RunCli, baseten: FakeBaseten
 ) -> None:
-    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
+    baseten.on("GET", "/v1/teams", Answer({"teams": [{"id": "t1", "name": "Research"}]}))
     changed = {"team_id": "t1", "team_name": "Research", "gpu_type": "H100", "limit": 24}
-    stranger.on("PATCH", "/v1/training/capacity", Answer(body={"team_gpu_capacity": changed}))
+    baseten.on("PATCH", "/v1/training/capacity", Answer({"team_gpu_capacity": changed}))
     unknown = cli(f"{UPDATE} Sales")
     assert (unknown.code, "Research" in unknown.err) == (7, True)
-    assert not any(asked.method == "PATCH" for asked in stranger.asked)
+    assert not any(asked.method == "PATCH" for asked in baseten.asked)
     result = cli(f"{UPDATE} Research")
     assert (result.code, result.out) == (0, "Updated Research's H100 capacity to 24.\n")
-    assert stranger.asked[-1].body == {"team_id": "t1", "gpu_type": "H100", "max_gpus": 24}
+    assert baseten.asked[-1].body == {"team_id": "t1", "gpu_type": "H100", "max_gpus": 24}

@@ -10,10 +10,10 @@ import pytest
 from api_client.client import TrainingClient
 from support.cli import RunCli
 from support.deploying_server import listed_checkpoint
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_object_store import FakeObjectStore, Stored
+from support.fake_runs import finished_run, iso
 from support.remotes import remote_of
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
-from support.stranger_runs import finished_run, iso
 from tui.analysis.checkpoints.facts import facts_of_run
 from tui.feeds.checkpoint_evidence import evidence_of
 
@@ -57,21 +57,21 @@ def store() -> Iterator[FakeObjectStore]:
 
 
 @pytest.fixture
-def saved(stranger: FakeBaseten, store: FakeObjectStore) -> FakeBaseten:
+def saved(baseten: FakeBaseten, store: FakeObjectStore) -> FakeBaseten:
     """A job with checkpoints, whose files are listed three to a page."""
 
     def page(asked: ReceivedRequest) -> Answer:
-        return Answer(body=store.page(int(asked.query["page_token"])))
+        return Answer(store.page(int(asked.query["page_token"])))
 
-    stranger.on("GET", JOB + "/checkpoint_files", page)
+    baseten.on("GET", JOB + "/checkpoint_files", page)
     adapter = {"lora_adapter_config": {"r": 16}}
     checkpoints = [
         checkpoint("checkpoint-200", 2, checkpoint_type="lora", size_bytes=2000, sync_status=None) | adapter,
         checkpoint("checkpoint-100", 1),
         checkpoint(".", 0, sync_status="SYNCING", size_bytes=None, checkpoint_type=None),
     ]
-    stranger.on("GET", JOB + "/checkpoints", Answer(body={"training_job": job(), "checkpoints": checkpoints}))
-    return stranger
+    baseten.on("GET", JOB + "/checkpoints", Answer({"training_job": job(), "checkpoints": checkpoints}))
+    return baseten
 
 
 def test_list_as_the_official_document(cli: RunCli, saved: FakeBaseten) -> None:
@@ -112,19 +112,19 @@ def test_the_table_marks_the_newest_and_the_best(cli: RunCli, saved: FakeBaseten
 
 
 @pytest.fixture
-def broken(stranger: FakeBaseten) -> FakeBaseten:
+def broken(baseten: FakeBaseten) -> FakeBaseten:
     """A run whose loss became NaN at step 250, with a checkpoint every hundred steps."""
-    stranger.jobs = []
+    baseten.jobs = []
     losses = [2.0 - step / 1000 if step < 250 else "nan" for step in range(1, 401)]
-    finished_run(stranger, "broken", losses=losses, total=1000)
-    begin_s = datetime.fromisoformat(str(stranger.jobs[0]["created_at"])).timestamp()
+    finished_run(baseten, "broken", losses=losses, total=1000)
+    begin_s = datetime.fromisoformat(str(baseten.jobs[0]["created_at"])).timestamp()
     checkpoints = [
         checkpoint(f"checkpoint-{step}", 0, created_at=iso(begin_s + 10 * step + 5), training_job_id="broken")
         for step in (100, 200, 300, 400)
     ]
-    stranger.on("GET", r".*/jobs/broken/checkpoints", Answer(body={"checkpoints": checkpoints}))
-    stranger.on("GET", r".*/jobs/broken/checkpoint_files", Answer(404, {"message": "no files here"}))
-    return stranger
+    baseten.on("GET", r".*/jobs/broken/checkpoints", Answer({"checkpoints": checkpoints}))
+    baseten.on("GET", r".*/jobs/broken/checkpoint_files", Answer({"message": "no files here"}, status=404))
+    return baseten
 
 
 def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(
@@ -148,8 +148,8 @@ def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(
 def test_without_the_log_checkpoints_are_listed_and_nothing_is_claimed(
     cli: RunCli, broken: FakeBaseten
 ) -> None:
-    broken.on("GET", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
-    broken.on("POST", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
+    broken.on("GET", r".*/jobs/broken/logs", Answer({"code": "NO", "message": "not for you"}, status=403))
+    broken.on("POST", r".*/jobs/broken/logs", Answer({"code": "NO", "message": "not for you"}, status=403))
     table = cli("checkpoints list --job-id broken")
     assert table.code == 0 and "checkpoint-400" in table.out
     assert "best" not in table.out + table.err
@@ -242,7 +242,7 @@ def test_which_checkpoint_and_which_job_is_meant(cli: RunCli, saved: FakeBaseten
     assert cli("checkpoints list --project llama-sft -o json").json["job_id"] == "job1"
     assert cli(*LIST, "--project", "other").code == 7
     for none in (None, []):
-        saved.on("GET", JOB + "/checkpoints", Answer(body={"checkpoints": none}))
+        saved.on("GET", JOB + "/checkpoints", Answer({"checkpoints": none}))
         result = cli(*LIST, "-o", "json")
         assert (result.code, result.json["total_checkpoints"]) == (0, 0)
         assert "has no checkpoints" in result.err

@@ -3,17 +3,17 @@
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten
-from support.stranger_runs import finished_run
+from support.fake_baseten import Answer, FakeBaseten
+from support.fake_runs import finished_run
 
 
 @pytest.fixture
-def two(stranger: FakeBaseten) -> FakeBaseten:
-    finished_run(stranger, "one", name="a", hours=2, losses=[3.0, 2.0, 1.5], speed=1000)
-    finished_run(stranger, "two", name="b", hours=1, losses=[3.0, 1.0, 1.2], speed=2000, status="FAILED")
-    prices = [{"instance_type": stranger.jobs[-1]["instance_type"], "price": 0.5}]
-    stranger.on("GET", "/v1/instance_type_prices", Answer(body={"instance_types": prices}))
-    return stranger
+def two(baseten: FakeBaseten) -> FakeBaseten:
+    finished_run(baseten, "one", name="a", hours=2, losses=[3.0, 2.0, 1.5], speed=1000)
+    finished_run(baseten, "two", name="b", hours=1, losses=[3.0, 1.0, 1.2], speed=2000, status="FAILED")
+    prices = [{"instance_type": baseten.jobs[-1]["instance_type"], "price": 0.5}]
+    baseten.on("GET", "/v1/instance_type_prices", Answer({"instance_types": prices}))
+    return baseten
 
 
 def test_json_agrees_with_sums_done_by_hand(cli: RunCli, two: FakeBaseten) -> None:
@@ -27,7 +27,7 @@ def test_json_agrees_with_sums_done_by_hand(cli: RunCli, two: FakeBaseten) -> No
     assert (other["final_loss"], other["best_loss"], other["best_loss_step"]) == (1.2, 1.0, 2)
     assert (one["throughput"], other["throughput"], one["throughput_unit"]) == (1000.0, 2000.0, "tok/s")
     assert (one["status"], other["status"]) == ("TRAINING_JOB_COMPLETED", "TRAINING_JOB_FAILED")
-    two.on("GET", "/v1/instance_type_prices", Answer(404, {"code": "NOT_FOUND", "message": "no"}))
+    two.on("GET", "/v1/instance_type_prices", Answer({"code": "NOT_FOUND", "message": "no"}, status=404))
     unpriced = cli("compare one two -o json").json["jobs"][0]
     assert (unpriced["gpu_hours"], "cost_usd" in unpriced) == (32.0, False), "no price, no money"
 

@@ -12,7 +12,7 @@ import pytest
 from click.shell_completion import BashComplete
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job, project
+from support.fake_baseten import Answer, FakeBaseten, job, project
 from tui.cli import cli as root
 from tui.commands.support.catalogue import COMMANDS
 from tui.commands.support.completing import complete_parameters
@@ -43,7 +43,7 @@ Tab = Callable[..., list[list[str]]]
 
 
 @pytest.fixture
-def tab(stranger: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Tab:
+def tab(baseten: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Tab:
     """Press tab after each of these command lines; the words that are offered each time."""
     complete_parameters(root)
 
@@ -55,7 +55,7 @@ def tab(stranger: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytes
         return [word.removeprefix("plain,") for word in words if word]
 
     def press(*lines: str, environ: dict[str, str] | None = None) -> list[list[str]]:
-        wanted = clean_environ | (stranger.environ() if environ is None else environ)
+        wanted = clean_environ | (baseten.environ() if environ is None else environ)
         wanted |= {
             f"XDG_{place}_HOME": clean_environ["HOME"] for place in ("CONFIG", "STATE", "CACHE", "DATA")
         }
@@ -74,9 +74,9 @@ def test_a_shell_that_asks_nothing_has_its_command_run(cli: RunCli) -> None:
     assert cli("--version", environ={"_BT_TUI_COMPLETE": ""}).out.startswith("bt-tui ")
 
 
-def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("abc1"), job("abd2"), job("xyz3")]
-    stranger.projects = [project("p1", "llama-sft"), project("p2", "two words")]
+def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("abc1"), job("abd2"), job("xyz3")]
+    baseten.projects = [project("p1", "llama-sft"), project("p2", "two words")]
     assert tab(
         "bt-tui logs ",
         "bt-tui stop --job-id abc1 --job-id ab",
@@ -84,41 +84,41 @@ def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, stra
         "bt-tui jobs --project ",
         "bt-tui view --project-id ",
     ) == [["abc1", "abd2", "xyz3"], ["abd2"], ["abd2"], ["llama-sft", "p2"], ["p1", "p2"]]
-    assert len(stranger.asked) == 2  # the rest is remembered
+    assert len(baseten.asked) == 2  # the rest is remembered
 
 
-def test_words_that_a_shell_would_run_are_not_offered(tab: Tab, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job(name) for name in ("$(id)", "`id`", "a;b", "-rf", "a\nplain,b", "a b", "good")]
+def test_words_that_a_shell_would_run_are_not_offered(tab: Tab, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job(name) for name in ("$(id)", "`id`", "a;b", "-rf", "a\nplain,b", "a b", "good")]
     assert tab("bt-tui job ") == [["good"]]
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_is_offered(
-    tab: Tab, stranger: FakeBaseten, clean_environ: dict[str, str]
+    tab: Tab, baseten: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:
-    stranger.jobs = [job("abc1", name="llama", error_message="s3cret")]
+    baseten.jobs = [job("abc1", name="llama", error_message="s3cret")]
     assert tab("bt-tui job ") == [["abc1"]]
     (kept,) = Path(clean_environ["HOME"]).rglob("completion-*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     tables = json.loads(kept.read_text())
     assert tables["jobs"]["words"] == [["abc1", "llama"]]
-    assert stranger.key not in kept.read_text()
+    assert baseten.key not in kept.read_text()
     tables["jobs"]["asked_s"] -= 3600
     kept.write_text(json.dumps(tables))
-    stranger.on("POST", ".*", Answer(hangs=True))
+    baseten.on("POST", ".*", Answer(hangs=True))
     assert tab("bt-tui job ") == [["abc1"]]
-    assert len(stranger.asked) == 2
+    assert len(baseten.asked) == 2
     kept.write_text("[")
-    stranger.on("POST", ".*", Answer(401, {}))
+    baseten.on("POST", ".*", Answer({}, status=401))
     assert tab("bt-tui job ") == [[]]
 
 
-def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, stranger: FakeBaseten) -> None:
+def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, baseten: FakeBaseten) -> None:
     listed = [
         {"training_job_id": "job1", "checkpoint_id": name, "size_bytes": 1}
         for name in ("checkpoint-100", "checkpoint-200")
     ]
     path = "/v1/training_projects/proj1/jobs/job1/checkpoints"
-    stranger.on("GET", path, Answer(body={"checkpoints": listed}))
+    baseten.on("GET", path, Answer({"checkpoints": listed}))
     assert tab(
         "bt-tui checkpoints show --job-id job1 ",
         "bt-tui checkpoints download --job-id other ",
@@ -127,10 +127,10 @@ def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, stranger: Fake
 
 
 def test_the_remote_that_is_named_is_asked(
-    tab: Tab, stranger: FakeBaseten, clean_environ: dict[str, str]
+    tab: Tab, baseten: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:
     Path(clean_environ["USER_TRUSSRC_PATH"]).write_text(
-        f"[here]\nremote_provider = baseten\napi_key = {stranger.key}\nremote_url = {stranger.url}\n"
+        f"[here]\nremote_provider = baseten\napi_key = {baseten.key}\nremote_url = {baseten.url}\n"
         "[there]\nremote_provider = baseten\napi_key = k\nremote_url = http://127.0.0.1:1\n"
     )
     assert tab(
@@ -144,9 +144,9 @@ def test_the_remote_that_is_named_is_asked(
     assert not [*Path(clean_environ["HOME"]).rglob("emulator*")]
 
 
-def test_no_screen_is_loaded_for_it(stranger: FakeBaseten, clean_environ: dict[str, str]) -> None:
+def test_no_screen_is_loaded_for_it(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
     asked = {"_BT_TUI_COMPLETE": "bash_complete", "COMP_WORDS": "bt-tui job ", "COMP_CWORD": "2"}
-    command, environ = [sys.executable, "-c", LOADED], clean_environ | stranger.environ() | asked
+    command, environ = [sys.executable, "-c", LOADED], clean_environ | baseten.environ() | asked
     done = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "plain,job1\n[]\n", "")
 

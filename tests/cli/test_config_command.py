@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, line
-from support.stranger_runs import finished_run, live_run
+from support.fake_baseten import Answer, line
+from support.fake_runs import finished_run, live_run
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def with_file(file: Path, stranger: Any) -> Callable[..., dict[str, str]]:
+def with_file(file: Path, baseten: Any) -> Callable[..., dict[str, str]]:
     def environ(text: str | None = None, **variables: str) -> dict[str, str]:
         if text is not None:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
-        return {"BT_TUI_CONFIG": str(file), **stranger.environ(), **variables}
+        return {"BT_TUI_CONFIG": str(file), **baseten.environ(), **variables}
 
     return environ
 
@@ -94,7 +94,7 @@ def test_edit_makes_a_private_file_with_comments_and_checks_what_was_written(
 
 
 def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_section(
-    cli: RunCli, with_file: Any, file: Path, stranger: Any, tmp_path: Path
+    cli: RunCli, with_file: Any, file: Path, baseten: Any, tmp_path: Path
 ) -> None:
     def selected(**variables: str) -> list[str]:
         environ = {"BT_TUI_CONFIG": str(file), "BASETEN_CONFIG_DIR": str(tmp_path)} | variables
@@ -102,14 +102,14 @@ def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_s
         return [one["name"] for one in told if one["selected"]]
 
     with_file('remote = "profiled"\n')
-    (tmp_path / "trussrc").write_text(f"[only]\nremote_url = {stranger.url}\napi_key = {stranger.key}\n")
-    profile = {"remote_url": stranger.url, "auth_type": "api_key", "api_key": stranger.key}
+    (tmp_path / "trussrc").write_text(f"[only]\nremote_url = {baseten.url}\napi_key = {baseten.key}\n")
+    profile = {"remote_url": baseten.url, "auth_type": "api_key", "api_key": baseten.key}
     profiles = {"profiled": profile, "another": profile}
     (tmp_path / "auth.json").write_text(json.dumps({"version": 1, "profiles": profiles}))
-    pair = {"BASETEN_TRUSS_AUTH_REMOTE_URL": stranger.url, "BASETEN_TRUSS_AUTH_API_KEY": stranger.key}
+    pair = {"BASETEN_TRUSS_AUTH_REMOTE_URL": baseten.url, "BASETEN_TRUSS_AUTH_API_KEY": baseten.key}
     assert selected() == ["profiled"]
     assert selected(BASETEN_PROFILE="another") == ["another"]
-    assert selected(BASETEN_API_KEY=stranger.key, BASETEN_PROFILE="another") == ["<environment>"]
+    assert selected(BASETEN_API_KEY=baseten.key, BASETEN_PROFILE="another") == ["<environment>"]
     assert selected(**pair) == ["<environment>"]
     assert selected(**pair, BT_TUI_REMOTE="only") == ["only"]
     file.write_text("")
@@ -117,24 +117,24 @@ def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_s
 
 
 def test_thresholds_and_patterns_count_without_a_screen_too(
-    cli: RunCli, with_file: Any, stranger: Any
+    cli: RunCli, with_file: Any, baseten: Any
 ) -> None:
-    live_run(stranger, "hangs", silent_s=1800)
+    live_run(baseten, "hangs", silent_s=1800)
     assert cli("health hangs").code == 11
     assert cli("health hangs", environ=with_file('[health]\noff = ["stalled"]\n')).code != 11
     pattern = "[[patterns]]\nname = 'mine'\nregex = 'tick (?P<step>[0-9]+) of (?P<total>[0-9]+)'\n"
-    stranger.logs["hangs"] = [line("tick 41 of 50", at_ms=int(time.time() * 1000))]
+    baseten.logs["hangs"] = [line("tick 41 of 50", at_ms=int(time.time() * 1000))]
     assert cli("progress hangs -o json").json["step"] is None
     told = cli("progress hangs -o json", environ=with_file(pattern)).json
     assert (told["step"], told["total_steps"]) == (41, 50)
 
 
-def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file: Any, stranger: Any) -> None:
+def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file: Any, baseten: Any) -> None:
     for name in ("one", "two"):
-        finished_run(stranger, name, hours=1, losses=[3.0, 2.0])
-    machine = stranger.jobs[-1]["instance_type"]
+        finished_run(baseten, name, hours=1, losses=[3.0, 2.0])
+    machine = baseten.jobs[-1]["instance_type"]
     prices = {"instance_types": [{"instance_type": machine, "price": 0.5}]}
-    stranger.on("GET", "/v1/instance_type_prices", Answer(body=prices))
+    baseten.on("GET", "/v1/instance_type_prices", Answer(prices))
     costs = []
     for text in ("", f'[prices]\n"{machine["id"]}" = 2.0\n', f'[prices]\n"{machine["name"]}" = 4\n'):
         told = cli("compare one two -o json", environ=with_file(text)).json

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, billed, job
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, billed, job
 
 PRICE = 0.5
 """USD per node and minute; the machine has 8 GPUs."""
@@ -18,19 +18,19 @@ def ago(now: datetime | None = None, **span: float) -> str:
 
 
 @pytest.fixture
-def account(stranger: FakeBaseten) -> FakeBaseten:
+def account(baseten: FakeBaseten) -> FakeBaseten:
     """A job that runs since three hours on two nodes, one that ended last week, and one of long ago."""
     now = datetime.now(UTC)
     ended = {"created_at": ago(now, days=7, hours=2), "updated_at": ago(now, days=7)}
-    stranger.jobs = [
+    baseten.jobs = [
         job("runs", "RUNNING", node_count=2, created_at=ago(hours=3), updated_at=ago(hours=3)),
         job("ended", node_count=2, **ended),
         job("waits", "PENDING", created_at=ago(hours=1)),
         job("ancient"),
     ]
-    prices = [{"instance_type": stranger.jobs[0]["instance_type"], "price": PRICE}]
-    stranger.on("GET", "/v1/instance_type_prices", Answer(body={"instance_types": prices}))
-    return stranger
+    prices = [{"instance_type": baseten.jobs[0]["instance_type"], "price": PRICE}]
+    baseten.on("GET", "/v1/instance_type_prices", Answer({"instance_types": prices}))
+    return baseten
 
 
 def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten) -> None:
@@ -58,7 +58,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
 def test_an_account_without_the_right_sees_the_estimate_and_why(
     cli: RunCli, account: FakeBaseten, status: int, why: str
 ) -> None:
-    account.on("GET", "/v1/billing/.*", Answer(status, {"code": "NO", "message": "no"}))
+    account.on("GET", "/v1/billing/.*", Answer({"code": "NO", "message": "no"}, status=status))
     result = cli("cost", "ended", "-o", "csv")
     (record,) = csv.DictReader(result.out.splitlines())
     assert result.code == 0
@@ -77,7 +77,7 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
         days = [(start + timedelta(days=n)).date() for n in range((end.date() - start.date()).days + 1)]
         daily = [{"date": str(day), "subtotal": "1.00", "minutes": 2} for day in days]
         item = billed("long", len(days), 2 * len(days)) | {"daily": daily}
-        return Answer(body={"training_usage": {"breakdown": [item]}})
+        return Answer({"training_usage": {"breakdown": [item]}})
 
     account.on("GET", "/v1/billing/usage_summary", bill)
     (found,) = json.loads(cli("cost", "long", "-o", "json").out)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, project
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
 
 NO_TERMINAL = "no terminal to ask on; give --yes"
 
@@ -16,10 +16,10 @@ def deleted(server: FakeBaseten) -> list[str]:
 
 
 @pytest.fixture
-def account(stranger: FakeBaseten) -> FakeBaseten:
+def account(baseten: FakeBaseten) -> FakeBaseten:
     """A project with a job that runs and two that have ended, and one without active jobs."""
-    stranger.projects = [project(), project("proj2", "whisper")]
-    stranger.jobs = [
+    baseten.projects = [project(), project("proj2", "whisper")]
+    baseten.jobs = [
         job("runs", "RUNNING", name="night"),
         job("ended", name="day"),
         job("stopped", "STOPPED"),
@@ -27,10 +27,10 @@ def account(stranger: FakeBaseten) -> FakeBaseten:
     ]
 
     def tombstone(asked: ReceivedRequest) -> Answer:
-        return Answer(body={"id": asked.path.rsplit("/", 1)[1], "deleted": True})
+        return Answer({"id": asked.path.rsplit("/", 1)[1], "deleted": True})
 
-    stranger.on("DELETE", "/v1/training_projects/.*", tombstone)
-    return stranger
+    baseten.on("DELETE", "/v1/training_projects/.*", tombstone)
+    return baseten
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_at_a_terminal_it_asks_what_the_dashboard_asks(
 
 
 def test_one_that_cannot_be_deleted_does_not_keep_the_others(cli: RunCli, account: FakeBaseten) -> None:
-    account.on("DELETE", ".*/jobs/ended", Answer(502, {"message": "bad gateway"}))
+    account.on("DELETE", ".*/jobs/ended", Answer({"message": "bad gateway"}, status=502))
     result = cli("delete", "ended", "stopped", "--yes", "-o", "json")
     assert result.code == 8
     assert "job ended may not have been deleted: " in result.err

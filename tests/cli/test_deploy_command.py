@@ -16,8 +16,8 @@ from support.deploying_server import (
     broken_loss,
     listed_checkpoint,
 )
-from support.stranger import Answer
-from support.stranger_runs import iso
+from support.fake_baseten import Answer
+from support.fake_runs import iso
 
 NAMED = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name tuned"
 ENOUGH = f"{NAMED} --gpu H100:2"
@@ -26,23 +26,23 @@ RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
 
 
 @pytest.fixture
-def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployingServer]:
+def baseten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployingServer]:
     monkeypatch.chdir(tmp_path)
     with DeployingServer() as server:
         yield server
 
 
-def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, stranger: DeployingServer) -> None:
+def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, baseten: DeployingServer) -> None:
     command = f"{ALL} --env A=b=c --secret W=hf_access_token -o json"
     result = cli(f"{command} --yes".replace("deploy", "deploy_checkpoints", 1))
     assert result.code == 0
     document = result.json
     assert (document["model_id"], document["deployment_id"]) == ("model0", "dep0")
-    assert document["link"] == f"{stranger.url}/models/model0/logs/dep0"
+    assert document["link"] == f"{baseten.url}/models/model0/logs/dep0"
     assert document["models"] == ["checkpoint-100"]
     assert "checkpoint-100" in document["curl"] and "checkpoint-100" in document["python"]
     assert "the emulator serves no models" in result.err  # a server of this machine is taken for one
-    (request,) = stranger.requests
+    (request,) = baseten.requests
     assert (request["metadata"], request["instance_type_id"]) == ({"oracle_name": "tuned"}, "h100:2x1")
     assert request["inference_stack"]["environment_variables"] == [
         {"name": "HF_TOKEN", "value": "hf_access_token", "is_secret_reference": True},
@@ -51,11 +51,11 @@ def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, strang
     ]
     for name in ("deploy-checkpoints", "deploy"):
         assert cli(f"{command} --dry-run".replace("deploy", name, 1)).code == 0
-    assert stranger.requests[1:] == [request | {"dry_run": True}] * 2
+    assert baseten.requests[1:] == [request | {"dry_run": True}] * 2
 
 
 def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
-    cli: RunCli, stranger: DeployingServer, tmp_path: Path
+    cli: RunCli, baseten: DeployingServer, tmp_path: Path
 ) -> None:
     result = cli(f"{ENOUGH} --dry-run -o json")
     assert result.code == 0
@@ -68,7 +68,7 @@ def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
     told = cli(f"{ENOUGH} --dry-run --yes --truss-config-output-dir out")
     assert (tmp_path / "out" / "config.yaml").exists()
     assert "gpu           H100:2 · $12.00 an hour" in told.out
-    assert (stranger.wet, len(stranger.requests)) == ([], 2)
+    assert (baseten.wet, len(baseten.requests)) == ([], 2)
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
     ],
 )
 def test_missing_answers_are_named_before_anything_is_asked(
-    cli: RunCli, stranger: DeployingServer, command: str, missing: str
+    cli: RunCli, baseten: DeployingServer, command: str, missing: str
 ) -> None:
     result = cli(f"{command} -o json")
-    assert (result.code, result.out, stranger.requests) == (2, "", [])
+    assert (result.code, result.out, baseten.requests) == (2, "", [])
     assert [flag for flag in missing.split() if flag not in result.err] == []
 
 
@@ -107,21 +107,21 @@ def test_missing_answers_are_named_before_anything_is_asked(
     ],
 )
 def test_wrong_answers_are_named(
-    cli: RunCli, stranger: DeployingServer, options: str, code: int, words: str
+    cli: RunCli, baseten: DeployingServer, options: str, code: int, words: str
 ) -> None:
-    stranger.checkpoints += [
+    baseten.checkpoints += [
         listed_checkpoint("full", "full"),
         listed_checkpoint("wide", r=600),
         listed_checkpoint("bare", base=None),
     ]
     enough = ENOUGH.replace("--checkpoint checkpoint-100", "") if "--checkpoint" in options else ENOUGH
     result = cli(f"{enough} {options} --yes")
-    assert (result.code, words in result.err, stranger.requests) == (code, True, []), result.err
+    assert (result.code, words in result.err, baseten.requests) == (code, True, []), result.err
     assert "s3cret" not in result.out + result.err
 
 
 def test_a_config_file_is_enough_and_options_win(
-    cli: RunCli, stranger: DeployingServer, tmp_path: Path
+    cli: RunCli, baseten: DeployingServer, tmp_path: Path
 ) -> None:
     (tmp_path / "deploy.py").write_text(
         f"""
@@ -148,7 +148,7 @@ config = definitions.DeployCheckpointsConfig(
     changed = cli(f"{by_file} -o json --gpu L4 --model-name x")
     other = cli(f"{by_file} --job-id job9")
     assert (plain.code, changed.code, other.code) == (0, 0, 2)
-    first, second = stranger.requests
+    first, second = baseten.requests
     assert (first["metadata"], first["instance_type_id"]) == ({"oracle_name": "from-file"}, "h100:1x1")
     assert (second["metadata"], second["instance_type_id"]) == ({"oracle_name": "x"}, "l4:1x1")
     details = plain.json["config"]["checkpoint_details"]
@@ -156,26 +156,26 @@ config = definitions.DeployCheckpointsConfig(
     assert "job1" in other.err
 
 
-def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, stranger: DeployingServer) -> None:
+def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, baseten: DeployingServer) -> None:
     first = cli(f'{ALL} --env "A=it\'s s3cret \\$HOME" --dry-run -o json')
     program, *arguments = shlex.split(first.json["command"])
     again = cli(*arguments, "--dry-run")
     assert program == "bt-tui"
-    assert stranger.requests[0] == stranger.requests[1]
+    assert baseten.requests[0] == baseten.requests[1]
     assert "s3cret" not in again.out + again.err, "the value of a variable is not printed for people"
 
 
 @pytest.mark.usefixtures("no_waits")
 def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
-    cli: RunCli, stranger: DeployingServer
+    cli: RunCli, baseten: DeployingServer
 ) -> None:
-    stranger.created_at = iso(time.time())
-    stranger.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
+    baseten.created_at = iso(time.time())
+    baseten.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     start = {"duration_ms": 9_000, "outcome": "SUCCESS", "phase_summary": []}
-    stranger.on("GET", ".*/startups", Answer(body={"items": [start]}))
+    baseten.on("GET", ".*/startups", Answer({"items": [start]}))
     good = cli(f"{ENOUGH} --yes --wait -o json")
-    stranger.on("GET", ".*/startups", Answer(is_reset=True))
-    stranger.statuses = ["BUILDING", "BUILD_FAILED"]
+    baseten.on("GET", ".*/startups", Answer(is_reset=True))
+    baseten.statuses = ["BUILDING", "BUILD_FAILED"]
     bad = cli(f"{ENOUGH} --yes --wait -o json")
     assert (good.code, good.json["status"]) == (0, "ACTIVE")
     assert "status: LOADING_MODEL" in good.err
@@ -185,9 +185,9 @@ def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
 
 @pytest.mark.parametrize("how", ["--dry-run", "--yes"])
 def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(
-    cli: RunCli, stranger: DeployingServer, how: str
+    cli: RunCli, baseten: DeployingServer, how: str
 ) -> None:
-    broken_loss(stranger)
+    broken_loss(baseten)
     command = f"deploy --job-id job1 --model-name x --gpu L4 {how} --checkpoint"
     bad, good = cli(f"{command} checkpoint-200"), cli(f"{command} checkpoint-100")
     assert (bad.code, good.code) == (0, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from support.cli import RunCli
 from support.deploying_server import DeployingServer, broken_loss, listed_checkpoint
-from support.stranger import job
+from support.fake_baseten import job
 from support.terminal import AtTerminal
 
 ENTER, DOWN, BACK, ESCAPE, WIPE = b"\r", b"\x1b[B", b"\x1b[Z", b"\x1b", b"\x15"

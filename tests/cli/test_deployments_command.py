@@ -7,7 +7,7 @@ import pytest
 
 from support.cli import RunCli
 from support.deploying_server import DeployingServer
-from support.stranger import LONG_AGO, Answer, line
+from support.fake_baseten import LONG_AGO, Answer, line
 
 JOB_CONFIG = {
     "training_checkpoints": {
@@ -38,7 +38,7 @@ def deployment(name: str, model: str, status: str, **more: object) -> dict[str, 
 
 
 @pytest.fixture
-def stranger() -> Iterator[DeployingServer]:
+def baseten() -> Iterator[DeployingServer]:
     """Two models: one with deployments in several states, of a job; and one of somebody else's."""
     with DeployingServer() as server:
         server.models = [{"id": "m1", "name": "tuned"}, {"id": "m2", "name": "other"}]
@@ -49,13 +49,13 @@ def stranger() -> Iterator[DeployingServer]:
             deployment("broken", "m1", "DEPLOY_FAILED"),
             deployment("far", "m2", "NEW\x1b[2JSTATUS"),
         ]
-        server.on("GET", ".*/m1/deployments/[^/]+/config", Answer(body={"config": JOB_CONFIG}))
-        server.on("GET", ".*/m2/deployments/[^/]+/config", Answer(403, {"message": "not yours"}))
-        server.on("GET", ".*/deployments/broken/startups", Answer(body={"items": [STARTUP]}))
-        server.on("POST", ".*/(activate|deactivate)", Answer(body={"success": True, "no_op": False}))
-        server.on("POST", ".*/promote", Answer(body=deployment("spare", "m1", "ACTIVE", is_production=True)))
+        server.on("GET", ".*/m1/deployments/[^/]+/config", Answer({"config": JOB_CONFIG}))
+        server.on("GET", ".*/m2/deployments/[^/]+/config", Answer({"message": "not yours"}, status=403))
+        server.on("GET", ".*/deployments/broken/startups", Answer({"items": [STARTUP]}))
+        server.on("POST", ".*/(activate|deactivate)", Answer({"success": True, "no_op": False}))
+        server.on("POST", ".*/promote", Answer(deployment("spare", "m1", "ACTIVE", is_production=True)))
         retried = {"retried": True, "deployment": deployment("broken", "m1", "BUILDING")}
-        server.on("POST", ".*/retry", Answer(body=retried))
+        server.on("POST", ".*/retry", Answer(retried))
         yield server
 
 
@@ -63,7 +63,7 @@ def changes(server: DeployingServer) -> list[str]:
     return [asked.path.partition("deployments/")[2] for asked in server.asked if asked.method == "POST"]
 
 
-def test_it_lists_what_a_model_or_a_job_is_served_by(cli: RunCli, stranger: DeployingServer) -> None:
+def test_it_lists_what_a_model_or_a_job_is_served_by(cli: RunCli, baseten: DeployingServer) -> None:
     table = cli("deployments")
     assert table.code == 0
     assert [row.split()[:3] for row in table.out.splitlines()[1:3]] == [
@@ -83,15 +83,15 @@ def test_it_lists_what_a_model_or_a_job_is_served_by(cli: RunCli, stranger: Depl
     assert csv[1].startswith("far,name-far,m2,other,NEW")
 
 
-def test_those_of_a_job_are_found_by_what_they_serve(cli: RunCli, stranger: DeployingServer) -> None:
-    stranger.on("GET", ".*/m2/deployments/[^/]+/config", Answer(body={"config": None}))
+def test_those_of_a_job_are_found_by_what_they_serve(cli: RunCli, baseten: DeployingServer) -> None:
+    baseten.on("GET", ".*/m2/deployments/[^/]+/config", Answer({"config": None}))
     ids = [each["id"] for each in json.loads(cli("deployments", "--job-id", "job1", "-o", "json").out)]
     assert ids == ["live", "spare", "off", "broken"]
     nothing = cli("deployments", "--job-id", "job2")
     assert (nothing.code, "no deployments of checkpoints of job job2" in nothing.err) == (0, True)
 
 
-def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, stranger: DeployingServer) -> None:
+def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, baseten: DeployingServer) -> None:
     shown = cli("deployments", "show", "broken").out
     assert "checkpoint-100 of job1, a/b of job1" in shown
     assert "1m (failed): weight download 1m · readiness ✗" in shown
@@ -110,10 +110,10 @@ def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, stranger: D
     ("statuses", "code"), [(["BUILDING", "ACTIVE"], 0), (["BUILDING", "BUILD_FAILED"], 5)]
 )
 def test_a_log_is_followed_until_it_serves_or_has_failed(
-    cli: RunCli, stranger: DeployingServer, monkeypatch: pytest.MonkeyPatch, statuses: list[str], code: int
+    cli: RunCli, baseten: DeployingServer, monkeypatch: pytest.MonkeyPatch, statuses: list[str], code: int
 ) -> None:
-    stranger.statuses = [*statuses]
-    stranger.lines = [line("pulling"), line("pulled", at_ms=1_740_830_401_000)]
+    baseten.statuses = [*statuses]
+    baseten.lines = [line("pulling"), line("pulled", at_ms=1_740_830_401_000)]
     followed = cli("deployments", "logs", "live", "--follow", "-o", "ndjson")
     assert followed.code == code
     assert [json.loads(each)["message"] for each in followed.out.splitlines()] == ["pulling", "pulled"]
@@ -142,18 +142,18 @@ def test_a_log_is_followed_until_it_serves_or_has_failed(
     ],
 )
 def test_what_is_changed_and_what_is_not(
-    cli: RunCli, stranger: DeployingServer, arguments: str, code: int, words: str, sent: list[str]
+    cli: RunCli, baseten: DeployingServer, arguments: str, code: int, words: str, sent: list[str]
 ) -> None:
     result = cli("deployments", *arguments.split())
     assert (result.code, words in result.err) == (code, True), result.err
-    assert changes(stranger) == sent
+    assert changes(baseten) == sent
     assert result.out == (f"{sent[0].partition('/')[0]}\n" if sent else "")
 
 
-def test_a_lost_answer_is_not_asked_for_again(cli: RunCli, stranger: DeployingServer) -> None:
-    stranger.on("POST", ".*/retry", Answer(502, {"message": "the gateway lost it"}))
+def test_a_lost_answer_is_not_asked_for_again(cli: RunCli, baseten: DeployingServer) -> None:
+    baseten.on("POST", ".*/retry", Answer({"message": "the gateway lost it"}, status=502))
     result = cli("deployments", "retry", "broken", "--yes")
-    assert (result.code, changes(stranger)) == (8, ["broken/retry"])
+    assert (result.code, changes(baseten)) == (8, ["broken/retry"])
     assert "deployment broken may not have been retried" in result.err
 
 
@@ -167,14 +167,14 @@ def test_a_lost_answer_is_not_asked_for_again(cli: RunCli, stranger: DeployingSe
 )
 def test_what_the_server_did_not_do_is_said(
     cli: RunCli,
-    stranger: DeployingServer,
+    baseten: DeployingServer,
     route: str,
     answer: dict[str, object],
     verb: str,
     code: int,
     words: str,
 ) -> None:
-    stranger.on("POST", f".*/{route}", Answer(body=answer))
+    baseten.on("POST", f".*/{route}", Answer(answer))
     result = cli("deployments", *verb.split(), "--yes", "-o", "json")
     assert (result.code, f"nothing changed: {words}" in result.err or words in result.err) == (code, True)
     assert json.loads(result.out).items() >= answer.items()
@@ -182,10 +182,10 @@ def test_what_the_server_did_not_do_is_said(
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
 def test_at_a_terminal_it_asks(
-    cli: RunCli, stranger: DeployingServer, typed: Callable[[str], None], answer: str, code: int
+    cli: RunCli, baseten: DeployingServer, typed: Callable[[str], None], answer: str, code: int
 ) -> None:
     typed(answer)
     result = cli("deployments", "deactivate", "live")
     assert result.code == code
     assert "requests to it fail until it is activated again" in result.err
-    assert len(changes(stranger)) == (answer == "y")
+    assert len(changes(baseten)) == (answer == "y")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
-from support.stranger_runs import live_run
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_runs import live_run
 from tui.commands.support.exit_codes import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -23,16 +23,16 @@ Provoke = Callable[[FakeBaseten], tuple[str, ...]]
 def ended(status: str, *words: str) -> Provoke:
     """The job is followed to that end."""
 
-    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
-        stranger.jobs = [job("job1", status)]
+    def provoke(baseten: FakeBaseten) -> tuple[str, ...]:
+        baseten.jobs = [job("job1", status)]
         return words
 
     return provoke
 
 
 def answered(status: int) -> Provoke:
-    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
-        stranger.on("GET", "/v1/training_projects", Answer(status, {"message": "no"}))
+    def provoke(baseten: FakeBaseten) -> tuple[str, ...]:
+        baseten.on("GET", "/v1/training_projects", Answer({"message": "no"}, status=status))
         return ("projects",)
 
     return provoke
@@ -41,25 +41,25 @@ def answered(status: int) -> Provoke:
 def watched(use: float, silent_s: float) -> Provoke:
     """``health`` of a run whose GPUs are that busy and whose log has been silent for that long."""
 
-    def provoke(stranger: FakeBaseten) -> tuple[str, ...]:
-        live_run(stranger, "runs", silent_s=silent_s, use=use)
+    def provoke(baseten: FakeBaseten) -> tuple[str, ...]:
+        live_run(baseten, "runs", silent_s=silent_s, use=use)
         return ("health", "runs")
 
     return provoke
 
 
-def interrupted(stranger: FakeBaseten) -> tuple[str, ...]:
+def interrupted(baseten: FakeBaseten) -> tuple[str, ...]:
     """Ctrl-c comes while an answer is waited for."""
 
     def press(_asked: ReceivedRequest) -> Answer:
         os.kill(os.getpid(), signal.SIGINT)
         return Answer(hangs=True)
 
-    stranger.on("GET", "/v1/training_projects", press)
+    baseten.on("GET", "/v1/training_projects", press)
     return ("projects",)
 
 
-def nowhere(_stranger: FakeBaseten) -> tuple[str, ...]:
+def nowhere(_baseten: FakeBaseten) -> tuple[str, ...]:
     return ("job", "nosuch")
 
 
@@ -85,8 +85,8 @@ WAYS: list[tuple[ExitCode, Provoke]] = [
 
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize(("code", "provoke"), WAYS)
-def test_the_code_of(cli: RunCli, stranger: FakeBaseten, code: ExitCode, provoke: Provoke) -> None:
-    result = cli(*provoke(stranger))
+def test_the_code_of(cli: RunCli, baseten: FakeBaseten, code: ExitCode, provoke: Provoke) -> None:
+    result = cli(*provoke(baseten))
     assert result.code == code, result.err
     assert "Traceback" not in result.err
 
@@ -106,8 +106,8 @@ def test_no_remote_at_all_names_the_three_ways(cli: RunCli) -> None:
         assert words in result.err
 
 
-def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli: RunCli, stranger: FakeBaseten) -> None:
-    result = cli("jobs", environ=stranger.environ(key="wrong-key-77"))
+def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli: RunCli, baseten: FakeBaseten) -> None:
+    result = cli("jobs", environ=baseten.environ(key="wrong-key-77"))
     assert result.code == 6
     for words in ("<environment>", "BASETEN_API_KEY", "this key opens nothing here"):
         assert words in result.err
@@ -115,14 +115,14 @@ def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli: RunCli, s
 
 
 def test_our_own_faults_are_a_sentence_and_the_details_are_one_variable_away(
-    cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_arguments: object, **_named: object) -> str:
         raise ZeroDivisionError("nobody saw this coming")
 
     monkeypatch.setattr("tui.commands.jobs.listing.print_list", broken)
     brief = cli("jobs")
-    detailed = cli("jobs", environ=stranger.environ() | {"BT_TUI_DEBUG": "1"})
+    detailed = cli("jobs", environ=baseten.environ() | {"BT_TUI_DEBUG": "1"})
     assert brief.code == detailed.code == 1
     assert "nobody saw this coming" in brief.err and "BT_TUI_DEBUG=1" in brief.err
     assert ("Traceback" in brief.err, "Traceback" in detailed.err) == (False, True)

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job
-from support.stranger_runs import STEADY, finished_run, iso, live_run
+from support.fake_baseten import Answer, FakeBaseten, job
+from support.fake_runs import STEADY, finished_run, iso, live_run
 
 BROKEN = [*STEADY, *["nan"] * 60]
 
 
-def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = []
-    live_run(stranger, "well")
-    stranger.jobs.append(job("queued", "PENDING", created_at=iso(time.time() - 5)))
-    live_run(stranger, "nan", BROKEN)
-    live_run(stranger, "fine")
+def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = []
+    live_run(baseten, "well")
+    baseten.jobs.append(job("queued", "PENDING", created_at=iso(time.time() - 5)))
+    live_run(baseten, "nan", BROKEN)
+    live_run(baseten, "fine")
     table, document, alone = cli("health"), cli("health -o json"), cli("health well")
     assert table.out.splitlines()[0].split()[0] == "nan"
     ids = [one["job_id"] for one in document.json]
@@ -29,12 +29,12 @@ def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, stranger: F
 
 
 def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(
-    cli: RunCli, stranger: FakeBaseten
+    cli: RunCli, baseten: FakeBaseten
 ) -> None:
-    stranger.jobs = []
-    live_run(stranger, "well")
-    finished_run(stranger, "over", losses=[1.0], status="FAILED")
-    live_run(stranger, "hangs", silent_s=1800)
+    baseten.jobs = []
+    live_run(baseten, "well")
+    finished_run(baseten, "over", losses=[1.0], status="FAILED")
+    live_run(baseten, "hangs", silent_s=1800)
     named, everything = cli("health well over hangs -o json"), cli("health -o json")
     assert named.code == everything.code == 11
     assert [one["job_id"] for one in named.json] == ["well", "over", "hangs"]
@@ -49,16 +49,16 @@ def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(
 
 @pytest.mark.parametrize(
     ("answer", "code"),
-    [(Answer(200, {"cpu_usage": "soon"}), 1), (Answer(403, {"code": "NO", "message": "not for you"}), 6)],
+    [(Answer({"cpu_usage": "soon"}), 1), (Answer({"code": "NO", "message": "not for you"}, status=403), 6)],
     ids=["garbage", "refused"],
 )
 def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(
-    cli: RunCli, stranger: FakeBaseten, answer: Any, code: int
+    cli: RunCli, baseten: FakeBaseten, answer: Any, code: int
 ) -> None:
-    stranger.jobs = []
-    live_run(stranger, "well")
-    live_run(stranger, "nan", BROKEN)
-    stranger.on("GET", r".*/jobs/\w+/metrics", answer)
+    baseten.jobs = []
+    live_run(baseten, "well")
+    live_run(baseten, "nan", BROKEN)
+    baseten.on("GET", r".*/jobs/\w+/metrics", answer)
     alone, both = cli("health well"), cli("health -o json")
     assert alone.code == code
     assert "healthy" not in alone.out and "can't read the metrics" in alone.out

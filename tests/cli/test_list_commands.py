@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job, project
+from support.fake_baseten import Answer, FakeBaseten, job, project
 
 
-def test_projects_as_documents_tables_and_spreadsheets(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_projects_as_documents_tables_and_spreadsheets(cli: RunCli, baseten: FakeBaseten) -> None:
     latest = job(name="night run", status="RUNNING")
-    stranger.projects = [
+    baseten.projects = [
         project(team_name="Research", quota={"gpus": 8}, latest_job=latest),
         project("proj2", "whisper"),
     ]
@@ -27,8 +27,8 @@ def test_projects_as_documents_tables_and_spreadsheets(cli: RunCli, stranger: Fa
     assert record["created_at"] == "2025-03-01T12:00:00Z"
 
 
-def test_jobs_come_running_first_and_newest_first(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [
+def test_jobs_come_running_first_and_newest_first(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [
         job("old", "COMPLETED", created_at="2025-01-01T00:00:00Z"),
         job("waits", "PENDING"),
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
@@ -37,8 +37,8 @@ def test_jobs_come_running_first_and_newest_first(cli: RunCli, stranger: FakeBas
     assert [each["id"] for each in cli("jobs -o json").json] == ["runs", "waits", "new", "old"]
 
 
-def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [
+def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [
         job("b", "RUNNING", name="=1+1", node_count=4),
         job("a", "FAILED", error_message="two\nlines, and a comma"),
     ]
@@ -49,35 +49,35 @@ def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli: RunCli, stranger: Fa
     shown = [running[name] for name in ("id", "current_status", "node_count", "name")]
     assert shown == ["b", "TRAINING_JOB_RUNNING", "4", "'=1+1"]
     assert failed["error_message"].startswith("two") and failed["error_message"].endswith("and a comma")
-    stranger.jobs = []
+    baseten.jobs = []
     assert cli("jobs -o csv").out.startswith("id,name,current_status,")
 
 
-def test_jobs_of_some_statuses_or_of_a_project(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects = [project(), project("proj2", "whisper")]
-    stranger.jobs = [
+def test_jobs_of_some_statuses_or_of_a_project(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.projects = [project(), project("proj2", "whisper")]
+    baseten.jobs = [
         job("a", "RUNNING"),
         job("b", "DEPLOY_FAILED", training_project_id="proj2"),
         job("c", "COMPLETED"),
     ]
     result = cli("jobs --status running --status TRAINING_JOB_DEPLOY_FAILED -o json")
     assert ({each["id"] for each in result.json}, result.err) == ({"a", "b"}, "")
-    searches = [asked.body for asked in stranger.asked if asked.path.endswith("/search")]
+    searches = [asked.body for asked in baseten.asked if asked.path.endswith("/search")]
     assert set(searches[-1]["statuses"]) == {"TRAINING_JOB_RUNNING", "TRAINING_JOB_DEPLOY_FAILED"}
     for name in ("whisper", "proj2"):
         assert [each["id"] for each in cli(f"jobs --project {name} -o json").json] == ["b"]
-    stranger.projects = [project(team_name="A"), project("proj2", team_name="B")]
+    baseten.projects = [project(team_name="A"), project("proj2", team_name="B")]
     twice = cli("jobs --project llama-sft")
     assert twice.code == 2
     assert "proj1 (team A)" in twice.err and "proj2 (team B)" in twice.err
 
 
 def test_the_table_of_jobs_takes_what_is_strange_missing_or_hostile(
-    cli: RunCli, stranger: FakeBaseten
+    cli: RunCli, baseten: FakeBaseten
 ) -> None:
     bare = {"id": "bare", "current_status": "TRAINING_JOB_HIBERNATING", "training_project_id": "proj1"}
     name, message = "\x1b[31mred\x1b[0m\x1b]0;title\x07", "two\nlines [bold]x[/bold]"
-    stranger.jobs = [bare, job("full", "RUNNING", node_count=4, name=name, error_message=message)]
+    baseten.jobs = [bare, job("full", "RUNNING", node_count=4, name=name, error_message=message)]
     result = cli("jobs")
     header, full, strange = result.out.splitlines()
     assert (result.code, header.split()[0]) == (0, "STATUS")
@@ -86,24 +86,24 @@ def test_the_table_of_jobs_takes_what_is_strange_missing_or_hostile(
     assert not {"\x1b", "\x07"} & set(result.out)
 
 
-def test_one_job_as_json_and_as_text(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_one_job_as_json_and_as_text(cli: RunCli, baseten: FakeBaseten) -> None:
     user = {"email": "kim@example.com"}
-    stranger.jobs = [job("abc", "FAILED", node_count=2, error_message="exit code 3", color="blue", user=user)]
+    baseten.jobs = [job("abc", "FAILED", node_count=2, error_message="exit code 3", color="blue", user=user)]
     found, text = cli("job abc -o json").json, cli("job abc").out
     assert (found["id"], found["error_message"], found["color"]) == ("abc", "exit code 3", "blue")
-    link = f"{stranger.url}/training/proj1/logs/abc"
+    link = f"{baseten.url}/training/proj1/logs/abc"
     for words in ("✗ failed", "2×8 H100", "llama-sft (proj1)", "kim@example.com", "exit code 3", link):
         assert words in text
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, baseten: FakeBaseten) -> None:
     words = iter(["back soon", "back soon", "nearly there", "nearly there"])
-    stranger.on(
+    baseten.on(
         "GET",
         "/v1/training_projects",
         lambda asked: next(
-            (Answer(503, {"message": word}) for word in words), Answer(body={"training_projects": []})
+            (Answer({"message": word}, status=503) for word in words), Answer({"training_projects": []})
         ),
     )
     result = cli("projects -o json")
@@ -111,32 +111,30 @@ def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, stranger: FakeBasete
     assert re.findall(r"(\w+ \w+) \(503\); retrying", result.err) == ["back soon", "nearly there"]
 
 
-def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, stranger: FakeBaseten) -> None:
-    refused = Answer(400, {"message": "only while it waits"}, {"X-Request-Id": "req-1"})
-    stranger.on("PATCH", "/v1/.*", refused)
+def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, baseten: FakeBaseten) -> None:
+    refused = Answer({"message": "only while it waits"}, status=400, headers={"X-Request-Id": "req-1"})
+    baseten.on("PATCH", "/v1/.*", refused)
     plain = cli("update job1 --priority 3")
-    detailed = cli("update job1 --priority 3", environ={**stranger.environ(), "BT_TUI_DEBUG": "1"})
-    host = stranger.url.removeprefix("http://")
+    detailed = cli("update job1 --priority 3", environ={**baseten.environ(), "BT_TUI_DEBUG": "1"})
+    host = baseten.url.removeprefix("http://")
     assert plain.code == 1
     assert plain.err == f"bt-tui: can't update job job1: {host}: only while it waits (400)\n"
     assert "PATCH /v1/training_projects/proj1/jobs/job1, sent 1 times, status 400, id req-1" in detailed.err
 
 
 def test_remote_may_stand_before_and_after_the_command(
-    cli: RunCli, stranger: FakeBaseten, clean_environ: dict[str, str]
+    cli: RunCli, baseten: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:
     trussrc = Path(clean_environ["USER_TRUSSRC_PATH"])
-    trussrc.write_text(f"[here]\nremote_url={stranger.url}\napi_key={stranger.key}\n")
+    trussrc.write_text(f"[here]\nremote_url={baseten.url}\napi_key={baseten.key}\n")
     for words in ("--remote here projects", "projects --remote here"):
         assert cli(words, environ={}).code == 0
     missing = cli("projects --remote elsewhere", environ={})
     assert (missing.code, "here" in missing.err) == (2, True)
 
 
-def test_an_empty_list_is_no_error_and_says_so_to_the_person_alone(
-    cli: RunCli, stranger: FakeBaseten
-) -> None:
-    stranger.projects, stranger.jobs = [], []
+def test_an_empty_list_is_no_error_and_says_so_to_the_person_alone(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.projects, baseten.jobs = [], []
     for command in ("projects", "jobs"):
         assert cli(f"{command} -o json").out == "[]\n"
         table = cli(command)

@@ -9,7 +9,7 @@ import pytest
 
 from api_client.emulator.processes import ensure_running
 from support.cli import RunCli
-from support.stranger import FakeBaseten
+from support.fake_baseten import FakeBaseten
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path: Path)
 
 
 def test_a_section_of_that_name_goes_first(
-    cli: RunCli, stranger: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path
+    cli: RunCli, baseten: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "trussrc"
-    path.write_text(f"[local]\nremote_url={stranger.url}\napi_key={stranger.key}\n")
+    path.write_text(f"[local]\nremote_url={baseten.url}\napi_key={baseten.key}\n")
     assert cli("projects --remote local", environ={}).code == 0
-    assert stranger.asked
+    assert baseten.asked

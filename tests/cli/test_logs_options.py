@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from support.cli import Result, RunCli
-from support.stranger import LONG_AGO_MS, FakeBaseten, job, line, project
+from support.fake_baseten import LONG_AGO_MS, FakeBaseten, job, line, project
 
 MINUTE_MS = 60_000
 
 
 @pytest.fixture
-def filled(stranger: FakeBaseten) -> FakeBaseten:
+def filled(baseten: FakeBaseten) -> FakeBaseten:
     """Ten minutes of two nodes, a line a minute and node."""
-    stranger.logs["job1"] = [
+    baseten.logs["job1"] = [
         line(
             f"step {minute} of rank {rank}" if minute != 4 else "RuntimeError: CUDA error",
             at_ms=LONG_AGO_MS + minute * MINUTE_MS + rank,
@@ -28,7 +28,7 @@ def filled(stranger: FakeBaseten) -> FakeBaseten:
         for minute in range(10)
         for rank in range(2)
     ]
-    return stranger
+    return baseten
 
 
 @pytest.fixture
@@ -74,17 +74,17 @@ def test_json_is_one_array_of_what_ndjson_has_line_by_line(
     assert json.loads((tmp_path / "run.json").read_text()) == lines
 
 
-def test_the_last_lines_are_read_from_the_end_and_no_further(read: Read, stranger: FakeBaseten) -> None:
+def test_the_last_lines_are_read_from_the_end_and_no_further(read: Read, baseten: FakeBaseten) -> None:
     hours_ago = datetime.now(UTC) - timedelta(hours=5)
-    stranger.jobs = [job("job1", created_at=hours_ago.isoformat())]
+    baseten.jobs = [job("job1", created_at=hours_ago.isoformat())]
     begin_ms = int(hours_ago.timestamp() * 1000)
-    stranger.logs["job1"] = [line(f"line {n}", at_ms=begin_ms + n) for n in range(9_000)]
+    baseten.logs["job1"] = [line(f"line {n}", at_ms=begin_ms + n) for n in range(9_000)]
     assert read("job1 --last 3") == ["line 8997", "line 8998", "line 8999"]
-    assert sum(asked.path.endswith("/logs") for asked in stranger.asked) < 6
+    assert sum(asked.path.endswith("/logs") for asked in baseten.asked) < 6
     assert read("job1 --last 0") == []
     assert read("job1 --limit 1") == ["line 8999"]
     assert len(read("job1 --limit 0")) == 9_000
-    stranger.jobs = [job("job1")]
+    baseten.jobs = [job("job1")]
     assert read("job1 -f --last 2") == ["line 8998", "line 8999"]
 
 
@@ -140,8 +140,8 @@ def test_times_as_wanted(cli: RunCli, filled: FakeBaseten) -> None:
     assert cli("logs job1 --time relative").out.startswith("-1:00:0")
 
 
-def test_raw_is_what_the_job_wrote(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.logs["job1"] = [line("a\x1b[31mb\tc\n  d"), line("{}\n", at_ms=LONG_AGO_MS + 1)]
+def test_raw_is_what_the_job_wrote(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.logs["job1"] = [line("a\x1b[31mb\tc\n  d"), line("{}\n", at_ms=LONG_AGO_MS + 1)]
     assert cli("logs job1 -o raw").out == "a\x1b[31mb\tc\n  d\n{}\n"
 
 
@@ -164,11 +164,11 @@ def test_saved_to_a_file_and_never_over_another(
 
 
 def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(
-    cli: RunCli, cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten, tmp_path: Path
+    cli: RunCli, cli_process: Callable[..., subprocess.Popen[str]], baseten: FakeBaseten, tmp_path: Path
 ) -> None:
     now = datetime.now(UTC).isoformat()
-    stranger.jobs = [job("job1", "RUNNING", created_at=now, updated_at=now)]
-    stranger.logs["job1"] = [line("one", at_ms=int(datetime.now(UTC).timestamp() * 1000) - MINUTE_MS)]
+    baseten.jobs = [job("job1", "RUNNING", created_at=now, updated_at=now)]
+    baseten.logs["job1"] = [line("one", at_ms=int(datetime.now(UTC).timestamp() * 1000) - MINUTE_MS)]
     file, part = tmp_path / "run.log", tmp_path / "run.log.part"
     follow = ("logs", "job1", "--follow", "--drain", "0", "--save", str(file))
     with cli_process(*follow) as process:
@@ -183,19 +183,19 @@ def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(
     again = cli(*follow)
     assert (again.code, "one" in part.read_text()) == (2, True)
     assert f"{part} already exists from an interrupted --follow; --force replaces it" in again.err
-    stranger.jobs = [job("job1", "COMPLETED", created_at=now, updated_at=now)]
+    baseten.jobs = [job("job1", "COMPLETED", created_at=now, updated_at=now)]
     assert cli(*follow, "--force").code == 0
     assert ("one" in file.read_text(), part.exists()) == (True, False)
 
 
-def test_the_newest_job_of_a_project(read: Read, stranger: FakeBaseten) -> None:
-    stranger.projects = [project(), project("proj2", "other")]
-    stranger.jobs = [
+def test_the_newest_job_of_a_project(read: Read, baseten: FakeBaseten) -> None:
+    baseten.projects = [project(), project("proj2", "other")]
+    baseten.jobs = [
         job("old", created_at="2025-02-01T00:00:00Z"),
         job("new", created_at="2025-02-02T00:00:00Z"),
         job("elsewhere", created_at="2025-02-03T00:00:00Z", training_project_id="proj2"),
     ]
-    stranger.logs |= {name: [line(f"of {name}")] for name in ("old", "new", "elsewhere")}
+    baseten.logs |= {name: [line(f"of {name}")] for name in ("old", "new", "elsewhere")}
     for options, name in (
         ("", "elsewhere"),
         ("--project llama-sft", "new"),
@@ -205,8 +205,8 @@ def test_the_newest_job_of_a_project(read: Read, stranger: FakeBaseten) -> None:
         assert read(options) == [f"of {name}"]
 
 
-def test_what_cannot_be_read_is_a_gap_in_every_form(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS) for n in range(2_500)]
+def test_what_cannot_be_read_is_a_gap_in_every_form(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS) for n in range(2_500)]
     result = cli("logs job1 -o ndjson")
     assert len([each for each in result.ndjson if "gap" in each]) == 1
     assert "1 part of the log could not be read" in result.err
@@ -216,10 +216,10 @@ def test_what_cannot_be_read_is_a_gap_in_every_form(cli: RunCli, stranger: FakeB
 
 
 def test_ctrl_c_while_waiting_for_late_lines_ends_as_the_job_ended(
-    cli_process: Callable[..., subprocess.Popen[str]], stranger: FakeBaseten
+    cli_process: Callable[..., subprocess.Popen[str]], baseten: FakeBaseten
 ) -> None:
     now = datetime.now(UTC).isoformat()
-    stranger.jobs = [job("job1", "STOPPED", created_at=now, updated_at=now)]
+    baseten.jobs = [job("job1", "STOPPED", created_at=now, updated_at=now)]
     with cli_process("logs", "job1", "--follow", "-o", "ndjson") as process:
         assert "waiting for late lines" in process.stderr.readline()
         process.send_signal(signal.SIGINT)

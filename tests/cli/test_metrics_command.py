@@ -6,25 +6,25 @@ import time
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
-from support.stranger_runs import iso, metrics_of, node, samples, serve_metrics
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_runs import iso, metrics_of, node, samples, serve_metrics
 
 NOW = time.time()
 KEY = operator.itemgetter("node", "gpu", "metric")
 
 
 @pytest.fixture
-def running(stranger: FakeBaseten) -> FakeBaseten:
-    stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW - 3600), updated_at=iso(NOW), node_count=2)]
+def running(baseten: FakeBaseten) -> FakeBaseten:
+    baseten.jobs = [job("runs", "RUNNING", created_at=iso(NOW - 3600), updated_at=iso(NOW), node_count=2)]
     serve_metrics(
-        stranger,
+        baseten,
         metrics_of(
             node("node-1", [0.5, 0.6, 0.7], end_s=NOW),
             node("node-0", [0.9, None, 0.95], end_s=NOW),
             cache={"usage_bytes": samples([2**30], end_s=NOW), "utilization": samples([0.1], end_s=NOW)},
         ),
     )
-    return stranger
+    return baseten
 
 
 def test_a_table_tells_what_each_node_does_now(cli: RunCli, running: FakeBaseten) -> None:
@@ -78,8 +78,8 @@ def test_the_window_and_step_reach_a_server_that_may_choose_its_own(
 
     def picky(asked: ReceivedRequest) -> Answer:
         if "start_epoch_millis" in asked.query:
-            return Answer(400, {"code": "VALIDATION_ERROR", "message": "window too long"})
-        return Answer(body=metrics_of(node("node-0", [0.5], end_s=NOW)))
+            return Answer({"code": "VALIDATION_ERROR", "message": "window too long"}, status=400)
+        return Answer(metrics_of(node("node-0", [0.5], end_s=NOW)))
 
     running.on("GET", r".*/metrics", picky)
     assert "node-0" in cli("metrics runs -o csv").out
@@ -94,7 +94,7 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, run
         if len(answers) == 1:
             running.jobs = [dict(running.jobs[0], current_status="TRAINING_JOB_FAILED")]
         end_s = NOW if use == [0.2, 0.3] else NOW - 60
-        return Answer(body=metrics_of(node("node-0", use, end_s=end_s, gpus=1)))
+        return Answer(metrics_of(node("node-0", use, end_s=end_s, gpus=1)))
 
     running.on("GET", r".*/metrics", growing)
     result = cli("metrics runs --follow --interval 1 --metric gpu_utilization -o json")

@@ -10,7 +10,7 @@ import pytest
 from every_command import ENDED, JOB, PROJECT, SERVED, WAITING
 
 from support.cli import RunCli
-from support.stranger import FakeBaseten, job, project
+from support.fake_baseten import FakeBaseten, job, project
 from tui.cli import cli as program
 
 ROOT = Path(__file__).parents[2]
@@ -147,9 +147,9 @@ def test_json_by_line_has_a_line_for_each_record(cli: RunCli, world: Any) -> Non
     assert lines[1]["message"].startswith("two")
 
 
-def test_jobs_are_sorted_by_creation_in_either_direction(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects = [project()]
-    stranger.jobs = [
+def test_jobs_are_sorted_by_creation_in_either_direction(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.projects = [project()]
+    baseten.jobs = [
         job(name, created_at=f"2026-05-0{day}T12:00:00Z") for day, name in enumerate(("a", "c", "b"), 1)
     ]
     for direction, expected in (("asc", "acb"), ("desc", "bca")):
@@ -157,8 +157,8 @@ def test_jobs_are_sorted_by_creation_in_either_direction(cli: RunCli, stranger: 
         assert "".join(each["id"] for each in listed["training_jobs"]) == expected
 
 
-def test_the_official_word_for_looking(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects, stranger.jobs = [project()], [job("one"), job("two")]
+def test_the_official_word_for_looking(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.projects, baseten.jobs = [project()], [job("one"), job("two")]
     alone = cli("view").out
     assert alone == cli("projects").out + "\n" + cli("jobs").out
     for arguments in (("--project-id", "proj1"), ("--project", "llama-sft")):
@@ -168,9 +168,9 @@ def test_the_official_word_for_looking(cli: RunCli, stranger: FakeBaseten) -> No
     assert cli("view", "--job-id", "three").code == 7
 
 
-def test_only_the_jobs_of_a_project_are_stopped(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.projects = [project(), project("proj2", "other")]
-    stranger.jobs = [job("mine", "RUNNING"), job("theirs", "RUNNING", training_project_id="proj2")]
+def test_only_the_jobs_of_a_project_are_stopped(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.projects = [project(), project("proj2", "other")]
+    baseten.jobs = [job("mine", "RUNNING"), job("theirs", "RUNNING", training_project_id="proj2")]
     asked = cli("stop", "--project", "other", "--non-interactive")
     assert asked.code == 2
     assert "theirs" in asked.err

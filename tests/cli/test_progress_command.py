@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job, line
-from support.stranger_runs import finished_run
+from support.fake_baseten import Answer, FakeBaseten, job, line
+from support.fake_runs import finished_run
 
 
-def test_how_far_the_log_says_it_is_whole_in_part_and_for_people(cli: RunCli, stranger: FakeBaseten) -> None:
-    finished_run(stranger, "run1", name="night \x1b[31mrun", losses=[3.0, 2.5, 2.0, 1.5])
+def test_how_far_the_log_says_it_is_whole_in_part_and_for_people(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "run1", name="night \x1b[31mrun", losses=[3.0, 2.5, 2.0, 1.5])
     result = cli("progress run1 -o json")
     told = result.json
     assert result.code == 0
@@ -17,7 +17,7 @@ def test_how_far_the_log_says_it_is_whole_in_part_and_for_people(cli: RunCli, st
     assert (told["loss"], told["learning_rate"], told["tokens_per_s"]) == (1.5, 1e-4, 1000)
     assert told["eta_s"] is None  # it has ended
     assert told["log_lines"] == 4 and "series" not in told
-    last_ms = max(int(each["timestamp"]) for each in stranger.logs["run1"]) // 1_000_000
+    last_ms = max(int(each["timestamp"]) for each in baseten.logs["run1"]) // 1_000_000
     part = cli(f"progress run1 --since {last_ms} -o json").json
     assert (part["step"], part["log_lines"]) == (4, 1)
     (row,) = cli("progress run1 -o csv").csv
@@ -28,8 +28,8 @@ def test_how_far_the_log_says_it_is_whole_in_part_and_for_people(cli: RunCli, st
     assert ["loss", "4"] in [row.split()[:2] for row in out.splitlines()]
 
 
-def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli: RunCli, stranger: FakeBaseten) -> None:
-    finished_run(stranger, "run1", losses=[3.0, "nan", 2.0])
+def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "run1", losses=[3.0, "nan", 2.0])
     found = cli("progress run1 --series -o json").json["series"]["loss"]
     rows = cli("progress run1 --series -o csv").csv
     assert [(one["step"], one["value"]) for one in found] == [(1, 3.0), (2, "NaN"), (3, 2.0)]
@@ -38,24 +38,24 @@ def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli: RunCli, st
     assert {row["series"] for row in rows} >= {"loss", "learning_rate", "tokens_per_s"}
 
 
-def test_a_log_without_progress_is_said_and_no_failure(cli: RunCli, stranger: FakeBaseten) -> None:
-    finished_run(stranger, "run1", losses=[])
-    stranger.logs["run1"] = [line("hello", at_ms=0)]
+def test_a_log_without_progress_is_said_and_no_failure(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "run1", losses=[])
+    baseten.logs["run1"] = [line("hello", at_ms=0)]
     result = cli("progress run1 -o json")
     assert (result.code, result.json["step"]) == (0, None)
     assert "no training progress" in result.err
 
 
-def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli: RunCli, baseten: FakeBaseten) -> None:
     """What the log alone tells may never have been stored: the API's list goes before it."""
-    finished_run(stranger, "run1", losses=[3.0, 2.5])
-    at_ms = int(stranger.logs["run1"][-1]["timestamp"]) // 1_000_000 + 1
-    stranger.logs["run1"].append(line("Saving model checkpoint to /tmp/checkpoint-40", at_ms=at_ms))
+    finished_run(baseten, "run1", losses=[3.0, 2.5])
+    at_ms = int(baseten.logs["run1"][-1]["timestamp"]) // 1_000_000 + 1
+    baseten.logs["run1"].append(line("Saving model checkpoint to /tmp/checkpoint-40", at_ms=at_ms))
     alone = cli("progress run1 -o json").json
     listed = {"checkpoint_id": "checkpoint-20", "created_at": "2026-01-02T03:04:05Z"}
     listed |= {"training_job_id": "run1", "checkpoint_type": "full"}
-    answer = Answer(body={"training_job": job("run1"), "checkpoints": [listed]})
-    stranger.on("GET", "/v1/training_projects/proj1/jobs/run1/checkpoints", answer)
+    answer = Answer({"training_job": job("run1"), "checkpoints": [listed]})
+    baseten.on("GET", "/v1/training_projects/proj1/jobs/run1/checkpoints", answer)
     both = cli("progress run1 -o json").json
     assert (alone["last_checkpoint"], alone["last_checkpoint_where"]) == ("checkpoint-40", "log")
     assert (both["last_checkpoint"], both["last_checkpoint_where"]) == ("checkpoint-20", "stored")
@@ -67,7 +67,7 @@ SAVED = "step 3 | loss 2.0 | lr 1e-4\nhello\nSaving model checkpoint to out/chec
 
 
 def test_a_saved_log_is_read_line_by_line_without_a_job(
-    cli: RunCli, stranger: FakeBaseten, tmp_path: Path
+    cli: RunCli, baseten: FakeBaseten, tmp_path: Path
 ) -> None:
     path, settings = tmp_path / "train.log", tmp_path / "settings.toml"
     path.write_text(SAVED)
@@ -82,7 +82,7 @@ def test_a_saved_log_is_read_line_by_line_without_a_job(
     )
     settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
     path.write_text("hello 4.5\n")
-    by_own_pattern = cli(*each_line, environ={"BT_TUI_CONFIG": str(settings), **stranger.environ()})
+    by_own_pattern = cli(*each_line, environ={"BT_TUI_CONFIG": str(settings), **baseten.environ()})
     assert by_own_pattern.ndjson == [{"line": 0, "loss": 4.5}]
     missing = cli("progress", "--file", str(tmp_path / "none.log"))
     assert (missing.code, missing.out) == (2, "")

@@ -7,7 +7,7 @@ import pytest
 
 from api_client.emulator.processes import EmulatorChild
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job
+from support.fake_baseten import Answer, FakeBaseten, job
 
 CONFIG = """
 from truss_train import TrainingProject, TrainingJob, Image, Compute, Runtime, SecretReference
@@ -45,25 +45,23 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def account(stranger: FakeBaseten) -> FakeBaseten:
-    """The stranger tells of its account, where all is well."""
-    stranger.on(
-        "GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "Research", "default": True}]})
-    )
-    stranger.on("GET", "/v1/instance_types", Answer(body={"instance_types": [NODE]}))
+def account(baseten: FakeBaseten) -> FakeBaseten:
+    """The server tells of its account, where all is well."""
+    baseten.on("GET", "/v1/teams", Answer({"teams": [{"id": "t", "name": "Research", "default": True}]}))
+    baseten.on("GET", "/v1/instance_types", Answer({"instance_types": [NODE]}))
     prices = {"instance_types": [{"instance_type": NODE, "price": 0.5}]}
-    stranger.on("GET", "/v1/instance_type_prices", Answer(body=prices))
+    baseten.on("GET", "/v1/instance_type_prices", Answer(prices))
     capacity = {"gpu_type": "H100", "baseline": 8, "limit": 64, "usage_count": 0}
     gpus = {"gpu_capacities": [capacity], "team_gpu_capacities": []}
-    stranger.on("GET", "/v1/training/capacity", Answer(body=gpus))
-    stranger.on("GET", "/v1/secrets", Answer(body={"secrets": [{"name": "hf", "id": "s"}]}))
-    return stranger
+    baseten.on("GET", "/v1/training/capacity", Answer(gpus))
+    baseten.on("GET", "/v1/secrets", Answer({"secrets": [{"name": "hf", "id": "s"}]}))
+    return baseten
 
 
-def changes(stranger: FakeBaseten) -> list[str]:
+def changes(baseten: FakeBaseten) -> list[str]:
     """The requests that were more than a question."""
     questions = ("/v1/training_jobs/search",)
-    return [each.path for each in stranger.asked if each.method != "GET" and each.path not in questions]
+    return [each.path for each in baseten.asked if each.method != "GET" and each.path not in questions]
 
 
 def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
@@ -132,8 +130,8 @@ def test_a_dry_run_without_a_server_leaves_the_account_out(cli: RunCli, config: 
 def test_errors_stop_it_before_anything_is_sent_unless_the_checks_are_skipped(
     cli: RunCli, account: FakeBaseten, config: Path
 ) -> None:
-    account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
-    account.on("GET", "/v1/blobs/credentials/train", Answer(403, {"message": "no uploads for you"}))
+    account.on("GET", "/v1/secrets", Answer({"secrets": []}))
+    account.on("GET", "/v1/blobs/credentials/train", Answer({"message": "no uploads for you"}, status=403))
     skipped = cli("push", str(config), "--skip-checks")
     assert (skipped.code, "no uploads for you" in skipped.err) == (6, True)
     (config.parent / "run.sh").unlink()
@@ -184,24 +182,24 @@ def test_from_the_starter_project_to_the_end_on_an_emulator(
     assert "9" in bad.err.splitlines()[-1]
 
 
-def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
-    stranger.on("POST", "/v1/.*/job1/stop", Answer(body={"training_job": job("job1", "STOPPED")}))
+def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
+    baseten.on("POST", "/v1/.*/job1/stop", Answer({"training_job": job("job1", "STOPPED")}))
     result = cli("stop job1 --job-id job2")
     assert (result.code, result.out) == (0, "job1\njob2\n")
     assert "job job2 has already ended" in result.err
-    assert changes(stranger) == ["/v1/training_projects/proj1/jobs/job1/stop"]
+    assert changes(baseten) == ["/v1/training_projects/proj1/jobs/job1/stop"]
     # It does not say that a job goes on when it cannot know.
-    stranger.on("POST", "/v1/.*/job1/stop", Answer(502, {"message": "bad gateway"}))
+    baseten.on("POST", "/v1/.*/job1/stop", Answer({"message": "bad gateway"}, status=502))
     unsure = cli("stop job1")
     assert (unsure.code, "it may have taken effect" in unsure.err) == (8, True)
     assert "job job1 may not have been stopped: " in unsure.err
 
 
-def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("job1", "RUNNING"), job("job2", "PENDING"), job("job3", "FAILED")]
-    stranger.on("POST", "/v1/.*/job1/stop", Answer(409, {"message": "it is just ending"}))
-    stranger.on("POST", "/v1/.*/job2/stop", Answer(body={"training_job": job("job2", "STOPPED")}))
+def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("job1", "RUNNING"), job("job2", "PENDING"), job("job3", "FAILED")]
+    baseten.on("POST", "/v1/.*/job1/stop", Answer({"message": "it is just ending"}, status=409))
+    baseten.on("POST", "/v1/.*/job2/stop", Answer({"training_job": job("job2", "STOPPED")}))
     result = cli("stop --all --yes -o json")
     assert (result.code, [each["id"] for each in result.json]) == (1, ["job2"])
     assert "it is just ending" in result.err
@@ -219,22 +217,22 @@ def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, stranger:
     ],
 )
 def test_nothing_in_particular_is_neither_stopped_nor_made_again(
-    cli: RunCli, stranger: FakeBaseten, command: str, statuses: str, code: int
+    cli: RunCli, baseten: FakeBaseten, command: str, statuses: str, code: int
 ) -> None:
-    stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses.split())]
-    assert (cli(command).code, changes(stranger)) == (code, [])
+    baseten.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses.split())]
+    assert (cli(command).code, changes(baseten)) == (code, [])
 
 
 def test_recreate_takes_the_newest_and_is_sent_once_even_if_the_server_fails(
-    cli: RunCli, stranger: FakeBaseten
+    cli: RunCli, baseten: FakeBaseten
 ) -> None:
-    stranger.jobs = [
+    baseten.jobs = [
         job("old", "FAILED", created_at="2025-01-01T00:00:00Z"),
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
     ]
-    stranger.on("POST", "/v1/.*/recreate", Answer(body={"training_job": job("newest", "CREATED")}))
+    baseten.on("POST", "/v1/.*/recreate", Answer({"training_job": job("newest", "CREATED")}))
     result = cli("recreate --yes")
     assert (result.code, "newest" in result.out) == (0, True)
-    assert changes(stranger) == ["/v1/training_projects/proj1/jobs/new/recreate"]
-    stranger.on("POST", "/v1/.*/recreate", Answer(500, {"message": "oops"}))
-    assert (cli("recreate old").code, len(changes(stranger))) == (8, 2)
+    assert changes(baseten) == ["/v1/training_projects/proj1/jobs/new/recreate"]
+    baseten.on("POST", "/v1/.*/recreate", Answer({"message": "oops"}, status=500))
+    assert (cli("recreate old").code, len(changes(baseten))) == (8, 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 from support.terminal import AtTerminal
 from tui.commands.support.output import ProgressLine, progress_text
 
@@ -38,14 +38,14 @@ def at_terminal(environ: dict[str, str], *arguments: str) -> AtTerminal:
 
 
 def test_a_no_sends_nothing(config: Path) -> None:
-    with FakeBaseten() as stranger:
-        stranger.on("GET", "/v1/teams", Answer(body={"teams": []}))
-        with at_terminal(stranger.environ(), "push", str(config)) as push:
+    with FakeBaseten() as baseten:
+        baseten.on("GET", "/v1/teams", Answer({"teams": []}))
+        with at_terminal(baseten.environ(), "push", str(config)) as push:
             push.answers((QUESTION, b"n\n"))
             code, out = push.end(), push.output
     assert (code, out) == (130, b"")
     assert b"checkpointing is off for 2" in push.shown
-    assert {each.method for each in stranger.asked} == {"GET"}
+    assert {each.method for each in baseten.asked} == {"GET"}
 
 
 def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(emulator: EmulatorChild, config: Path) -> None:

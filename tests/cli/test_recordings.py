@@ -1,4 +1,4 @@
-"""bt-tui record against a stranger's server, and what the commands read in the file without it."""
+"""bt-tui record against ``FakeBaseten``, and what the commands read in the file without it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job
-from support.stranger_runs import HOUR_S, finished_run, iso, metrics_of, node, serve_metrics, training_log
+from support.fake_baseten import Answer, FakeBaseten, job
+from support.fake_runs import HOUR_S, finished_run, iso, metrics_of, node, serve_metrics, training_log
 
 NOWHERE = {"BASETEN_API_KEY": "none", "BASETEN_REMOTE_URL": "http://127.0.0.1:1"}
 LOSSES: list[float | str] = [3.0 - step / 200 for step in range(500)]
 
 
 @pytest.fixture
-def run(stranger: FakeBaseten) -> str:
+def run(baseten: FakeBaseten) -> str:
     """A run of two hours that ended an hour ago, with metrics."""
-    finished_run(stranger, "run1", losses=LOSSES, total=500)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 110, end_s=time.time() - HOUR_S)))
+    finished_run(baseten, "run1", losses=LOSSES, total=500)
+    serve_metrics(baseten, metrics_of(node("node-0", [0.95] * 110, end_s=time.time() - HOUR_S)))
     saved = [
         {"checkpoint_id": f"checkpoint-{step}", "created_at": iso(time.time() - 2 * HOUR_S + step)}
         for step in (200, 400)
     ]
-    stranger.on("GET", ".*/jobs/run1/checkpoints", Answer(body={"training_job": {}, "checkpoints": saved}))
+    baseten.on("GET", ".*/jobs/run1/checkpoints", Answer({"training_job": {}, "checkpoints": saved}))
     return "run1"
 
 
@@ -50,34 +50,34 @@ def test_every_command_reads_in_the_file_what_it_reads_from_the_server(
         assert (found.code, found.out) == (live.code, live.out), words
 
 
-def test_recording_again_adds_only_what_is_new(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:
+def test_recording_again_adds_only_what_is_new(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
     begin_s = time.time() - 6000
-    stranger.jobs.append(job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s)))
-    training_log(stranger, "run1", begin_s, LOSSES[:300])
+    baseten.jobs.append(job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s)))
+    training_log(baseten, "run1", begin_s, LOSSES[:300])
     once, twice = str(tmp_path / "once.btrun"), str(tmp_path / "twice.btrun")
     cli("record", "run1", "-o", twice)
-    training_log(stranger, "run1", begin_s, LOSSES)
+    training_log(baseten, "run1", begin_s, LOSSES)
     assert "recorded 200 lines" in cli("record", "run1", "-o", twice).err
     cli("record", "run1", "-o", once)
     assert cli("logs", "--file", twice, "-o", "ndjson").out == cli("logs", "--file", once, "-o", "ndjson").out
 
 
 def test_no_key_and_no_secret_is_in_the_file(
-    cli: RunCli, stranger: FakeBaseten, run: str, tmp_path: Path
+    cli: RunCli, baseten: FakeBaseten, run: str, tmp_path: Path
 ) -> None:
     planted = [
-        stranger.key,
+        baseten.key,
         "hf_0123456789abcdefghij",
         "X-Amz-Signature=5ec7e7",
         "pl4nted-value",
         "env-s3cret-1",
     ]
-    stranger.on("GET", "/v1/secrets", Answer(body={"secrets": [{"name": "db_login", "team_name": "t"}]}))
-    for record, text in zip(stranger.logs[run], planted, strict=False):
+    baseten.on("GET", "/v1/secrets", Answer({"secrets": [{"name": "db_login", "team_name": "t"}]}))
+    for record, text in zip(baseten.logs[run], planted, strict=False):
         record["message"] = f"db_login={text}" if "pl4nted" in text else f"https://s3/x?{text}"
-    stranger.jobs[-1]["error_message"] = " ".join(f"db_login={text}" for text in planted)
+    baseten.jobs[-1]["error_message"] = " ".join(f"db_login={text}" for text in planted)
     path = tmp_path / "run.btrun"
-    environ = stranger.environ() | {"BASETEN_UPLOAD_TOKEN": "env-s3cret-1"}
+    environ = baseten.environ() | {"BASETEN_UPLOAD_TOKEN": "env-s3cret-1"}
     assert cli("record", run, "-o", str(path), environ=environ).code == 0
     with zipfile.ZipFile(path) as file:
         everything = b"".join(file.read(name) for name in file.namelist())
@@ -95,9 +95,9 @@ def test_the_text_of_the_log_can_be_left_out(cli: RunCli, run: str, tmp_path: Pa
 
 
 def test_the_timeline_has_every_finding_with_its_time(
-    cli: RunCli, stranger: FakeBaseten, tmp_path: Path
+    cli: RunCli, baseten: FakeBaseten, tmp_path: Path
 ) -> None:
-    finished_run(stranger, "sick", losses=[*LOSSES[:300], *["nan"] * 60, *LOSSES[360:]], total=500)
+    finished_run(baseten, "sick", losses=[*LOSSES[:300], *["nan"] * 60, *LOSSES[360:]], total=500)
     path = str(tmp_path / "sick.btrun")
     cli("record", "sick", "-o", path)
     found = json.loads(cli("health", "--file", path, "--timeline", "-o", "json", environ=NOWHERE).out)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
+from support.fake_baseten import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
 from support.fake_object_store import JOB, Stored, serving
-from support.stranger import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
-from support.stranger_runs import metrics_of, node, serve_metrics
+from support.fake_runs import metrics_of, node, serve_metrics
 from support.terminal import AtTerminal
 
 GIVEN = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name m --gpu"
@@ -138,17 +138,17 @@ UNKNOWN = [
 
 
 @pytest.fixture
-def wide(stranger: FakeBaseten) -> FakeBaseten:
+def wide(baseten: FakeBaseten) -> FakeBaseten:
     """A job whose five nodes log and are measured."""
-    stranger.jobs = [job("wide", node_count=5)]
-    stranger.projects = [project(), project("proj2", "whisper")]
+    baseten.jobs = [job("wide", node_count=5)]
+    baseten.projects = [project(), project("proj2", "whisper")]
     names = [f"node-{number}" for number in range(5)]
-    stranger.logs["wide"] = [
+    baseten.logs["wide"] = [
         line("{'loss': 0.5, 'epoch': 0.1}", at_ms=LONG_AGO_MS + place, replica=name)
         for place, name in enumerate(names)
     ]
-    serve_metrics(stranger, metrics_of(*(node(name, [0.5], end_s=LONG_AGO_MS / 1000) for name in names)))
-    return stranger
+    serve_metrics(baseten, metrics_of(*(node(name, [0.5], end_s=LONG_AGO_MS / 1000) for name in names)))
+    return baseten
 
 
 @pytest.mark.parametrize(("words", "why"), UNKNOWN)
@@ -174,8 +174,8 @@ def test_a_status_that_nobody_knows(cli: RunCli, status: str) -> None:
     assert "pending, queued, created, deploying, running, completed, failed" in result.err
 
 
-def test_a_status_that_only_the_server_knows_is_as_good(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("a", "HIBERNATING"), job("b", "RUNNING"), job("c") | {"current_status": "Odd one"}]
+def test_a_status_that_only_the_server_knows_is_as_good(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("a", "HIBERNATING"), job("b", "RUNNING"), job("c") | {"current_status": "Odd one"}]
     for status, name in (("hibernating", "a"), ("'odd one'", "c")):
         found = cli(f"jobs --status {status} -o json")
         assert (found.code, [each["id"] for each in found.json], found.err) == (0, [name], "")
@@ -198,9 +198,9 @@ def test_a_checkpoint_that_is_not_there(cli: RunCli, checkpoints: dict[str, str]
     assert result.err == f"bt-tui: {words}\n"
 
 
-def test_a_dry_run_with_errors_fails(cli: RunCli, stranger: FakeBaseten, tmp_path: Path) -> None:
+def test_a_dry_run_with_errors_fails(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
     for name, body in (("teams", {"teams": []}), ("secrets", {"secrets": []})):
-        stranger.on("GET", f"/v1/{name}", Answer(body=body))
+        baseten.on("GET", f"/v1/{name}", Answer(body))
     config = tmp_path / "config.py"
     config.write_text(
         "from truss_train import *\n"
@@ -236,9 +236,9 @@ def test_serving_without_its_package_names_the_python_that_lacks_it(
 
 
 def test_watching_a_job_that_is_not_there_opens_nothing(
-    stranger: FakeBaseten, clean_environ: dict[str, str]
+    baseten: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:
-    with AtTerminal("watch", "nosuch", environ={**clean_environ, **stranger.environ()}) as terminal:
+    with AtTerminal("watch", "nosuch", environ={**clean_environ, **baseten.environ()}) as terminal:
         assert terminal.end() == 7
     assert "no training job 'nosuch'" in terminal.text
     assert "\x1b[?1049h" not in terminal.text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import Result, RunCli
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 from support.terminal import AtTerminal
 
 ONE = "# mine\n[one]\nremote_provider = baseten\nremote_url = {url}\napi_key = {key}\nteam = vision\n"
@@ -23,25 +23,25 @@ def trussrc(clean_environ: dict[str, str]) -> Path:
 
 
 @pytest.fixture
-def log_in(cli: RunCli, stranger: FakeBaseten, pipe_in: Callable[[str], None]) -> LogIn:
-    """Log in to the stranger's server with a piped key, by default the right one."""
+def log_in(cli: RunCli, baseten: FakeBaseten, pipe_in: Callable[[str], None]) -> LogIn:
+    """Log in to the fake server with a piped key, by default the right one."""
     user = {"email": "ada@example.com", "workspace_name": "acme"}
-    stranger.on("GET", "/v1/users/me", Answer(body=user))
+    baseten.on("GET", "/v1/users/me", Answer(user))
 
-    def run(options: str = "", *, key: str = stranger.key, url: str = stranger.url) -> Result:
+    def run(options: str = "", *, key: str = baseten.key, url: str = baseten.url) -> Result:
         pipe_in(key)
         return cli(f"login --remote-url {url} --api-key-stdin {options}", environ={})
 
     return run
 
 
-def test_json_has_the_same(cli: RunCli, stranger: FakeBaseten, trussrc: Path) -> None:
-    trussrc.write_text(ONE.format(url=stranger.url, key=stranger.key) + "[two]\nremote_url=http://a.b\n")
+def test_json_has_the_same(cli: RunCli, baseten: FakeBaseten, trussrc: Path) -> None:
+    trussrc.write_text(ONE.format(url=baseten.url, key=baseten.key) + "[two]\nremote_url=http://a.b\n")
     result = cli("remotes -o json --remote one")
     environment, one, two, local = result.json
     assert environment["name"] == "<environment>"
     assert environment["credential"]["origin"] == "BASETEN_API_KEY"
-    assert environment["app_url"] == {"value": stranger.url, "origin": "BASETEN_REMOTE_URL"}
+    assert environment["app_url"] == {"value": baseten.url, "origin": "BASETEN_REMOTE_URL"}
     assert environment["api_url"]["origin"] == "BASETEN_MANAGEMENT_API_URL_OVERRIDE"
     assert [each["selected"] for each in (environment, one, two)] == [False, True, False]
     origin = f"api_key of {trussrc} [one]"
@@ -49,7 +49,7 @@ def test_json_has_the_same(cli: RunCli, stranger: FakeBaseten, trussrc: Path) ->
     assert one["team"] == {"value": "vision", "origin": f"team of {trussrc} [one]"}
     assert "https" in two["problem"]
     assert (local["name"], local["source"], local["app_url"]) == ("local", "emulator", None)
-    assert stranger.key not in result.out + result.err
+    assert baseten.key not in result.out + result.err
 
 
 @pytest.mark.parametrize(
@@ -81,27 +81,27 @@ def test_the_emulator_is_always_one_and_is_not_started_for_being_shown(cli: RunC
 
 
 def test_the_key_is_verified_and_kept_for_its_owner_alone(
-    cli: RunCli, log_in: LogIn, stranger: FakeBaseten, trussrc: Path
+    cli: RunCli, log_in: LogIn, baseten: FakeBaseten, trussrc: Path
 ) -> None:
     trussrc.write_text("# mine\n[other]\napi_key = k\n")
-    result = log_in("--remote acme", key=f"{stranger.key}\n")
+    result = log_in("--remote acme", key=f"{baseten.key}\n")
     assert (result.code, result.out) == (0, "")
     assert "ada@example.com" in result.err
-    assert stranger.key not in result.err
+    assert baseten.key not in result.err
     assert trussrc.read_text() == (
         "# mine\n[other]\napi_key = k\n\n[acme]\nremote_provider = baseten\n"
-        f"remote_url = {stranger.url}\nauth_type = api_key\napi_key = {stranger.key}\n"
+        f"remote_url = {baseten.url}\nauth_type = api_key\napi_key = {baseten.key}\n"
     )
     assert stat.S_IMODE(trussrc.stat().st_mode) == 0o600
     assert cli("projects --remote acme", environ={}).code == 0
 
 
 def test_a_team_that_there_is_is_kept_and_another_named(
-    log_in: LogIn, stranger: FakeBaseten, trussrc: Path
+    log_in: LogIn, baseten: FakeBaseten, trussrc: Path
 ) -> None:
     """A key of a workspace has no user."""
-    stranger.on("GET", "/v1/users/me", Answer(403, {"message": "no user"}))
-    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Vision", "default": True}]}))
+    baseten.on("GET", "/v1/users/me", Answer({"message": "no user"}, status=403))
+    baseten.on("GET", "/v1/teams", Answer({"teams": [{"id": "t1", "name": "Vision", "default": True}]}))
     for team, code in (("Visoin", 7), ("Vision", 0)):
         assert log_in(f"--team {team}").code == code
         assert trussrc.exists() == (code == 0)
@@ -120,26 +120,26 @@ def test_a_team_that_there_is_is_kept_and_another_named(
     ],
 )
 def test_a_refused_key_is_neither_kept_nor_shown(
-    log_in: LogIn, stranger: FakeBaseten, trussrc: Path, key: str, url: str | None, code: int, said: str
+    log_in: LogIn, baseten: FakeBaseten, trussrc: Path, key: str, url: str | None, code: int, said: str
 ) -> None:
-    result = log_in(key=key, url=url or stranger.url)
+    result = log_in(key=key, url=url or baseten.url)
     assert (result.code, said in result.err, trussrc.exists()) == (code, True, False)
     assert not key.strip() or key not in result.err
 
 
 def test_logging_in_again_keeps_address_team_and_comments(
-    cli: RunCli, stranger: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
+    cli: RunCli, baseten: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
 ) -> None:
     oauth = "auth_type = oauth\noauth_access_token = a\noauth_refresh_token = b"
-    trussrc.write_text(ONE.format(url=stranger.url, key="old").replace("api_key = old", oauth))
-    pipe_in(stranger.key)
+    trussrc.write_text(ONE.format(url=baseten.url, key="old").replace("api_key = old", oauth))
+    pipe_in(baseten.key)
     assert cli("login --remote one --api-key-stdin", environ={}).code == 0
     text = trussrc.read_text()
-    assert text.startswith(f"# mine\n[one]\nremote_provider = baseten\nremote_url = {stranger.url}\n")
-    for words, is_there in (("team = vision", True), ("oauth_", False), (f"api_key = {stranger.key}", True)):
+    assert text.startswith(f"# mine\n[one]\nremote_provider = baseten\nremote_url = {baseten.url}\n")
+    for words, is_there in (("team = vision", True), ("oauth_", False), (f"api_key = {baseten.key}", True)):
         assert (words in text) == is_there
-    pipe_in(stranger.key)
-    hidden_by_variables = cli(f"login --remote-url {stranger.url} --api-key-stdin")
+    pipe_in(baseten.key)
+    hidden_by_variables = cli(f"login --remote-url {baseten.url} --api-key-stdin")
     assert (hidden_by_variables.code, "unset" in hidden_by_variables.err) == (0, True)
 
 
@@ -156,16 +156,16 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(
 
 
 def test_at_a_terminal_the_key_is_asked_for_and_never_shown(
-    stranger: FakeBaseten, clean_environ: dict[str, str], trussrc: Path
+    baseten: FakeBaseten, clean_environ: dict[str, str], trussrc: Path
 ) -> None:
     environ = clean_environ | {"TERM": "xterm"}
-    with AtTerminal("login", "--remote-url", stranger.url, environ=environ) as login:
+    with AtTerminal("login", "--remote-url", baseten.url, environ=environ) as login:
         login.sees("hidden")
         cmdline = Path(f"/proc/{login.process.pid}/cmdline").read_bytes()
-        login.types(stranger.key.encode() + b"\r")
+        login.types(baseten.key.encode() + b"\r")
         assert login.end() == 0, login.shown
-    assert stranger.key.encode() not in login.shown + cmdline
-    assert stranger.key in trussrc.read_text()
+    assert baseten.key.encode() not in login.shown + cmdline
+    assert baseten.key in trussrc.read_text()
 
 
 @pytest.mark.parametrize(
@@ -189,12 +189,12 @@ def test_the_section_of_a_remote_goes_and_the_rest_stays(
 
 @pytest.mark.parametrize("status", [200, 500])
 def test_an_oauth_login_is_ended_at_the_server_if_it_answers(
-    cli: RunCli, stranger: FakeBaseten, trussrc: Path, status: int
+    cli: RunCli, baseten: FakeBaseten, trussrc: Path, status: int
 ) -> None:
-    stranger.on("POST", "/v1/users/auth/logout", Answer(status, b""))
-    login = f"remote_url={stranger.url}\nauth_type=oauth\noauth_access_token={stranger.key}\n"
+    baseten.on("POST", "/v1/users/auth/logout", Answer(b"", status=status))
+    login = f"remote_url={baseten.url}\nauth_type=oauth\noauth_access_token={baseten.key}\n"
     trussrc.write_text(f"[one]\n{login}")
     result = cli("logout", environ={})
     assert (result.code, trussrc.read_text()) == (0, "")
-    assert {asked.path for asked in stranger.asked} == {"/v1/users/auth/logout"}
+    assert {asked.path for asked in baseten.asked} == {"/v1/users/auth/logout"}
     assert ("still logged in on the server" in result.err) == (status == 500)

@@ -1,4 +1,4 @@
-"""Interactive sessions, changes to waiting jobs, and secrets, against a stranger's server."""
+"""Interactive sessions, changes to waiting jobs, and secrets, against ``FakeBaseten``."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job
+from support.fake_baseten import Answer, FakeBaseten, job
 
 JOB_PATH = "/v1/training_projects/proj1/jobs/job1"
 FAR_AWAY, LONG_AGO = "2999-01-01T00:00:00Z", "2020-01-01T00:00:00Z"
@@ -27,16 +27,16 @@ def code(
     }
 
 
-def serve_codes(stranger: FakeBaseten, *codes: object) -> None:
-    stranger.on("GET", JOB_PATH + "/auth_codes", Answer(body={"auth_codes": codes or None}))
+def serve_codes(baseten: FakeBaseten, *codes: object) -> None:
+    baseten.on("GET", JOB_PATH + "/auth_codes", Answer({"auth_codes": codes or None}))
 
 
-def test_each_replica_with_its_code_and_end(cli: RunCli, stranger: FakeBaseten) -> None:
-    serve_codes(stranger)
+def test_each_replica_with_its_code_and_end(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve_codes(baseten)
     assert cli("sessions job1 -o json").out == "[]\n"
     assert "no interactive session" in cli("sessions job1").err
     assert cli("sessions job1 --update-timeout 60").code == 7
-    serve_codes(stranger, code("g01r0", LONG_AGO), code("g00r0", url=f"https://x/{EVIL}"))
+    serve_codes(baseten, code("g01r0", LONG_AGO), code("g00r0", url=f"https://x/{EVIL}"))
     result = cli("sessions job1")
     _header, first, second = result.out.splitlines()
     assert first.split()[:3] == ["g00r0", "CODE-g00r0", "in"]
@@ -57,27 +57,25 @@ def test_each_replica_with_its_code_and_end(cli: RunCli, stranger: FakeBaseten) 
         "update_session job1 --timeout-minutes 60 --trigger ON_DEMAND",
     ],
 )
-def test_a_session_of_several_replicas_is_changed_once(
-    cli: RunCli, stranger: FakeBaseten, words: str
-) -> None:
-    serve_codes(stranger, code("g00r0"), code("g01r0"))
+def test_a_session_of_several_replicas_is_changed_once(cli: RunCli, baseten: FakeBaseten, words: str) -> None:
+    serve_codes(baseten, code("g00r0"), code("g01r0"))
     answer = {"interactive_session": {"id": "s1"}, "message": "Extended"}
-    stranger.on("PATCH", JOB_PATH + "/interactive_sessions/s1", Answer(body=answer))
+    baseten.on("PATCH", JOB_PATH + "/interactive_sessions/s1", Answer(answer))
     result = cli(words)
     assert (result.code, "Extended" in result.err) == (0, True)
     if "json" in words:
         assert result.json["update_messages"] == ["Extended"]
-    changes = [asked for asked in stranger.asked if asked.method == "PATCH"]
+    changes = [asked for asked in baseten.asked if asked.method == "PATCH"]
     assert [asked.body for asked in changes] == [{"timeout_minutes": 60, "trigger": "on_demand"}]
 
 
 @pytest.mark.parametrize(("words", "priority"), [(["job1"], 7), (["--job-id", "job1"], 0)])
-def test_the_priority(cli: RunCli, stranger: FakeBaseten, words: list[str], priority: int) -> None:
-    stranger.jobs = [job("job1", "PENDING")]
-    stranger.on("PATCH", JOB_PATH, Answer(body={"training_job": job("job1", "PENDING", priority=priority)}))
+def test_the_priority(cli: RunCli, baseten: FakeBaseten, words: list[str], priority: int) -> None:
+    baseten.jobs = [job("job1", "PENDING")]
+    baseten.on("PATCH", JOB_PATH, Answer({"training_job": job("job1", "PENDING", priority=priority)}))
     change = ("update", *words, "--priority", str(priority))
     assert cli(*change, "-o", "json").json["priority"] == priority
-    assert stranger.asked[-1].body == {"priority": priority}
+    assert baseten.asked[-1].body == {"priority": priority}
     assert "priority" in cli(*change).out
 
 
@@ -87,8 +85,8 @@ NAMES = (
 )
 
 
-def test_the_names_of_secrets(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.on("GET", "/v1/secrets", Answer(body={"secrets": NAMES}))
+def test_the_names_of_secrets(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.on("GET", "/v1/secrets", Answer({"secrets": NAMES}))
     table, document = cli("secrets").out, cli("secrets -o json").out
     assert "hf_access_token" in table
     assert [each["name"] for each in json.loads(document)] == ["hf_access_token", "other"]
@@ -96,28 +94,28 @@ def test_the_names_of_secrets(cli: RunCli, stranger: FakeBaseten) -> None:
 
 
 @pytest.mark.parametrize("words", ["secrets --team {}", "secrets --team {} delete name --yes"])
-def test_of_a_team_by_name_or_id(cli: RunCli, stranger: FakeBaseten, words: str) -> None:
-    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "vision"}]}))
-    stranger.on("GET", "/v1/teams/t1/secrets", Answer(body={"secrets": []}))
-    stranger.on("DELETE", "/v1/teams/t1/secrets/name", Answer(body={"name": "name"}))
+def test_of_a_team_by_name_or_id(cli: RunCli, baseten: FakeBaseten, words: str) -> None:
+    baseten.on("GET", "/v1/teams", Answer({"teams": [{"id": "t1", "name": "vision"}]}))
+    baseten.on("GET", "/v1/teams/t1/secrets", Answer({"secrets": []}))
+    baseten.on("DELETE", "/v1/teams/t1/secrets/name", Answer({"name": "name"}))
     assert [cli(words.format(team)).code for team in ("vision", "t1", "nosuch")] == [0, 0, 7]
 
 
 def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
-    cli: RunCli, stranger: FakeBaseten, pipe_in: Callable[[str], None]
+    cli: RunCli, baseten: FakeBaseten, pipe_in: Callable[[str], None]
 ) -> None:
-    stranger.on("POST", "/v1/secrets", Answer(body=NAMES[0]))
+    baseten.on("POST", "/v1/secrets", Answer(NAMES[0]))
     pipe_in("\n")
     assert cli("secrets set name").code == 2
     pipe_in("line one\nsecret-value-9\n")
     result = cli("secrets set hf_access_token")
     assert result.code == 0
-    assert stranger.asked[-1].body == {"name": "hf_access_token", "value": "line one\nsecret-value-9"}
+    assert baseten.asked[-1].body == {"name": "hf_access_token", "value": "line one\nsecret-value-9"}
     assert "secret-value-9" not in result.out + result.err
 
 
-def test_one_is_deleted_after_agreeing(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.on("DELETE", "/v1/secrets/name", Answer(body={"name": "name"}))
+def test_one_is_deleted_after_agreeing(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.on("DELETE", "/v1/secrets/name", Answer({"name": "name"}))
     assert cli("secrets delete name").code == 2
     assert cli("secrets delete name --yes").code == 0
-    assert [asked.method for asked in stranger.asked] == ["DELETE"]
+    assert [asked.method for asked in baseten.asked] == ["DELETE"]

@@ -16,7 +16,7 @@ from typing import Self
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, job
+from support.fake_baseten import Answer, FakeBaseten, job
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60
@@ -27,24 +27,24 @@ PROGRAM = (sys.executable, "-m", "tui")
 SIGN_PATH = "/v1/training_projects/proj1/jobs/job1/ssh/sign"
 
 
-def signs(stranger: FakeBaseten, address: str) -> None:
+def signs(baseten: FakeBaseten, address: str) -> None:
     answer = {
         "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com AAAA made-up",
         "jwt": TOKEN,
         "proxy_address": address,
         "ssh_cert_expires_at": None,
     }
-    stranger.on("POST", SIGN_PATH, Answer(body=answer))
+    baseten.on("POST", SIGN_PATH, Answer(answer))
 
 
 class Proxy:
     """The proxy that signing names: takes the token, answers one byte, and says back what it hears."""
 
-    def __init__(self, stranger: FakeBaseten, answer: bytes = b"\x00", *, hangs_up: bool = False) -> None:
+    def __init__(self, baseten: FakeBaseten, answer: bytes = b"\x00", *, hangs_up: bool = False) -> None:
         self.answer, self.hangs_up = answer, hangs_up
         self.token, self.heard = "", b""
         self._listener = socket.create_server(("127.0.0.1", 0))
-        signs(stranger, f"127.0.0.1:{self._listener.getsockname()[1]}")
+        signs(baseten, f"127.0.0.1:{self._listener.getsockname()[1]}")
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -76,15 +76,15 @@ class Proxy:
 
 
 @pytest.fixture
-def running(stranger: FakeBaseten) -> FakeBaseten:
-    stranger.jobs = [job("job1", "RUNNING")]
-    return stranger
+def running(baseten: FakeBaseten) -> FakeBaseten:
+    baseten.jobs = [job("job1", "RUNNING")]
+    return baseten
 
 
 @pytest.fixture
-def ssh_environ(stranger: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
+def ssh_environ(baseten: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
     own = {"BASETEN_SSH_DIR": str(tmp_path / "keys"), "BASETEN_SSH_PROXY_INSECURE": "1"}
-    return clean_environ | stranger.environ() | own | {"PYTHONPATH": str(ROOT)}
+    return clean_environ | baseten.environ() | own | {"PYTHONPATH": str(ROOT)}
 
 
 def run(
@@ -168,10 +168,10 @@ def test_a_token_is_never_sent_readably(
     [("COMPLETED", 7, "has ended"), ("FAILED", 7, "has ended"), ("RUNNING", 1, "SSH is not enabled")],
 )
 def test_why_there_is_no_shell_is_said(
-    cli: RunCli, stranger: FakeBaseten, ssh_environ: dict[str, str], status: str, code: int, why: str
+    cli: RunCli, baseten: FakeBaseten, ssh_environ: dict[str, str], status: str, code: int, why: str
 ) -> None:
-    stranger.jobs = [job("job1", status)]
-    stranger.on("POST", SIGN_PATH, Answer(400, {"error": "SSH is not enabled for this workspace"}))
+    baseten.jobs = [job("job1", status)]
+    baseten.on("POST", SIGN_PATH, Answer({"error": "SSH is not enabled for this workspace"}, status=400))
     result = cli("ssh job1", environ=ssh_environ)
     assert (result.code, why in result.err) == (code, True)
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
-from support.stranger_runs import iso
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_runs import iso
 
 NOW_S = float(int(time.time()))
 HOUR_S = 3600.0
@@ -55,12 +55,12 @@ def served(asked: ReceivedRequest) -> Answer:
     silent = {"gpu_utilization": None, "gpu_memory_usage_bytes": None, "cpu_usage": []}
     nodes = [("node-3", silent), ("node-1", late), ("node-0", first)]
     named = [{"node_id": name, "metrics": series} for name, series in nodes]
-    return Answer(body={**first, "cache": None, "per_node_metrics": named})
+    return Answer({**first, "cache": None, "per_node_metrics": named})
 
 
-def test_json_has_each_sample_once_in_the_order_of_time(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("many", "RUNNING", node_count=4, created_at=iso(BORN_S), updated_at=iso(BORN_S))]
-    stranger.on("GET", "/v1/training_projects/[^/]+/jobs/many/metrics", served)
+def test_json_has_each_sample_once_in_the_order_of_time(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("many", "RUNNING", node_count=4, created_at=iso(BORN_S), updated_at=iso(BORN_S))]
+    baseten.on("GET", "/v1/training_projects/[^/]+/jobs/many/metrics", served)
     document = cli("metrics many -o json").json
     told = {(one["node"], one["gpu"], one["metric"]): one["samples"] for one in document["series"]}
     assert not any(node == "node-3" for node, _, _ in told)

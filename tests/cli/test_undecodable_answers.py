@@ -10,47 +10,47 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 from support.terminal import AtTerminal
 
 WIPE = b"\x15"
 
 
-def at_terminal(stranger: FakeBaseten, folder: Path, *arguments: str) -> AtTerminal:
+def at_terminal(baseten: FakeBaseten, folder: Path, *arguments: str) -> AtTerminal:
     settings = {
         "TERM": "xterm",
         "PROMPT_TOOLKIT_NO_CPR": "1",
         "HOME": str(folder),
         "PYTHONIOENCODING": "utf-8:strict",  # as in most people's locales
     }
-    return AtTerminal(*arguments, environ={**os.environ, **stranger.environ(), **settings}, folder=folder)
+    return AtTerminal(*arguments, environ={**os.environ, **baseten.environ(), **settings}, folder=folder)
 
 
 def test_no_secret_is_kept_without_the_bytes_that_were_not_understood(
-    stranger: FakeBaseten, tmp_path: Path
+    baseten: FakeBaseten, tmp_path: Path
 ) -> None:
-    stranger.on("POST", "/v1/secrets", Answer(body={"name": "s", "created_at": "2025-03-01T12:00:00Z"}))
-    with at_terminal(stranger, tmp_path, "secrets", "set", "s") as someone:
+    baseten.on("POST", "/v1/secrets", Answer({"name": "s", "created_at": "2025-03-01T12:00:00Z"}))
+    with at_terminal(baseten, tmp_path, "secrets", "set", "s") as someone:
         bad, good = b"pass\xf0\x9fword\r", WIPE + b"password\r"
         someone.answers(("value of s, hidden:", bad), ("not UTF-8", good))
         assert someone.end() == 0
-    assert [asked.body["value"] for asked in stranger.asked if asked.method == "POST"] == ["password"]
+    assert [asked.body["value"] for asked in baseten.asked if asked.method == "POST"] == ["password"]
 
 
-def test_a_yes_or_no_is_asked_again(stranger: FakeBaseten, tmp_path: Path) -> None:
-    with at_terminal(stranger, tmp_path, "secrets", "delete", "s") as someone:
+def test_a_yes_or_no_is_asked_again(baseten: FakeBaseten, tmp_path: Path) -> None:
+    with at_terminal(baseten, tmp_path, "secrets", "delete", "s") as someone:
         someone.answers(("[y/N]", b"\xe9\r"), ("[y/N]", b"n\r"))
         assert someone.end() == 130
-    assert stranger.asked == []
+    assert baseten.asked == []
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
 @pytest.mark.parametrize("command", ["secrets set s", "login --api-key-stdin"])
 def test_what_is_piped_in_must_be_utf_8(
-    cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch, command: str, errors: str
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch, command: str, errors: str
 ) -> None:
     piped = io.TextIOWrapper(io.BytesIO(b"pass\xe9word\n"), encoding="utf-8", errors=errors)
     monkeypatch.setattr(sys, "stdin", piped)
     result = cli(command)
-    assert (result.code, result.out, stranger.asked) == (2, "", [])
+    assert (result.code, result.out, baseten.asked) == (2, "", [])
     assert "standard input is not UTF-8" in result.err

@@ -6,25 +6,25 @@ import pytest
 
 from api_client.http.retry import RetryPolicy
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 
 QUICK = ("--interval", "0.01")
 JOB_PATH = "/v1/training_projects/proj1/jobs/"
 
 
-def goes_through(stranger: FakeBaseten, job_id: str, *statuses: str | None) -> None:
+def goes_through(baseten: FakeBaseten, job_id: str, *statuses: str | None) -> None:
     """Each look finds the next status, the last one for ever; None is an outage."""
     left = list(statuses)
 
     def look(_asked: ReceivedRequest) -> Answer:
         status = left.pop(0) if len(left) > 1 else left[0]
         return (
-            Answer(503, {"message": "down"})
+            Answer({"message": "down"}, status=503)
             if status is None
-            else Answer(body={"training_job": job(job_id, status)})
+            else Answer({"training_job": job(job_id, status)})
         )
 
-    stranger.on("GET", JOB_PATH + job_id, look)
+    baseten.on("GET", JOB_PATH + job_id, look)
 
 
 @pytest.mark.parametrize(
@@ -38,22 +38,22 @@ def goes_through(stranger: FakeBaseten, job_id: str, *statuses: str | None) -> N
     ],
 )
 def test_the_exit_code_is_the_outcome_of_several_the_worst(
-    cli: RunCli, stranger: FakeBaseten, statuses: str, code: int
+    cli: RunCli, baseten: FakeBaseten, statuses: str, code: int
 ) -> None:
     ends = {f"job{number}": status for number, status in enumerate(statuses.split())}
-    stranger.jobs = [job(name, "PENDING") for name in ends]
+    baseten.jobs = [job(name, "PENDING") for name in ends]
     for name, status in ends.items():
-        goes_through(stranger, name, "PENDING", "RUNNING", status)
+        goes_through(baseten, name, "PENDING", "RUNNING", status)
     result = cli("wait", *ends, "-o", "json", *QUICK)
     assert (result.code, "job0 is running" in result.err) == (code, True)
     found = [each["current_status"] for each in result.json]
     assert found == [f"TRAINING_JOB_{status}" for status in ends.values()]
 
 
-def test_each_is_printed_when_it_ends(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("slow", "RUNNING"), job("quick", "RUNNING")]
-    goes_through(stranger, "slow", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "COMPLETED")
-    goes_through(stranger, "quick", "COMPLETED")
+def test_each_is_printed_when_it_ends(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("slow", "RUNNING"), job("quick", "RUNNING")]
+    goes_through(baseten, "slow", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "COMPLETED")
+    goes_through(baseten, "quick", "COMPLETED")
     lines = [
         json.loads(each) for each in cli("wait", "slow", "quick", "-o", "ndjson", *QUICK).out.splitlines()
     ]
@@ -63,16 +63,16 @@ def test_each_is_printed_when_it_ends(cli: RunCli, stranger: FakeBaseten) -> Non
     assert len(rows) == 2
 
 
-def test_until_running_ends_when_it_runs_or_never_will(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("job1", "PENDING"), job("job2", "DEPLOY_FAILED")]
-    goes_through(stranger, "job1", "PENDING", "DEPLOYING", "RUNNING")
+def test_until_running_ends_when_it_runs_or_never_will(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("job1", "PENDING"), job("job2", "DEPLOY_FAILED")]
+    goes_through(baseten, "job1", "PENDING", "DEPLOYING", "RUNNING")
     result = cli("wait", "job1", "--until", "running", "-o", "json", *QUICK)
     assert (result.code, result.json[0]["current_status"]) == (0, "TRAINING_JOB_RUNNING")
     assert cli("wait job2 --until running").code == 5
 
 
-def test_the_timeout_has_a_code_of_its_own(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("job1", "RUNNING"), job("job2", "FAILED")]
+def test_the_timeout_has_a_code_of_its_own(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("job1", "RUNNING"), job("job2", "FAILED")]
     result = cli("wait job1 job2 --timeout 0s -o json")
     assert (result.code, "job1" in result.err) == (9, True)
     assert [each["id"] for each in result.json] == ["job1", "job2"]
@@ -80,15 +80,15 @@ def test_the_timeout_has_a_code_of_its_own(cli: RunCli, stranger: FakeBaseten) -
         assert cli(f"wait job2 --timeout {span}").code == 3
 
 
-def test_an_outage_is_waited_out(cli: RunCli, stranger: FakeBaseten, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_is_waited_out(cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api_client.http.retry.RetryPolicy.longest_delay_s", lambda *_arguments: 0.0)
     monkeypatch.setattr("api_client.streams.job_poller.ENDLESS", RetryPolicy(max_attempts=None))
-    stranger.jobs = [job("job1", "RUNNING")]
-    goes_through(stranger, "job1", "RUNNING", None, None, "COMPLETED")
+    baseten.jobs = [job("job1", "RUNNING")]
+    goes_through(baseten, "job1", "RUNNING", None, None, "COMPLETED")
     assert cli("wait", "job1", *QUICK).code == 0
 
 
-def test_a_job_that_vanishes_ends_the_wait(cli: RunCli, stranger: FakeBaseten) -> None:
-    stranger.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
-    stranger.on("GET", JOB_PATH + "job1", Answer(404, {"message": "deleted"}))
+def test_a_job_that_vanishes_ends_the_wait(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
+    baseten.on("GET", JOB_PATH + "job1", Answer({"message": "deleted"}, status=404))
     assert cli("wait", "job1", "job2", *QUICK).code == 7

@@ -13,7 +13,7 @@ from api_client.emulator.processes import EmulatorChild
 from api_client.ssh import parse_host
 from api_client.submission.workstation import workstation_hosts
 from support.cli import RunCli
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 
 RECORDED = json.loads((Path(__file__).parent / "golden" / "workstation.json").read_text())
 SLURM_COMMAND = "bash /b10/workspace/setup_slurm.sh"
@@ -48,7 +48,7 @@ def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record:
     assert document["archive"]["files"] == []
 
 
-def test_a_dry_run_for_reading(cli: RunCli, stranger: FakeBaseten) -> None:
+def test_a_dry_run_for_reading(cli: RunCli, baseten: FakeBaseten) -> None:
     kept_nowhere = ("workstation", "--checkpoint-path", "/mnt/ckpts", "--dry-run")
     result = cli(*kept_nowhere)
     assert result.code == 0
@@ -57,10 +57,10 @@ def test_a_dry_run_for_reading(cli: RunCli, stranger: FakeBaseten) -> None:
     assert "--enable-checkpointing" in result.err
     assert "--enable-checkpointing" not in cli(*kept_nowhere, "--enable-checkpointing").err
     teams = [{"id": "t", "name": "Research", "default": True}]
-    stranger.on("GET", "/v1/teams", Answer(body={"teams": teams}))
+    baseten.on("GET", "/v1/teams", Answer({"teams": teams}))
     unknown = cli("workstation --team Nobody")
     assert (unknown.code, "Research" in unknown.err) == (2, True)
-    assert {each.method for each in stranger.asked} == {"GET"}
+    assert {each.method for each in baseten.asked} == {"GET"}
 
 
 def test_from_submitting_to_stopping_on_an_emulator(

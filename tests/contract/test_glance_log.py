@@ -13,10 +13,10 @@ from api_client.clock import Clock, SystemClock
 from api_client.models import TrainingJob
 from api_client.streams.logs import LATENESS_MS
 from api_client.streams.pages import MAX_PAGE_LINES
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, line
+from support.fake_runs import iso
 from support.log_server import FastClock
 from support.remotes import remote_of
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, line
-from support.stranger_runs import iso
 from tui.feeds.previews import FLOOD_LINES, LogTail
 from tui.readers.session import Session
 
@@ -36,13 +36,13 @@ def old_lines() -> list[dict]:
 @asynccontextmanager
 async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogTail, FakeBaseten]]:
     """What Home reads of the log of a job that has run for two hours."""
-    with FakeBaseten() as stranger:
-        stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
-        session = Session(remote_of(stranger), clock=clock or SystemClock())
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        session = Session(remote_of(baseten), clock=clock or SystemClock())
         try:
             yield (
-                LogTail(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0])),
-                stranger,
+                LogTail(session.client, session.clock, TrainingJob.model_validate(baseten.jobs[0])),
+                baseten,
             )
         finally:
             await session.client.aclose()
@@ -56,8 +56,8 @@ def counted(log: LogTail) -> int:
 async def test_every_line_counts_once() -> None:
     resume = asyncio.Event()
     resume.set()
-    async with tail() as (log, stranger):
-        stranger.logs["runs"] = lines = old_lines()
+    async with tail() as (log, baseten):
+        baseten.logs["runs"] = lines = old_lines()
         await log.read_newest()
         assert MAX_PAGE_LINES - 3 <= counted(log) <= MAX_PAGE_LINES, "the newest page at once"
         assert not log.is_read
@@ -77,7 +77,7 @@ async def test_every_line_counts_once() -> None:
 @pytest.mark.parametrize("stamp", ["later", "9" * 30, "-5"], ids=["word", "far", "negative"])
 async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: str) -> None:
     clock = FastClock(FastClock().begin_s - NOW_MS / 1000)
-    async with tail(clock) as (log, stranger):
+    async with tail(clock) as (log, baseten):
         odd = line("step=9000 loss=1.0", at_ms=NOW_MS) | {"timestamp": stamp}
         fine = line("step=7 loss=1.0", at_ms=NOW_MS - 1000)
 
@@ -86,9 +86,9 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
             within = [
                 one for at_ms, one in ((NOW_MS, odd), (NOW_MS - 1000, fine)) if start_ms <= at_ms < end_ms
             ]
-            return Answer(200, {"logs": within})
+            return Answer({"logs": within})
 
-        stranger.on("GET", "/v1/training_projects/.*/jobs/runs/logs", answer)
+        baseten.on("GET", "/v1/training_projects/.*/jobs/runs/logs", answer)
         for _ in range(2):
             await log.read_newest()
     assert log.fold.snapshot().step == 7
@@ -97,9 +97,9 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
 async def test_a_flood_is_sampled_until_it_ebbs() -> None:
     resume = asyncio.Event()
     resume.set()
-    async with tail() as (log, stranger):
+    async with tail() as (log, baseten):
         begin_ms = NOW_MS - 3_600_000
-        stranger.logs["runs"] = lines = [
+        baseten.logs["runs"] = lines = [
             line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(12_000)
         ]
 
@@ -107,7 +107,7 @@ async def test_a_flood_is_sampled_until_it_ebbs() -> None:
             return log.fold.snapshot().step
 
         await log.read_newest()
-        assert sum(one.path.endswith("/logs") for one in stranger.asked) == 1
+        assert sum(one.path.endswith("/logs") for one in baseten.asked) == 1
         assert newest() == 11_999
         await log.read_older(resume)
         assert log.is_read

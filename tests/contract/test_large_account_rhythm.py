@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from support.fake_baseten import Answer, FakeBaseten, job
 from support.remotes import remote_of
-from support.stranger import Answer, FakeBaseten, job
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed
 from tui.readers.session import Session
@@ -38,24 +38,24 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
         if any(row.id == RUNS and not row.running for row in fleet.jobs):
             ended.set()
 
-    with FakeBaseten() as stranger:
-        stranger.jobs = [job(f"job{number:05}") for number in range(jobs - 1)] + [job(RUNS, "RUNNING")]
-        stranger.on("GET", "/v1/instance_type_prices", Answer(200, {"instance_types": LISTED}))
-        session = Session(remote_of(stranger))
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job(f"job{number:05}") for number in range(jobs - 1)] + [job(RUNS, "RUNNING")]
+        baseten.on("GET", "/v1/instance_type_prices", Answer({"instance_types": LISTED}))
+        session = Session(remote_of(baseten))
         feed = FleetFeed(session, take, list_interval_s=0.01, prices=OWN_PRICES)
         loop = asyncio.get_running_loop()
-        answer = stranger.answer
+        answer = baseten.answer
 
         def counted(asked):  # type: ignore[no-untyped-def]
             if asked.path.endswith("/search"):
                 searches.append("statuses" not in asked.body)
                 if len(searches) == ROUNDS // 2:
-                    stranger.jobs[-1] = job(RUNS, "FAILED")
+                    baseten.jobs[-1] = job(RUNS, "FAILED")
                 if len(searches) == ROUNDS:
                     loop.call_soon_threadsafe(enough.set)
             return answer(asked)
 
-        stranger.answer = counted  # type: ignore[method-assign]
+        baseten.answer = counted  # type: ignore[method-assign]
         task = asyncio.create_task(feed.run())
         try:
             await asyncio.wait_for(enough.wait(), PATIENCE_S)

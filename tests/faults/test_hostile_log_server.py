@@ -8,9 +8,9 @@ import pytest
 from api_client import LogEnd, LogGap, LogLine, TrainingClient
 from api_client.clock import SystemClock
 from support.cli import Result
+from support.fake_baseten import FAULTS
 from support.log_server import NS_PER_S, FakeLog, FastClock, LogServer, hostile_lines
 from support.remotes import remote_of
-from support.stranger import FAULTS
 from tui.cli import main
 
 LASTING_S = 40.0

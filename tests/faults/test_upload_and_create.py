@@ -1,4 +1,4 @@
-"""Submissions to a stranger's server that keeps the published API: what is sent, when, how often."""
+"""Submissions to ``FakeBaseten`` that keeps the published API: what is sent, when, how often."""
 
 import asyncio
 import threading
@@ -22,8 +22,8 @@ from api_client import (
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
 from api_client.submission.submitting import Submission, SubmissionProgress
 from api_client.transfers import uploads
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
 from support.fake_object_store import BUCKET, SESSION_TOKEN, UPLOADED_KEY, FakeObjectStore, Trouble
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job, project
 
 CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"
 JOBS_ROUTE = "POST /v1/training_projects/proj1/jobs"
@@ -37,36 +37,36 @@ DEFAULT_TEAM = {"id": "t1", "name": "Research", "default": True, "created_at": "
 
 
 class Platform(FakeBaseten):
-    """A stranger that also takes submissions; what it was asked in ``asked``."""
+    """A fake of Baseten that also takes submissions; what it was asked in ``asked``."""
 
     def __init__(self, store: FakeObjectStore) -> None:
         super().__init__()
         self.store = store
         self.created: list[dict[str, object]] = []
         self.upserted: list[ReceivedRequest] = []
-        self.on("GET", CREDENTIALS_ROUTE, lambda _: Answer(body=store.credentials()))
+        self.on("GET", CREDENTIALS_ROUTE, lambda _: Answer(store.credentials()))
         self.on("POST", "/v1/(teams/[^/]+/)?training_projects", self._upsert)
         self.on(*JOBS_ROUTE.split(), self._create)
 
     def _upsert(self, asked: ReceivedRequest) -> Answer:
         self.upserted.append(asked)
-        return Answer(body={"training_project": project(name=asked.body["training_project"]["name"])})
+        return Answer({"training_project": project(name=asked.body["training_project"]["name"])})
 
     def _create(self, asked: ReceivedRequest) -> Answer:
         self.created.append(asked.body["training_job"])
-        return Answer(body={"training_job": job("job7", "CREATED", name=asked.body["training_job"]["name"])})
+        return Answer({"training_job": job("job7", "CREATED", name=asked.body["training_job"]["name"])})
 
     def routes(self) -> list[str]:
         return [f"{asked.method} {asked.path}" for asked in self.asked]
 
     def has_teams(self, *teams: dict[str, object]) -> None:
-        self.on("GET", "/v1/teams", Answer(body={"teams": teams}))
+        self.on("GET", "/v1/teams", Answer({"teams": teams}))
 
     async def push(
         self, config: TrainingProject, source: Path, of_remote: str | None = None, **how: Any
     ) -> Submission:
         """Submit, from a remote of that team."""
-        remote = Remote("stranger", self.url, self.url, SecretStr(self.key), "a test", team=of_remote)
+        remote = Remote("baseten", self.url, self.url, SecretStr(self.key), "a test", team=of_remote)
         async with TrainingClient(remote, clock=FastClock()) as client:
             return await client.push(config, source_dir=source, **how)
 
@@ -124,7 +124,7 @@ async def test_the_code_is_there_before_what_is_published_is_created(
 
 
 async def test_an_error_answered_to_job_creation_is_not_repeated(platform: Platform, source: Path) -> None:
-    platform.on(*JOBS_ROUTE.split(), Answer(503, {"message": "try again"}))
+    platform.on(*JOBS_ROUTE.split(), Answer({"message": "try again"}, status=503))
     with pytest.raises(ServerFault, match="try again"):
         await platform.push(config(), source)
     assert platform.routes().count(JOBS_ROUTE) == 1

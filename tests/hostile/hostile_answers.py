@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr
 from typing_extensions import get_type_hints, is_typeddict
 
 from api_client import models
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 
 MARK = "FORN"
 """In every sequence of the harm below: nothing of ours says it."""
@@ -139,7 +139,7 @@ class HostileServer(FakeBaseten):
             ("GET", "/v1/models", {"models": [harmful(models.Model)]}),
             ("GET", "/v1/models/[^/]+/deployments", {"deployments": [harmful(models.Deployment)]}),
         ):
-            self.on(method, path, Answer(body=body))
+            self.on(method, path, Answer(body))
         self.on("GET", f"{a_job}/logs", self._logs_of(log))
         self.job_id = job["id"]
 
@@ -149,7 +149,7 @@ class HostileServer(FakeBaseten):
             start_ms = int(asked.query.get("start_epoch_millis", 0))
             end_ms = int(asked.query.get("end_epoch_millis", time.time() * 1000))
             within = [each for each in log if start_ms <= int(each["timestamp"]) // 1_000_000 < end_ms]
-            return Answer(body={"logs": within if asked.query.get("direction") == "asc" else within[::-1]})
+            return Answer({"logs": within if asked.query.get("direction") == "asc" else within[::-1]})
 
         return answer
 
@@ -159,7 +159,9 @@ def refusing(status: int) -> FakeBaseten:
     server = FakeBaseten()
     body = json.dumps({"code": HARM, "message": HARM, "detail": HARM}).encode()
     for method in ("GET", "POST"):
-        server.on(method, ".*", Answer(status, body, {"X-Request-Id": "\t".join((MARK, "id"))}))
+        server.on(
+            method, ".*", Answer(body, status=status, headers={"X-Request-Id": "\t".join((MARK, "id"))})
+        )
     return server
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from raw_terminal import DrawnTerminal
 
-from support.stranger import FakeBaseten
+from support.fake_baseten import FakeBaseten
 
 HOSTILE = {
     "Latin-1": b"\xe9",
@@ -33,8 +33,8 @@ HOSTILE = {
 UP, HELP, ESCAPE, LEAVE = b"\x1b[A", b"?", b"\x1b", b"q"
 
 
-def dashboard(stranger: FakeBaseten, home: Path, *arguments: str, **environ: str) -> DrawnTerminal:
-    known = {**os.environ, **stranger.environ(), "TERM": "xterm-256color", "HOME": str(home), **environ}
+def dashboard(baseten: FakeBaseten, home: Path, *arguments: str, **environ: str) -> DrawnTerminal:
+    known = {**os.environ, **baseten.environ(), "TERM": "xterm-256color", "HOME": str(home), **environ}
     return DrawnTerminal(*arguments, environ=known)
 
 
@@ -48,7 +48,7 @@ def opens_help(terminal: DrawnTerminal, data: bytes) -> None:
 
 def test_no_bytes_end_the_dashboard_and_the_next_key_is_received(tmp_path: Path) -> None:
     """Pasted into a field they are its text, and nothing else."""
-    with FakeBaseten() as stranger, dashboard(stranger, tmp_path) as terminal:
+    with FakeBaseten() as baseten, dashboard(baseten, tmp_path) as terminal:
         terminal.read_until_drawn(lambda picture: "job1" in picture)
         for data in HOSTILE.values():
             opens_help(terminal, data + UP + HELP)
@@ -63,7 +63,7 @@ def test_no_bytes_end_the_dashboard_and_the_next_key_is_received(tmp_path: Path)
 
 def test_after_a_pager_any_bytes_are_taken_as_well(tmp_path: Path) -> None:
     pager = shlex.join(["sh", "-c", "echo the pager ran"])
-    with FakeBaseten() as stranger, dashboard(stranger, tmp_path, "watch", "job1", PAGER=pager) as terminal:
+    with FakeBaseten() as baseten, dashboard(baseten, tmp_path, "watch", "job1", PAGER=pager) as terminal:
         terminal.read_until_drawn(lambda picture: "job1" in picture)
         terminal.types(b"2\xe9O")
         terminal.read_until(lambda shown: b"the pager ran" in shown)

@@ -13,7 +13,7 @@ from api_client.definitions import AcceleratorSpec
 from api_client.errors import ConfigurationError
 from api_client.remotes.trussrc import sections_of
 from api_client.servable import check_rank, rank_for
-from support.stranger import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten
 from tui.cli import main
 from tui.commands.support.exit_codes import ExitCode
 from tui.settings.loading import check_file
@@ -91,8 +91,8 @@ def test_answers_of_ten_thousand_levels_are_one_sentence(
     body: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FakeBaseten() as server:
-        server.on("GET", "/v1/training_projects", Answer(200, body))
-        server.on("GET", "/v1/teams", Answer(500, body))
+        server.on("GET", "/v1/training_projects", Answer(body))
+        server.on("GET", "/v1/teams", Answer(body, status=500))
         for name, value in server.environ().items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))

@@ -12,7 +12,7 @@ from hostile_answers import HARM, MARK, HostileServer, harmful, hidden_in, obeye
 from raw_terminal import DrawnTerminal
 
 from api_client import models
-from support.stranger import FakeBaseten
+from support.fake_baseten import FakeBaseten
 from support.terminal import DASHBOARD_ENDS, ROOT
 from tui.cli import main
 

@@ -17,7 +17,7 @@ from prompt_toolkit.application import application, create_app_session
 from prompt_toolkit.input import create_pipe_input
 
 from api_client import models
-from support.stranger import Answer
+from support.fake_baseten import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, walk_of
 from tui.commands.deploy.options import DeployOptions
@@ -159,7 +159,7 @@ def test_the_whole_way_on_a_world_of_hostile_names(tmp_path: Path) -> None:
     with HostileServer() as server:
         checkpoint = harmful(models.Checkpoint) | {"checkpoint_type": "full"}
         path = "/v1/training_projects/[^/]+/jobs/[^/]+/checkpoints"
-        server.on("GET", path, Answer(body={"checkpoints": [checkpoint, checkpoint]}))
+        server.on("GET", path, Answer({"checkpoints": [checkpoint, checkpoint]}))
         own = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "HOME": str(tmp_path)}
         environ = {**os.environ, **server.environ(), **own}
         with AtTerminal("deploy", environ=environ, folder=tmp_path) as someone:

@@ -18,7 +18,7 @@ from api_client.models import BlobCredentials
 from api_client.ssh import Ticket, relay
 from api_client.transfers.uploads import upload_file
 from support.certificates import own_certificate
-from support.stranger import Answer, FakeBaseten, ReceivedRequest
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest
 
 NOWHERE = "https://api.example.test"
 ONCE = RetryPolicy(max_attempts=1)
@@ -90,7 +90,7 @@ class Trap(FakeBaseten):
     def __init__(self, **where: Any) -> None:
         super().__init__(**where)
         self.heard: list[str] = []
-        self.reply = Answer(body=b"x", headers={"ETag": '"tag"'})
+        self.reply = Answer(b"x", headers={"ETag": '"tag"'})
 
     def answer(self, asked: ReceivedRequest) -> Answer:
         self.heard.append(f"{asked.method} {asked.target}")
@@ -219,7 +219,7 @@ async def test_the_address_that_was_checked_is_connected_to_and_tls_checks_the_n
 )
 async def test_redirects_lead_there_neither(trap: Trap, resolver: Resolver, target: str) -> None:
     resolver.names = {NAME: [["192.168.0.1"]]}
-    trap.reply = Answer(302, b"", {"Location": target})
+    trap.reply = Answer(b"", status=302, headers={"Location": target})
     async with client_of(f"http://127.0.0.1:{trap.port}") as client:
         with pytest.raises((AddressRefused, RedirectRefused)):
             await client.objects.read(f"http://127.0.0.1:{trap.port}/a", length=1)
@@ -248,7 +248,7 @@ async def test_a_proxy_resolves_names_that_are_unknown_here(
 ) -> None:
     monkeypatch.setenv(variable, f"127.0.0.1:{trap.port}")
     monkeypatch.setenv("no_proxy", "")
-    trap.reply = Answer(403, b"")
+    trap.reply = Answer(b"", status=403)
     async with elsewhere() as client:
         with pytest.raises(Unreachable):
             await client.objects.read(f"https://{NAME}/a", length=1)
@@ -289,7 +289,7 @@ async def test_where_the_remote_is_shows_the_address_that_its_answers_come_from(
     resolver.names = {"api.example.test": [["127.0.0.1"]], NAME: [["127.0.0.1"]]}
     monkeypatch.setenv("no_proxy", "")
     with Trap(certificate=certificate) as api:
-        api.reply = Answer(body={"training_projects": []})
+        api.reply = Answer({"training_projects": []})
         url, file = f"https://api.example.test:{api.port}", f"https://{NAME}:{api.port}/a"
         if proxied:
             monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{api.port}")

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from api_client import Remote, RetryPolicy, TrainingClient, Unreachable, UploadFailed
 from api_client.models import BlobCredentials
 from support.certificates import own_certificate
+from support.fake_baseten import FakeBaseten
 from support.fake_object_store import FakeObjectStore
-from support.stranger import FakeBaseten
 
 KEY = "sk-that-must-stay-here"
 

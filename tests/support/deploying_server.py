@@ -1,4 +1,4 @@
-"""A stranger's server that lists checkpoints and deploys them; its answer can be lost on the way."""
+"""A fake of Baseten that lists checkpoints and deploys them; its answer can be lost on the way."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from typing import Any, Literal
 
 from api_client.deployment.sending import DEPLOY_FIELD
-from support.stranger import LONG_AGO, Answer, FakeBaseten, ReceivedRequest
-from support.stranger_runs import iso, training_log
+from support.fake_baseten import LONG_AGO, Answer, FakeBaseten, ReceivedRequest
+from support.fake_runs import iso, training_log
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 
@@ -79,10 +79,10 @@ class DeployingServer(FakeBaseten):
         self.lines: list[dict[str, Any]] = []
         self.on("POST", "/graphql/", self._graphql)
         self.on("GET", "/v1/.*/checkpoints", self._checkpoints)
-        self.on("GET", "/v1/.*/checkpoint_files", Answer(404, {"message": "no files here"}))
-        self.on("GET", "/v1/teams", Answer(body={"teams": []}))
-        self.on("GET", "/v1/secrets", Answer(body={"secrets": [{"name": "hf_access_token", "id": "s"}]}))
-        self.on("GET", "/v1/models", lambda _: Answer(body={"models": self.models}))
+        self.on("GET", "/v1/.*/checkpoint_files", Answer({"message": "no files here"}, status=404))
+        self.on("GET", "/v1/teams", Answer({"teams": []}))
+        self.on("GET", "/v1/secrets", Answer({"secrets": [{"name": "hf_access_token", "id": "s"}]}))
+        self.on("GET", "/v1/models", lambda _: Answer({"models": self.models}))
         self.on("GET", "/v1/models/[^/]+/deployments", self._deployments_of)
         self.on("GET", "/v1/models/[^/]+/deployments/[^/]+", self._deployment)
         self.on("GET", "/v1/models/[^/]+/deployments/[^/]+/logs", self._logs)
@@ -102,11 +102,11 @@ class DeployingServer(FakeBaseten):
         return [each for each in self.requests if each["dry_run"] is not True]
 
     def _checkpoints(self, _asked: ReceivedRequest) -> Answer:
-        return Answer(body={"training_job": self.jobs[0], "checkpoints": self.checkpoints})
+        return Answer({"training_job": self.jobs[0], "checkpoints": self.checkpoints})
 
     def _graphql(self, asked: ReceivedRequest) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
-            return Answer(body={"data": {"listedInstances": self.machines}})
+            return Answer({"data": {"listedInstances": self.machines}})
         request: Any = asked.body["variables"]["request"]  # type: ignore[index]
         self.requests.append(request)
         version = None
@@ -120,33 +120,31 @@ class DeployingServer(FakeBaseten):
             case "no answer":
                 return Answer(is_reset=True)
             case "half an answer":
-                return Answer(body=body, is_cut=True)
+                return Answer(body, is_cut=True)
             case "bad gateway":
-                return Answer(502, {"message": "the gateway lost it"})
+                return Answer({"message": "the gateway lost it"}, status=502)
             case "no JSON":
-                return Answer(body=b"<html>")
+                return Answer(b"<html>")
             case "no version":
-                return Answer(body={"data": {DEPLOY_FIELD: {"model_version": None, "truss_config": None}}})
+                return Answer({"data": {DEPLOY_FIELD: {"model_version": None, "truss_config": None}}})
             case "refused":
                 error = {"message": "raw", "extensions": {"code": "X", "description": "no such checkpoint"}}
-                return Answer(body={"data": None, "errors": [error]})
-        return Answer(body=body)
+                return Answer({"data": None, "errors": [error]})
+        return Answer(body)
 
     def _deployments_of(self, asked: ReceivedRequest) -> Answer:
         model_id = asked.path.split("/")[3]
-        return Answer(
-            body={"deployments": [each for each in self.deployments if each["model_id"] == model_id]}
-        )
+        return Answer({"deployments": [each for each in self.deployments if each["model_id"] == model_id]})
 
     def _deployment(self, asked: ReceivedRequest) -> Answer:
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
-        return Answer(body={"id": asked.path.split("/")[5], "status": status, "created_at": self.created_at})
+        return Answer({"id": asked.path.split("/")[5], "status": status, "created_at": self.created_at})
 
     def _logs(self, asked: ReceivedRequest) -> Answer:
         first, last = int(asked.query["start_epoch_millis"]), int(asked.query["end_epoch_millis"])
         within = [each for each in self.lines if first <= int(each["timestamp"]) // 1_000_000 < last]
         within.sort(key=lambda each: int(each["timestamp"]), reverse=asked.query["direction"] == "desc")
-        return Answer(body={"logs": within[: int(asked.query["limit"])]})
+        return Answer({"logs": within[: int(asked.query["limit"])]})
 
 
 def broken_loss(server: DeployingServer) -> None:

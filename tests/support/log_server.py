@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
@@ -163,17 +163,17 @@ class LogServer(FakeBaseten):
     def answer(self, asked: ReceivedRequest) -> Answer:
         self.asked.append(asked)
         if asked.path.endswith("/search"):
-            return Answer(body={"training_jobs": [self.log.job()]})
+            return Answer({"training_jobs": [self.log.job()]})
         if not asked.path.endswith("/logs"):
-            return Answer(body={"training_job": self.log.job()})
+            return Answer({"training_job": self.log.job()})
         page = self.log.page(asked.query)
         if page is None:
             self.refusals.append(asked)
-            return Answer(400, {"code": "VALIDATION_ERROR", "message": "no such window"})
+            return Answer({"code": "VALIDATION_ERROR", "message": "no such window"}, status=400)
         start_ns, end_ns = self.broken or (0, 0)
         if any(start_ns <= int(str(record["timestamp"])) < end_ns for record in page):
-            return Answer(500, b"<html>broken</html>")
-        return Answer(body={"logs": page or None})
+            return Answer(b"<html>broken</html>", status=500)
+        return Answer({"logs": page or None})
 
 
 class FastClock:

@@ -13,8 +13,8 @@ import pytest
 
 from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, resolve_remote
 from api_client.errors import InvalidAnswer, RedirectRefused
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest
 from support.log_server import FastClock
-from support.stranger import Answer, FakeBaseten, ReceivedRequest
 
 TOKEN_PATH = "/v1/users/auth/device/token"
 LONG_AGO, FAR_AWAY = 1_000_000_000, 4_000_000_000
@@ -38,10 +38,10 @@ class Issuer(FakeBaseten):
         if self.refusal is not None:
             return self.refusal
         if asked.body.get("refresh_token") != f"r-{self.issued}":
-            return Answer(400, {"error": "invalid_grant", "error_description": "spent"})
+            return Answer({"error": "invalid_grant", "error_description": "spent"}, status=400)
         self.issued += 1
         tokens = {"access_token": f"a-{self.issued}", "refresh_token": f"r-{self.issued}"}
-        return Answer(body=tokens | {"expires_in": 3600})
+        return Answer(tokens | {"expires_in": 3600})
 
 
 @pytest.fixture
@@ -128,7 +128,9 @@ async def test_a_login_that_cannot_be_renewed_says_what_to_do(
     issuer: Issuer, path: Path, status: int
 ) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO, refresh="r-secret-0")
-    issuer.refusal = Answer(status, {"error": "invalid_grant", "error_description": "r-secret-0 is spent"})
+    issuer.refusal = Answer(
+        {"error": "invalid_grant", "error_description": "r-secret-0 is spent"}, status=status
+    )
     async with client_of(path) as client:
         with pytest.raises(Unauthorized, match=r"'acme'.*has expired.*bt-tui login --remote acme") as caught:
             await client.projects.list()
@@ -146,7 +148,7 @@ async def test_without_a_refresh_token_the_server_s_refusal_stands(issuer: Issue
 
 async def test_an_outage_of_the_renewal_is_waited_out(issuer: Issuer, path: Path) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
-    issuer.refusal = Answer(503, {"message": "busy"})
+    issuer.refusal = Answer({"message": "busy"}, status=503)
     remote = remote_of(path)
 
     def heard(event: object) -> None:
@@ -162,10 +164,10 @@ async def test_an_outage_of_the_renewal_is_waited_out(issuer: Issuer, path: Path
 @pytest.mark.parametrize(
     ("refusal", "kind"),
     [
-        (Answer(200, {"token": "nonsense"}), InvalidAnswer),
-        (Answer(200, b"<html>"), InvalidAnswer),
-        (Answer(200, {"access_token": "a b", "expires_in": 1}), InvalidAnswer),
-        (Answer(302, b"", {"Location": "https://evil.example/"}), RedirectRefused),
+        (Answer({"token": "nonsense"}), InvalidAnswer),
+        (Answer(b"<html>"), InvalidAnswer),
+        (Answer({"access_token": "a b", "expires_in": 1}), InvalidAnswer),
+        (Answer(b"", status=302, headers={"Location": "https://evil.example/"}), RedirectRefused),
     ],
 )
 async def test_answers_that_renew_nothing(

@@ -10,8 +10,8 @@ import pytest
 from client_support import make_remote
 
 from api_client import RequestError, RequestEvent, RetryPolicy, TrainingClient, Unreachable
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest
 from support.log_server import FastClock
-from support.stranger import Answer, FakeBaseten, ReceivedRequest
 
 
 @pytest.fixture

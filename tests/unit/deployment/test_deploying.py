@@ -22,8 +22,8 @@ from api_client.deployment import (
     truss_config_path,
 )
 from support.deploying_server import TRUSS_CONFIG, DeployingServer, Trouble
+from support.fake_baseten import Answer
 from support.log_server import FastClock
-from support.stranger import Answer
 
 CONFIG = build_config(EXAMPLES["two_adapters"], CHECKPOINTS)
 NOW = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 -- local time, as the names have it
@@ -97,7 +97,7 @@ async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
 async def test_if_the_models_cannot_be_listed_a_lost_answer_stays_unclear(
     server: DeployingServer, client: TrainingClient
 ) -> None:
-    server.on("GET", "/v1/models", Answer(403, {"message": "not for you"}))
+    server.on("GET", "/v1/models", Answer({"message": "not for you"}, status=403))
     assert (await deploy(client, CONFIG)).version_id == "dep0"
     server.trouble = "no answer"
     with pytest.raises(DeploymentUnclear):
@@ -114,7 +114,7 @@ async def test_somebody_else_s_deployment_is_not_taken_for_ours(
         if server.requests and not server.deployments:
             server.deploy("llama-support")
             server.deploy("llama-support")
-        return Answer(body={"models": server.models})
+        return Answer({"models": server.models})
 
     server.on("GET", "/v1/models", two_more)
 
@@ -145,12 +145,12 @@ async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
 
     def without_instances(asked: object) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
-            return Answer(body={"errors": [{"message": "Cannot query field listed_instances"}]})
+            return Answer({"errors": [{"message": "Cannot query field listed_instances"}]})
         return graphql(asked)
 
     machine = {"id": "rest-h100", "name": "H100:2", "gpu_count": 2, "gpu_type": "H100"}
     server.on("POST", "/graphql/", without_instances)
-    server.on("GET", "/v1/instance_types", Answer(body={"instance_types": [machine]}))
+    server.on("GET", "/v1/instance_types", Answer({"instance_types": [machine]}))
 
     await deploy(client, CONFIG)
 

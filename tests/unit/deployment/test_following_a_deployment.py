@@ -8,8 +8,8 @@ from pydantic import SecretStr
 from api_client import LogLine, Remote, TrainingClient
 from api_client.deployment import DeploymentUpdate, follow
 from support.deploying_server import DeployingServer
+from support.fake_baseten import Answer, line
 from support.log_server import FastClock
-from support.stranger import Answer, line
 
 
 def client_of(server: DeployingServer) -> TrainingClient:
@@ -58,7 +58,7 @@ async def test_every_line_comes_once_the_late_and_the_last_ones_too() -> None:
         def next_status(_: object) -> Answer:
             status, lines = next(display_options)
             server.lines += lines
-            return Answer(body={"id": "d", "status": status, "created_at": "2025-03-01T12:00:00Z"})
+            return Answer({"id": "d", "status": status, "created_at": "2025-03-01T12:00:00Z"})
 
         server.on("GET", "/v1/models/m/deployments/d", next_status)
         seen = await updates(server)
@@ -69,7 +69,7 @@ async def test_every_line_comes_once_the_late_and_the_last_ones_too() -> None:
 async def test_a_server_without_logs_is_followed_all_the_same() -> None:
     with DeployingServer() as server:
         server.statuses = ["BUILDING", "ACTIVE"]
-        server.on("GET", "/v1/models/m/deployments/d/logs", Answer(404, {"message": "no logs"}))
+        server.on("GET", "/v1/models/m/deployments/d/logs", Answer({"message": "no logs"}, status=404))
         seen = await updates(server)
     assert messages(seen) == [[], []]
 

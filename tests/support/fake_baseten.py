@@ -15,14 +15,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
 
-KEY = "stranger-key-9f3c1a"
+KEY = "fake-key-9f3c1a"
 NS_PER_MS = 1_000_000
 LONG_AGO = "2025-03-01T12:00:00Z"
 LONG_AGO_MS = 1_740_830_400_000
@@ -43,8 +43,9 @@ class Answer:
     delays it.
     """
 
-    status: int = 200
     body: object = None
+    _: KW_ONLY
+    status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     hangs: bool = False
     is_cut: bool = False
@@ -119,13 +120,13 @@ def _spoilt(answer: Answer, fault: str) -> Answer:
     match fault.split():
         case ["429", *when]:
             after = {"at once": "0", "until now": formatdate(usegmt=True)}.get(" ".join(when))
-            return Answer(429, {"code": "SLOW_DOWN"}, {"Retry-After": after} if after else {})
+            return Answer({"code": "SLOW_DOWN"}, status=429, headers={"Retry-After": after} if after else {})
         case ["500" | "502" | "503"]:
-            return Answer(int(fault), b"<html>broken</html>")
+            return Answer(b"<html>broken</html>", status=int(fault))
         case ["html"]:
-            return Answer(200, b"<html>sign in</html>")
+            return Answer(b"<html>sign in</html>")
         case ["empty"]:
-            return Answer(200, b"")
+            return Answer(b"")
         case ["half"]:
             raw = answer.payload()
             return replace(answer, body=raw[: len(raw) // 2])
@@ -220,7 +221,7 @@ class FakeBaseten:
     def send_bill(self, *items: dict[str, object]) -> None:
         """Answer every range of the bill with these items."""
         usage = {"subtotal": "1.0", "credits_used": 0, "total": "1.0", "minutes": 1, "breakdown": items}
-        self.on("GET", "/v1/billing/usage_summary", Answer(body={"training_usage": usage}))
+        self.on("GET", "/v1/billing/usage_summary", Answer({"training_usage": usage}))
 
     def on(self, method: str, path_pattern: str, route: Route | Answer) -> None:
         """Answer requests whose path matches the whole pattern with this instead; the latest wins."""
@@ -230,7 +231,7 @@ class FakeBaseten:
     def answer(self, asked: ReceivedRequest) -> Answer:
         self.asked.append(asked)
         if asked.authorization not in (f"Bearer {self.key}", f"Api-Key {self.key}"):
-            return Answer(401, {"code": "UNAUTHORIZED", "message": "this key opens nothing here"})
+            return Answer({"code": "UNAUTHORIZED", "message": "this key opens nothing here"}, status=401)
         for method, pattern, route in self._own_routes:
             if method == asked.method and pattern.fullmatch(asked.path):
                 return route(asked)
@@ -251,25 +252,25 @@ class FakeBaseten:
         parts = asked.path.strip("/").split("/")
         match asked.method, parts:
             case "GET", ["v1", "training_projects"]:
-                return Answer(body={"training_projects": self.projects})
+                return Answer({"training_projects": self.projects})
             case "GET", ["v1", "training_projects", project_id]:
                 return self._one(self.projects, project_id, "training_project")
             case "POST", ["v1", "training_jobs", "search"]:
-                return Answer(body={"training_jobs": self._search(asked.body)})
+                return Answer({"training_jobs": self._search(asked.body)})
             case "GET", ["v1", "training_projects", project_id, "jobs"]:
                 found = [each for each in self.jobs if each["training_project_id"] == project_id]
-                return Answer(body={"training_project": self.projects[0], "training_jobs": found})
+                return Answer({"training_project": self.projects[0], "training_jobs": found})
             case "GET", ["v1", "training_projects", _, "jobs", job_id]:
                 return self._one(self.jobs, job_id, "training_job")
             case "GET", ["v1", "training_projects", _, "jobs", job_id, "logs"]:
-                return Answer(body={"logs": self._page(job_id, asked.query)})
-        return Answer(404, {"code": "NOT_FOUND", "message": "no such route"})
+                return Answer({"logs": self._page(job_id, asked.query)})
+        return Answer({"code": "NOT_FOUND", "message": "no such route"}, status=404)
 
     def _one(self, things: list[dict[str, object]], thing_id: str, name: str) -> Answer:
         for thing in things:
             if thing["id"] == thing_id:
-                return Answer(body={name: thing})
-        return Answer(404, {"code": "NOT_FOUND", "message": f"no {thing_id} here"})
+                return Answer({name: thing})
+        return Answer({"code": "NOT_FOUND", "message": f"no {thing_id} here"}, status=404)
 
     def _search(self, wanted: dict[str, object]) -> list[dict[str, object]]:
         statuses = wanted.get("statuses")
@@ -294,14 +295,14 @@ class FakeBaseten:
         return within[: int(query.get("limit", DEFAULT_LIMIT))]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        stranger = self
+        baseten = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
 
             def setup(self) -> None:
-                stranger.connections += 1
+                baseten.connections += 1
                 super().setup()
 
             def _serve(self) -> None:
@@ -316,11 +317,11 @@ class FakeBaseten:
                     body=_body(raw, self.headers.get("Content-Type", "")),
                     authorization=self.headers.get("Authorization", ""),
                 )
-                fault = stranger._fault()
-                answer = stranger.answer(asked)
+                fault = baseten._fault()
+                answer = baseten.answer(asked)
                 answer = _spoilt(answer, fault) if fault else answer
                 if answer.hangs:
-                    stranger._closing.wait()
+                    baseten._closing.wait()
                     self.close_connection = True
                     return
                 time.sleep(answer.after_s)

@@ -8,8 +8,8 @@ import pytest
 
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
-from support.stranger import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
-from support.stranger_runs import iso, training_log
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
+from support.fake_runs import iso, training_log
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.job.layout import TAB_IDS
@@ -29,7 +29,7 @@ def metrics_now(asked: ReceivedRequest) -> Answer:
     moments = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - 10 * n)) for n in (0, 1, 2, 2, 3)]
     samples = [{"value": 0.8, "timestamp": moment, "surprise": 1} for moment in moments]
     return Answer(
-        body={
+        {
             "gpu_memory_usage_bytes": None,
             "gpu_utilization": {"0": samples, "1": samples},
             "cpu_usage": samples,
@@ -42,7 +42,7 @@ def metrics_now(asked: ReceivedRequest) -> Answer:
     )
 
 
-def stranger_with_a_run() -> FakeBaseten:
+def server_with_a_run() -> FakeBaseten:
     server = FakeBaseten()
     server.projects.append(project("proj1", "their-project", novelty={"deep": [1]}))
     server.jobs += [
@@ -60,14 +60,16 @@ def stranger_with_a_run() -> FakeBaseten:
 
 
 async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None:
-    with stranger_with_a_run() as server:
-        no_search = Answer(404, {"code": "NOT_FOUND", "message": "no such route"})
+    with server_with_a_run() as server:
+        no_search = Answer({"code": "NOT_FOUND", "message": "no such route"}, status=404)
         server.on("POST", r"/v1/training_jobs/search", no_search)
         forbidden = (r"/v1/training/jobs/[^/]+/queue_context", r"/v1/instance_type_prices", r"/v1/billing/.*")
         for path in forbidden:
-            server.on("GET", path, Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
+            server.on("GET", path, Answer({"code": "FORBIDDEN", "message": "admins only"}, status=403))
         server.on(
-            "GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/checkpoints", Answer(500, b"<html>oops</html>")
+            "GET",
+            r"/v1/training_projects/[^/]+/jobs/[^/]+/checkpoints",
+            Answer(b"<html>oops</html>", status=500),
         )
         app = BtTuiApp(remote_of(server))
         async with app.run_test(size=SIZE) as pilot:
@@ -83,11 +85,11 @@ async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None
 
 
 async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> None:
-    with stranger_with_a_run() as server:
+    with server_with_a_run() as server:
         began = (datetime.now(UTC) - timedelta(minutes=90)).isoformat()
         server.jobs = [job("live", "RUNNING", name="their-run", created_at=began, node_count=1)]
         prices = [{"instance_type": server.jobs[0]["instance_type"], "price": 0.5}]
-        server.on("GET", r"/v1/instance_type_prices", Answer(body={"instance_types": prices}))
+        server.on("GET", r"/v1/instance_type_prices", Answer({"instance_types": prices}))
         server.send_bill(billed("live", 24.0, 60))
         app = BtTuiApp(remote_of(server))
         async with app.run_test(size=SIZE) as pilot:
@@ -103,7 +105,7 @@ async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> 
 
 
 async def test_an_unknown_job_asked_for_by_id_is_told() -> None:
-    with stranger_with_a_run() as server:
+    with server_with_a_run() as server:
         unknown = BtTuiApp(remote_of(server), job_id="nobody")
         async with unknown.run_test(size=SIZE, notifications=True) as pilot:
             await until(pilot, lambda: "No job nobody" in text_of(unknown))
@@ -111,9 +113,11 @@ async def test_an_unknown_job_asked_for_by_id_is_told() -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_refused_key_is_told_with_its_origin(status: int) -> None:
-    with stranger_with_a_run() as server:
+    with server_with_a_run() as server:
         app = BtTuiApp(remote_of(server, key="wrong-key-of-mine"))
-        server.on("GET", r"/v1/training_projects", Answer(status, {"code": "NO", "message": "bad key"}))
+        server.on(
+            "GET", r"/v1/training_projects", Answer({"code": "NO", "message": "bad key"}, status=status)
+        )
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "key refused" in text_of(app))
             screen = text_of(app)
@@ -122,7 +126,7 @@ async def test_a_refused_key_is_told_with_its_origin(status: int) -> None:
 
 
 async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_beginning() -> None:
-    with stranger_with_a_run() as server:
+    with server_with_a_run() as server:
         hours_ago_ms = int(time.time() * 1000) - 3 * 3600 * 1000
         server.logs["live"] += [line(f"older {n}", at_ms=hours_ago_ms - n * 86_400_000) for n in range(30)]
         app = BtTuiApp(remote_of(server), job_id="live", tab="logs")
@@ -139,7 +143,7 @@ async def test_home_tells_of_a_broken_loss_though_metrics_and_checkpoints_are_ga
         now = time.time()
         server.jobs = [job("live", "RUNNING", name="their-run", created_at=iso(now - 700), node_count=1)]
         training_log(server, "live", now - 600, [*[1.0] * 40, *["nan"] * 20])
-        server.on("GET", r".*/jobs/live/(metrics|checkpoints)", Answer(200, {"cpu_usage": "soon"}))
+        server.on("GET", r".*/jobs/live/(metrics|checkpoints)", Answer({"cpu_usage": "soon"}))
         app = BtTuiApp(remote_of(server))
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "loss is NaN" in text_of(app))

@@ -1,8 +1,8 @@
-"""Runs for the server of ``support.stranger``: trainer logs, node samples and capacity as plain dicts."""
+"""Runs for ``FakeBaseten``: trainer logs, node samples and capacity as plain dicts."""
 
 import time
 
-from support.stranger import Answer, FakeBaseten, job, line
+from support.fake_baseten import Answer, FakeBaseten, job, line
 
 HOUR_S = 3600
 
@@ -12,10 +12,10 @@ def iso(epoch_s: float) -> str:
 
 
 def training_log(
-    stranger: FakeBaseten, job_id: str, begin_s: float, losses: list[float | str], **more: object
+    baseten: FakeBaseten, job_id: str, begin_s: float, losses: list[float | str], **more: object
 ) -> None:
     """A line a step, ten seconds apart, as many trainers print them."""
-    stranger.logs[job_id] = [
+    baseten.logs[job_id] = [
         line(
             f"step {step}/{more.get('total', 100)} loss={loss} lr=1e-4"
             f" tokens_per_sec={more.get('speed', 1000)}",
@@ -26,20 +26,20 @@ def training_log(
 
 
 def finished_run(
-    stranger: FakeBaseten, job_id: str, *, hours: float = 2, losses: list[float | str], **more: object
+    baseten: FakeBaseten, job_id: str, *, hours: float = 2, losses: list[float | str], **more: object
 ) -> None:
     """A job that ended an hour ago, with its log."""
     end_s = time.time() - HOUR_S
     begin_s = end_s - hours * HOUR_S
     fields = {name: value for name, value in more.items() if name not in ("total", "speed", "status")}
-    stranger.jobs.append(
+    baseten.jobs.append(
         job(
             job_id,
             str(more.get("status", "COMPLETED")),
             **{"created_at": iso(begin_s), "updated_at": iso(end_s), "node_count": 2} | fields,
         )
     )
-    training_log(stranger, job_id, begin_s, losses, **more)
+    training_log(baseten, job_id, begin_s, losses, **more)
 
 
 def samples(values: list[float | None], *, end_s: float, step_s: float = 60) -> list[dict]:
@@ -73,15 +73,15 @@ def metrics_of(*nodes: dict, **more: object) -> dict:
     return {**first, "cache": None, "per_node_metrics": list(nodes)} | more
 
 
-def serve_metrics(stranger: FakeBaseten, answer: dict) -> None:
-    stranger.on("GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/metrics", Answer(body=answer))
+def serve_metrics(baseten: FakeBaseten, answer: dict) -> None:
+    baseten.on("GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/metrics", Answer(answer))
 
 
 STEADY: list[float | str] = [3.0 - step / 200 for step in range(360)]
 
 
 def live_run(
-    stranger: FakeBaseten,
+    baseten: FakeBaseten,
     job_id: str,
     losses: list[float | str] = STEADY,
     *,
@@ -91,9 +91,9 @@ def live_run(
     """A job that runs, with a line a step up to ``silent_s`` ago, on eight GPUs of that use."""
     now_s = time.time()
     begin_s = now_s - silent_s - 10 * len(losses)
-    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1))
-    training_log(stranger, job_id, begin_s, losses, total=10_000)
-    serve_metrics(stranger, metrics_of(node("node-0", [use] * 60, end_s=now_s, gpus=8)))
+    baseten.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1))
+    training_log(baseten, job_id, begin_s, losses, total=10_000)
+    serve_metrics(baseten, metrics_of(node("node-0", [use] * 60, end_s=now_s, gpus=8)))
 
 
 CAPACITY = {
@@ -109,5 +109,5 @@ CAPACITY = {
 }  # fmt: skip
 
 
-def serve_capacity(stranger: FakeBaseten, answer: dict | None = None) -> None:
-    stranger.on("GET", "/v1/training/capacity", Answer(body=CAPACITY if answer is None else answer))
+def serve_capacity(baseten: FakeBaseten, answer: dict | None = None) -> None:
+    baseten.on("GET", "/v1/training/capacity", Answer(CAPACITY if answer is None else answer))
