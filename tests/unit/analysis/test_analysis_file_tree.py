@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,11 +31,6 @@ HUB = [
 ]
 
 
-def test_a_directory_that_only_leads_to_another_is_no_place_where_room_goes() -> None:
-    tree = build([FileEntry("a/b/c/big", 100), FileEntry("a/small", 1)])
-    assert names(tree, tree.largest_directories(5)) == ["c"]
-
-
 def test_orders() -> None:
     tree = build(HUB)
     by_name = ["empty", "hub", "llama", "config.json", "model-2.safetensors", "model-10.safetensors"]
@@ -45,7 +38,6 @@ def test_orders() -> None:
     assert shown(tree, Order(SortKey.SIZE, descending=True), open_all=False) == ["hub", "notes.txt", "empty"]
     assert shown(tree, Order(SortKey.TIME), open_all=False) == ["empty", "notes.txt", "hub"]
     assert shown(tree, Order(SortKey.TYPE), open_all=False) == ["empty", "hub", "notes.txt"]
-    assert Order(SortKey.NAME).next() == Order(SortKey.SIZE, descending=True)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +46,6 @@ def test_orders() -> None:
         ("MODEL", {"model-2.safetensors", "model-10.safetensors", "model.safetensors"}, 450),
         ("*.json", {"config.json"}, 1),
         ("llama", {"model-2.safetensors", "model-10.safetensors", "config.json"}, 401),
-        ("hub/q", {"model.safetensors"}, 50),
         ("nothing like it", set(), 0),
     ],
 )
@@ -79,7 +70,6 @@ def test_a_filter_keeps_matches_their_directories_and_what_is_in_matching_ones(
         ("a//b/./c", ["a", "b", "c"]),
         ("[red]x[/red]/\x00\x1b[2J", ["[red]x[", "red]", "\x00\x1b[2J"]),
         ("", [""]),
-        ("a/..", ["a", ".."]),
         ("a/", ["a", "a/"]),
     ],
 )
@@ -95,20 +85,15 @@ def test_ten_thousand_levels_are_only_levels() -> None:
     rows = VisibleRows(tree)
     finish(rows.show_steps(open_all=True))
     assert len(rows) == 10_001
-    assert tree.depths[rows.nodes[-1]] == 10_000
     assert finish(filter_steps(tree, "f")).file_count == 1
     assert rows.close(0) == 10_000
+    assert names(tree, tree.largest_directories(5)) == ["d"], "not those that only lead to another"
 
 
-SEGMENTS = st.text(alphabet="ab.-1/ \x00", min_size=0, max_size=8)
+SEGMENTS = st.text(alphabet="ab.-1/ \x00", max_size=8)
+KINDS = st.sampled_from(("file", "directory"))
 ENTRIES = st.lists(
-    st.builds(
-        FileEntry,
-        SEGMENTS,
-        st.integers(-5, 100),
-        st.none() | st.floats(0, 9),
-        st.sampled_from(("file", "directory")),
-    )
+    st.builds(FileEntry, SEGMENTS, st.integers(-5, 100), st.none() | st.floats(0, 9), KINDS), max_size=12
 )
 
 
@@ -131,15 +116,9 @@ def test_nothing_is_lost_or_counted_twice(
 
 def test_every_way_through_many_files_pauses_often() -> None:
     entries = [FileEntry(f"flat/{number % 977:04}-{number}", number) for number in range(20_000)]
-
-    def pauses(steps: object) -> int:
-        return sum(1 for _ in steps)  # type: ignore[attr-defined]
-
-    assert pauses(build_steps(entries)) >= 60
     tree = build(entries)
     rows = VisibleRows(tree, order=Order(SortKey.SIZE, descending=True))
-    assert pauses(rows.show_steps(open_all=True)) >= 60
+    for way in (build_steps(entries), rows.show_steps(open_all=True), filter_steps(tree, "77")):
+        assert sum(1 for _ in way) >= 60
     sizes = [tree.sizes[node] for node in rows.nodes[1:]]
     assert sizes == sorted(sizes, reverse=True)
-    assert pauses(filter_steps(tree, "77")) >= 60
-    assert posixpath.basename(tree.path(rows.nodes[1])) == "0459-19999"

@@ -45,8 +45,6 @@ def run(
 
 
 LIFE = [event("PENDING", 0), event("CREATED", 20), event("DEPLOYING", 21), event("RUNNING", 30)]
-
-
 ENDED = event("COMPLETED", 90)
 AGAIN = [event("CREATED", 60), event("DEPLOYING", 62), event("RUNNING", 70)]
 NEVER = [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)]
@@ -67,8 +65,6 @@ COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
         {"gpu_hours": 4, "usd": 30}),
     "without a history from the creation": (run(job(nodes=1), 60, None, price_per_minute=0.1),
         {"usd": 6, "of": "time since creation"}),
-    "with an empty one, too": (run(job(nodes=1), 60, [], price_per_minute=0.1),
-        {"usd": 6, "of": "time since creation"}),
     "it ended before it ran": (
         run(job("DEPLOY_FAILED", updated_min=25), 60, NEVER, price_per_minute=1.0), {"gpu_hours": 0, "usd": 0}),
     "an unknown price": (run(job(), 120, LIFE),
@@ -85,15 +81,13 @@ COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", COSTS)
 def test_what_a_job_costs(name: str) -> None:
     snapshot, expected = COSTS[name]
-    told = {field: getattr(snapshot.cost, field) for field in expected}
-    words, told_words = expected.get("of", ""), told.pop("of", "")
-    assert words in told_words
-    assert told == pytest.approx({field: value for field, value in expected.items() if field != "of"})
+    assert expected.get("of", "") in snapshot.cost.of
+    sums = {field: value for field, value in expected.items() if field != "of"}
+    assert {field: getattr(snapshot.cost, field) for field in sums} == pytest.approx(sums)
 
 
-@pytest.mark.parametrize("status", ["PENDING", "CREATED", "DEPLOYING"])
-def test_a_job_that_has_not_run_costs_nothing_that_could_be_told(status: str) -> None:
-    assert run(job(status), 60, price_per_minute=1.0).cost == Cost()
+def test_a_job_that_has_not_run_costs_nothing_that_could_be_told() -> None:
+    assert run(job("PENDING"), 60, price_per_minute=1.0).cost == Cost()
 
 
 def test_the_end_costs_what_is_left_by_the_eta_and_its_range():
@@ -115,8 +109,7 @@ def test_prices_by_id_or_name_and_the_users_own_first():
     assert price_of(job(), {"a10g": 0.1}) is None
 
 
-def bill(usd: float, minutes: int) -> Bill:
-    return Bill(NOON, {"j1": Billed(usd, minutes)})
+BILL = Bill(NOON, {"j1": Billed(60, 120)})
 
 
 @pytest.mark.parametrize(
@@ -140,11 +133,11 @@ def test_what_is_not_billed_yet_is_the_running_time_less_the_billed_minutes(node
 
 def test_a_day_after_the_end_everything_is_billed():
     ended = job("COMPLETED", nodes=4, updated_min=90)
-    soon = run(ended, 100, [*LIFE, ENDED], price_per_minute=0.5, bill=bill(60, 120)).cost
-    later = run(ended, 25 * 60 + 91, [*LIFE, ENDED], bill=bill(60, 120)).cost
+    soon = run(ended, 100, [*LIFE, ENDED], price_per_minute=0.5, bill=BILL).cost
+    later = run(ended, 25 * 60 + 91, [*LIFE, ENDED], bill=BILL).cost
     assert (soon.unbilled_minutes, later.unbilled_minutes) == (4 * 60 - 120, 0)
     assert later.spent_usd == 60
 
 
 def test_a_bill_that_may_begin_after_the_job_is_not_its_bill():
-    assert run(job(created_min=-1), 120, LIFE, bill=bill(60, 120)).cost.billed is None
+    assert run(job(created_min=-1), 120, LIFE, bill=BILL).cost.billed is None

@@ -27,12 +27,10 @@ RANK_5_DIED = """
  9 node-0 ERROR Sending process 81 closing signal SIGTERM
 """
 GAVE_UP = """
- 0 node-0 step 1 loss 3.1
  3 node-0 ERROR hub: read timed out, retry 1 of 3
  9 node-0 ERROR hub: 3 of 3 attempts failed: ConnectionError
 """
 KILLED = """
- 0 node-0 step 10 loss 3.1
  5 node-0 run.sh: line 12:   412 Killed                  python train.py
  6 node-0 ERROR torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 412)
 """
@@ -41,11 +39,9 @@ SURVIVED_THEN_FAILED = """
 99 node-0 step 900 loss 0.4
 120 node-0 Traceback (most recent call last):
 120 node-0   File "train.py", line 3, in <module>
-120 node-0     save()
 120 node-0 OSError: [Errno 28] No space left on device
 """
 ONLY_TIMEOUTS = """
- 0 node-0 step 50 loss 1.0
 600 node-0 [rank0]: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=90)
 601 node-1 [rank8]: RuntimeError: Connection reset by peer
 601 node-0 Fatal Python error: Aborted
@@ -59,18 +55,13 @@ LAUNCHER = """
 1 node-0 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 1 node-0   exitcode  : 1 (pid: 84)
 """
-DEEPSPEED = (
-    "0 node-0 [ERROR] [launch.py:325:sigkill_handler] ['python', 'train.py'] exits with return code = -9"
-)
+DEEPSPEED = "0 node-0 [ERROR] [launch.py:325:sigkill_handler] ['python', 'x'] exits with return code = -9"
 
 
 def log(text: str) -> list[LogLine]:
     """Parse lines ``SECONDS NODE MESSAGE``."""
-    lines = []
-    for row in text.strip("\n").splitlines():
-        at, node, message = row.strip().split(" ", 2)
-        lines.append(LogLine(int(at) * NS_PER_S, message, node, None))
-    return lines
+    rows = [row.strip().split(" ", 2) for row in text.strip("\n").splitlines()]
+    return [LogLine(int(at) * NS_PER_S, message, node, None) for at, node, message in rows]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +74,8 @@ def log(text: str) -> list[LogLine]:
         (LAUNCHER, 0, "node-0 [rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory.", 1),
         (DEEPSPEED, 0, "", -9),
         (GAVE_UP, 0, "node-0 ERROR hub: 3 of 3 attempts failed: ConnectionError", None),
-        ("0 node-0 step 1", 0, "", None),
     ],
-    ids=["oom", "killed", "survived", "timeouts", "launcher", "deepspeed", "retried", "none"],
+    ids=["oom", "killed", "survived", "timeouts", "launcher", "deepspeed", "retried"],
 )
 def test_the_cause_of_a_failure_is_told_apart_from_what_follows(
     text: str, last_step_s: int, cause: str, code: int | None
@@ -97,39 +87,23 @@ def test_the_cause_of_a_failure_is_told_apart_from_what_follows(
 
 
 def test_the_traceback_comes_with_the_cause_and_alike_errors_are_counted() -> None:
-    assert [
-        clue.text.strip() for clue in failure_of(log(SURVIVED_THEN_FAILED), 99 * NS_PER_S, 1.0, "").trace
-    ] == [
-        "Traceback (most recent call last):",
-        'File "train.py", line 3, in <module>',
-        "save()",
-        "OSError: [Errno 28] No space left on device",
-    ]
-    assert failure_of(log(GAVE_UP), 0, 1.0, "").following == ()
+    trace = failure_of(log(SURVIVED_THEN_FAILED), 99 * NS_PER_S, 1.0, "").trace
+    assert [clue.text for clue in trace] == [line.message for line in log(SURVIVED_THEN_FAILED)[2:]]
     assert len(failure_of(log(LAUNCHER), None, None, "").trace) == 3  # without the launcher's own
+    assert failure_of(log(GAVE_UP), 0, 1.0, "").following == ()
     followed = failure_of(log(RANK_5_DIED), 0, 1.0, "").following
-    assert [(clue.count, clue.text[:20]) for clue in followed] == [
-        (1, "E torch.distributed."),
-        (2, "[rank2]: RuntimeErro"),
-        (1, "ERROR Sending proces"),
+    assert [(clue.count, clue.text.split()[0]) for clue in followed] == [
+        (1, "E"),
+        (2, "[rank2]:"),
+        (1, "ERROR"),
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "words"),
-    [
-        ("node-0: exit code 137 (killed: out of host memory)", 137, "exit code 137 (SIGKILL)"),
-        ("failed (exitcode: -11) local_rank: 3", -11, "exit code -11 (SIGSEGV)"),
-        ("exitcode  : 1 (pid: 77)", 1, "exit code 1"),
-        ("process exited with code 143", 143, "exit code 143 (SIGTERM)"),
-        ("exit code 0", None, ""),
-        ("will exit in 10 s", None, ""),
-    ],
-)
-def test_exit_codes(text: str, code: int | None, words: str) -> None:
-    assert exit_code(text) == code
-    if code is not None:
-        assert exit_words(code) == words
+def test_exit_codes() -> None:
+    assert exit_code("node-0: exit code 137 (killed: out of host memory)") == 137
+    assert exit_code("exit code 0") is exit_code("will exit in 10 s") is None
+    words = ["exit code 137 (SIGKILL)", "exit code -11 (SIGSEGV)", "exit code 1"]
+    assert [exit_words(code) for code in (137, -11, 1)] == words
 
 
 SLOW = log(
@@ -146,37 +120,19 @@ SLOW = log(
 )
 
 
-def test_what_only_one_node_logs() -> None:
-    clues = only_on(SLOW, "node-2", limit=9)
-    assert [(clue.text, clue.count, clue.is_warning) for clue in clues] == [
+def test_lines_of_one_node_alone_the_last_of_each_and_the_warnings_of_all() -> None:
+    assert [(clue.text, clue.count, clue.is_warning) for clue in only_on(SLOW, "node-2", limit=9)] == [
         ("WARNING /scratch reads at 0.3 GB/s", 4, True),
         ("cache miss 3", 4, False),
     ]
     assert only_on(SLOW, "node-1", limit=9) == ()
     assert only_on([line for line in SLOW if line.replica == "node-2"], "node-2", limit=9) == ()
-
-
-def test_a_filling_cache_has_a_chart() -> None:
-    use = Series("cache", (1.0, 2.0), (0.8, 0.9))
-    of = RunSnapshot(
-        job("j"), ONE_O_CLOCK, ONE_O_CLOCK, health_metrics=MetricsSnapshot(cache_utilization=use)
-    )
-    found = explain(of, HealthFinding(FindingKind.CACHE_FILLING, "warning", "cache is 90 % full"), [])
-    assert [(one.unit, one.series) for one in found.figures] == [("%", (use,))]
-
-
-def test_the_last_line_of_each_node_and_the_warnings_of_all() -> None:
-    assert [(clue.node, clue.at_ns // NS_PER_S) for clue in last_lines(SLOW[:-5], limit=9)] == [
-        ("node-2", 2),
-        ("node-0", 3),
-        ("node-1", 3),
-    ]
+    last = [(clue.node, clue.at_ns // NS_PER_S) for clue in last_lines(SLOW[:-5], limit=9)]
+    assert last == [("node-2", 2), ("node-0", 3), ("node-1", 3)]
     assert [(clue.node, clue.count) for clue in warnings(SLOW, limit=2)] == [("node-0", 4), ("node-1", 4)]
 
 
-@pytest.mark.parametrize(
-    ("work", "late"), [((90, 90, 89, 90), [2]), ((90, 90, 89, 89), []), ((90, 90, 90, 90), []), ((90,), [])]
-)
+@pytest.mark.parametrize(("work", "late"), [((90, 90, 89, 90), [2]), ((90, 90, 89, 89), []), ((90,), [])])
 def test_the_ranks_that_a_collective_waits_for(work: tuple[int, ...], late: list[int]) -> None:
     text = "[Rank {}] failure detected, last enqueued NCCL work: {}, last completed NCCL work: 88"
     lines = [LogLine(0, text.format(rank, last), "node-0", None) for rank, last in enumerate(work)]
@@ -191,20 +147,25 @@ def test_markdown_holds_hostile_lines() -> None:
     assert "00:00:00 node-0 3× '''" in text
 
 
-@pytest.mark.parametrize(
-    ("kind", "hours_read"),
-    [(FindingKind.STALLED, 5), (FindingKind.NODE_MISSING, 5), (FindingKind.STRAGGLER, 1)],
-)
+RUN = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
+
+
+@pytest.mark.parametrize(("kind", "hours_read"), [(FindingKind.STALLED, 5), (FindingKind.STRAGGLER, 1)])
 def test_how_far_back_lines_are_read(kind: FindingKind, hours_read: int) -> None:
-    run = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
     found = HealthFinding(kind, "warning", "", since=ONE_O_CLOCK - timedelta(hours=5))
-    start, end = explained_range(run, found)
+    start, end = explained_range(RUN, found)
     assert (ONE_O_CLOCK - start) // timedelta(hours=1) == hours_read
     assert end == ONE_O_CLOCK
 
 
+def test_a_filling_cache_has_a_chart() -> None:
+    use = Series("cache", (1.0, 2.0), (0.8, 0.9))
+    run = replace(RUN, health_metrics=MetricsSnapshot(cache_utilization=use))
+    found = explain(run, HealthFinding(FindingKind.CACHE_FILLING, "warning", "cache is 90 % full"), [])
+    assert [(one.unit, one.series) for one in found.figures] == [("%", (use,))]
+
+
 def test_no_checkpoint_is_claimed_to_be_missing_before_they_are_listed() -> None:
     found = HealthFinding(FindingKind.LOSS_NOT_FINITE, "critical", "loss is NaN", since=ONE_O_CLOCK)
-    run = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
-    assert explain(run, found, ()).facts == ()
-    assert explain(replace(run, checkpoints=()), found, ()).facts == ("no checkpoint from before is listed",)
+    assert explain(RUN, found, ()).facts == ()
+    assert explain(replace(RUN, checkpoints=()), found, ()).facts == ("no checkpoint from before is listed",)
