@@ -9,8 +9,6 @@ from watching import Level, watched
 from tui.analysis.health.checks import nodes_found
 from tui.analysis.run.finding import FindingKind
 
-MINUTE_S = 60.0
-
 
 def steady(level: float) -> dict[str, Level]:
     return {"gpu": lambda at: level}
@@ -35,10 +33,6 @@ def named(*nodes: Mapping[str, Level]) -> dict[str, Mapping[str, Level]]:
     return {f"node-{number}": node for number, node in enumerate(nodes)}
 
 
-def slow_in(nodes: Mapping[str, Mapping[str, Level]], hours: float = 2.0) -> set[str]:
-    return {name for _, found in watched(nodes, hours) for name in nodes_found(found, FindingKind.STRAGGLER)}
-
-
 TRAINER, ROLLOUT = steady(0.95), steady(0.4)
 OFF = drifting(0.95, 0.6, 3600)
 MEMORY = {"gpu_memory": lambda at: 70.0}, {"gpu_memory": lambda at: 44.0}, {"gpu_memory": lambda at: 22.0}
@@ -47,7 +41,6 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
     "three of eight serve": (named(*[steady(0.12)] * 3, *[steady(0.97)] * 5), set()),
     "a leader that schedules": (named(ROLLOUT, *[TRAINER] * 3), set()),
     "turns of two and two": (named(*[phases(0.95, 0.08)] * 2, *[phases(0.1, 0.97)] * 2), set()),
-    "turns of four and two": (named(*[phases(0.95, 0.08)] * 4, *[phases(0.1, 0.97)] * 2), set()),
     "a light node beside one": (named(TRAINER, steady(0.35) | MEMORY[2]), set()),
     "turns of one": (named(phases(0.95, 0.08, **MEMORY[0]), phases(0.1, 0.97, **MEMORY[1])), set()),
     "slow for 3 minutes": (
@@ -71,24 +64,21 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
 @pytest.mark.parametrize("name", ROLES)
 def test_only_whoever_falls_behind_its_own_kind_is_slow(name: str) -> None:
     nodes, slow = ROLES[name]
-    assert slow_in(nodes) == slow
+    looks = watched(nodes, hours=2)
+    assert {node for _, found in looks for node in nodes_found(found, FindingKind.STRAGGLER)} == slow
 
 
-@pytest.mark.parametrize("slow", [{"node-0"}, {"node-2", "node-3"}], ids=["the leader", "two at once"])
-def test_who_fell_behind_stays_slow_when_what_was_before_is_forgotten(slow):
+def test_who_fell_behind_stays_slow_when_what_was_before_is_forgotten():
     """The samples of a job that is watched for long reach back some hours: then it was always so."""
-    nodes = {
-        name: drifting(0.95, 0.6, 1800) if name in slow else steady(0.95)
-        for name in ("node-0", "node-1", "node-2", "node-3")
-    }
-    *_, (_, found) = watched(nodes, 8, every_s=1200)
-    assert nodes_found(found, FindingKind.STRAGGLER) == slow
+    off = drifting(0.95, 0.6, 1800)
+    *_, (_, found) = watched(named(TRAINER, TRAINER, off, off), 8, every_s=1200)
+    assert nodes_found(found, FindingKind.STRAGGLER) == {"node-2", "node-3"}
 
 
 def test_a_node_that_waits_in_turn_is_not_idle_for_that():
     nodes = named(*[phases(0.95, 0.01)] * 2, *[phases(0.0, 0.97)] * 2)
     told = [at for at, found in watched(nodes, 3) if found]
-    assert all(at <= 40 * MINUTE_S for at in told), "the first wait alone is news"
+    assert all(at <= 2400 for at in told), "the first wait alone is news"
     hung = {
         name: {"gpu": lambda at, use=use: use["gpu"](at) if at < 9000 else 0.0} for name, use in nodes.items()
     }

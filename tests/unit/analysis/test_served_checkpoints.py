@@ -7,25 +7,19 @@ import pytest
 from tui.analysis.deployments import served_checkpoints, transcribes
 
 
-def references(*found: object) -> dict[str, Any]:
-    return {"training_checkpoints": {"artifact_references": list(found)}}
-
-
 @pytest.mark.parametrize(
-    ("config", "served"),
+    ("references", "served"),
     [
-        (
-            references({"training_job_id": "j", "paths": ["rank-0/a/", "rank-0/a/", "rank-1/b/c"]}),
-            ["a", "b/c"],
-        ),
-        (references({"training_job_id": "j", "paths": ["rank-0/"]}), ["."]),
-        (references({"training_job_id": "j", "paths": None}, "text", None), []),
-        *(({"training_checkpoints": one}, []) for one in ({"artifact_references": "x"}, None)),
-        *((one, []) for one in ({}, None)),
+        ([{"training_job_id": "j", "paths": ["rank-0/a/", "rank-0/a/", "rank-1/b/c"]}], ["a", "b/c"]),
+        ([{"training_job_id": "j", "paths": ["rank-0/"]}], ["."]),
+        ([{"training_job_id": "j", "paths": None}, "text", None], []),
+        ("x", []),
     ],
 )
-def test_checkpoints_are_named_as_their_job_names_them(config: Any, served: list[str]) -> None:
+def test_checkpoints_are_named_as_their_job_names_them(references: Any, served: list[str]) -> None:
+    config = {"training_checkpoints": {"artifact_references": references}}
     assert served_checkpoints(config) == tuple(("j", name) for name in served)
+    assert served_checkpoints({"training_checkpoints": None}) == served_checkpoints(None) == ()
 
 
 def test_whisper_is_called_in_its_own_way() -> None:

@@ -2,7 +2,6 @@
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
 from metrics_payloads import START_S
@@ -16,9 +15,12 @@ HOUR_S = 3600.0
 
 def saw(period_s: float, low: float, high: float):
     """Teeth whose tops differ a little, as real ones do."""
-    return lambda at: (
-        low + (high - low) * (1 - 0.05 * (int(at // period_s) * 7 % 5)) * (at % period_s) / period_s
-    )
+
+    def level(at):
+        tooth, within = divmod(at, period_s)
+        return low + (high - low) * (1 - 0.05 * (int(tooth) * 7 % 5)) * within / period_s
+
+    return level
 
 
 @pytest.mark.parametrize(
@@ -53,10 +55,9 @@ def test_of_two_equal_tops_the_noise_makes_one_higher():
 
 def test_only_a_disk_that_is_nearly_full_is_critical():
     level = lambda at: 0.4 + 0.15 * at / HOUR_S  # noqa: E731
-    looks = [(at, one) for at, found in watched({"node-0": {"disk": level}}, 4) for one in found]
-    first = next(at for at, one in looks if one.severity == "critical")
-    assert looks[0][1].severity == "warning"
-    assert 0.95 <= level(first) < 0.97
+    looks = [(at, one.severity) for at, found in watched({"node-0": {"disk": level}}, 4) for one in found]
+    assert looks[0][1] == "warning"
+    assert 0.95 <= level(next(at for at, severity in looks if severity == "critical")) < 0.97
 
 
 def test_a_saw_whose_teeth_grow_is_told_of_at_their_tops():
@@ -67,12 +68,9 @@ def test_a_saw_whose_teeth_grow_is_told_of_at_their_tops():
     assert level(told[0]) < 0.9, "while there is time to do something"
 
 
-def test_a_crash_is_no_falling_back():
+@pytest.mark.parametrize(("restarts", "expected"), [((), False), ((START_S + 6 * HOUR_S,), True)])
+def test_a_crash_is_no_falling_back(restarts, expected):
     """Memory that leaked until the run was killed leaks again: what was before the restart is no comfort."""
-    crash_s = 6 * HOUR_S
-    level = {"gpu_memory": lambda at: 20 + at % crash_s / crash_s * 57}
-    again = crash_s + 5 * HOUR_S
-    for restarts, expected in ((), False), ((START_S + crash_s,), True):
-        progress = replace(ProgressSnapshot(), restarts=restarts)
-        found = dict(watched({"node-0": level}, 11.5, progress=progress))[again]
-        assert any(one.kind == FindingKind.MEMORY_LEAK for one in found) == expected
+    level = {"gpu_memory": lambda at: 20 + at % (6 * HOUR_S) / (6 * HOUR_S) * 57}
+    *_, (_, found) = watched({"node-0": level}, 11, progress=ProgressSnapshot(restarts=restarts))
+    assert (FindingKind.MEMORY_LEAK in [one.kind for one in found]) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -15,17 +16,19 @@ from tui.readers.next_checkpoint import next_checkpoint
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def job(status: str = "TRAINING_JOB_RUNNING", nodes: int = 2) -> TrainingJob:
-    return TrainingJob.model_validate(
-        {"id": "j1", "current_status": status, "instance_type": {"id": "x"}, "node_count": nodes}
-    )
+def job(status: str = "RUNNING") -> TrainingJob:
+    fields = {
+        "id": "j1",
+        "current_status": f"TRAINING_JOB_{status}",
+        "instance_type": {"id": "x"},
+        "node_count": 2,
+    }
+    return TrainingJob.model_validate(fields)
 
 
 def saved(name: str, minutes_ago: float, sync: str = "COMPLETE") -> Checkpoint:
     at = NOW - timedelta(minutes=minutes_ago)
-    return Checkpoint.model_validate(
-        {"checkpoint_id": name, "created_at": at.isoformat(), "sync_status": sync, "training_job_id": "j1"}
-    )
+    return Checkpoint(checkpoint_id=name, created_at=at, sync_status=sync, training_job_id="j1")
 
 
 REGULAR = [saved("c-1", 90), saved("c-2", 60), saved("c-3", 30)]
@@ -51,16 +54,16 @@ def test_the_work_that_stopping_now_loses(checkpoints: list[Checkpoint], words: 
 
 
 def test_nothing_is_said_of_what_does_not_run_or_has_no_known_start() -> None:
-    assert unsaved_work(job("TRAINING_JOB_PENDING"), REGULAR, NOW) is None
+    assert unsaved_work(job("PENDING"), REGULAR, NOW) is None
     assert unsaved_work(job(), [], NOW) is None
 
 
 @pytest.mark.parametrize(
     ("later", "status", "name"),
     [
-        ([*REGULAR, saved("c-4", 0)], "TRAINING_JOB_RUNNING", "c-4"),
-        ([*REGULAR[:2], saved("c-3", 0)], "TRAINING_JOB_RUNNING", "c-3"),  # written again after a restart
-        ([*REGULAR, saved("c-4", 0)], "TRAINING_JOB_FAILED", None),
+        ([*REGULAR, saved("c-4", 0)], "RUNNING", "c-4"),
+        ([*REGULAR[:2], saved("c-3", 0)], "RUNNING", "c-3"),  # written again after a restart
+        ([*REGULAR, saved("c-4", 0)], "FAILED", None),
     ],
 )
 async def test_the_next_stored_checkpoint_is_awaited(
@@ -68,22 +71,10 @@ async def test_the_next_stored_checkpoint_is_awaited(
 ) -> None:
     uploading = [*REGULAR, saved("c-4", 0, "SYNCING")]
     answers = [REGULAR, uploading, uploading, later]
-    polls = 0
-
-    async def find(_job_id: str) -> TrainingJob:
-        return job(status) if polls == len(answers) - 1 else job()
-
-    async def listed(*_ids: str) -> list[Checkpoint]:
-        nonlocal polls
-        polls += 1
-        return answers[polls - 1]
-
-    async def sleep(_seconds: float) -> None:
-        pass
-
-    client: Any = SimpleNamespace(jobs=SimpleNamespace(find=find), checkpoints=SimpleNamespace(list=listed))
-    clock: Any = SimpleNamespace(sleep=sleep)
-    found, now = await next_checkpoint(client, job(), clock)
+    jobs = SimpleNamespace(find=AsyncMock(side_effect=[job(), job(), job(), job(status)]))
+    checkpoints = SimpleNamespace(list=AsyncMock(side_effect=answers))
+    client: Any = SimpleNamespace(jobs=jobs, checkpoints=checkpoints)
+    found, now = await next_checkpoint(client, job(), AsyncMock())
     assert (found.checkpoint_id if found is not None else None) == name
-    assert now.current_status == status
-    assert polls == len(answers)
+    assert now.current_status == f"TRAINING_JOB_{status}"
+    assert checkpoints.list.await_count == len(answers)
