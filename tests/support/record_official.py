@@ -38,6 +38,7 @@ from deployable import CHECKPOINT_DATA, EXAMPLES, JOB_ID, LISTED_INSTANCES, PROJ
 
 from api_client.deployment import build_config, render_python  # noqa: E402
 from api_client.models import Checkpoint  # noqa: E402
+from support.example_configs import NAMES, example_config  # noqa: E402
 
 TRUSS = (sys.executable, "-c", "from truss.cli.cli import truss_cli; truss_cli()", "train")
 REMOTE_URL = "http://localhost:8000"
@@ -90,12 +91,11 @@ def payloads() -> None:
     """What the official push sends for the example configs, and the fields of the deploy configs."""
     deployment.transfer.multipart_upload_boto3 = lambda *_arguments: None
     deployment.archive_dir = lambda _folder: tempfile.NamedTemporaryFile(suffix=".tgz")  # noqa: SIM115
-    examples = TESTS / "unit" / "submission" / "config_file" / "examples"
-    for config in sorted(examples.rglob("*.py")):
-        if config.stem != "submit":
-            record = deploy_definition if config.stem.startswith("deploy") else caught_push
-            name = "-".join(config.relative_to(examples).with_suffix("").parts)
-            write(TESTS / "unit" / "definitions" / "golden" / f"{name}.json", record(config))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in NAMES:
+            record = deploy_definition if name.startswith("deploy") else caught_push
+            golden = TESTS / "unit" / "definitions" / "golden" / f"{name}.json"
+            write(golden, record(example_config(name, Path(folder))))
 
 
 def caught_push(config: Path) -> dict[str, Any]:
