@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+EXAMPLES = Path(__file__).parent / "examples"
 PROJECT = 'TrainingProject(name="p", job=TrainingJob(image=Image(base_image="x")))'
-"""A whole project, if the three names are imported."""
-
 IMPORTS = "from truss_train import Image, TrainingJob, TrainingProject\n"
 
 

@@ -8,18 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from config_writing import IMPORTS, PROJECT, write_config
+from config_writing import EXAMPLES, IMPORTS, PROJECT, write_config
 
 from api_client.errors import ConfigFileError
 from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
 from api_client.submission.payload import job_payload, project_payload, unknown_fields
 
-EXAMPLES = Path(__file__).parent / "examples"
-
 NEWER_SDK = '''
 """An SDK that knows more than we do."""
-import sys
-from types import ModuleType
 from api_client import definitions as ours
 
 class Image(ours.Image):
@@ -37,11 +33,7 @@ class TrainingProject(ours.TrainingProject):
     job: TrainingJob = ours.TrainingProject.model_fields["job"]
     colour: str = "green"
 
-class CheckpointList(ours.CheckpointList):
-    checkpoints: list[ours.Checkpoint] = []
-
 class DeployCheckpointsConfig(ours.DeployCheckpointsConfig):
-    checkpoint_details: CheckpointList | None = None
     speed: int | None = None
 '''
 
@@ -83,8 +75,6 @@ def test_packages_that_only_that_environment_has(tmp_path: Path) -> None:
     path = write_config(tmp_path, f"import only_there\n{IMPORTS}x = {PROJECT}\nx.name = only_there.NAME")
     python = environment(tmp_path, {"only_there.py": "NAME = 'from there'"})
     assert load_training_project(path, python=python).name == "from there"
-    with pytest.raises(ConfigFileError, match="--python"):
-        load_training_project(path)
 
 
 def test_fields_of_a_newer_sdk_are_kept(tmp_path: Path, with_sdk: Path) -> None:
@@ -102,12 +92,13 @@ def test_a_newer_deployment_that_says_more_is_refused_and_none_sent(tmp_path: Pa
     text = "from truss_train import DeployCheckpointsConfig\nx = DeployCheckpointsConfig(model_name='m')"
     path = write_config(tmp_path, text)
     assert load_deploy_checkpoints_config(path, python=with_sdk).model_name == "m"
-    path.write_text(text.replace("'m'", "'m', speed=3"))
-    with pytest.raises(ConfigFileError, match="speed"):
-        load_deploy_checkpoints_config(path, python=with_sdk)
-    path.write_text("from truss_train import push\npush('x')")
-    with pytest.raises(ConfigFileError, match="nothing was sent"):
-        load_deploy_checkpoints_config(path, python=with_sdk)
+    for refused, words in (
+        (text.replace("'m'", "'m', speed=3"), "speed"),
+        ("from truss_train import push\npush('x')", "nothing was sent"),
+    ):
+        path.write_text(refused)
+        with pytest.raises(ConfigFileError, match=words):
+            load_deploy_checkpoints_config(path, python=with_sdk)
 
 
 @pytest.fixture
@@ -124,20 +115,18 @@ def words_on_stdin() -> Iterator[None]:
     os.close(usual)
 
 
-def test_a_config_cannot_take_what_is_typed(tmp_path: Path, words_on_stdin: None) -> None:
-    with pytest.raises(ConfigFileError, match="EOFError"):
-        load_training_project(write_config(tmp_path, "input()"), python=sys.executable)
-
-
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
         ("\nd = {}\nd['x']", 3, "KeyError"),
         ("import execution", 1, "execution"),
         ("import os, sys\nprint('last words', file=sys.stderr, flush=True)\nos._exit(4)", None, "last words"),
+        ("input()", 1, "EOFError"),
     ],
 )
-def test_failures_read_as_here(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+def test_failures_read_as_here_and_nothing_takes_what_is_typed(
+    tmp_path: Path, words_on_stdin: None, text: str, line: int | None, words: str
+) -> None:
     path = write_config(tmp_path, text)
     with pytest.raises(ConfigFileError, match=words) as caught:
         load_training_project(path, python=sys.executable)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from config_writing import EXAMPLES
 
 from support.emulator import running_emulator
 
 ROOT = Path(__file__).parents[4]
-EXAMPLES = Path(__file__).parent / "examples"
 
 
 def run_script(*arguments: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
