@@ -33,19 +33,10 @@ def environ() -> Iterator[dict[str, str]]:
         yield emulator.remote_environ()
 
 
-def test_the_page_s_programmatic_submission(environ: dict[str, str], tmp_path: Path) -> None:
-    script, template = (str(EXAMPLES / name) for name in ("submit.py", "dynamic"))
-    finished = run_script(script, template, folder=tmp_path, **environ)
-    assert finished.returncode == 0, finished.stderr
-    project, job = finished.stdout.splitlines()
-    assert project.startswith("Project ID: ")
-    assert job.startswith("Job ID: ")
-    assert len(job) > len("Job ID: ")
-
-
 SDK_SCRIPT = """
 import asyncio, os, sys
 from pathlib import Path
+import beside
 from api_client import TrainingClient, resolve_remote
 from truss_train.public_api import push
 
@@ -53,38 +44,37 @@ async def team_id():
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         return (await client.account.teams())[0].id
 
-wanted = asyncio.run(team_id())
-job = push(config=Path(sys.argv[1]) / "config.py", remote="baseten", team_id=wanted)
+print(__name__, sys.argv[1:], beside.NAME)
+job = push(config=Path(sys.argv[1]), remote="baseten", team_id=asyncio.run(team_id()))
 print(job["id"] == job["training_job"]["id"], job["current_status"], job["training_project"]["name"])
 try:
-    push(config=Path(sys.argv[1]) / "config.py", team_id="another")
+    push(config=Path(sys.argv[1]), team_id="another")
 except Exception as error:
     print(error)
 """
 
 
-def test_push_takes_a_team_s_id_and_returns_the_job_as_the_sdk_does(
+def test_the_page_s_programmatic_submission(environ: dict[str, str], tmp_path: Path) -> None:
+    script, template = (str(EXAMPLES / name) for name in ("submit.py", "dynamic"))
+    finished = run_script(script, template, folder=tmp_path, **environ)
+    assert finished.returncode == 0, finished.stderr
+    project, job = finished.stdout.splitlines()
+    assert project.startswith("Project ID: ")
+    assert job.startswith("Job ID: ") and job != "Job ID: "
+
+
+def test_a_script_runs_as_python_would_run_it_and_its_push_takes_a_team_s_id(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "template").mkdir()
-    (tmp_path / "template" / "config.py").write_text((EXAMPLES / "minimal.py").read_text())
-    (tmp_path / "script.py").write_text(SDK_SCRIPT)
-    finished = run_script("script.py", "template", folder=tmp_path, **environ)
-    assert finished.returncode == 0, finished.stderr
-    created, refused = finished.stdout.splitlines()
-    assert created.startswith("True TRAINING_JOB_")
-    assert "no team 'another'" in refused
-
-
-def test_a_script_is_run_as_python_would_run_it(tmp_path: Path) -> None:
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
+    scripts, template = tmp_path / "scripts", tmp_path / "template"
+    for folder in (scripts, template):
+        folder.mkdir()
+    (template / "config.py").write_text((EXAMPLES / "minimal.py").read_text())
     (scripts / "beside.py").write_text("NAME = 'beside'")
-    script = scripts / "script.py"
-    script.write_text(
-        "import sys, beside, truss_train\n"
-        "from truss.base import truss_config\n"
-        "print(__name__, sys.argv[1:], beside.NAME, truss_train.Image.__name__)\n"
-    )
-    finished = run_script("scripts/script.py", "--flag", folder=tmp_path)
-    assert finished.stdout.split("\n")[0] == "__main__ ['--flag'] beside Image", finished.stderr
+    (scripts / "script.py").write_text(SDK_SCRIPT)
+    finished = run_script("scripts/script.py", "template/config.py", folder=tmp_path, **environ)
+    assert finished.returncode == 0, finished.stderr
+    run_as, created, refused = finished.stdout.splitlines()
+    assert run_as == "__main__ ['template/config.py'] beside"
+    assert created.startswith("True TRAINING_JOB_") and created.endswith(" minimal")
+    assert "no team 'another'" in refused

@@ -94,17 +94,12 @@ def price(of: InstanceType, usd_per_minute: float) -> InstanceTypePrice:
 def capacity(
     gpu_type: str, *, limit: int, used: int = 0, team: tuple[Team, int] | None = None
 ) -> TrainingCapacity:
-    teams = []
-    if team is not None:
-        teams.append(
-            TeamGpuCapacity(
-                gpu_type=gpu_type, limit=team[1], usage_count=used, team_id=team[0].id, team_name=team[0].name
-            )
-        )
-    return TrainingCapacity(
-        gpu_capacities=[GpuCapacity(gpu_type=gpu_type, limit=limit, usage_count=used)],
-        team_gpu_capacities=teams,
-    )
+    of_all = GpuCapacity(gpu_type=gpu_type, limit=limit, usage_count=used)
+    of_team = [
+        TeamGpuCapacity(gpu_type=gpu_type, limit=most, usage_count=used, team_id=each.id, team_name=each.name)
+        for each, most in ([team] if team else [])
+    ]
+    return TrainingCapacity(gpu_capacities=[of_all], team_gpu_capacities=of_team)
 
 
 def problems(findings: tuple[Finding, ...], severity: str) -> list[str]:
