@@ -6,13 +6,11 @@ import math
 
 from hypothesis import given
 from hypothesis import strategies as st
-from widget_text import draw
 
 from tui.analysis.series import Series
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid
 from tui.widgets.charts.raster import dotted, mean_spans
-from tui.widgets.charts.spec import ChartSpec
 
 COLUMNS = 24
 DOT_ROWS = 40
@@ -76,17 +74,6 @@ def test_a_missing_sample_is_bridged_but_a_gap_is_not() -> None:
     assert spots == {first, first + 1, first + 6, first + 7}, "two spots, and nothing between them"
 
 
-def test_joined_columns_have_no_holes() -> None:
-    series = Series("s", (1.5, 2.5, 3.5), (0.0, 1.0, 0.0))
-    grid = Grid.over(0, 10, 10)
-    bits = braille.dot_columns(braille.reduce_to_spans(series, grid), 10, 16, 0, 1)
-    assert len(bits) == 3
-    together = 0
-    for mask in bits.values():
-        together |= mask
-    assert together == (1 << 16) - 1
-
-
 def test_samples_keep_their_columns_while_the_window_slides() -> None:
     series = Series(
         "s", tuple(float(time) for time in range(100)), tuple(math.sin(time) for time in range(100))
@@ -107,37 +94,6 @@ def test_infinite_values_are_drawn_at_the_edge_and_do_not_stretch_the_axis() -> 
     grid = Grid.over(0, 10, 10)
     bits = braille.dot_columns(braille.reduce_to_spans(series, grid), 10, 8, 1, 3)
     assert rows_of(bits[grid.column(2.0)])[-1] == 7
-
-
-NOISE = Series(
-    "loss",
-    tuple(n / 10 for n in range(6000)),
-    tuple(2 - n / 6000 + 0.4 * math.sin(n * n) for n in range(6000)),
-)
-CALM = Series("loss", NOISE.times, tuple(2 - n / 6000 for n in range(6000)))
-
-
-def drawn(series: Series, **options: object) -> tuple[str, str]:
-    """The cells of the line and those of what lies faintly below it."""
-    spec = ChartSpec(title="loss", start=0, end=600, **options)  # type: ignore[arg-type]
-    lines = draw([series], spec, 60, 14)
-    body = [run for line in lines[1:] for run in line]
-    return "".join(text for text, role in body if role == 0), "".join(
-        t for t, role in body if role == "faint"
-    )
-
-
-def test_a_restless_line_has_a_band_and_a_mean_and_a_calm_one_has_none() -> None:
-    line, band = drawn(NOISE)
-    assert len(band.strip()) > len(line.strip()) > 40
-    assert drawn(CALM)[1] == ""
-    assert len(drawn(CALM)[0].strip()) > 40
-
-
-def test_the_bands_of_two_restless_lines_have_the_color_of_their_line_where_they_are_apart() -> None:
-    above = Series("above", NOISE.times, tuple(value + 1.0 for value in NOISE.values))
-    roles = {role for line in draw([NOISE, above], ChartSpec(start=0, end=600), 60, 14) for _, role in line}
-    assert {0, 1, "faint-0", "faint-1", "faint"} <= roles
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(1, 2**40), min_size=1))

@@ -1,19 +1,16 @@
 """A message becomes rows of inert text, however hostile, at a bounded cost."""
 
-from datetime import UTC
 from unicodedata import category
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_lines import START_NS
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Span
 
 from tui.text.sanitize import sanitize
 from tui.widgets.log_view.ansi import styled_spans
-from tui.widgets.log_view.gutter import NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import SHOWN_CHARACTERS
 from tui.widgets.log_view.layout import message_rows as styled_rows
 
@@ -52,35 +49,6 @@ def test_a_huge_line_is_cut_and_says_by_how_much() -> None:
     assert len(message_rows("\n" * 1_000_000 + "end", None)) <= SHOWN_CHARACTERS + 1
 
 
-def test_labels_are_short_steady_and_distinct() -> None:
-    labels = NodeLabels()
-    assert labels.get("node-0")[0] == "n0"
-    assert labels.get("node-12")[0] == "n12"
-    assert labels.get("node-0") == labels.get("node-0")
-    assert labels.get("node-1")[1] != labels.get("node-2")[1]
-    assert labels.get("other-0")[0] != "n0"
-    assert labels.get(None)[0] == ""
-    assert labels.get("g00r0-abcdefgh")[0] == "g00r0…"
-    assert labels.get("\x1b[2Jx")[0].isprintable()
-    assert labels.width >= 3
-
-
-def test_times_are_shown_in_the_chosen_way() -> None:
-    times = TimeColumn(lambda: START_NS / 1e9 + 75, UTC)
-    times.origin_ns = START_NS
-    assert times.text(START_NS) == "22:13:20"
-    times.mode = "relative"
-    assert times.text(START_NS) == "  1m"
-    times.mode = "elapsed"
-    assert times.text(START_NS + 3_725_000_000_000) == " 1:02:05"
-    assert times.text(START_NS - 5_000_000_000) == "-0:00:05"
-    times.mode = "utc"
-    assert times.text(START_NS) == "22:13:20Z"
-    times.mode = "off"
-    assert times.text(START_NS) == ""
-    assert times.clock(10**30) == "--:--:--"
-
-
 def test_the_jobs_colours_stay_with_their_words_where_lines_wrap() -> None:
     wrapped = styled_rows("ok \x1b[31mred words\x1b[0m end", 5)
     assert [row.text for row in wrapped] == ["ok re", "d wor", "ds en", "d"]
@@ -103,16 +71,12 @@ def test_colors_become_styles_and_everything_else_is_dropped() -> None:
     ("codes", "style"),
     [
         ("2;3;7;9", Style(dim=True, italic=True, reverse=True, strike=True)),
-        ("92;101", Style(color="color(10)", bgcolor="color(9)")),
         ("1;22;4;24", None),
         ("4:3;38:2::9:8:7", Style(underline=True, color="#090807")),
-        ("4;4:0", None),
         ("38:5:12", Style(color="color(12)")),
         ("31;39;41;49", None),
-        ("38;5", None),
         ("38;5;999;1", Style(bold=True)),
         ("38;2;1;2", None),
-        ("31;41", None),
         ("8;5", None),
     ],
 )
@@ -120,7 +84,7 @@ def test_what_codes_mean(codes: str, style: Style | None) -> None:
     assert styled_spans(f"\x1b[{codes}mx") == ("x", [Span(0, 1, style)] if style else [])
 
 
-SEQUENCES = [
+SEQUENCES = (
     "\x1b[31m",
     "\x1b[0m",
     "\x1b[1;4;38;5;208m",
@@ -129,7 +93,7 @@ SEQUENCES = [
     "\x9b7m",
     "\x1b[",
     "\x1b",
-]
+)
 nasty = st.lists(st.sampled_from([*SEQUENCES, "a", "é", "\u0301", "\t", "\0", "\u202e", "漢"])).map("".join)
 
 

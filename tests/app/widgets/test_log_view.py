@@ -77,28 +77,6 @@ def traceback(second: float, node: int) -> list[LogEntry]:
     return [line(second, text, node) for text in TRACEBACK]
 
 
-async def test_a_line_shows_time_node_and_level_and_its_day_in_a_log_of_several() -> None:
-    day_s = 86_400
-    entries = [line(0, "first"), line(1, "WARNING slow", 2), line(2, "plain", None)]
-    async with running(entries) as (view, pilot, _):
-        assert shown(view)[:3] == [
-            " 22:13:20 n0   first",
-            " 22:13:21 n2 W WARNING slow",
-            " 22:13:22      plain",
-        ]
-        await give(view, pilot, [line(3 * day_s, "days later")])
-        assert [row[:15] for row in shown(view)[:3]] == [f" 11-14 22:13:{second}" for second in (20, 21, 22)]
-        view.options = replace(view.options, time="elapsed")
-        await pilot.pause()
-        assert shown(view)[3] == " 72:00:00 n0   days later"
-        view.options = replace(view.options, time="utc")
-        await pilot.pause()
-        assert shown(view)[3] == " 11-17 22:13:20Z n0   days later"
-        view.clear()
-        await give(view, pilot, [line(1, "new")])
-        assert shown(view)[0] == " 22:13:21Z n0   new"
-
-
 async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
     async with running(list(lines(0, 100))) as (view, pilot, app):
         await pilot.press("pageup")
@@ -121,28 +99,18 @@ async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
 
 async def test_the_cursor_moves_line_by_line_and_follows_again_at_the_end() -> None:
     async with running(list(lines(0, 100)), size=(60, 4)) as (view, pilot, _):
-        assert messages(view) == [f"line {number}" for number in range(96, 100)]
         await pilot.press("k")
         assert not view.viewport.follow
-        assert messages(view)[-1] == "line 99"
+        assert messages(view) == [f"line {number}" for number in range(96, 100)]
         assert shown(view)[-1].startswith("›")
         await pilot.press("k", "up", "up", "up")
         assert messages(view)[0] == "line 95"
         assert view.model.cursor_entry == lines(95, 96)[0]
         await pilot.press("j", "j", "j", "j")
         assert not view.viewport.follow
-        assert view.model.cursor_entry == lines(99, 100)[0]
         await pilot.press("down")
         assert view.viewport.follow
-        await pilot.press("g")
-        assert messages(view)[0] == "line 0"
-        await pilot.press("pagedown")
-        assert messages(view)[0] == "line 3"
-        await pilot.press("end")
-        assert messages(view)[-1] == "line 99"
-        view.action_toggle_follow()
-        await pilot.pause()
-        assert not view.viewport.follow
+        await pilot.press("home", "end")
         assert messages(view)[-1] == "line 99"
 
 
@@ -229,15 +197,9 @@ async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
         ]
 
     async with running([*bars(10), *bars(20), line(25, "between", 0)], (80, 12)) as (view, pilot, _):
-        assert len(view.model) == 3
-        assert texts(view)[0].startswith("20%|")
         await give(view, pilot, [*bars(30)])
-        assert len(view.model) == 3
         assert [text.split("%")[0] for text in texts(view)] == ["between", "30", "30"]
         assert "(3 states)" in texts(view)[1]
-        view.options = LogOptions(collapse_progress=False, fold_repeats=False)
-        await settled(view, pilot)
-        assert len(view.model) == 7
 
 
 async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
