@@ -1,4 +1,4 @@
-"""The deploy wizard on its screen, by keyboard and by mouse, on a real emulator with the demo world."""
+"""The deploy wizard on its screen, by keyboard and by mouse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from support.dashboard import StubDeployFeed, deploy_view, text_of
-from support.emulator import running_emulator
+from support.deploying_server import DeployingServer
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from support.wizard_facts import lora, to, walk_of
@@ -21,8 +21,6 @@ from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.widgets.status_footer import KeyHints
 from tui.wizard.state import CHECKPOINTS, REVIEW
-
-FULL = "llama-70b-sft-v2"
 
 
 def step_of(app: BtTuiApp) -> str:
@@ -58,17 +56,15 @@ async def test_from_home_to_a_served_model_by_keyboard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with running_emulator("demo") as emulator:
-        app = BtTuiApp(remote_of(emulator))
+    with DeployingServer() as server:
+        app = BtTuiApp(remote_of(server))
         async with app.run_test(size=(80, 24), notifications=True) as pilot:
-            await until(pilot, lambda: FULL[:9] in text_of(app))
-            await pilot.press("slash", *FULL, "enter")
-            await until(pilot, lambda: " of " in text_of(app))
+            await until(pilot, lambda: "job1" in text_of(app))
             await pilot.press("d")
 
             # a row of the page is changed, a bad answer is refused
             await go_on(app, pilot)
-            await pilot.press("home", "down", "down", "enter")
+            await pilot.press("home", "down", "down", "down", "enter")
             await until(pilot, lambda: step_of(app) == "model_name")
             await pilot.press("ctrl+u", "enter")
             await until(pilot, lambda: "✗" in text_of(app))
@@ -100,6 +96,7 @@ async def test_from_home_to_a_served_model_by_keyboard(
             assert "DeployCheckpointsConfig(" in saved.read_text(encoding="utf-8")
 
             await to_screen(pilot, ConfirmScreen, "up", "up", "enter")
+            assert server.wet == []
             await pilot.press("y")
             await until(pilot, lambda: "✓ active" in text_of(app))
             await until(pilot, lambda: "curl" in text_of(app))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from support.dashboard import job_view, opened, text_of
-from support.emulator import running_emulator
+from support.deploying_server import DeployingServer, listed_checkpoint
 from support.remotes import remote_of
+from support.stranger import Answer, ReceivedRequest
+from support.stranger_runs import iso, live_run
 from support.waiting import to_screen, until
 from support.worlds import run
 from tui.analysis.run.finding import FindingKind, HealthFinding
@@ -28,24 +32,36 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tui.app.stopping.LOOK_S", 60.0)
-    with running_emulator("demo") as demo:
-        app = BtTuiApp(remote_of(demo))
+    with DeployingServer() as server:
+        server.jobs, now_s = [], time.time()
+        live_run(server, "job1")
+        server.checkpoints = [
+            listed_checkpoint(f"checkpoint-{number}", created_at=iso(now_s + 600 * (number - 6.5)))
+            for number in range(1, 7)
+        ]
+        prices = [{"instance_type": server.jobs[0]["instance_type"], "price": 0.5}]
+        server.on("GET", "/v1/instance_type_prices", Answer(body={"instance_types": prices}))
+
+        def stop(_asked: ReceivedRequest) -> Answer:
+            server.jobs[0] |= {"current_status": "TRAINING_JOB_STOPPED"}
+            return Answer(body={"training_job": server.jobs[0]})
+
+        server.on("POST", ".*/jobs/job1/stop", stop)
+        app = BtTuiApp(remote_of(server))
         async with app.run_test(size=(100, 30), notifications=True) as pilot:
-            await until(pilot, lambda: "llama-70b" in text_of(app))
-            await pilot.press("slash", *"llama-70b-sft-v3", "enter")
-            await until(pilot, lambda: "1 of " in text_of(app) and app.screen.snapshot.prices)  # type: ignore[attr-defined]
+            await until(pilot, lambda: "job1" in text_of(app) and app.screen.snapshot.prices)  # type: ignore[attr-defined]
             await to_screen(pilot, StopScreen, "s")
-            assert "since checkpoint-4000, ≈ $" in text_of(app)
+            assert "since checkpoint-6, ≈ $" in text_of(app)
             await to_screen(pilot, HomeScreen, "escape")
             await to_screen(pilot, JobScreen, "enter")
-            await until(pilot, lambda: "checkpoint-4000" in text_of(app) and "≈ $" in text_of(app))
+            await until(pilot, lambda: "checkpoint-6" in text_of(app) and "≈ $" in text_of(app))
             await to_screen(pilot, StopScreen, "s")
-            assert "since checkpoint-4000, ≈ $" in text_of(app)
+            assert "since checkpoint-6, ≈ $" in text_of(app)
             assert "due in about" in text_of(app)
             await pilot.press("c")
             await until(pilot, lambda: "stops after next checkpoint" in text_of(app))
             await to_screen(pilot, HomeScreen, "escape")
-            await until(pilot, lambda: "●■llama-70b-sft-v3" in text_of(app))
+            await until(pilot, lambda: "●■job1" in text_of(app))
             await to_screen(pilot, JobScreen, "enter")
 
             await to_screen(pilot, ConfirmScreen, "q")
