@@ -205,8 +205,8 @@ findings: GPUs that wait for the model to load are idle @ tui/analysis/health/id
 -        allowed_s = rules.idle_never_s * (_LOADING_FACTOR if loads else 1)
 +        allowed_s = rules.idle_after_s
 findings: a single NaN is a broken loss @ tui/analysis/health/loss.py
--_NAN_LOSSES = 3 
-+_NAN_LOSSES = 1 
+-_NAN_LOSSES = 3  #
++_NAN_LOSSES = 1  #
 findings: a node that logs is missing @ tui/analysis/health/missing.py
 -    if log_state == "silent":
 +    if log_state != "unknown":

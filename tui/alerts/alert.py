@@ -106,9 +106,9 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
     if findings:
         worst = findings[0]
         return f"{SIGNS[worst.severity]} {name} {brief(worst, run.server_now)} – {PROGRAM}"
-    status, told = run.status, run.progress
-    if not run.job.is_finished and told is not None and told.fraction is not None:
-        return f"{status.sign} {name} {told.fraction:.0%} – {PROGRAM}"
+    status, progress = run.status, run.progress
+    if not run.job.is_finished and progress is not None and progress.fraction is not None:
+        return f"{status.sign} {name} {progress.fraction:.0%} – {PROGRAM}"
     return f"{status.sign} {name} {status.word} – {PROGRAM}"
 
 

@@ -35,9 +35,9 @@ Change = Literal["", "shown", "less", "more"]
 """If a row shows the change from the first run, and if less or more of it is better."""
 
 _SPEEDS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
-    ("tok/s", lambda told: told.tokens_per_s_series),
-    ("samples/s", lambda told: told.samples_per_s_series),
-    ("it/s", lambda told: told.rate_series),
+    ("tok/s", lambda progress: progress.tokens_per_s_series),
+    ("samples/s", lambda progress: progress.samples_per_s_series),
+    ("it/s", lambda progress: progress.rate_series),
 )
 
 
@@ -68,8 +68,8 @@ class ComparedRun:
     @property
     def has_curves(self) -> bool:
         """True if the log reports training progress."""
-        told = self.progress
-        return bool(len(told.loss_series) or len(told.step_series))
+        progress = self.progress
+        return bool(len(progress.loss_series) or len(progress.step_series))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ def curves(runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[S
         if measure == "loss":
             series = _loss(one.progress, axis)
         else:
-            told = one.progress.eval_loss_series if measure == "eval loss" else speeds[place]
-            series = over_steps(told, one.progress) if axis == "step" else told
+            curve = one.progress.eval_loss_series if measure == "eval loss" else speeds[place]
+            series = over_steps(curve, one.progress) if axis == "step" else curve
         if axis == "elapsed" and len(series):
             begin = began_at(one)
             series = Series("", tuple(time - begin for time in series.times), series.values)
@@ -205,26 +205,26 @@ def began_at(one: ComparedRun) -> float:
     return one.job.created_at.timestamp() if one.job.created_at else 0.0
 
 
-def _loss(told: ProgressSnapshot, axis: Axis) -> Series:
+def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
     if axis != "step":
-        return told.loss_series
-    if told.loss_by_step:
+        return progress.loss_series
+    if progress.loss_by_step:
         return Series(
             "loss",
-            tuple(float(step) for step, _ in told.loss_by_step),
-            tuple(value for _, value in told.loss_by_step),
+            tuple(float(step) for step, _ in progress.loss_by_step),
+            tuple(value for _, value in progress.loss_by_step),
         )
-    return over_steps(told.loss_series, told)
+    return over_steps(progress.loss_series, progress)
 
 
 def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
     """Return the speeds of all runs in one unit: the best one reported by every run that has a speed."""
     moving = [one.progress for one in runs if len(one.progress.throughput_series[0])]
     for unit, pick in _SPEEDS:
-        if moving and all(len(pick(told)) for told in moving):
+        if moving and all(len(pick(progress)) for progress in moving):
             return tuple(pick(one.progress) for one in runs), unit
     # No unit is common to all runs, so use the most common one.
-    unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](told))) for told in moving))
+    unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in moving))
     return tuple(pick(one.progress) if moving else EMPTY for one in runs), unit
 
 
@@ -290,8 +290,8 @@ def _best(series: Series) -> float | None:
     return min(finite) if finite else None
 
 
-def _best_step(told: ProgressSnapshot) -> int | None:
-    finite = [(value, step) for step, value in told.loss_by_step if math.isfinite(value)]
+def _best_step(progress: ProgressSnapshot) -> int | None:
+    finite = [(value, step) for step, value in progress.loss_by_step if math.isfinite(value)]
     return min(finite)[1] if finite else None
 
 
@@ -310,8 +310,8 @@ def _last_checkpoint(one: ComparedRun) -> str | None:
     listed = one.run.checkpoints if one.run else None
     if listed:
         return max(listed, key=lambda found: time_key(found.created_at)).checkpoint_id
-    told = one.progress.last_checkpoint
-    return told[0] if told else None
+    last = one.progress.last_checkpoint
+    return last[0] if last else None
 
 
 def _status(value: Value) -> str:

@@ -114,8 +114,8 @@ async def _checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable
     ]
     # Names may repeat between jobs, and the files do not tell which job they belong to.
     known_files = files[0] if len(chosen) == 1 else None
-    told = facts.with_checkpoints(chosen[0].id if chosen else "", checkpoints, known_files)
-    return replace(told, secret_names=secrets)
+    updated = facts.with_checkpoints(chosen[0].id if chosen else "", checkpoints, known_files)
+    return replace(updated, secret_names=secrets)
 
 
 async def _jobs(

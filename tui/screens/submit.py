@@ -141,11 +141,11 @@ def hardware(job: TrainingJob) -> str:
 
 def _environment(job: TrainingJob) -> str:
     variables = job.runtime.environment_variables
-    told = [
+    parts = [
         f"{name} (secret {value.name})" if isinstance(value, SecretReference) else name
         for name, value in variables.items()
     ]
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 def _checkpoints(job: TrainingJob) -> str:

@@ -101,7 +101,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield keys with two meanings in the same place; the changed action is reported."""
-    told: set[frozenset[str]] = set()
+    reported: set[frozenset[str]] = set()
     for scopes in _together():
         taken: dict[str, str] = {}
         for action in actions_of(*scopes):
@@ -109,9 +109,9 @@ def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             for key in changed.get(own, action.keys).split(","):
                 other = taken.setdefault(key, own)
                 pair = frozenset({own, other})
-                if other == own or pair in told or not pair & changed.keys():
+                if other == own or pair in reported or not pair & changed.keys():
                     continue
-                told.add(pair)
+                reported.add(pair)
                 blamed = own if own in changed else other
                 rival = other if blamed == own else own
                 yield blamed, f"{key} is also used for {_words(rival)} ({rival})"

@@ -103,13 +103,13 @@ class PageDashboard(AppService):
             await self.remote_close()
 
     async def on_meta(self, data: bytes) -> None:
-        told = json.loads(data)
-        if told["type"] != "file_offered":
+        message = json.loads(data)
+        if message["type"] != "file_offered":
             await super().on_meta(data)
             return
-        self._offers.add(told["key"], Offer(Path(told["file"]), told["save_as"], self))
+        self._offers.add(message["key"], Offer(Path(message["file"]), message["save_as"], self))
         # textual-serve's own message to the page, which then follows a link to the file.
-        await self.remote_write_str(json.dumps(["deliver_file_start", told["key"]]))
+        await self.remote_write_str(json.dumps(["deliver_file_start", message["key"]]))
 
     async def notify_fetched(self, key: str) -> None:
         if self._process is not None and self._process.returncode is None:

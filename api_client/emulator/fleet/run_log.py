@@ -71,8 +71,8 @@ def closing_lines(run: SimRun) -> list[LineSource]:
     if run.run_ns is None or run.end_ns is None:
         return []
     if run.outcome == JobStatus.COMPLETED:
-        told = "start_commands exited with code 0"
-        return [fixed_lines(node, "INFO", run.end_ns, [(-2.0 + 0.1 * node, told)]) for node in run.nodes]
+        message = "start_commands exited with code 0"
+        return [fixed_lines(node, "INFO", run.end_ns, [(-2.0 + 0.1 * node, message)]) for node in run.nodes]
     if run.outcome == JobStatus.PREEMPTED:
         lines = [(-30.0, "Spot capacity is being reclaimed: 30 s to save"), (-1.0, SIGTERM)]
         return [fixed_lines(node, "WARNING", run.end_ns, lines) for node in run.nodes]
@@ -116,8 +116,8 @@ _OUT_OF_MEMORY = (
 
 def out_of_memory(run: SimRun) -> list[LineSource]:
     after = "torch.distributed.elastic: worker 5 failed with exit code 1, stopping the others"
-    told = [*fails(6.0, _OUT_OF_MEMORY)(run)]
-    return [*told, *(line for node in run.nodes for line in fails(4.0, after, node=node)(run))]
+    sources = [*fails(6.0, _OUT_OF_MEMORY)(run)]
+    return [*sources, *(line for node in run.nodes for line in fails(4.0, after, node=node)(run))]
 
 
 def loss_is_nan(run: SimRun) -> list[LineSource]:

@@ -142,17 +142,17 @@ class SimJob:
             outcome=last.status if ends else None,
             wall=self._sim_clock.stamp,
         )
-        told = deploy_lines(run)
+        sources = deploy_lines(run)
         if run.run_ns is not None:
             logged, quiet_ns = scenario.log(run), _silent_from(run)
-            told += logged if quiet_ns is None else [source.until(quiet_ns) for source in logged]
+            sources += logged if quiet_ns is None else [source.until(quiet_ns) for source in logged]
         for incident in scenario.incidents:
-            told += incident(run)
-        told += closing_lines(run)
+            sources += incident(run)
+        sources += closing_lines(run)
         stopped_ns = self._entry.stopped_ns
         if stopped_ns is not None:
-            return [*(source.until(stopped_ns) for source in told), *stop_lines(run, stopped_ns)]
-        return told if run.end_ns is None else [source.until(run.end_ns + 1) for source in told]
+            return [*(source.until(stopped_ns) for source in sources), *stop_lines(run, stopped_ns)]
+        return sources if run.end_ns is None else [source.until(run.end_ns + 1) for source in sources]
 
     def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
         """Return the metrics; without a range, the last hour or, once the job has ended, the whole run."""

@@ -122,11 +122,11 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
     (``trainer_state.json``) over the log. The best checkpoint is marked only once both sources are fully
     known.
     """
-    told, kept = run.progress, run.kept_losses or KeptLosses()
-    training: StepValues = told.loss_by_step if told is not None else ()
+    progress, kept = run.progress, run.kept_losses or KeptLosses()
+    training: StepValues = progress.loss_by_step if progress is not None else ()
     evaluation: StepValues = ()
-    if told is not None and len(told.eval_loss_series):
-        over = over_steps(told.eval_loss_series, told)
+    if progress is not None and len(progress.eval_loss_series):
+        over = over_steps(progress.eval_loss_series, progress)
         evaluation = [(round(step), value) for step, value in zip(over.times, over.values, strict=True)]
     is_known = run.log_read and run.kept_losses is not None
     return checkpoint_facts(
@@ -213,9 +213,9 @@ def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: i
 
     ``rivals`` counts checkpoints known to be faulty; they only help to reach the minimum of two candidates.
     """
-    told = [(score.value, -score.at_step, place) for place, score in enumerate(scores) if score is not None]
-    good = [one for one in told if eligible[one[2]]]
-    return min(good)[2] if good and max(len(told), len(good) + rivals) > 1 else None
+    known = [(score.value, -score.at_step, place) for place, score in enumerate(scores) if score is not None]
+    good = [one for one in known if eligible[one[2]]]
+    return min(good)[2] if good and max(len(known), len(good) + rivals) > 1 else None
 
 
 def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> int | None:

@@ -276,8 +276,8 @@ def brief(finding: HealthFinding, now: datetime) -> str:
     node = clip_middle(sanitize(finding.node or ""), NODE_CHARACTERS)
     if finding.kind is FindingKind.GPU_IDLE:
         # All GPUs, those of a node, or some of a node.
-        told = sanitize(finding.short).replace(" for ", " ")
-        return told.replace(sanitize(finding.node), node) if finding.node else told
+        text = sanitize(finding.short).replace(" for ", " ")
+        return text.replace(sanitize(finding.node), node) if finding.node else text
     if (words := _BRIEF.get(finding.kind)) is None:
         return sanitize(finding.text)
     since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""

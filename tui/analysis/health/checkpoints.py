@@ -45,24 +45,26 @@ def overdue_checkpoint(context: Context) -> Iterator[HealthFinding]:
 
 def _never_came(context: Context) -> Iterator[HealthFinding]:
     """Report saves that the log announced, or its settings, and that did not become checkpoints."""
-    told, listed = context.progress, context.run.checkpoints
+    progress, listed = context.progress, context.run.checkpoints
     newest = max((one.created_at.timestamp() for one in listed or () if one.created_at), default=None)
     if listed is not None and newest is not None:
         # Only where the platform has listed some: others keep their checkpoints elsewhere.
-        lost = [at_ns / NS_PER_S for _, at_ns in told.saves if at_ns / NS_PER_S > newest + _LISTED_AFTER_S]
+        lost = [
+            at_ns / NS_PER_S for _, at_ns in progress.saves if at_ns / NS_PER_S > newest + _LISTED_AFTER_S
+        ]
         if len(lost) >= _LOST and context.now_s - lost[_LOST - 1] > _LISTED_AFTER_S:
             ago = duration(context.now_s - newest)
             text = f"{len(lost)} saves announced since the last checkpoint, {ago} ago"
             short = f"{len(lost)} saves announced, none stored"
             yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, short=short, since_s=lost[0])
             return
-    since, every = context.training_since, told.save_every
-    if not every or since is None or told.step is None or listed or told.saves:
+    since, every = context.training_since, progress.save_every
+    if not every or since is None or progress.step is None or listed or progress.saves:
         return
-    steps = told.step_series
+    steps = progress.step_series
     due = bisect_left(steps.values, every)
-    if told.step >= _UNKEPT * every and due < len(steps.values) and steps.values[0] < every:
-        text = f"no checkpoint by step {told.step}, though one was announced every {every} steps"
+    if progress.step >= _UNKEPT * every and due < len(steps.values) and steps.values[0] < every:
+        text = f"no checkpoint by step {progress.step}, though one was announced every {every} steps"
         short = f"no checkpoint, announced every {every} steps"
         yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, short=short, since_s=steps.times[due])
 
@@ -72,7 +74,7 @@ def _late(context: Context) -> Iterator[HealthFinding]:
 
     A slow run saves late by time but not by steps, so both must be exceeded.
     """
-    rules, told = context.rules, context.progress
+    rules, progress = context.rules, context.progress
     saved = _saved(context)[-_RECENT_CHECKPOINTS:]
     intervals = [after.at_s - before.at_s for before, after in pairwise(saved)]
     intervals = [interval for interval in intervals if interval > 0]
@@ -92,8 +94,8 @@ def _late(context: Context) -> Iterator[HealthFinding]:
         for before, after in pairwise(saved)
         if before.step is not None and after.step is not None and after.step > before.step
     ]
-    if apart and last.step is not None and told.step is not None:
-        missed = told.step - last.step
+    if apart and last.step is not None and progress.step is not None:
+        missed = progress.step - last.step
         if missed < (1 + (factor - 1) / 2) * median(apart):
             return
     text = f"no checkpoint for {duration(since_s)}, usually every {duration(median(intervals))}"
@@ -132,8 +134,8 @@ def checkpoint_faults(
     """
     if not run.log_read or run.checkpoints is None:
         return None
-    told = run.progress or ProgressSnapshot()
-    losses = _Losses(run, told, rules)
+    progress = run.progress or ProgressSnapshot()
+    losses = _Losses(run, progress, rules)
     newest = sorted(run.checkpoints, key=lambda one: time_key(one.created_at))
     found: dict[SavedKey, CheckpointFault | None] = {}
     before: float | None = None
@@ -160,11 +162,11 @@ class _Break:
 class _Losses:
     """A run's losses in chronological order, with their steps."""
 
-    def __init__(self, run: RunSnapshot, told: ProgressSnapshot, rules: HealthRules) -> None:
-        self._run, self._progress, self._rules = run, told, rules
-        self.times = told.loss_series.times
-        by_step = told.loss_by_step
-        named = len(by_step) == len(self.times) and len(told.step_series) > 0
+    def __init__(self, run: RunSnapshot, progress: ProgressSnapshot, rules: HealthRules) -> None:
+        self._run, self._progress, self._rules = run, progress, rules
+        self.times = progress.loss_series.times
+        by_step = progress.loss_by_step
+        named = len(by_step) == len(self.times) and len(progress.step_series) > 0
         self._steps = [step for step, _ in by_step] if named else None
         self._starts = self._restarts()
         self._breaks = list(self._persistent_breaks())
@@ -218,15 +220,15 @@ class _Losses:
         return _fault(found) if found is not None else None
 
     def _trouble(self, count: int) -> HealthFinding | None:
-        told, until = self._progress, self.times[count - 1] if count else 0.0
-        losses = _first(told.loss_series, count)
-        norms = told.grad_norm_series
+        progress, until = self._progress, self.times[count - 1] if count else 0.0
+        losses = _first(progress.loss_series, count)
+        norms = progress.grad_norm_series
         cut = replace(
-            told,
+            progress,
             loss=losses.values[-1] if losses.values else None,
             loss_series=losses,
             grad_norm_series=_first(norms, bisect_right(norms.times, until)),
-            restarts=tuple(time for time in told.restarts if time <= until),
+            restarts=tuple(time for time in progress.restarts if time <= until),
         )
         context = Context(replace(self._run, progress=cut), self._rules, {})
         return next(chain(broken_loss(context), exploding_loss(context)), None)

@@ -98,8 +98,8 @@ class Context:
     @property
     def left_s(self) -> float | None:
         """Upper estimate of the seconds left; None if unknown."""
-        told = seconds_left_range(self.progress, self.now)
-        return None if told is None else told[1]
+        remaining = seconds_left_range(self.progress, self.now)
+        return None if remaining is None else remaining[1]
 
     @property
     def attempt_since(self) -> float:
@@ -133,8 +133,11 @@ class Context:
 
         In reinforcement learning, weights are loaded in every step.
         """
-        told = self.progress
-        return not told.moving_target and (told.loading_at or 0.0) > (told.last_step_at_ns or 0) / NS_PER_S
+        progress = self.progress
+        return (
+            not progress.moving_target
+            and (progress.loading_at or 0.0) > (progress.last_step_at_ns or 0) / NS_PER_S
+        )
 
     @property
     def growth_since(self) -> float | None:
@@ -166,13 +169,13 @@ class Context:
         A first evaluation or save that the log announces, or that begins at a round step, has no earlier
         one to compare with.
         """
-        told, rules = self.progress, self.rules
-        learned_s = rules.stall_pause_factor * (told.line_pause_s or 0.0)
+        progress, rules = self.progress, self.rules
+        learned_s = rules.stall_pause_factor * (progress.line_pause_s or 0.0)
         if self._is_first_phase:
             return max(rules.stall_aside_s, learned_s)
         if not self._is_at_round_step:
             return learned_s
-        is_first = (told.step_pause_s or 0.0) <= 2 * (told.step_interval_s or 0.0)
+        is_first = (progress.step_pause_s or 0.0) <= 2 * (progress.step_interval_s or 0.0)
         return max(rules.stall_aside_s / (1 if is_first else 2), learned_s)
 
     @property

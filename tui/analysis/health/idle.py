@@ -33,7 +33,7 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
         for node in metrics.nodes
         if (since := _idle_since(context, node.mean_utilization, at)) is not None
     }
-    told = f"below {percent(rules.idle_below)}"
+    threshold = f"below {percent(rules.idle_below)}"
     with_gpus = sum(len(node.mean_utilization) > 0 for node in metrics.nodes)
     if idle and len(idle) == with_gpus:
         since = max(idle.values())
@@ -43,14 +43,14 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
         if at - since < allowed_s or _has_just_ended(context, since, at):
             return
         how_long = duration(at - since)
-        text, short = f"GPUs idle ({told}) for {how_long}", f"GPUs idle for {how_long}"
+        text, short = f"GPUs idle ({threshold}) for {how_long}", f"GPUs idle for {how_long}"
         yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, since_s=since)
         return
     for name, since in idle.items():
         how_long = duration(at - since)
         if at - since < context.pause_allowed_s or _is_resting(context, at, since):
             continue
-        text, short = f"{name}: GPUs idle ({told}) for {how_long}", f"{name} GPUs idle for {how_long}"
+        text, short = f"{name}: GPUs idle ({threshold}) for {how_long}", f"{name} GPUs idle for {how_long}"
         yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=name, since_s=since)
     for node in metrics.nodes:
         if node.name not in idle:
@@ -59,8 +59,8 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
 
 def _has_just_ended(context: Context, since: float, at: float) -> bool:
     """Return True if the first steps for long are newer than the samples, which do not show them yet."""
-    told = context.progress
-    times = told.step_series.times or told.loss_series.times
+    progress = context.progress
+    times = progress.step_series.times or progress.loss_series.times
     place = bisect_left(times, since + _GOES_ON_S)
     return place < len(times) and times[place] > at - _GOES_ON_S
 
@@ -100,12 +100,14 @@ def _is_moving(context: Context) -> bool:
 
 def _is_resting(context: Context, at: float, since: float) -> bool:
     """Return True if the run goes on without a node: in reinforcement learning nodes take turns."""
-    told, rules = context.progress, context.rules
-    step_ns = told.last_step_at_ns
-    if step_ns is None or told.step_interval_s is None:
+    progress, rules = context.progress, context.rules
+    step_ns = progress.last_step_at_ns
+    if step_ns is None or progress.step_interval_s is None:
         return False
-    goes_on = told.moving_target and step_ns / NS_PER_S > since + max(_GOES_ON_S, told.step_interval_s)
-    within_a_step = at - since < rules.stall_pause_factor * told.step_interval_s
+    goes_on = progress.moving_target and step_ns / NS_PER_S > since + max(
+        _GOES_ON_S, progress.step_interval_s
+    )
+    within_a_step = at - since < rules.stall_pause_factor * progress.step_interval_s
     return within_a_step or (goes_on and at - since < rules.idle_never_s)
 
 

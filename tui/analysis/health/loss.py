@@ -35,19 +35,19 @@ _RELEARNS = 2.0  # A learning rate this many times higher than before raises the
 
 def broken_loss(context: Context) -> Iterator[HealthFinding]:
     """Report a loss that is not finite for good, or such gradient norms; some trainers then log loss 0."""
-    told, series = context.progress, context.progress.loss_series
+    progress, series = context.progress, context.progress.loss_series
     broken = _broken_at_end(series.values)
     held = context.is_held(FindingKind.LOSS_NOT_FINITE)
-    if broken and told.loss is not None:
+    if broken and progress.loss is not None:
         since = series.times[-broken]
         if held or broken >= _NAN_LOSSES or context.now_s - since > _NAN_S:
-            text = f"loss is {number_or_nan(told.loss)}"
+            text = f"loss is {number_or_nan(progress.loss)}"
             yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=since)
             return
-    norms = told.grad_norm_series.values
+    norms = progress.grad_norm_series.values
     broken = _broken_at_end(norms)
     if broken >= (_NAN_NORMS if broken < len(norms) else _FIRST_NORMS):
-        text, since = f"grad norm is {number_or_nan(norms[-1])}", told.grad_norm_series.times[-broken]
+        text, since = f"grad norm is {number_or_nan(norms[-1])}", progress.grad_norm_series.times[-broken]
         yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=since)
 
 

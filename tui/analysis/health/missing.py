@@ -124,10 +124,10 @@ class _NodeActivity:
     """Log activity per node, as of the newest data read: no node falls silent while nothing is read."""
 
     def __init__(self, context: Context, metrics_at: float) -> None:
-        told = context.progress
+        progress = context.progress
         self.nodes = max(context.run.job.node_count or 0, len(context.metrics.nodes))
-        self.at = max(metrics_at, (told.last_line_at_ns or 0) / NS_PER_S)
-        self.replicas = {one.name: one for one in told.replicas}
+        self.at = max(metrics_at, (progress.last_line_at_ns or 0) / NS_PER_S)
+        self.replicas = {one.name: one for one in progress.replicas}
         self._measured = {node.name for node in context.metrics.nodes}
         self._after_s = context.rules.missing_after_s
 

@@ -30,8 +30,8 @@ def repeated_restarts(context: Context) -> Iterator[HealthFinding]:
         for event in run.status_history
         if event.status == JobStatus.RUNNING and event.created is not None
     ][1:]
-    told = context.progress.restarts
-    times = max((history, list(told)), key=len)
+    logged = context.progress.restarts
+    times = max((history, list(logged)), key=len)
     counted = max((_counted(run.job.model_extra or {}), len(times)))
     if counted < rules.restarts:
         return
@@ -78,15 +78,15 @@ def errors(context: Context) -> Iterator[HealthFinding]:
 
 def _survived(context: Context, at: float) -> bool:
     """Return True if the run made steps after an error."""
-    told = context.progress
-    step_ns = told.last_step_at_ns
-    return step_ns is not None and step_ns / NS_PER_S > at + max(_AFTER_S, told.step_interval_s or 0.0)
+    progress = context.progress
+    step_ns = progress.last_step_at_ns
+    return step_ns is not None and step_ns / NS_PER_S > at + max(_AFTER_S, progress.step_interval_s or 0.0)
 
 
 def _may_survive(context: Context, at: float) -> bool:
     """Return True if a run that makes steps has not had the time for the next ones since its only error."""
-    told = context.progress
-    usual_s = told.step_interval_s
+    progress = context.progress
+    usual_s = progress.step_interval_s
     if usual_s is None or context.training_since is None or context.is_held(FindingKind.ERRORS):
         return False
     return context.now_s - at < _AFTER_S + min(context.rules.stall_after_s, max(60.0, 3 * usual_s))

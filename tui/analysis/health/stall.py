@@ -19,21 +19,21 @@ def stall(context: Context) -> Iterator[HealthFinding]:
 
     It is critical once the GPUs are idle as well, or the silence is beyond doubt.
     """
-    told, rules = context.progress, context.rules
-    if told.last_line_at_ns is None:
+    progress, rules = context.progress, context.rules
+    if progress.last_line_at_ns is None:
         return
-    line_s = told.last_line_at_ns / NS_PER_S
+    line_s = progress.last_line_at_ns / NS_PER_S
     # A restart is a start, also when the log does not mention it.
     since_s = max(line_s, context.attempt_since)
     silent_s = context.now_s - since_s
-    if told.last_step_at_ns is None:
+    if progress.last_step_at_ns is None:
         yield from _unread(context, line_s, silent_s)
         return
-    if told.is_done:
+    if progress.is_done:
         yield from _after_last_step(context, line_s, silent_s)
         return
-    step_s = told.last_step_at_ns / NS_PER_S
-    usual_s = told.step_interval_s or 0.0
+    step_s = progress.last_step_at_ns / NS_PER_S
+    usual_s = progress.step_interval_s or 0.0
     starting = usual_s == 0 or context.training_since is None or context.loads_again
     sign_s = max(step_s, since_s)
     allowed_s = max(
@@ -55,12 +55,12 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     talking_s = max(
         rules.stall_talking_s,
         rules.stall_talking_steps * usual_s,
-        2 * rules.stall_pause_factor * (told.step_pause_s or 0.0),
+        2 * rules.stall_pause_factor * (progress.step_pause_s or 0.0),
         context.pause_allowed_s,
         rules.stall_unread_s if starting else 0.0,
     )
     # As long as the log shows progress of an evaluation, the run is busy with that.
-    busy_s = step_s if told.run_phase is None else max(step_s, told.run_phase.newest)
+    busy_s = step_s if progress.run_phase is None else max(step_s, progress.run_phase.newest)
     if usual_s and context.now_s - max(busy_s, context.attempt_since) > talking_s:
         text = f"no step for {duration(context.now_s - step_s)}{usually}, but still logging{_busy(context)}"
         short = f"no step for {duration(context.now_s - step_s)}, still logging"
@@ -69,11 +69,11 @@ def stall(context: Context) -> Iterator[HealthFinding]:
 
 def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
     """Report silence of a run that logs no steps and logged regularly before."""
-    told, rules = context.progress, context.rules
-    if told.first_line_at_ns is None or told.line_pause_s is None:
+    progress, rules = context.progress, context.rules
+    if progress.first_line_at_ns is None or progress.line_pause_s is None:
         return
-    logged_s = line_s - told.first_line_at_ns / NS_PER_S
-    allowed_s = max(rules.stall_unread_s, 3 * told.line_pause_s)
+    logged_s = line_s - progress.first_line_at_ns / NS_PER_S
+    allowed_s = max(rules.stall_unread_s, 3 * progress.line_pause_s)
     if logged_s >= rules.stall_unread_s and silent_s > allowed_s:
         short = f"no log line for {duration(silent_s)}"
         yield finding(FindingKind.STALLED, "warning", short + _busy(context), short=short, since_s=line_s)

@@ -234,13 +234,13 @@ def _lag_started_at(context: Context, snapshot: MetricsSnapshot, name: str, lag:
     for time, own in zip(
         reversed(node.mean_utilization.times), reversed(node.mean_utilization.values), strict=True
     ):
-        told = [value for series in others if (value := _value_at(series, time)) is not None]
-        if own != own or not told:
+        known = [value for series in others if (value := _value_at(series, time)) is not None]
+        if own != own or not known:
             continue
-        found = _lag(own, sorted([own, *told]), share, busy)
+        found = _lag(own, sorted([own, *known]), share, busy)
         if found is not None and found.busier == lag.busier:
             since, otherwise = time, 0
-        elif max(own, *told) >= busy:
+        elif max(own, *known) >= busy:
             otherwise += 1
             if otherwise > _OTHERWISE:
                 break
@@ -315,7 +315,7 @@ def _is_usual(context: Context, group: MetricsSnapshot, name: str, lag: Lag, sin
     bins = {node.name: _bins(node.mean_utilization) for node in group.nodes}
     own = bins.pop(name)
     others = {at: [one[at] for one in bins.values() if at in one] for at in sorted(own)}
-    apart = {at: own[at] - median(told) for at, told in others.items() if told}
+    apart = {at: own[at] - median(known) for at, known in others.items() if known}
     now, busy = lag.own - lag.others, context.rules.straggler_busy
     if abs(now) <= _BEYOND_SWINGS * _swing([*apart.values()]):
         return True

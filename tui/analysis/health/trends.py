@@ -110,10 +110,10 @@ def _cause(context: Context, began: float, *, in_tokens: bool) -> str | None:
 
 def plateau(context: Context) -> Iterator[HealthFinding]:
     """Remark that the loss has not moved for ``plateau_after_s``, although it fell before."""
-    told, since = context.progress, context.training_since
-    losses = told.loss_series
+    progress, since = context.progress, context.training_since
+    losses = progress.loss_series
     window_s = context.rules.plateau_after_s
-    if since is None or told.moving_target or (told.fraction or 0.0) > _NEARLY_DONE:
+    if since is None or progress.moving_target or (progress.fraction or 0.0) > _NEARLY_DONE:
         return
     end = context.now_s
     first = bisect_left(losses.times, end - window_s)
@@ -130,7 +130,7 @@ def plateau(context: Context) -> Iterator[HealthFinding]:
     near = max(_FLAT_SHARE * abs(level), _ERRORS * noise)
     flat = max(means) - min(means) <= near * (2 if context.is_held(FindingKind.PLATEAU) else 1)
     known = _ERRORS * noise <= _FLAT_SHARE * 4 * abs(level)
-    rates = told.learning_rate_series
+    rates = progress.learning_rate_series
     rate = latest(rates)
     ends = rate is not None and rate < _SCHEDULED_END * max(rates.values)
     highest = median(filter(math.isfinite, begun[:_FIRST_LOSSES]))

@@ -141,11 +141,11 @@ def _compiled(text: str, minds_case: bool) -> Any:
     try:
         return re2.compile(text, options)
     except (re2.error, UnicodeError) as error:
-        told = error.args[0] if error.args else "not a regular expression"
-        if isinstance(told, bytes):
-            told = told.decode("utf-8", "replace")
+        reason = error.args[0] if error.args else "not a regular expression"
+        if isinstance(reason, bytes):
+            reason = reason.decode("utf-8", "replace")
         if isinstance(error, UnicodeError):
-            told = "it contains half a character"
-        elif str(told).startswith("invalid perl operator: (?"):
-            told = "look-ahead and look-behind are not supported"
-        return str(told)[:_PROBLEM_CHARACTERS]
+            reason = "it contains half a character"
+        elif str(reason).startswith("invalid perl operator: (?"):
+            reason = "look-ahead and look-behind are not supported"
+        return str(reason)[:_PROBLEM_CHARACTERS]

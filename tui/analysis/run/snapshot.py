@@ -53,13 +53,13 @@ def is_settled(run: RunSnapshot) -> bool:
 
 def is_starting(run: RunSnapshot) -> bool:
     """True if too little of a run has been seen to judge it, whatever has been read."""
-    metrics, told = run.health_metrics, run.progress
+    metrics, progress = run.health_metrics, run.progress
     nodes = metrics.nodes if metrics is not None else ()
     uses = [use for node in nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory)]
     began = min((use.times[0] for use in uses if use.times), default=None)
     if metrics is None or metrics.at is None or began is None:
         return False
-    makes_steps = told is not None and (told.loss is not None or told.step_interval_s is not None)
+    makes_steps = progress is not None and (progress.loss is not None or progress.step_interval_s is not None)
     return metrics.at - began < (ENOUGH_S if makes_steps else STARTING_S)
 
 

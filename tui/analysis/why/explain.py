@@ -79,19 +79,19 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
 
 
 def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
-    told = run.progress
+    progress = run.progress
     message = run.job.error_message or ""
     found = failure_of(
         lines,
-        told.last_step_at_ns if told else None,
-        told.step_interval_s if told else None,
+        progress.last_step_at_ns if progress else None,
+        progress.step_interval_s if progress else None,
         message,
     )
     facts: list[str] = []
     if found.exit_code is not None:
         facts.append(exit_words(found.exit_code))
-    if told is not None and told.step is not None:
-        facts.append(f"last step: {count(told.step)}")
+    if progress is not None and progress.step is not None:
+        facts.append(f"last step: {count(progress.step)}")
     sections: list[Section] = []
     answer = message
     if found.cause is not None:
@@ -125,9 +125,9 @@ def _straggler(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine
 
 def _stall(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
     facts = list(_money(run))
-    told = run.progress
-    if told is not None and told.step is not None:
-        facts.insert(0, f"last step: {count(told.step)}")
+    progress = run.progress
+    if progress is not None and progress.step is not None:
+        facts.insert(0, f"last step: {count(progress.step)}")
     answer = _late_words(lines)
     bad = warnings(lines, limit=_CLUES)
     sections = []
@@ -164,19 +164,21 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
 
 
 def _loss(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
-    told, facts = run.progress, []
+    progress, facts = run.progress, []
     since_s = finding.since.timestamp() if finding.since is not None else None
     figures: list[Figure] = []
-    if told is not None and since_s is not None:
-        step = _value_before(told.step_series, since_s + 1.0)
+    if progress is not None and since_s is not None:
+        step = _value_before(progress.step_series, since_s + 1.0)
         if step is not None:
             facts.append(f"began at step {count(step)}")
-        before = _value_before(told.loss_series, since_s)
+        before = _value_before(progress.loss_series, since_s)
         if before is not None:
             facts.append(f"last loss before: {number(before)}")
         norms = [
             value
-            for time, value in zip(told.grad_norm_series.times, told.grad_norm_series.values, strict=True)
+            for time, value in zip(
+                progress.grad_norm_series.times, progress.grad_norm_series.values, strict=True
+            )
             if time < since_s and math.isfinite(value)
         ]
         if norms:
@@ -185,7 +187,10 @@ def _loss(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) ->
             facts.append(f"last gradient norms before: {newest}{usual}")
         figures = [
             Figure(title, "", (series,))
-            for title, series in (("loss", told.loss_series), ("gradient norm", told.grad_norm_series))
+            for title, series in (
+                ("loss", progress.loss_series),
+                ("gradient norm", progress.grad_norm_series),
+            )
             if len(series)
         ]
     facts += _last_checkpoint_before(run, finding)

@@ -54,15 +54,15 @@ CURVE_COLUMNS: tuple[Column[Curve], ...] = (
 )
 
 
-def _curves(told: ProgressSnapshot) -> list[Curve]:
+def _curves(progress: ProgressSnapshot) -> list[Curve]:
     curves = [
-        ("loss", "", told.loss_series),
-        ("eval_loss", "", told.eval_loss_series),
-        ("learning_rate", "", told.learning_rate_series),
-        ("grad_norm", "", told.grad_norm_series),
-        ("tokens_per_s", "tok/s", told.tokens_per_s_series),
-        ("samples_per_s", "samples/s", told.samples_per_s_series),
-        ("steps_per_s", "it/s", told.rate_series),
+        ("loss", "", progress.loss_series),
+        ("eval_loss", "", progress.eval_loss_series),
+        ("learning_rate", "", progress.learning_rate_series),
+        ("grad_norm", "", progress.grad_norm_series),
+        ("tokens_per_s", "tok/s", progress.tokens_per_s_series),
+        ("samples_per_s", "samples/s", progress.samples_per_s_series),
+        ("steps_per_s", "it/s", progress.rate_series),
     ]
     return [curve for curve in curves if len(curve[2])]
 
@@ -70,13 +70,13 @@ def _curves(told: ProgressSnapshot) -> list[Curve]:
 def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
     document = facts(reading)
     if with_series:
-        told = reading.run.progress or ProgressSnapshot()
+        progress = reading.run.progress or ProgressSnapshot()
         document["series"] = {
             name: [
                 {"time": iso_time(time), "step": step, "value": json_number(value)}
-                for time, step, value in _points(series, told)
+                for time, step, value in _points(series, progress)
             ]
-            for name, _unit, series in _curves(told)
+            for name, _unit, series in _curves(progress)
         }
     return document
 
@@ -86,10 +86,10 @@ def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
         flat = {name: value for name, value in facts(reading).items() if not isinstance(value, list | dict)}
         output.data(csv_lines([tuple(flat), tuple(flat.values())]))
         return
-    told = reading.run.progress or ProgressSnapshot()
+    progress = reading.run.progress or ProgressSnapshot()
     output.data(csv_lines([SERIES_COLUMNS]))
-    for name, unit, series in _curves(told):
-        points = _points(series, told)
+    for name, unit, series in _curves(progress):
+        points = _points(series, progress)
         output.data(csv_lines((name, iso_time(time), step, value, unit) for time, step, value in points))
 
 
@@ -102,8 +102,8 @@ def print_words(output: Output, reading: LoadedRun, with_series: bool) -> None:
 
 def facts(reading: LoadedRun) -> dict[str, Any]:
     """Return everything known from the log, under stable names."""
-    run, told = reading.run, reading.run.progress or ProgressSnapshot()
-    left, between = seconds_left(told, run.server_now), seconds_left_range(told, run.server_now)
+    run, progress = reading.run, reading.run.progress or ProgressSnapshot()
+    left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
     if run.job.is_finished:
         left = between = None
     checkpoint = last_checkpoint(run)
@@ -111,69 +111,71 @@ def facts(reading: LoadedRun) -> dict[str, Any]:
         "job_id": run.job.id,
         "name": run.job.name,
         "current_status": run.job.current_status,
-        "step": told.step,
-        "total_steps": told.total_steps,
-        "fraction": json_number(told.fraction),
-        "epoch": json_number(told.epoch),
-        "total_epochs": json_number(told.total_epochs),
-        "loss": json_number(told.loss),
-        "loss_trend": {"↓": "falling", "↑": "rising", "→": "steady"}.get(loss_trend(told)),
-        "eval_loss": json_number(told.eval_loss),
-        "learning_rate": json_number(told.learning_rate),
-        "grad_norm": json_number(told.grad_norm),
-        "tokens_per_s": json_number(told.tokens_per_s),
-        "samples_per_s": json_number(told.samples_per_s),
-        "steps_per_s": json_number(told.rate_steps_per_s),
-        "steps_per_s_overall": json_number(told.rate_overall),
+        "step": progress.step,
+        "total_steps": progress.total_steps,
+        "fraction": json_number(progress.fraction),
+        "epoch": json_number(progress.epoch),
+        "total_epochs": json_number(progress.total_epochs),
+        "loss": json_number(progress.loss),
+        "loss_trend": {"↓": "falling", "↑": "rising", "→": "steady"}.get(loss_trend(progress)),
+        "eval_loss": json_number(progress.eval_loss),
+        "learning_rate": json_number(progress.learning_rate),
+        "grad_norm": json_number(progress.grad_norm),
+        "tokens_per_s": json_number(progress.tokens_per_s),
+        "samples_per_s": json_number(progress.samples_per_s),
+        "steps_per_s": json_number(progress.rate_steps_per_s),
+        "steps_per_s_overall": json_number(progress.rate_overall),
         "eta_s": json_number(left),
         "eta_low_s": json_number(between[0]) if between else None,
         "eta_high_s": json_number(between[1]) if between else None,
-        "last_step_at": _stamp(told.last_step_at_ns),
-        "last_line_at": _stamp(told.last_line_at_ns),
+        "last_step_at": _stamp(progress.last_step_at_ns),
+        "last_line_at": _stamp(progress.last_line_at_ns),
         "last_checkpoint": checkpoint.name if checkpoint else None,
         "last_checkpoint_at": iso_time(checkpoint.at.timestamp()) if checkpoint and checkpoint.at else None,
         "last_checkpoint_where": checkpoint.where if checkpoint else None,
-        "error_lines": told.errors.count,
+        "error_lines": progress.errors.count,
         "log_lines": reading.line_count,
         "log_gaps": reading.gap_count,
-        "stream": told.stream,
-        "restarts": [iso_time(time) for time in told.restarts],
-        "checkpoints": [{"name": name, "time": _stamp(at_ns)} for name, at_ns in told.saves],
+        "stream": progress.stream,
+        "restarts": [iso_time(time) for time in progress.restarts],
+        "checkpoints": [{"name": name, "time": _stamp(at_ns)} for name, at_ns in progress.saves],
         "streams": [
             {"stream": one.key, "node": one.replica, "rank": one.rank, "step": one.step}
-            for one in told.streams
+            for one in progress.streams
         ],
     }
 
 
 def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
-    run, told = reading.run, reading.run.progress or ProgressSnapshot()
+    run, progress = reading.run, reading.run.progress or ProgressSnapshot()
     view = status_view(run.job.current_status)
     words: list[tuple[str, Cell]] = [
         ("job", Cell(f"{run.job.name or run.job.id} ({run.job.id})", "strong")),
         ("status", Cell(f"{view.sign} {view.word}", view.tone)),
     ]
-    if told.step is not None:
-        of = f" of {count(told.total_steps)}, {percent(told.fraction)}" if told.total_steps else ""
-        words.append(("step", Cell(count(told.step) + of, "strong")))
-    if told.epoch is not None:
-        of = f" of {number(told.total_epochs)}" if told.total_epochs else ""
-        words.append(("epoch", Cell(number(told.epoch) + of)))
-    left, between = seconds_left(told, run.server_now), seconds_left_range(told, run.server_now)
+    if progress.step is not None:
+        of = (
+            f" of {count(progress.total_steps)}, {percent(progress.fraction)}" if progress.total_steps else ""
+        )
+        words.append(("step", Cell(count(progress.step) + of, "strong")))
+    if progress.epoch is not None:
+        of = f" of {number(progress.total_epochs)}" if progress.total_epochs else ""
+        words.append(("epoch", Cell(number(progress.epoch) + of)))
+    left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
     if left is not None and not run.job.is_finished:
         span = f" ({duration(between[0])}–{duration(between[1])})" if between else ""
         words.append(("ETA", Cell(duration(left) + span)))
-    if told.rate_steps_per_s is not None:
-        now, overall = rate(told.rate_steps_per_s), rate(told.rate_overall)
+    if progress.rate_steps_per_s is not None:
+        now, overall = rate(progress.rate_steps_per_s), rate(progress.rate_overall)
         words.append(("speed", Cell(f"{now} now, {overall} over the run")))
-    if told.loss is not None:
-        words.append(("loss", Cell(f"{number(told.loss)} {loss_trend(told)}".rstrip(), "strong")))
+    if progress.loss is not None:
+        words.append(("loss", Cell(f"{number(progress.loss)} {loss_trend(progress)}".rstrip(), "strong")))
     for title, value, unit in (
-        ("eval loss", told.eval_loss, ""),
-        ("learning rate", told.learning_rate, ""),
-        ("grad norm", told.grad_norm, ""),
-        ("tokens", told.tokens_per_s, " tok/s"),
-        ("samples", told.samples_per_s, " samples/s"),
+        ("eval loss", progress.eval_loss, ""),
+        ("learning rate", progress.learning_rate, ""),
+        ("grad norm", progress.grad_norm, ""),
+        ("tokens", progress.tokens_per_s, " tok/s"),
+        ("samples", progress.samples_per_s, " samples/s"),
     ):
         if value is not None:
             words.append((title, Cell(number(value) + unit)))
@@ -182,23 +184,23 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         ago = f"{age((run.at - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
         parts = [part for part in (checkpoint.name, ago, checkpoint.remark) if part]
         words.append(("last checkpoint", Cell(", ".join(parts))))
-    if told.restarts:
-        words.append(("restarts", Cell(count(len(told.restarts)), "caution")))
-    if told.errors.count:
-        newest = told.errors.newest
+    if progress.restarts:
+        words.append(("restarts", Cell(count(len(progress.restarts)), "caution")))
+    if progress.errors.count:
+        newest = progress.errors.newest
         said = f": {newest.text}" if newest else ""
-        words.append(("error lines", Cell(count(told.errors.count) + said, "bad")))
-    if len(told.streams) > 1:
-        words.append(("source", Cell(f"{told.stream} (of {len(told.streams)} streams)", "muted")))
+        words.append(("error lines", Cell(count(progress.errors.count) + said, "bad")))
+    if len(progress.streams) > 1:
+        words.append(("source", Cell(f"{progress.stream} (of {len(progress.streams)} streams)", "muted")))
     return words
 
 
-def _points(series: Series, told: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
+def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
     """Return time, step and value of each reading; the step is the last one logged at or before its time."""
-    marks = told.step_series
+    marks = progress.step_series
     points: list[tuple[float, int | None, float]] = []
     place, step = 0, None
-    exact = _exact_steps(series, told)
+    exact = _exact_steps(series, progress)
     for position, (time, value) in enumerate(zip(series.times, series.values, strict=True)):
         while place < len(marks) and marks.times[place] <= time:
             step = int(marks.values[place])
@@ -207,14 +209,14 @@ def _points(series: Series, told: ProgressSnapshot) -> list[tuple[float, int | N
     return points
 
 
-def _exact_steps(series: Series, told: ProgressSnapshot) -> list[int] | None:
+def _exact_steps(series: Series, progress: ProgressSnapshot) -> list[int] | None:
     """Return the steps logged with the losses themselves, or None unless every loss has one."""
-    if series is not told.loss_series or len(told.loss_by_step) != len(series):
+    if series is not progress.loss_series or len(progress.loss_by_step) != len(series):
         return None
     same = all(
-        a == b or (a != a and b != b) for (_, a), b in zip(told.loss_by_step, series.values, strict=True)
+        a == b or (a != a and b != b) for (_, a), b in zip(progress.loss_by_step, series.values, strict=True)
     )
-    return [step for step, _ in told.loss_by_step] if same else None
+    return [step for step, _ in progress.loss_by_step] if same else None
 
 
 def _stamp(at_ns: int | None) -> str | None:
@@ -280,11 +282,11 @@ def progress(
         reading = await read_with_line(
             client, found, output, since=resolve_since(since, client.clock.now()), stream=stream
         )
-        told = reading.run.progress
-        known = [one.key for one in told.streams] if told is not None else []
+        progress = reading.run.progress
+        known = [one.key for one in progress.streams] if progress is not None else []
         if stream is not None and known and stream not in known:
             raise not_in_job(found.id, "stream", stream, known)
-        if told is None or (told.step is None and told.loss is None):
+        if progress is None or (progress.step is None and progress.loss is None):
             output.remark("no training progress found in the log")
         if output_format == JSON:
             output.json(_document(reading, with_series))

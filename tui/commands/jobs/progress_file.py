@@ -156,12 +156,12 @@ _LINE_COLUMNS: tuple[Column[_Read], ...] = (
 )
 
 
-def _summary(told: ProgressSnapshot, line_count: int, read_count: int) -> dict[str, Any]:
+def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> dict[str, Any]:
     document: dict[str, Any] = {"log_lines": line_count, "lines_read": read_count}
     for name in _SUMMARY:
-        document[name] = _plain(getattr(told, name))
-    document["losses_read"] = len(told.loss_series)
-    document["checkpoints"] = [name for name, _ in told.saves]
+        document[name] = _plain(getattr(progress, name))
+    document["losses_read"] = len(progress.loss_series)
+    document["checkpoints"] = [name for name, _ in progress.saves]
     return document
 
 

@@ -80,14 +80,21 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
         return record, f"{parts[0]} {view.word}"
     from tui.analysis.run.snapshot import seconds_left  # a third of the start of the line for all jobs
 
-    told = await _newest_progress(client, job)
-    left_s = seconds_left(told, datetime.now(UTC))
-    record |= {"step": told.step, "total_steps": told.total_steps, "loss": told.loss, "eta_seconds": left_s}
-    if told.step is not None:
-        whole = percent(told.fraction) if told.fraction is not None else f"step {count(told.step)}"
+    progress = await _newest_progress(client, job)
+    left_s = seconds_left(progress, datetime.now(UTC))
+    record |= {
+        "step": progress.step,
+        "total_steps": progress.total_steps,
+        "loss": progress.loss,
+        "eta_seconds": left_s,
+    }
+    if progress.step is not None:
+        whole = (
+            percent(progress.fraction) if progress.fraction is not None else f"step {count(progress.step)}"
+        )
         parts.append(whole)
-    if told.loss is not None:
-        parts.append(f"loss {number(told.loss)}")
+    if progress.loss is not None:
+        parts.append(f"loss {number(progress.loss)}")
     if left_s is not None:
         parts.append(f"{duration(left_s)} left")
     return record, " ".join(parts if len(parts) > 1 else [*parts, view.word])

@@ -165,7 +165,7 @@ async def team_named(client: TrainingClient, name_or_id: str) -> Team:
     return _named("team", name_or_id, await client.account.teams(), lambda one: one.id)
 
 
-def _named(what: str, name_or_id: str, known: Sequence[Named], told: Callable[[Named], str]) -> Named:
+def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callable[[Named], str]) -> Named:
     """Return the one with that id, else the only one with that name; raise CommandFailed if there is none."""
     found = [one for one in known if one.id == name_or_id][:1]
     found = found or [one for one in known if one.name == name_or_id]
@@ -173,7 +173,7 @@ def _named(what: str, name_or_id: str, known: Sequence[Named], told: Callable[[N
         names = known_names(one.name or one.id for one in known)
         raise CommandFailed(f"no {what} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
     if len(found) > 1:
-        choices = ", ".join(told(one) for one in found)
+        choices = ", ".join(describe(one) for one in found)
         problem = f"{len(found)} {what}s are named {name_or_id!r}; give an id: {choices}"
         raise CommandFailed(problem, ExitCode.USAGE)
     return found[0]

@@ -98,15 +98,15 @@ async def run_plan(
     client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
 ) -> DownloadReport:
     """Run the plan and show its progress. Raises the same errors as ``client.downloads.run``."""
-    told: list[str] = []
+    notes: list[str] = []
 
     def show(progress: DownloadProgress) -> None:
         line.show(
             progress_label(progress), progress.done_bytes, progress.total_bytes, progress_note(progress)
         )
-        if not line.is_terminal and progress.note and progress.note not in told[-1:]:
-            told.append(progress.note)
-            if len(told) <= MAX_REMARKS:
+        if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
+            notes.append(progress.note)
+            if len(notes) <= MAX_REMARKS:
                 output.remark(progress.note)
 
     try:

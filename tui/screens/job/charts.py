@@ -131,9 +131,9 @@ class ChartBuilder:
         )
         if view.x_axis == "relative" and view.window.end is not None:
             spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
-        told = [] if run.progress is None else self._progress(run, run.progress, spec, view, (first, last))
+        curves = [] if run.progress is None else self._progress(run, run.progress, spec, view, (first, last))
         machines = [_banded(chart, view) for chart in self._machines(run, spec, view.node)]
-        charts = [*told[:1], *machines[:2], *told[1:], *machines[2:]]
+        charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:]]
         self._held = self._used
         return charts
 
@@ -165,22 +165,34 @@ class ChartBuilder:
     def _progress(
         self,
         run: RunSnapshot,
-        told: ProgressSnapshot,
+        progress: ProgressSnapshot,
         spec: ChartSpec,
         view: ChartView,
         reach: tuple[float, float],
     ) -> list[ChartData]:
         # Older lines are read last; until then the curve does not start at the run's first step.
         whole = "whole run" if run.log_read else "still reading"
-        speed, speed_unit = told.throughput_series
-        if speed is told.rate_series and is_slow(told.rate_steps_per_s or inf):
+        speed, speed_unit = progress.throughput_series
+        if speed is progress.rate_series and is_slow(progress.rate_steps_per_s or inf):
             speed, speed_unit = self._step_times_of(speed), "s/it"
-        note = "" if told.loss is None or isfinite(told.loss) else f"now {told.loss}"
+        note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
         curves = (
-            ("loss", "loss", (("loss", told.loss_series), ("eval loss", told.eval_loss_series)), number, ""),
+            (
+                "loss",
+                "loss",
+                (("loss", progress.loss_series), ("eval loss", progress.eval_loss_series)),
+                number,
+                "",
+            ),
             ("throughput", speed_unit, ((speed_unit, speed),), _figure, speed_unit),
-            ("grad-norm", "grad norm", (("grad norm", told.grad_norm_series),), number, ""),
-            ("learning-rate", "learning rate", (("learning rate", told.learning_rate_series),), number, ""),
+            ("grad-norm", "grad norm", (("grad norm", progress.grad_norm_series),), number, ""),
+            (
+                "learning-rate",
+                "learning rate",
+                (("learning rate", progress.learning_rate_series),),
+                number,
+                "",
+            ),
         )
         charts = []
         for chart_id, title, lines, unit, unit_name in curves:
@@ -197,15 +209,17 @@ class ChartBuilder:
                 if view.window.follows:
                     until = _rounded_up(reach[1], reach[1] - begin)
                 own = replace(own, title=f"{title}, {whole}", start=min(begin, until - 1), end=until)
-            by_step = view.x_axis == "step" and bool(told.step_series.values)
+            by_step = view.x_axis == "step" and bool(progress.step_series.values)
             if by_step:
-                own = self._by_step(own, told)
-            drawn = tuple(self._named(series, name, told if by_step else None) for name, series in present)
+                own = self._by_step(own, progress)
+            drawn = tuple(
+                self._named(series, name, progress if by_step else None) for name, series in present
+            )
             charts.append(ChartData(chart_id, drawn, own, unit_name))
         return charts
 
-    def _by_step(self, spec: ChartSpec, told: ProgressSnapshot) -> ChartSpec:
-        clock = self._clock_of(told.step_series)
+    def _by_step(self, spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
+        clock = self._clock_of(progress.step_series)
         start, end = clock.step(spec.start), clock.step(spec.end)
         return replace(
             spec,

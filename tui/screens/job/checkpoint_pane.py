@@ -130,8 +130,8 @@ class CheckpointPane(Vertical):
         empty.display = not run.checkpoints
         if not run.checkpoints:
             empty.update(LOADING if run.checkpoints is None else _none(run))
-        told = run.progress
-        losses = (told.loss_by_step, told.eval_loss_series) if told is not None else ((), ())
+        progress = run.progress
+        losses = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
         made_of = (run.checkpoints, *losses, run.kept_losses, run.faults, run.log_read)
         is_new = len(self._made_of) != len(made_of) or any(
             one is not other and one != other for one, other in zip(made_of, self._made_of, strict=True)
@@ -140,7 +140,7 @@ class CheckpointPane(Vertical):
         if is_new:
             self._made_of, self._made_at = made_of, run.at
             self._facts = rows_by_key(facts_of_run(run))
-            self._reads = told is not None and bool(told.loss_by_step) and not run.log_read
+            self._reads = progress is not None and bool(progress.loss_by_step) and not run.log_read
             self._marked = [key for key in self._marked if key in self._facts]
         if is_new or self._now is None or run.at - self._now >= AGE_INTERVAL:
             self._now = run.at
@@ -299,11 +299,11 @@ class CheckpointPane(Vertical):
 
 def _none(run: RunSnapshot) -> str:
     """Return the text for a run without checkpoints, mentioning one that only the log reports."""
-    told = last_checkpoint(run)
-    if told is None or told.at is None:
+    newest = last_checkpoint(run)
+    if newest is None or newest.at is None:
         return NONE_YET
-    ago = age((run.at - told.at).total_seconds())
+    ago = age((run.at - newest.at).total_seconds())
     return (
-        f"No checkpoints.\n\nThe log mentioned {sanitize(told.name)} {ago} ago, but it isn't here:"
+        f"No checkpoints.\n\nThe log mentioned {sanitize(newest.name)} {ago} ago, but it isn't here:"
         " not uploaded yet, or not written to $BT_CHECKPOINT_DIR."
     )

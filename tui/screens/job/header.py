@@ -127,32 +127,36 @@ def progress(run: RunSnapshot) -> list[Fact]:
         return [
             [("✗ " if run.status.tone == "bad" else "", "bad"), (sanitize(run.job.error_message), "plain")]
         ]
-    told = run.progress
+    progress = run.progress
     facts: list[Fact] = []
-    if told is not None and told.step is not None:
-        step = [("step ", "muted"), (count(told.step), "strong")]
-        if told.total_steps:
-            step += [(f"/{count(told.total_steps)} ", "muted"), (percent(told.fraction), "plain")]
+    if progress is not None and progress.step is not None:
+        step = [("step ", "muted"), (count(progress.step), "strong")]
+        if progress.total_steps:
+            step += [(f"/{count(progress.total_steps)} ", "muted"), (percent(progress.fraction), "plain")]
         facts.append(step)
-    if told is not None and told.loss is not None:
+    if progress is not None and progress.loss is not None:
         facts.append(
             [
                 ("loss ", "muted"),
-                (number(told.loss), "strong"),
-                (f" {loss_trend(told)}".rstrip() if isfinite(told.loss) else "", "plain"),
+                (number(progress.loss), "strong"),
+                (f" {loss_trend(progress)}".rstrip() if isfinite(progress.loss) else "", "plain"),
             ]
         )
-    if told is not None and not run.job.is_finished and (run_phase := _current_phase(told, run.server_now)):
+    if (
+        progress is not None
+        and not run.job.is_finished
+        and (run_phase := _current_phase(progress, run.server_now))
+    ):
         facts.append(run_phase)
-    left_s = seconds_left(told, run.server_now) if told is not None else None
+    left_s = seconds_left(progress, run.server_now) if progress is not None else None
     if left_s is not None and not run.job.is_finished:
         facts.append([("no ETA", "muted")] if _is_stuck(run) else _eta(run, left_s))
-    if told is not None and told.rate_steps_per_s is not None:
-        facts.append([(rate(told.rate_steps_per_s), "plain")])
-    if told is not None and told.learning_rate is not None:
-        facts.append([("lr ", "muted"), (f"{told.learning_rate:.2e}", "plain")])
-    if told is not None and told.epoch is not None:
-        facts.append([("epoch ", "muted"), (f"{told.epoch:.2f}", "plain")])
+    if progress is not None and progress.rate_steps_per_s is not None:
+        facts.append([(rate(progress.rate_steps_per_s), "plain")])
+    if progress is not None and progress.learning_rate is not None:
+        facts.append([("lr ", "muted"), (f"{progress.learning_rate:.2e}", "plain")])
+    if progress is not None and progress.epoch is not None:
+        facts.append([("epoch ", "muted"), (f"{progress.epoch:.2f}", "plain")])
     if not facts and not run.log_read:
         return [[("reading the log…", "muted")]]
     if not facts and not run.job.is_finished:
@@ -160,15 +164,15 @@ def progress(run: RunSnapshot) -> list[Fact]:
     return facts
 
 
-def _current_phase(told: ProgressSnapshot, now: datetime) -> Fact:
+def _current_phase(progress: ProgressSnapshot, now: datetime) -> Fact:
     """Return the run's side activity (evaluation or saving), once it has taken a while."""
-    word = _PHASE_NAMES.get(told.run_phase.kind) if told.run_phase is not None else None
-    if told.run_phase is None or word is None or told.last_step_at_ns is None:
+    word = _PHASE_NAMES.get(progress.run_phase.kind) if progress.run_phase is not None else None
+    if progress.run_phase is None or word is None or progress.last_step_at_ns is None:
         return []
-    still_s = now.timestamp() - told.last_step_at_ns / NS_PER_S
-    if still_s < max(MIN_PHASE_S, PHASE_STEPS * (told.step_interval_s or 0.0)):
+    still_s = now.timestamp() - progress.last_step_at_ns / NS_PER_S
+    if still_s < max(MIN_PHASE_S, PHASE_STEPS * (progress.step_interval_s or 0.0)):
         return []
-    return [(f"{word} for {duration(now.timestamp() - told.run_phase.since)}", "accent")]
+    return [(f"{word} for {duration(now.timestamp() - progress.run_phase.since)}", "accent")]
 
 
 def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = frozenset()) -> list[Fact]:
@@ -192,22 +196,24 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
         return [*well, checkpoint]
     now = run.server_now
     room = width - (_cells(checkpoint) + SEPARATOR_CELLS if checkpoint else 0)
-    told: list[Fact] = []
+    facts: list[Fact] = []
     for form in _FORMS:
-        told = well + [
+        facts = well + [
             _silent(found, now, form) if found in silent else _finding(found, now, form, room)
             for found in ordered
         ]
-        if _line_cells(told) <= room:
-            return [*told, checkpoint]
-        if form != "long" and _line_cells(_counted(told, 1)) <= room:
+        if _line_cells(facts) <= room:
+            return [*facts, checkpoint]
+        if form != "long" and _line_cells(_counted(facts, 1)) <= room:
             break
-    fitting = next((many for many in range(len(told), 1, -1) if _line_cells(_counted(told, many)) <= room), 1)
-    return [*_counted(told, fitting), checkpoint]
+    fitting = next(
+        (many for many in range(len(facts), 1, -1) if _line_cells(_counted(facts, many)) <= room), 1
+    )
+    return [*_counted(facts, fitting), checkpoint]
 
 
-def _counted(told: list[Fact], many: int) -> list[Fact]:
-    return [*told[:many], [(f"+{len(told) - many} more", "warn")]] if many < len(told) else told
+def _counted(facts: list[Fact], many: int) -> list[Fact]:
+    return [*facts[:many], [(f"+{len(facts) - many} more", "warn")]] if many < len(facts) else facts
 
 
 def _line_cells(facts: list[Fact]) -> int:

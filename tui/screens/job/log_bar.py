@@ -152,8 +152,8 @@ def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
     for entry in islice(store.entries_after(key), SEARCHED_LINES):
         if not isinstance(entry, LogLine) or entry.replica != heading.replica:
             continue
-        told = reader.read(entry.message)
-        if told is not None and told.lane == first.lane and told.part is TracebackPart.END:
+        reading = reader.read(entry.message)
+        if reading is not None and reading.lane == first.lane and reading.part is TracebackPart.END:
             return entry.message
     return None
 
@@ -161,8 +161,8 @@ def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
 def error_spans(line: LogLine, said: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
     """Format the error as one line; include its date if it differs from that of the newest line."""
     zone = UTC if time_mode == "utc" else None
-    told = stamp_text(line.timestamp_ns, zone)
-    clock = told[_CLOCK if told[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
+    time = stamp_text(line.timestamp_ns, zone)
+    clock = time[_CLOCK if time[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
     node = f"{sanitize(line.replica)} " if line.replica else ""
     first_row = clip(sanitize(said.strip().split("\n", 1)[0]), MOST_CELLS)
     return [
