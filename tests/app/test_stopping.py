@@ -8,9 +8,9 @@ import pytest
 
 from support.dashboard import job_view, opened, text_of
 from support.deploying_server import DeployingServer, listed_checkpoint
+from support.fake_baseten import Answer, ReceivedRequest
+from support.fake_runs import iso, live_run
 from support.remotes import remote_of
-from support.stranger import Answer, ReceivedRequest
-from support.stranger_runs import iso, live_run
 from support.waiting import to_screen, until
 from support.worlds import run
 from tui.analysis.run.finding import FindingKind, HealthFinding
