@@ -60,25 +60,17 @@ E torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 i ============================================================
 i train.py FAILED
 i ------------------------------------------------------------
-i Failures:
-i   <NO_OTHER_FAILURES>
-i ------------------------------------------------------------
 i Root Cause (first observed failure):
 i [0]:
-i   time      : 2026-11-21_12:00:00
 i   exitcode  : 1 (pid: 12)
 i ============================================================
 . ============================================================""",
     "stacks of the native kind": """B terminate called after throwing an instance of 'c10::Error'
 i   what():  CUDA error: an illegal memory access was encountered
-i CUDA kernel errors might be asynchronously reported
 i Exception raised from c10_cuda_check at CUDAException.cpp:43 (most recent call first):
 i frame #0: c10::Error::Error
-i frame #1: c10::detail
 . step 4
 B Fatal Python error: Segmentation fault
-i
-i Current thread 0x00007f (most recent call first):
 i   File "a.py", line 3 in f
 . step 5""",
     "an exception group is one": """B   + Exception Group Traceback (most recent call last):
