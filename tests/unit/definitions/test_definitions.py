@@ -38,12 +38,9 @@ FULL = d.FullCheckpoint(training_job_id="j", checkpoint_name="c")
         (lambda: d.Compute(node_cout=2), ["node_cout", "did you mean 'node_count'", "cpu_count", "memory"]),
         (lambda: d.Compute(availability_model="spot"), ["'spot'", "AvailabilityModel.DEDICATED"]),
         (lambda: d.InteractiveSession(trigger="on_startup"), ["InteractiveSessionTrigger.ON_STARTUP"]),
-        (lambda: d.CacheConfig(enable_legacy_hf_cache=True), ["did you mean 'enable_legacy_hf_mount'"]),
         (lambda: d.Runtime(run_commands=["x"]), ["run_commands", "did you mean 'start_commands'"]),
         (lambda: d.Runtime(start_commands="x"), ["start_commands", "valid list", "'x'"]),
-        (lambda: d.Runtime(start_commands=("x",)), ["start_commands", "valid list"]),
         (lambda: d.Runtime(environment_variables={"A": 1}), ["environment_variables.A", "SecretReference"]),
-        (lambda: d.TrainingJob(image=None), ["image", "Image"]),
         (d.TrainingJob, ["image", "required"]),
         (lambda: d.LoopsCheckpoint.from_checkpoint("r", "c", target="both"), ["'trainer'", "'both'"]),
         (d.BasetenCheckpoint.from_latest_checkpoint, ["project_name", "job_id"]),
@@ -51,30 +48,22 @@ FULL = d.FullCheckpoint(training_job_id="j", checkpoint_name="c")
         *((lambda text=text: weights(source=text), words) for text, words in {
             "bucket/data": ["hf://", "s3://", "gs://", "r2://", '"bucket/data"'],
             "ftp://bucket/data": ["s3://", '"ftp://bucket/data"'],
-            "S3://bucket": ["s3://"],
             "s3://": ["s3://bucket/path"],
-            "s3:///data": ["s3://bucket/path"],
             "gs://bucket/data@main": ["revision", "hf://"],
             "hf:///repo": ["hf://owner/repository"],
             "https:///x": ["https://host/path"],
             "file://data": ["file:///path"],
-            "": ["source"],
         }.items()),
         (lambda: weights(mount_location="data"), ["mount_location", '"data"', "absolute"]),
         (lambda: login("PASSWORD"), ["auth_method", "CUSTOM_SECRET", "'PASSWORD'"]),
-        (lambda: login("CUSTOM_SECRET"), ["auth_secret_name must be provided"]),
         (lambda: login("AWS_OIDC", aws_oidc_region="r"), ["aws_oidc_role_arn must be provided"]),
         (lambda: login("custom_secret", auth_secret_name="s", aws_oidc_region="r"),
          ["aws_oidc_region cannot be specified"]),
         (lambda: weights(auth_secret_name="s", auth=SECRET), ["twice"]),
         *((lambda text=text: d.Compute(accelerator=text), [f"input_value={text!r}", "accelerator"])
-          for text in ("H100:2:3", "h100", "H100:0", "H100:", ":8", "", "H100:-1", "H100:x", "H100: 8",
-                       "A100-40GB", "H100:²")),
-        *((make, ["A10G", "H100_40GB"]) for make in (
-            lambda: d.Compute(accelerator="X9"),
-            lambda: d.AcceleratorSpec(accelerator="X9"),
-            lambda: d.Compute(accelerator={"accelerator": "X9"}),
-        )),
+          for text in ("H100:2:3", "h100", "H100:0", ":8", "", "H100: 8", "A100-40GB", "H100:²")),
+        (lambda: d.Compute(accelerator="X9"), ["A10G", "H100_40GB"]),
+        (lambda: d.Compute(accelerator={"accelerator": "X9"}), ["A10G", "H100_40GB"]),
         (lambda: d.Compute(accelerator=8), ["H100:8"]),
         (lambda: d.AcceleratorSpec(accelerator="H100", count=-1), ["count"]),
         (lambda: d.Runtime(enable_cache=True, cache_config=d.CacheConfig(enabled=True)), ["cache_config"]),
@@ -93,18 +82,10 @@ def test_assignments_are_checked() -> None:
     assert compute == d.Compute()
 
 
-@pytest.mark.parametrize(
-    ("text", "accelerator", "count"),
-    [
-        ("H100:8", d.Accelerator.H100, 8),
-        ("H100", d.Accelerator.H100, 1),
-        (" A100_40GB:4 ", d.Accelerator.A100_40GB, 4),
-        ("RTX_PRO_6000:2", d.Accelerator.RTX_PRO_6000, 2),
-    ],
-)
-def test_accelerators_in_the_short_form(text: str, accelerator: d.Accelerator, count: int) -> None:
+@pytest.mark.parametrize(("text", "name", "count"), [("H100", "H100", 1), (" A100_40GB:4 ", "A100_40GB", 4)])
+def test_accelerators_in_the_short_form(text: str, name: str, count: int) -> None:
     spec = d.Compute(accelerator=text).accelerator
-    assert spec == d.AcceleratorSpec(accelerator=accelerator, count=count)
+    assert spec == d.AcceleratorSpec(accelerator=d.Accelerator(name), count=count)
     assert str(spec) == text.strip()
     assert d.AcceleratorSpec.model_validate(text) == spec
 
@@ -122,9 +103,9 @@ def test_each_docker_login_wants_its_own_block_alone(method: d.DockerAuthType) -
     assert f"{foreign} cannot be specified" in message
 
 
-@pytest.mark.parametrize("scheme", ["hf", "s3", "gs", "r2", "azure", "cw", "https"])
-def test_sources_of_weights(scheme: str) -> None:
-    assert weights(source=f"{scheme}://a.b/c").scheme == scheme
+def test_sources_of_weights() -> None:
+    schemes = ["hf", "s3", "gs", "r2", "azure", "cw", "https"]
+    assert [weights(source=f"{scheme}://a.b/c").scheme for scheme in schemes] == schemes
 
 
 def test_both_spellings_of_a_cache_cannot_be_mixed() -> None:

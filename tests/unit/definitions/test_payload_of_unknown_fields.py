@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from api_client.definitions import (
-    AcceleratorSpec,
-    Compute,
-    Image,
-    TrainingJob,
-    TrainingProject,
-    WeightsSource,
-)
+from api_client import definitions as d
 from api_client.errors import ConfigurationError
 from api_client.submission.payload import job_payload, project_payload, unknown_fields
 
 
-def a_project() -> TrainingProject:
-    weights = WeightsSource(source="s3://bucket/data", mount_location="/data", fast=True)
-    compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", colour="green"))
-    job = TrainingJob(image=Image(base_image="x"), compute=compute, weights=[weights])
-    return TrainingProject(name="p", job=job)
+def a_project() -> d.TrainingProject:
+    weights = d.WeightsSource(source="s3://bucket/data", mount_location="/data", fast=True)
+    compute = d.Compute(accelerator=d.AcceleratorSpec(accelerator="H100", colour="green"))
+    job = d.TrainingJob(image=d.Image(base_image="x"), compute=compute, weights=[weights])
+    return d.TrainingProject(name="p", job=job)
 
 
-def test_fields_of_lax_classes_are_named() -> None:
-    assert set(unknown_fields(a_project())) == {"compute.accelerator.colour", "weights.0.fast"}
-
-
-def test_fields_of_a_newer_sdk_are_named_when_they_are_set_and_always_sent() -> None:
+def test_fields_of_lax_classes_and_of_a_newer_sdk_are_named_when_they_are_set_and_always_sent() -> None:
     project = a_project()
+    assert set(unknown_fields(project)) == {"compute.accelerator.colour", "weights.0.fast"}
     project.keep_newer_field(("region",), "eu")
     project.job.keep_newer_field(("compute", "zone"), "a")
     project.job.keep_newer_field(("runtime", "shell"), None)
@@ -51,6 +41,6 @@ def test_newer_fields_survive_a_copy_and_go_with_the_part_they_belong_to() -> No
 
 def test_a_value_that_json_cannot_hold_is_refused_in_words() -> None:
     project = a_project()
-    project.job.weights[0] = WeightsSource(source="s3://b/c", mount_location="/x", odd=object())
+    project.job.weights[0] = d.WeightsSource(source="s3://b/c", mount_location="/x", odd=object())
     with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
         job_payload(project.job, artifact=None, user_env=None)

@@ -26,27 +26,18 @@ from tui.wizard.state import (
 
 
 def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else() -> None:
+    saved = lora("a", 16), lora("b", 64), lora("c", 256)
     walk = to(
-        walk_of(lora("a", 16), lora("b", 64)), REVIEW, checkpoints=("a",), model_name="mine", gpu="H100:2"
-    )
-    walk = walk.at(CHECKPOINTS).answered(("b",))
-    assert walk.current == BASE_MODEL
-    walk = walk.answered(walk.step.default)
-    assert (walk.current, walk.step.default) == (LORA_RANK, 64)
-    walk = walk.answered(64)
-    assert walk.current == REVIEW
-    assert (walk.state.answers.model_name, walk.state.answers.gpu) == ("mine", "H100:2")
-
-
-def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_again() -> None:
-    walk = to(
-        walk_of(lora("a", 8), lora("b", 32), lora("c", 256)), REVIEW, checkpoint_names=("a",), lora_rank=128
+        walk_of(*saved), REVIEW, checkpoint_names=("a",), model_name="mine", gpu="H100:2", lora_rank=128
     )
     kept = to(walk.at(CHECKPOINTS).answered(("b",)), REVIEW)
-    assert kept.state.answers.lora_rank == 128
-    small = walk.at(CHECKPOINTS).answered(("c",)).answered(BASE)
-    assert small.current == LORA_RANK
-    assert "256" in small.step.problem(small.step.answer)
+    assert (kept.state.answers.model_name, kept.state.answers.gpu) == ("mine", "H100:2")
+    assert kept.state.answers.lora_rank == 128, "a typed rank that still holds"
+    doubtful = walk.at(CHECKPOINTS).answered(("c",))
+    assert doubtful.current == BASE_MODEL
+    doubtful = doubtful.answered(BASE)
+    assert doubtful.current == LORA_RANK and "256" in doubtful.step.problem(doubtful.step.answer)
+    assert doubtful.answered(256).current == REVIEW
 
 
 def preset(*checkpoints: Checkpoint, secrets: tuple[str, ...] = ("hf_access_token",)) -> WizardProgress:
