@@ -60,10 +60,8 @@ def test_a_snooze_is_for_a_finding_and_a_while_and_only_its_end_is_told() -> Non
     book.update(RUNNING, (STALL,), at(1), source="run")
     book.snooze(RUNNING.id, ["stalled"], at(31))
     assert book.snoozed(at(2)) == {(RUNNING.id, "stalled")}
-    assert told(book.update(RUNNING, (STALL, SLOW), at(2), source="run")) == ["straggler:node-2"]
-    assert told(book.update(RUNNING, (STALL, SLOW), at(20), source="run")) == []
-    assert told(book.update(RUNNING, (STALL, SLOW), at(32), source="run")) == ["stalled"]
-    assert told(book.update(RUNNING, (STALL, SLOW), at(33), source="run")) == []
+    for minute, news in ((2, ["straggler:node-2"]), (20, []), (32, ["stalled"]), (33, [])):
+        assert told(book.update(RUNNING, (STALL, SLOW), at(minute), source="run")) == news
     assert book.snoozed(at(33)) == frozenset()
     book.snooze(RUNNING.id, ["stalled"], at(63))
     book.wake(RUNNING.id, ["stalled"])

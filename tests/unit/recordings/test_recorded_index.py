@@ -19,7 +19,7 @@ from tui.readers import recorded_index, recorded_process
 from tui.readers.recorded_index import RecordingIndex
 from tui.readers.recorded_process import RecordingAnalysis
 
-LINES = [line(60 + 5 * number, f"step {number}/600 loss={3 - number / 300}") for number in range(600)]
+LINES = [line(60 + 10 * number, f"step {number}/320 loss={3 - number / 160}") for number in range(320)]
 LATE = line(700, "epoch reached its goal 17")
 ERROR = line(2000.5, "RuntimeError: CUDA out of memory", level="ERROR")
 PATTERNS = (ProgressPattern("goal", r"goal (?P<grad_norm>\d+)"),)
@@ -30,7 +30,7 @@ MOMENTS = (1060.0, 2500.0, 30.0, 2501.0, 2490.0, 699.0, 1900.0, 3600.0, 1061.0, 
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(writing, "BLOCK_LINES", 7)
     made = writer(tmp_path / "run.btrun")
-    made.log.add([*LINES[:360], LATE, *LINES[360:389], ERROR, *LINES[389:]])
+    made.log.add([*LINES[:180], LATE, *LINES[180:195], ERROR, *LINES[195:]])
     made.close()
     return tmp_path / "run.btrun"
 
@@ -74,19 +74,15 @@ def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
 
 
 async def test_a_killed_analysis_starts_again(path: Path) -> None:
-    with Recording(path) as recording:
-        analysis = RecordingAnalysis(path, DEFAULT_RULES, PATTERNS)
-        try:
-            for seconds in (1060.0, 2500.0):
-                shown = await analysis.progress(recording.now_ns(at(seconds)))
-                assert shown == _folded(recording, seconds)
-                assert analysis._process is not None
+    with Recording(path) as recording, closing(RecordingAnalysis(path, DEFAULT_RULES, PATTERNS)) as analysis:
+        for seconds in (1060.0, 2500.0):
+            if analysis._process is not None:
                 analysis._process.kill()
                 analysis._process.wait()
-            marks = [found async for found in analysis.moments()][-1]
-            assert [one.text for one in marks if one.kind == "error"] == ["RuntimeError: CUDA out of memory"]
-        finally:
-            analysis.close()
+            shown = await analysis.progress(recording.now_ns(at(seconds)))
+            assert shown == _folded(recording, seconds)
+        marks = [found async for found in analysis.moments()][-1]
+        assert [one.text for one in marks if one.kind == "error"] == ["RuntimeError: CUDA out of memory"]
 
 
 async def test_an_analysis_that_keeps_ending_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
