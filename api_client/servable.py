@@ -317,10 +317,10 @@ def _rank(value: object) -> int | None:
 
 def _why_assumed(values: Sequence[object]) -> str:
     assumed = f"assuming {DEFAULT_LORA_RANK}"
-    told = [value for value in values if value is not None]
-    if not told:
+    given = [value for value in values if value is not None]
+    if not given:
         return f"{assumed}: no rank (r) in adapter_config.json"
-    return f"{assumed}: unusable rank in adapter_config.json (r is {_shown(told[0])})"
+    return f"{assumed}: unusable rank in adapter_config.json (r is {_shown(given[0])})"
 
 
 def _too_large(rank: int) -> str:

@@ -88,9 +88,9 @@ def _unknown_name(place: str, wanted: CheckpointToDeploy, listed: Iterable[Check
 
 def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Checkpoint) -> Iterator[Finding]:
     kind = kind_of(checkpoint)
-    told = wanted.model_weight_format.value
-    if kind not in ("other", told):
-        problem = f"{wanted.checkpoint_name!r} is declared as {told}, but is {kind}"
+    declared = wanted.model_weight_format.value
+    if kind not in ("other", declared):
+        problem = f"{wanted.checkpoint_name!r} is declared as {declared}, but is {kind}"
         yield Finding("error", f"{place}.model_weight_format", problem, f"use the class for {kind} weights")
     elif kind == "lora":
         rank = wanted.lora_details.rank if isinstance(wanted, LoRACheckpoint) else None

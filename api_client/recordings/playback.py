@@ -17,7 +17,7 @@ MEMORY_BYTES = _STATE.size
 
 
 class Playback:
-    """A clock between ``begin`` and ``end``, where it stops; it is paused at the end unless told otherwise.
+    """A clock between ``begin`` and ``end``, where it stops; it is paused at the end by default.
 
     ``seek`` moves it to any moment, ``play`` lets it run ``speed`` times as fast as real time. It can be
     the clock of a client: only the current time is that of the recording, waits take real time.

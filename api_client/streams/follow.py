@@ -123,7 +123,7 @@ class Follower:
         start_ms: int | None = None,
         drain_s: float | None = None,
     ) -> None:
-        self._drain_wish_s = drain_s
+        self._given_drain_s = drain_s
         self._clock = clock
         self._fetch_job = fetch_job
         self._job_poller = JobPoller(fetch_job, clock=clock)
@@ -215,8 +215,8 @@ class Follower:
         return now_s - self._delivered_s >= min(drain_s, DRAIN_QUIET_S)
 
     def _drain_s(self) -> float:
-        if self._drain_wish_s is not None:
-            return self._drain_wish_s
+        if self._given_drain_s is not None:
+            return self._given_drain_s
         known_s = self._longest_delay_ns / NS_PER_S + DRAIN_BEYOND_DELAYS_S
         return min(max(SHORTEST_DRAIN_S, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
 

@@ -71,8 +71,8 @@ async def follow_metrics(
         overlap.saw(metrics)
         yield metrics
         if not is_last:
-            told = metrics.training_job
-            job = told if told is not None else await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
+            sent = metrics.training_job
+            job = sent if sent is not None else await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
 
 
 async def _history(

@@ -70,8 +70,8 @@ class PaletteProvider(Provider):
             shown.stylize("dim", 0, len(found.kind))
             for offset in offsets:
                 shown.stylize("underline", offset, offset + 1)
-            wish = partial(self.app.post_message, found.wish)
-            yield Hit(score * BELOW_ACTIONS, shown, wish, text=title, help=escape(found.about))
+            choose = partial(self.app.post_message, found.message)
+            yield Hit(score * BELOW_ACTIONS, shown, choose, text=title, help=escape(found.about))
 
     def _objects(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]

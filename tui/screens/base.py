@@ -27,12 +27,12 @@ from tui.widgets.status_footer import StatusFooter
 
 @dataclass(frozen=True, slots=True)
 class PaletteItem:
-    """An object on a screen that the command palette finds; choosing it posts ``wish`` to the app."""
+    """An object on a screen that the command palette finds; choosing it posts ``message`` to the app."""
 
     kind: str
     name: str
     about: str
-    wish: Message
+    message: Message
     id: str = ""
 
 

@@ -172,9 +172,9 @@ class FleetBackend:
 
     def _record(self, entry: SimJobRecord, now_ns: int) -> TrainingJob:
         """Return the job's current state, cached once nothing about it can change any more."""
-        told = self._ended.get(entry.job_id)
-        if told is not None and told[0] is entry and now_ns >= told[2]:  # the clock may have been set back
-            return told[1]
+        ended = self._ended.get(entry.job_id)
+        if ended is not None and ended[0] is entry and now_ns >= ended[2]:  # the clock may have been set back
+            return ended[1]
         job = self._scripted(entry, now_ns)
         record = job.record()
         if job.is_finished and record.checkpoint_sync_status != SYNCING:

@@ -66,7 +66,7 @@ async def cost(
 
     Only organization admins can read the bill; others get the estimate of everything: list price × nodes ×
     running time. The bill is updated hourly, so what ran since is estimated, too. Nothing is counted twice;
-    where the rest cannot be told, it is left out.
+    an unknown rest is left out.
     """
     if job_ids and (project or since):
         raise CommandFailed("job ids need neither --project nor --since; omit them", ExitCode.USAGE)

@@ -165,8 +165,8 @@ class HomeScreen(AppScreen):
             about = f"{counted(project.jobs, 'job')}, {project.running} running"
             if project.team:
                 about = f"{project.team} · {about}"
-            wish = messages.OpenProjectRequested(project.id)
-            yield PaletteItem("project", project.name, about, wish, project.id)
+            message = messages.OpenProjectRequested(project.id)
+            yield PaletteItem("project", project.name, about, message, project.id)
         for row in snapshot.jobs:
             about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem("job", row.name, about, messages.OpenJobRequested(row.job), row.id)

@@ -170,8 +170,8 @@ class JobScreen(AppScreen):
             of = f"of {sanitize(self.job.name or self.job.id)}"
             facts = (of, sanitize(checkpoint.checkpoint_type or ""), size)
             about = " · ".join(fact for fact in facts if fact)
-            wish = messages.OpenCheckpointRequested(self.job, checkpoint)
-            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, wish)
+            message = messages.OpenCheckpointRequested(self.job, checkpoint)
+            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, message)
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""

@@ -71,18 +71,18 @@ class TreeModel:
         self.plain: VisibleRows | None = None
         self.rows: VisibleRows | None = None
 
-    async def arrange(self, wish: ViewRequest, is_current: Callable[[], bool]) -> bool:
-        """Update ``rows`` to match `wish`; return False if a newer request came first."""
-        if wish.entries is None:
+    async def arrange(self, request: ViewRequest, is_current: Callable[[], bool]) -> bool:
+        """Update ``rows`` to match `request`; return False if a newer request came first."""
+        if request.entries is None:
             self.tree = self.plain = self.rows = self._built_from = None
             return True
-        if self._built_from is not wish.entries:
-            await self._build(wish)
+        if self._built_from is not request.entries:
+            await self._build(request)
         tree, plain = self.tree, self.plain
         assert tree is not None and plain is not None
-        if not wish.pattern:
-            if plain.order != wish.order and not await self._run(
-                "sorting", plain.show_steps(order=wish.order), is_current
+        if not request.pattern:
+            if plain.order != request.order and not await self._run(
+                "sorting", plain.show_steps(order=request.order), is_current
             ):
                 return False
             self.rows = plain
@@ -92,15 +92,15 @@ class TreeModel:
             rows is None
             or rows.tree is not tree
             or rows.matches is None
-            or rows.matches.pattern != wish.pattern
+            or rows.matches.pattern != request.pattern
         ):
-            filtering = SlicedTask(filter_steps(tree, wish.pattern))
+            filtering = SlicedTask(filter_steps(tree, request.pattern))
             if not await filtering.run(lambda done: self._on_progress("filtering", done), is_current):
                 return False
-            rows = VisibleRows(tree, order=wish.order, matches=filtering.result)
+            rows = VisibleRows(tree, order=request.order, matches=filtering.result)
             steps = rows.show_steps(open_all=True)
-        elif rows.order != wish.order:
-            steps = rows.show_steps(order=wish.order)
+        elif rows.order != request.order:
+            steps = rows.show_steps(order=request.order)
         else:
             return True
         if not await self._run("sorting", steps, is_current):
@@ -108,20 +108,20 @@ class TreeModel:
         self.rows = rows
         return True
 
-    async def _build(self, wish: ViewRequest) -> None:
+    async def _build(self, request: ViewRequest) -> None:
         """Build a new tree with the same open directories, first of all the chain of single ones."""
-        assert wish.entries is not None
-        building = SlicedTask(build_steps(wish.entries))
+        assert request.entries is not None
+        building = SlicedTask(build_steps(request.entries))
         await building.run(lambda done: self._on_progress("arranging", done), always)
         tree: FileTree = building.result
         before = self.plain
-        plain = VisibleRows(tree, order=wish.order)
+        plain = VisibleRows(tree, order=request.order)
         if before is None:
             plain.open_nodes.update(_single_child_chain(tree))
         await self._run(
             "arranging", plain.show_steps(open_paths=before.open_paths() if before else ()), always
         )
-        self.tree, self.plain, self._built_from = tree, plain, wish.entries
+        self.tree, self.plain, self._built_from = tree, plain, request.entries
 
     async def _run(self, what: str, steps: Steps[Result], should_continue: Callable[[], bool]) -> bool:
         return await SlicedTask(steps).run(lambda done: self._on_progress(what, done), should_continue)

@@ -167,14 +167,14 @@ class FileTreeView(CursorRows):
             self._busy_with = ""
             self.refresh()
 
-    async def _apply_request(self, wish: ViewRequest) -> None:
+    async def _apply_request(self, request: ViewRequest) -> None:
         path = self._last_path = self.cursor_path or self._last_path
         marks = [self.file_tree.path(node) for node in self._marks] if self.file_tree is not None else []
         tree, cursor = self.file_tree, self.cursor_node
         line = self._cursor - self.scroll_offset.y
-        if not await self._tree_model.arrange(wish, lambda: self._view_request is wish):
+        if not await self._tree_model.arrange(request, lambda: self._view_request is request):
             return
-        self._applied_request = wish
+        self._applied_request = request
         if self.file_tree is not None and self.file_tree is not tree:
             wanted = set(marks)
             # Restore all marks in one pass over the paths.

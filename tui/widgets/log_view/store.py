@@ -1,6 +1,6 @@
 """Storage for log lines shared by log views: all lines in time order, cheap to extend anywhere.
 
-Lines are stored in blocks, and identified by keys that never change. Views are told only that something has
+Lines are stored in blocks, and identified by keys that never change. Views only learn that something has
 changed; each block has a version, from which they see what to filter and fold again.
 """
 
